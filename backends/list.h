@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A row for each backend, in the order in which CELLGRAD_BACKEND unset tries them. */
 #ifdef CG_CUDA
 CG_BACKEND(cuda)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Each backend adds its library, or libraries, to this list.
 backend_libraries =
 EXTRA_DIST += %D%/README.md %D%/list.h

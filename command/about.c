@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Describes an op from its row in the op table: shapes, needs, owners of arguments, values of attributes.  describe.c and
  * describe_json.c print it; no op is named here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Describes an op from its row, for `cellgrad info OP`, in words.  A list is a buffer for a result; what is returned is in it, or
  * static.

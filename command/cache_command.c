@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad cache`: shows where compiled kernels are kept, lists them and removes them.  runtime/cache/ checks the folder and the
  * files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a query in a child process, which answers in JSON and a 0 byte, through a pipe.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queries drivers in a child process: a driver may crash, abort, end the process or never answer, and the parent goes on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims on files.  A file that does not exist yet is identified by its folder and its name.
  */

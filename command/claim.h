@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files that a command reads, and those that it is to write: no output takes the place of an input, of another output or of a
  * compiled kernel.  Files are compared by device and inode, whatever they are called.  Whoever opens or checks a file claims it;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the subcommands share: their functions, exit codes, options, and the one way to fail.  A subcommand is a
  * function command_NAME() in NAME_command.c; main.c holds the table.  Functions that can fail return an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints what an op takes and gives, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; and finds the op of a
  * word.  No op is named here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints an op's arguments and attributes: `cellgrad info OP` and `cellgrad run OP --help`.
  */

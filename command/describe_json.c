@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints what an op takes and gives, as one JSON object: `cellgrad info OP --json`.
  */

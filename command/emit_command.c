@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad emit`: prints the source of a cell's kernel and its manifest.  The text is the generator's; the kernel is chosen here,
  * and where the text goes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints messages of a subcommand on standard error: why it failed, or a warning.  With --json in the command line each is an
  * object on a line of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes files that appear whole or not at all, and reads a text.  Their contents are the caller's.
  */

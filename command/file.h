@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that appear whole or not at all: written under a temporary name in the directory of the path, then
  * renamed.  The file of that name that was there before is untouched until then.  Also reading a text.

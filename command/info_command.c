@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad info`: prints the devices and libraries that there are to compute with, and why others cannot be used.  This process
  * loads no driver: inspect_json.c queries them in child processes.  The words about a device are its backend's.

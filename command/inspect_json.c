@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queries devices, in a child process for each: the functions that are called ask_ run there, the others put their answers
  * together.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices and libraries as JSON.  Drivers are queried in child processes (child_process.h): one that ends its process gives a line
  * of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The command; its parts are a library for the sake of tests.
 if COMMAND
 noinst_LTLIBRARIES += %D%/libcommand.la
@@ -20,7 +21,7 @@ endif
 	verify/reference_rnn.h verify/trial.h verify/field.c verify/answer.c verify/network_trial.c verify/area.c verify/bound.c \
 	verify/cases.c verify/finding.c verify/kernel_trial.c verify/numbers.c verify/reference.c verify/reference_block_lstm.c \
 	verify/reference_dropout.c verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c verify/trial.c
-EXTRA_DIST += %D%/README.md verify/README.md
+EXTRA_DIST += %D%/README.md verify/README.md %D%/completion/make.sh %D%/completion/cellgrad.bash %D%/completion/_cellgrad
 # The text that the demo's model learns.
 nodist_%C%_libcommand_la_SOURCES = %D%/demo/texts.c
 EXTRA_DIST += %D%/demo/alice.txt
@@ -28,16 +29,28 @@ CLEANFILES += %D%/demo/texts.c
 %D%/demo/texts.c: templates/embed.sh %D%/demo/alice.txt
 	$(AM_V_GEN)$(MKDIR_P) %D%/demo && \
 	$(SHELL) $(srcdir)/templates/embed.sh command_texts $(srcdir)/%D%/demo/alice.txt > $@.tmp && mv $@.tmp $@
-# Where the demo finds TensorFlow's answers: installed, or in the source.
-%C%_libcommand_la_CPPFLAGS = $(AM_CPPFLAGS) \
-	-DCELLGRAD_DATA='"$(pkgdatadir)/data"' -DCELLGRAD_SOURCE_DATA='"$(abs_top_srcdir)/tests/data"'
+# Where the demo finds TensorFlow's answers: installed, or in the build, which links to the source's.  No binary has a path of the build.
+%C%_libcommand_la_CPPFLAGS = $(AM_CPPFLAGS) -DCELLGRAD_DATA='"$(pkgdatadir)/data"'
+all-local: demo-data
+demo-data:
+	ln -s `cd $(srcdir) && pwd`/tests/data $@
+CLEANFILES += demo-data
 %C%_libcommand_la_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(POPT_CFLAGS)
 %C%_libcommand_la_LIBADD = runtime/libwhole.la $(JANSSON_LIBS) $(POPT_LIBS)
 cellgrad_SOURCES = %D%/main.c
+cellgrad_CPPFLAGS = $(AM_CPPFLAGS) -DCG_BUG_REPORT='"$(BUG_REPORT)"' -DCG_URL='"$(URL)"'
 cellgrad_LDADD = %D%/libcommand.la
 if COMMAND
-install_data += install-cases
-uninstall += uninstall-cases
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = %D%/completion/_cellgrad
+install_data += install-cases install-bash-completion
+uninstall += uninstall-cases uninstall-bash-completion
+install-bash-completion:
+	$(MKDIR_P) '$(DESTDIR)$(bashcompletiondir)'
+	$(INSTALL_DATA) $(srcdir)/%D%/completion/cellgrad.bash '$(DESTDIR)$(bashcompletiondir)/cellgrad'
+uninstall-bash-completion:
+	rm -f '$(DESTDIR)$(bashcompletiondir)/cellgrad'
 install-cases:
 	$(MKDIR_P) '$(DESTDIR)$(pkgdatadir)/data'
 	$(INSTALL_DATA) $(srcdir)/tests/data/*BlockCellGrad-*.safetensors '$(DESTDIR)$(pkgdatadir)/data'

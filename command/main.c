@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The `cellgrad` command: finds the subcommand, passes it its arguments, and does what every subcommand needs: sets our memory
  * under jansson, checks that standard streams are open, and checks that the output was written.  A subcommand is in the file of its
@@ -32,6 +33,17 @@ static const struct command commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+/* Where to report a bug and the home page, where ./configure was told. */
+static void print_contact(void)
+{
+	static const char report[] = CG_BUG_REPORT, url[] = CG_URL;
+
+	if (*report)
+		printf("Report bugs to: %s\n", report);
+	if (*url)
+		printf("Home page: %s\n", url);
+}
+
 static void help(void)
 {
 	printf("Usage: cellgrad COMMAND [ARGUMENT]...\n"
@@ -47,6 +59,7 @@ static void help(void)
 	       "order of preference; unset: the first that opens.\n"
 	       "Exit status: 0 done; 1 a mismatch, or failed while working; 2 refused before\n"
 	       "any work.\n");
+	print_contact();
 }
 
 static int refuse(void)
@@ -110,6 +123,7 @@ static int dispatch(int argc, const char **argv)
 	}
 	if (!strcmp(argv[1], "--version")) {
 		printf("cellgrad %s\n", cg_version());
+		print_contact();
 		return EXIT_OK;
 	}
 	command = find(argv[1]);

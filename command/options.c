@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads a subcommand's words by popt and keeps the options' values by number.  The subcommand interprets them; what popt leaves
  * undefined (an option given twice, its help's exit) is decided here.

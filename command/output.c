@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints for the command: names, shapes, tables and JSON lines.  The caller chooses what is printed, and on which stream.
  */

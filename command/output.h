@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints for the command: names from files without control characters, shapes, tables, colour on a terminal, JSON lines.
  */

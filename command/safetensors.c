@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads and writes safetensors files.  The caller chooses the tensors, their dtype and shape.
  */

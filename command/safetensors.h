@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * safetensors files: 8 bytes of header length, a JSON header that lists the tensors, the data. Reading maps the file, so that only
  * the tensors that are used are read; every number in the header is checked against the file before it is used.

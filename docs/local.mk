@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The documents, which are installed beside the examples.
 docs_pages = \
 	%D%/README.md %D%/tutorial.md %D%/command.md %D%/networks.md %D%/weights.md %D%/kernels.md %D%/numerics.md %D%/backends.md %D%/speed.md \

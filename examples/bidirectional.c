@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two layers of LSTM, both ways, over rows of different lengths, and the gradient of their weights. */
 #include <cellgrad.h>
 #include <stdio.h>

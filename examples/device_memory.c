@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network that trains where its host program keeps it: the program's own OpenCL context, queue and memory.  Forward and
  * backward run on its cl_mems, its own kernels compute the loss and move the weights between them, and no call waits until the

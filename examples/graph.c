@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A step of training as a CUDA graph: forward and backward of a network are captured once, on the program's own stream and memory, and
  * then launched again and again, each time on other numbers.  The first step runs as it is: it compiles kernels and takes memory, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network that learns to write, by truncated backpropagation through time: each row of a batch is a stretch of a text, a
  * step takes the next characters of each row, and the states go on from piece to piece.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Programs a user would start from.  They see the library as a user does.
 check_PROGRAMS += %D%/peephole_lstm %D%/bidirectional %D%/language_model %D%/device_memory %D%/graph %D%/own_runtime %D%/step
 %C%_peephole_lstm_CPPFLAGS = -I$(top_srcdir)/runtime

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cell of one's own: a step and its derived gradient, from the equations.  On every processor it prints
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // own_cell.c in C++11: the same cell and the same numbers, with owners that close and failures that are thrown.
 #include <cellgrad.h>
 #include <cstdio>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels for a runtime of one's own, here the system's C compiler and this program's memory: a step of an LSTM in a sequence,
  * and that step's gradient.  cellgrad gives text and a manifest; the program reads from the manifest what there is to call and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training on several processes by MPI.  All ranks have the same weights, and each has a share of the batch.  A step is forward and
  * backward of the share, one MPI_Allreduce over params_backprop, and the same descent on every rank: the weights stay equal to the bit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One step of an LSTM with peepholes and its gradient, on whatever backend CELLGRAD_BACKEND names. */
 #include <cellgrad.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One step of training of a PyTorch model's weights: its state_dict, saved as safetensors, goes into the library's one buffer, a
  * gradient and a step of plain descent are taken there, and what comes of it goes back under the same names:

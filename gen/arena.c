@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of the compiler: an arena, whose blocks are freed together, and growing text.  Both record that a request was refused, so
  * that passes check once, at their end.  The caller passes the function that allocates.

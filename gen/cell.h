@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without exits, globals
  * or I/O: texts come in as strings and go out as strings, memory comes through one function, and a mistake comes back in a struct

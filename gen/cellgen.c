@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The build's tool over the compiler of cells: prints what the cpu backend compiles.  Users have `cellgrad emit`.
  *

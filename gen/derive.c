@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reverse-mode derivative of a graph: from the adjoints of some nodes those of all they depend on, as new nodes of the same
  * graph, in the same operators; so what comes out can be derived again.  Derivatives are rows of one table, written in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of dialects: their words, the forms of what is printed once per argument, and how much a thread takes.  Longer texts
  * are in templates/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parameters of dropout: the key of a layer's masks, which words of the generator drop an element, and the scale of those that
  * are kept.  The masks are drawn by templates/rows.in, with the same generator.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The element types: a row for each, in the order of enum cg_dtype of cellgrad.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Interprets the graph in long double, with the C library's functions: the meaning of the language.  Kernels are compared with it;
  * strip.c interprets the same graph in a kernel's own arithmetic.

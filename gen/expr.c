@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Interned nodes and the constructors that simplify as they build, so that equal expressions are one node.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Templates: finds a section of an embedded file and fills its holes.  A hole is a name between two @.
  */

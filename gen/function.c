@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the plan of a text with one function that no cell has: a product's or rows'.  A backend builds and launches it like those
  * of a cell.

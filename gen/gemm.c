@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products for devices that no BLAS is at hand for: the tile sizes that suit a device, the text, and how it is launched.
  * What the text looks like is in templates/gemm.in.  Which sizes are taken changes no bit of a result.

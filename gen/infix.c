@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints nodes of the graph as expressions: signs where a dialect has them, else calls; parentheses only where they are needed.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The generator: a library without I/O, and the tool that writes the cpu's kernels while cellgrad is built.
 noinst_LTLIBRARIES += %D%/libgen.la
 %C%_libgen_la_SOURCES = \

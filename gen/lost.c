@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the values of the step before that no equation reads with the options that are off, though one does with all of them on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the manifest of a text, as JSON: everything that a program needs to call its functions from a runtime of its own.  Every
  * parameter of a function is an entry, in order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks and keeps the names of a .cell: which may be declared, those that derivatives take with them, and the nearest to an
  * unknown one.

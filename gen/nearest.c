@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the nearest of a list of names to a misspelt one, for the messages of every part.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The operators: what each is called and what it computes, in long double by the C library.  Their derivatives are in
  * derive.c, their texts in templates/math.in.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row for every operator: CG_OPERATOR(code, word, arity, section).  word: how a .cell says it, NULL for signs; section:
  * the part of templates/math.in that computes it, NULL where each dialect has a sign for it.  The set is closed under

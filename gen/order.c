@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names the nodes that a function computes: the cell's own names for its values, t1, t2 ... for nodes that are used twice, none for
  * those used once and short enough to be written where they are used.  The order itself is that of the nodes: operands come first.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses the lines of a .cell, declarations and equations, and checks the whole when all lines are read.
  */

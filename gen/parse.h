@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what the files of the parser share: scan.c reads words, names.c keeps names, term.c reads expressions, parse.c lines and
  * the whole.

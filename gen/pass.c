@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans a pass of a cell: the functions it needs, and for each what it takes and gives and which nodes it computes.  Stages are cut
  * by products, so a pass runs stage by stage: forward 1 to S, grad S to 1, gradgrad up (each stage's gd<feed>, which a product

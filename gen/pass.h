@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what the files that plan a pass share: pass.c chooses the functions and cuts the graph for each, pass_function.c makes
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes a function of a pass: its name, its arguments with their types, and the nodes that it computes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The passes: row(with, code, name, text) of each, in the order of enum cg_pass of cellgrad.h.  text: what a comment calls it.  The
  * last two are the first two as a step of a sequence, which passes its states on unrounded.

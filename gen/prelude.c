@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints what stands above the functions of a text: the sections of the dialect's prelude and of the mathematics that they use,
  * each after those that it needs itself.

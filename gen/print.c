@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints functions: statements from the graph and lists from the arguments fill the holes of the shapes in templates/.  infix.c
  * prints expressions.  The words of a dialect are its row in dialect.c.

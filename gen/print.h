@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what the files that print functions share: print.c prints functions, infix.c the expressions in them.
  */

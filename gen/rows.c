@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows gathered, scattered, added and dropped, in one launch or several moves at once: the shapes of their texts, printing and
  * launching.  The text itself is in templates/rows.in.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows gathered, scattered, added and dropped between products and kernels, in every dialect: dst[to[p], j] = drop(src[from[p], j])
  * for p < rows and j < columns, or added to it.  struct cg_rows of runtime/device/backend.h describes a call.

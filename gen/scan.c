@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the words of a .cell: names, numbers and signs one after the other, or the first mistake with its place and what was
  * expected.

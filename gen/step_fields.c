@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lays out what all steps of a sequence take: matrices of each step or of one, vectors of the units, scalars.  The role of an argument of
  * an element's function says what it is at a step, as in runtime/rnn/recurrence.c.  And makes the plan of their text.

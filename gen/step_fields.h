@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all steps of a sequence take, as fields of a struct, for the files that print them.
  */

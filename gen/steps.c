@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints all steps of a sequence: the struct of what they take, the functions over elements, the tiles, and the functions that are called.
  * The texts are in templates/scan.in.

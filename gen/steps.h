@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All steps of a sequence as one text in C: the functions over elements of a pass, the tiles by which the cpu backend multiplies, and the
  * loop over the steps.

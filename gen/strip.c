@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Interprets a function over strips of a row, step by step with the very functions that the kernels are printed with, so that the
  * bits are those of the compiled kernel.  It is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA). It checks

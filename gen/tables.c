@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the tables of the element types of dtypes.h and of the passes of passes.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses the expressions of a .cell to terms, as they are written; nothing is simplified here.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints products of a sequence by tiles of units.  The text itself is in templates/tiles.in.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products of a sequence by tiles of units: the text of packing and multiplying, which the cpu backend compiles for each instruction set
  * and which stands in the text of a scan.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The words that a cell may not use as names, because one of the dialects or the kernels' own text has them.  names.c checks the
  * other rules of names.

@@ -28,4 +28,12 @@ uninstall-calls:
 	for call in $(calls); do rm -f '$(DESTDIR)$(man3dir)'/$$call.3; done
 install_data += install-calls
 uninstall += uninstall-calls
-.PHONY: install-calls uninstall-calls
+
+# Where to report a bug and the home page, where ./configure was told, at the end of the pages that are looked up first.
+install_data_last += install-contact
+install-contact:
+	test -z '$(BUG_REPORT)$(URL)' || for page in man1/cellgrad.1 man3/cellgrad.3; do \
+		test ! -f '$(DESTDIR)$(mandir)'/$$page || { echo '.Sh BUGS'; \
+			test -z '$(BUG_REPORT)' || printf '%s\n' 'Report bugs to' '.Lk $(BUG_REPORT) .'; \
+			test -z '$(URL)' || printf '%s\n' 'The home page is' '.Lk $(URL) .'; } >>'$(DESTDIR)$(mandir)'/$$page || exit 1; done
+.PHONY: install-calls uninstall-calls install-contact

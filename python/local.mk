@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Python package, which is built by pyproject.toml's backend and not by make.
 EXTRA_DIST += \
 	pyproject.toml %D%/README.md \

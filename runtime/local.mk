@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The library and the command.
 #
 # libwhole holds all of the library with its inner names within reach; the library is that and nothing more.  The
@@ -23,8 +24,21 @@ EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
 EXTRA_DIST += %D%/README.md \
 	%D%/core/README.md %D%/cache/README.md %D%/device/README.md %D%/op/README.md %D%/rnn/README.md %D%/block/README.md %D%/tensorflow/README.md %D%/weights/README.md
 include_HEADERS = %D%/cellgrad.h
+# What finds the library, by pkg-config and by CMake, with the prefix of the install.
 pkgconfigdir = $(libdir)/pkgconfig
-nodist_pkgconfig_DATA = %D%/cellgrad.pc
+cmakedir = $(libdir)/cmake/cellgrad
+install_data += install-finders
+uninstall += uninstall-finders
+install-finders:
+	$(MKDIR_P) '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(cmakedir)'
+	sed 's,^prefix=.*,prefix=$(prefix),' %D%/cellgrad.pc >'$(DESTDIR)$(pkgconfigdir)/cellgrad.pc'
+	sed -e 's,%includedir%,$(includedir),' -e 's,%shared%,libcellgrad$(shared_suffix),' \
+		%D%/cellgrad-config.cmake >'$(DESTDIR)$(cmakedir)/cellgrad-config.cmake'
+	$(INSTALL_DATA) %D%/cellgrad-config-version.cmake '$(DESTDIR)$(cmakedir)'
+uninstall-finders:
+	rm -f '$(DESTDIR)$(pkgconfigdir)/cellgrad.pc' '$(DESTDIR)$(cmakedir)/cellgrad-config.cmake' \
+		'$(DESTDIR)$(cmakedir)/cellgrad-config-version.cmake'
+.PHONY: install-finders uninstall-finders
 
 # current:revision:age.  Before a release: code changed, revision + 1.  Interfaces added, removed or changed: current + 1
 # and revision 0; then added only: age + 1, removed or changed: age 0.
@@ -38,5 +52,5 @@ libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:1 -export
 
 # Folders of ours that nothing is left in, once all files are gone.
 uninstall-hook:
-	for folder in '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
+	for folder in '$(cmakedir)' '$(libdir)/cmake' '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # embed.sh ARRAY FILE...: prints C that holds the files, each line a string, under the files' own names.
 set -e
 array=$1

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Equations and kernel texts, embedded in the library and in cellgen: nothing is looked for on disk.
 cells = \
 	%D%/lstm_block.cell \

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Folders call each other one way: what a file includes, and which object each object takes a symbol from, against the table below.
 # No files call each other in a circle, no two files have one name outside of folders that mirror each other, and README.md names the
 # files of its folder; no struct has the name of a function of its folder.

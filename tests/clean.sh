@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # clean.sh [WHAT...]: ./bootstrap WHAT, by default demo and then check, of what is committed here, on a machine that has nothing
 # yet: a minimal Debian that debootstrap makes in a temporary folder, from the mirror that this machine's apt uses.  The last
 # lines and what was skipped are printed, and all lines when it fails.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Older x86-64 processors than this one: the generator's tests, the conformance suite and that of sequences as they would run them.
 #	cpu.sh [NAME...]      of the rows below; without names all
 # A row is a processor that qemu-user plays, an instruction set of the cpu backend here, or PoCL as on a processor without some of

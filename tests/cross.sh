@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Other processors and another C library: a build for each, its tests, and the same bits as here.
 #   cross.sh [NAME...]      of the rows below; without names all
 # Each row is built in cross/NAME and needs its compiler; a processor that is not this one also qemu-user.  What the tests and

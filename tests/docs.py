@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The documents are right: README.md and the pages of docs/.
 
 Every program and every command that they show runs, every message that they quote is what the code prints, and every link between

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What the programs of examples/ say of themselves is so.  Those that other tests run are not here: peephole_lstm and bidirectional are in
 # docs/, own_cell.c and own_cell.cc are for install.sh.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
 set -u

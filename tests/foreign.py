@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A stranger calls an emitted kernel by its manifest alone.
 
 Emits the peephole LSTM gradient as C, compiles it with nothing of ours at hand, reads from the manifest which

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # gpu.sh: all that a machine with an NVIDIA GPU can say and no other, in an hour of it.
 #
 #	sh tests/gpu.sh kit DIR                builds, here, all that runs there: programs, their libraries, their data

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels that gpu_micro.c compiles and times.  Each poll has a limit, so that a mistake ends the kernel and not the machine's hour:
  * where it is reached `broken` is set and all go on.

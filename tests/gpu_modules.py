@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The modules of cellgrad.torch beside PyTorch's, on a GPU: answers, what PyTorch does with modules, memory, and times of a training step.
 
 Every check prints a line, `ok` or `not ok` with what was wrong; one that raises is not ok, and the next goes on.  The right answer is

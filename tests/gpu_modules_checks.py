@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What gpu_modules.py checks: each function is one check, which returns words or raises.
 
 `device` says where; CELLGRAD_LIBRARY has the library, as the package finds it.

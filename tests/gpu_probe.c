@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a GPU and the libraries beside it are, and what they can do at most: the parts of a report that need neither a test nor a bench.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What gpu.sh does, on the stand-ins of tests/fake: a kit of the build at hand, stages by it, and a report whatever happens.  What only
 # an NVIDIA machine has, nvidia-smi, compute-sanitizer and ncu, is played by scripts of a few lines.
 #   gpu_rehearsal.sh             short, a part of make check; runs in the build tree

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time on a stream as the driver's events tell it, for programs that measure on a GPU. */
 #ifndef GPU_TIME_H
 #define GPU_TIME_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Networks of this library beside those of PyTorch on the same GPU, through the library's C interface.
 
 Without --graph: a table in Markdown of what a forward, and a forward with its backward, take in PyTorch and here by each route, and of the

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What make install leaves: programs that know it by pkg-config alone, in C11 and C++11, with the shared library and with
 # the static one; the command and its data where nothing else is.  And what make uninstall leaves: nothing.
 #   install.sh              installs into a temporary folder by DESTDIR, a part of make check
@@ -79,8 +80,10 @@ expected()
 	printf '%s\n' "$INCLUDEDIR/cellgrad.h" "$LIBDIR/pkgconfig/cellgrad.pc" "$MANDIR/man3/cellgrad.3" "$MANDIR/man7/cellgrad-cell.7" \
 		"$MANDIR/man7/cellgrad-weights.7"
 	sed -n 's/^CG_API .*[ *]\(cg_[a-z0-9_]*\)(.*/\1/p' "$srcdir/runtime/cellgrad.h" | sed "s,.*,$MANDIR/man3/&.3,"
+	printf "$LIBDIR/cmake/cellgrad/%s\n" cellgrad-config.cmake cellgrad-config-version.cmake
 	has_static && echo "$LIBDIR/libcellgrad.a"
 	has_shared && echo "$LIBDIR/cellgrad/cellgrad_jax.so"
+	has_command && printf '%s\n' "${DATADIR%/cellgrad}/bash-completion/completions/cellgrad" "${DATADIR%/cellgrad}/zsh/site-functions/_cellgrad"
 	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1" &&
 		(cd "$srcdir/man" && printf "$MANDIR/man1/%s\n" cellgrad-*.1)
 	(cd "$srcdir/templates" && printf "$DATADIR/cells/%s\n" *.cell)
@@ -148,6 +151,44 @@ cells()
 	done
 }
 
+# by_cmake ROOT [VERSION]: a project that finds what is installed under ROOT, by CMake alone, and its program.
+by_cmake()
+{
+	rm -rf "$scratch/project" && mkdir "$scratch/project" && cp "$srcdir/examples/own_cell.c" "$scratch/project" || return
+	printf '%s\n' 'cmake_minimum_required(VERSION 3.10)' 'project(own_cell C)' "find_package(cellgrad ${2:-} REQUIRED CONFIG)" \
+		'add_executable(own_cell own_cell.c)' 'target_link_libraries(own_cell cellgrad::cellgrad)' >"$scratch/project/CMakeLists.txt"
+	(cd "$scratch/project" && cmake -DCMAKE_PREFIX_PATH="$1${LIBDIR%/*}" -DCMAKE_C_FLAGS="${SANITIZE:-}" . && cmake --build .) >"$why" 2>&1 || return
+	"$scratch/project/own_cell" >"$scratch/printed" 2>"$why" &&
+		sed -n 's/^ \*	\([a-z]\)/\1/p' "$srcdir/examples/own_cell.c" | diff - "$scratch/printed" >"$why"
+}
+
+cmake_programs()
+{
+	version=$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)
+	by_cmake "$1" "$version"
+	report $? "a program $2, by CMake"
+	# What that shows: a later major version is not there.
+	! by_cmake "$1" $((${version%%.*} + 1)) && grep -q "$version" "$why"
+	report $? "CMake is told of a version that is not there, $2"
+}
+
+# other_prefix: what is installed with another prefix than the configured one finds its parts there.
+other_prefix()
+{
+	other=$scratch/other
+	"$make" -s install prefix="$other" >"$why" 2>&1 </dev/null || return
+	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig "$pkg_config" --variable=prefix cellgrad)" = "$other" ] || { echo 'cellgrad.pc' >"$why"; return 1; }
+	if has_shared; then
+		for module in "$other"/lib/cellgrad/*.so; do
+			ldd "$module" | grep -q "libcellgrad.* => $other/lib/" || echo "${module##*/} does not find the library beside it"
+		done >"$why"
+		[ -s "$other/lib/cellgrad/cellgrad_jax.so" ] && [ ! -s "$why" ] || return
+	fi
+	! has_command || (cd "$scratch" && "$other/bin/cellgrad" demo --only compare) >"$scratch/printed" 2>"$why" || return
+	"$make" -s uninstall prefix="$other" >"$why" 2>&1 </dev/null &&
+		find "$other" '(' ! -type d -o -name cellgrad ')' >"$why" && [ ! -s "$why" ]
+}
+
 commands()
 {
 	cells
@@ -187,12 +228,19 @@ else
 fi
 if has_static; then
 	# Where both are, the linker takes the shared one.
-	for file in "$LIBDIR/libcellgrad.a" "$LIBDIR/pkgconfig/cellgrad.pc" "$INCLUDEDIR/cellgrad.h"; do
+	for file in "$LIBDIR/libcellgrad.a" "$LIBDIR/pkgconfig/cellgrad.pc" "$LIBDIR/cmake/cellgrad/cellgrad-config.cmake" \
+		"$LIBDIR/cmake/cellgrad/cellgrad-config-version.cmake" "$INCLUDEDIR/cellgrad.h"; do
 		mkdir -p "$scratch/static${file%/*}" && cp "$root$file" "$scratch/static$file"
 	done
 	programs "$scratch/static" static
 else
 	skip 'programs, static' 'configured with --disable-static'
+fi
+if ! command -v cmake >/dev/null; then
+	skip 'a program, by CMake' 'there is no cmake'
+else
+	! has_shared || cmake_programs "$root" shared
+	! has_static || cmake_programs "$scratch/static" static
 fi
 if has_command; then commands; else skip 'the command' 'configured with --disable-command'; fi
 
@@ -200,6 +248,8 @@ if [ "${1:-}" != installed ]; then
 	"$make" -s uninstall DESTDIR="$root" >"$why" 2>&1 </dev/null &&
 		find "$root" '(' ! -type d -o -name cellgrad -o -name examples -o -name docs ')' >"$why" && [ ! -s "$why" ]
 	report $? 'make uninstall leaves no file, and no folder of ours'
+	other_prefix
+	report $? 'make install prefix=OTHER, and make uninstall'
 fi
 echo "1..$n"
 [ "${1:-}" != installed ] || exit $red

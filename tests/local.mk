@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
 	%D%/core/message_test %D%/core/cell_test %D%/core/sized_test %D%/core/allocator_test %D%/core/environment_test \
@@ -16,7 +17,7 @@ unit_tests = \
 	%D%/bindings/jax/xla_host_test %D%/bindings/tensorflow/tf_plugin_test %D%/bindings/tensorflow/tf_absent_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
 # Of the source and of what is built from it.
-quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
+quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
 	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
@@ -26,7 +27,7 @@ device_tests = \
 	%D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
 	%D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
-	%D%/docs.py %D%/foreign.py %D%/gen/scan.py %D%/command/main.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/cache.bats \
+	%D%/docs.py %D%/completion.sh %D%/foreign.py %D%/gen/scan.py %D%/command/main.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/cache.bats \
 	%D%/command/emit.bats %D%/command/safetensors.bats %D%/command/run.bats %D%/command/metadata.bats %D%/command/outputs.bats \
 	%D%/command/open.bats %D%/command/openblas.bats %D%/command/describe.py %D%/command/formats.py %D%/command/owners.bats \
 	%D%/command/sequence.bats %D%/command/convert.bats %D%/command/misuse.bats %D%/command/cudnn.bats %D%/command/cuda.bats \
@@ -176,8 +177,10 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_bindings_tensorflow_tf_plugin_test_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 %C%_bindings_tensorflow_tf_plugin_test_LDADD = libcellgrad.la $(CMOCKA_LIBS)
 %C%_bindings_tensorflow_tf_absent_test_LDADD = $(CMOCKA_LIBS)
-EXTRA_%C%_bindings_tensorflow_tf_plugin_test_DEPENDENCIES = bindings/tensorflow/cellgrad_tensorflow.la
-EXTRA_%C%_bindings_tensorflow_tf_absent_test_DEPENDENCIES = bindings/tensorflow/cellgrad_tensorflow.la
+if SHARED
+EXTRA_%C%_bindings_tensorflow_tf_plugin_test_DEPENDENCIES = cellgrad_tensorflow.la
+EXTRA_%C%_bindings_tensorflow_tf_absent_test_DEPENDENCIES = cellgrad_tensorflow.la
+endif
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
@@ -358,6 +361,7 @@ bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/toy.sh
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reference.sh whole
+	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reproducible.sh whole
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 

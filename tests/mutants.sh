@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Every seeded defect of tests/mutants still changes its file, and a stale one is found.
 set -u
 scratch=$(mktemp) || exit 99

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # mutate.sh [ID...]: plants each defect of tests/mutants, or the named ones, in a copy of the source and demands that its
 # tests turn red.  Run it in a configured build tree; it works in the folder mutate/ there, with one build in which only
 # what a defect touches is made again.  A defect that hangs is red.  Those whose tests are all skipped on this machine are not tried:

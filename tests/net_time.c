@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a training step of a network costs beyond cuDNN: the three calls of cuDNN's alone, on memory and descriptors of their own,
  * and our forward and backward by route cudnn, taken in turn on one stream of the cuda backend.  Adjacent turns are compared, so

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Programs of earlier versions keep running: for each header of tests/old a program compiled against it runs on this library and says
 # what it says compiled against today's; every struct, constant and call that the header declares is where it was.  Structs that begin
 # with their size may have grown at their end, no other has.

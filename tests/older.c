@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PoCL on an older x86-64 processor than there is: LLVM, which PoCL asks what the processor has, says that some of it is missing.
  * So PoCL gives its device narrower vectors, and compiles for that processor.  Put before a program:

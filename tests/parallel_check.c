@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parallel_check FILE T B I U L: is the gradient in FILE, which examples/parallel.c left, that of the whole batch?  Each element is held
  * against the reference's, within its bound, which allows for sums in any order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an op's time is made of: the op as it is, its products alone, which are the backend's BLAS where that has one, and its
  * kernels alone.  The same calls are made each time, with those of the other kind left out.  The library's inner names serve to

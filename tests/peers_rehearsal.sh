@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # bench/peers.sh, with this library alone and beside workers that are right or fail in each way that they can, and bench/figures.py; no time
 # counts here.
 # Runs in the build's top folder.

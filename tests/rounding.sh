@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # docs/numerics.md, header, manual pages and `cellgrad info` say how each route rounds each dtype, as the library's table has it: every row, in its
 # order and words, and no other.  srcdir: the source; CELLGRAD: the command.
 set -u

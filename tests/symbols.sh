@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Only what cellgrad.h declares leaves the shared library, and all of it does; the static one has no name outside cg_.
 # LIBRARY: the shared library; ARCHIVE: the static one; srcdir: the source.  Either may be missing: that half is skipped.  What the
 # address sanitizer adds for each variable does not count.

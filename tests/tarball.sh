@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The tarball: the same bytes from two runs, and in it every file that git tracks or that aclocal.m4 includes.
 # MAKE: make; srcdir: the source.  Runs in the build tree; what it makes is in a temporary folder.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # unit.sh COMMAND...: runs a program of cmocka tests, or another that speaks TAP.  What cmocka skips it calls "not ok",
 # which would be a failure; and its exit status says once more that a test failed, which would count as another.
 case $1 in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The arguments of a case with their numbers and the reference's, and the verdict on what a call wrote to them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One argument of a case: its numbers, the same in the dtype between guards, what the reference says of it, and whether what a
  * call left is right.

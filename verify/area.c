@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of arguments between guards: allocation, filling, and checks of the guards.
  */

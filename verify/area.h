@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of an argument, between guards: what a call begins with, what it left, and whether it wrote beside it.  On the
  * host, or in the memory of a device with the same bytes around it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The constants of each dtype that the bounds of bound.h use, rounding to a dtype, and the verdict on an answer.
  */

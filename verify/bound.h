@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arithmetic in long double that carries, beside each value, a running first-order bound of what a correct
  * implementation may be off by.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cases of an op: those of the table in cases.h and those drawn at random, and the fields of a case by name.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cases of the conformance suite and of `cellgrad check`: sizes and other fields of a call.  Every case runs for every dtype; a
  * row here adds its tests.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fields of a case as NAME=VALUE: read from words, printed back so that they read as the same case, and made simpler in
  * command/check/shrink.c.  A field points into the case.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a trial found: the first thing that is wrong, in words, and what was measured up to there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trials of kernels.  A kernel's arguments come from its plan; what they hold is any bits, as far as bits are promised: in f64,
  * where devices may or may not flush what is subnormal, nothing is drawn that leads there, and answers that are next to nothing

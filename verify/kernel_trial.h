@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One case of one kernel, whose bits are promised to be the same on every device and by every form of it: run twice on one side and
  * once on another over the same memory, and compared.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trials of networks: which there are, what each is made of, and one run.  The arguments of a call, where they stand in the
  * reference's struct and in the library's, are one table.

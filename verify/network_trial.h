@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One case of a network: a drawn model, its forward and, of a gradient, its backward on a device, or on two, and the reference's
  * verdict.  As trial.h has it for the ops of single cells.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Draws numbers for cases, writes them in a dtype and reads them back.
  */

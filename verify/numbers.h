@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers for cases: drawn the same on every machine, written in a dtype and read back, their bits compared.  It shares no code
  * with the library's own conversions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is promised of a call by its route, in docs/numerics.md: whose bits repeat, and which bounds hold. */
 #ifndef PROMISE_H
 #define PROMISE_H

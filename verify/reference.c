@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One step of the block ops and its gradient in long double, with the bound of bound.h beside each value.
  * The formulas are those of TensorFlow's LSTMBlockCell, GRUBlockCell and their gradients.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The independent reference of the block ops: the answer of each op in long double, and beside each value how far off a
  * correct implementation may be.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * BlockLSTM and BlockLSTMV2 in long double: steps of reference.c, each from what the last one left, rounded to the
  * dtype, with the bound of bound.h. The step itself is in reference.c.

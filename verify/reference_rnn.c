@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The CudnnRNN family forward in long double: layers, directions, lengths, projection, dropout, with the bound of
  * bound.h beside each value.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The values that the forward of a CudnnRNN model keeps for its gradient: reference_rnn.c writes them, reference_rnn_grad.c reads
  * them.  Callers include sequence.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The gradient of the CudnnRNN family in long double, with the bound of bound.h beside each value.
  * The formulas are derived by hand from those of reference_rnn.c, which also has the rules for whole sequences and runs

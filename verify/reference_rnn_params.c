@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The layout of the matrices, biases and vectors of a CudnnRNN model in its one buffer, and TensorFlow's canonical lists.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The independent reference of whole sequences: BlockLSTM and the CudnnRNN family, as reference.h has it for one step.
  * Written from TensorFlow's sources and cuDNN's documents.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trials of ops.  The ops' arguments come from the op table, the answers and the tolerance from the reference; to add an op:
  * where its ports stand in the reference's struct, and its row of families.

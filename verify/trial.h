@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One case of one op: drawn numbers, the library's answers on a device, or on two, and the reference's verdict.  The conformance
  * suite and `cellgrad check` run the same trials; they decide which ones, and what to print.

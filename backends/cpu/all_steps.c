@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The steps of a recurrence on the cpu.  Where the matrix is small, a thread keeps its rows of the batch for the whole sequence, and waits
  * for no other.  Else it keeps its units: in each phase it multiplies by its own columns of the matrix, which stay in its cache, and

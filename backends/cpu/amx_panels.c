@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Big products of bf16 by AMX, as panels.c has them by vectors.  A panel of a is so many rows for 32 steps of k, and behind it for the next
  * 32; one of b has two steps of a column beside each other.  Four registers of sums stay while k runs, so that each sum is one chain in the

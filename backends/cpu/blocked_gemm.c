@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Big products on the cpu by our own panels: b is packed once, by all threads, then blocks of rows of c are computed, each by a thread
  * that packs its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Sums are chains

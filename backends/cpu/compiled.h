@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table that a generated file of kernels defines: one for each cell, dtype and instruction set.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The cpu backend: which instruction sets its kernels are compiled for, and whether it looks for OpenBLAS.
 
 # CG_ISA(NAME, CPUS, FLAGS): kernels for NAME where the processor is one of CPUS and the compiler takes FLAGS.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts elements of real to acc and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) and
  * dtype (CG_DTYPE).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cpu backend: kernels compiled at build time for several instruction sets, the best one chosen at open.  Launches are in
  * launch.c, products in gemm_tiles.c; team.c has the threads that share them.

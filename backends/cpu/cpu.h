@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declares what the files of the cpu backend share. */
 #ifndef CG_CPU_H
 #define CG_CPU_H

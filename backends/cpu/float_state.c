@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sets the floating-point state of the calling thread for our arithmetic, and restores it.
  */

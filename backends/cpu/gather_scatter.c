@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gathers and scatters rows on the cpu: the compiled text over parts of the rows, which the threads of the team share.  Elements
  * are each computed alone, so the bits are those of one thread.

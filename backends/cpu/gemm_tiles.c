@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products on the cpu: cut into tiles by the shape alone, so that the bits do not depend on how many threads there are, each tile
  * by OpenBLAS, or by our own product where there are few rows or b is packed.  f16 and bf16 panels are widened to f32, summed

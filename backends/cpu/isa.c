@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of isa.h.  A row is compiled in when configure says so; the best that runs here comes first.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The instruction sets that this build has code for, as rows: what is compiled once for each, and whether this processor can run
  * it.  configure.m4 chooses the rows.

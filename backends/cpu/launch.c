@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Launches on the cpu: a compiled function, or the interpreter where there is none, over parts of the rows and units that the
  * threads of the team share.  Elements are each computed alone and sums in blocks of rows, so the bits are those of one thread.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The cpu backend: generated C, compiled once for each instruction set.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \

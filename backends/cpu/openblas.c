@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads OpenBLAS by soname, or the one that the environment names, in a link namespace of its own: a plain dlopen would return the host program's instance, and setting
  * that to one thread would change the host's results and speed.  A library is taken when it is OpenBLAS, is new enough, lets

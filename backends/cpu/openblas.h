@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OpenBLAS, found at run time and kept apart from the host program's. */
 #ifndef CG_OPENBLAS_H
 #define CG_OPENBLAS_H

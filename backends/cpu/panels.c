@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Big products, compiled once for each instruction set (CG_ISA).  Both operands are packed in panels: of so many rows of a, or so many
  * columns of b, those of a step of k beside each other.  The sums of a panel of each stay in registers while k runs, so that each sum is

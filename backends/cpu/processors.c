@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processors that threads run on, and the share of their time that a control group leaves to a process.  A kernel may wake a thread on the processor of the one that wakes it although others are idle: on
  * virtual machines it takes a processor that sleeps for one that the host has taken away.  Both then share one processor until the load

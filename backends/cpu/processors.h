@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The processors that threads run on. */
 #ifndef CG_PROCESSORS_H
 #define CG_PROCESSORS_H

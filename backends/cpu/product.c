@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our own product, compiled once for each instruction set (CG_ISA): a block of rows by the columns of some vectors stays in
  * registers while k runs, so that the sums of each element go in the order of k wherever it stands.  b is read as it lies, or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scratch memory of a queue, which its calls use in turn.
  */

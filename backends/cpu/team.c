@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads of a context.  A call takes the helpers that are idle when it begins and works with them; what they have not begun when
  * the caller is done, they do not begin, so that a call waits for no helper that is late, nor for one that another call has.  Helpers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small team of threads that shares out the parts of calls. */
 #ifndef CG_TEAM_H
 #define CG_TEAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The device's context: makes it current around every call and restores the caller's after it; records that it was lost, since the
  * driver then fails at every later call; and allocates memory in the order of a queue's work, where the driver can.

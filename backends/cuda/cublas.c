@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of ours,
  * so that the same call gives the same bits.  Sums are in acc, never in TF32.  A start that is not c itself goes to cublasLt: one

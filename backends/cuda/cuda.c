@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cuda backend: NVIDIA's devices through the driver's own API.  Kernels are the generator's, compiled by NVRTC; products are
  * cuBLAS's where it is found; no call waits for the device unless it is asked to.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declares what the files of the cuda backend share. */
 #ifndef CG_CUDA_H
 #define CG_CUDA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products by cuBLAS, which adds to what c holds.  Where a product starts with something else, and no algorithm of cuBLAS's adds
  * that, generated text puts it there first.  Generated text also makes the products that cuBLAS refuses, as bf16 on some devices.

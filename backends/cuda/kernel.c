@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds modules from plans, functions from modules, and launches functions: those of cells, products and rows.  A plan's module is
  * built once, whatever the sizes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Structs of cuBLAS that the caller allocates, as NVIDIA lays them out. */
 #ifndef CG_CUDA_LAYOUT_H
 #define CG_CUDA_LAYOUT_H

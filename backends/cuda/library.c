@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  One that the process
  * has loaded is taken, else one that is found.  The driver comes first; NVRTC, cuBLAS and cuDNN are found when something is compiled or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA as this backend uses it: the driver, NVRTC, cuBLAS and cuDNN found at run time, their calls in tables, their constants, the
  * text of their errors.  Nothing of NVIDIA's is needed to build; where its headers are found, a test compares these declarations

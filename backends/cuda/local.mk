@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The cuda backend: found at run time, so that it is always compiled, unless it is not wanted.
 if CUDA
 noinst_LTLIBRARIES += %D%/libcuda.la

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several moves of rows in one launch: a text for each dtype, built at the first call that needs it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles text to machine code: from the disk cache if it is there, else by NVRTC, which is not loaded before unless the
  * environment names one.  For the device's own architecture, or, where the compiler is older than the device, to PTX for the newest

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Constants of CUDA that are used here, as NVIDIA gives them: CU_VALUE(name, value), of the driver, of NVRTC, of cuBLAS, of cuDNN.
  * CUDNN_CODE(name, value in cuDNN 8, value in 9): its errors were numbered anew.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds programs from plans, kernels from programs, and launches kernels: those of cells, products and rows.  A plan's program is
  * built once, whatever the sizes; for a processor a cell has two, with tests for arguments that a launch leaves out and without

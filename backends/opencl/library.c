@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads the OpenCL loader by soname and keeps it open for the life of the process: drivers have threads of their own.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OpenCL as this backend uses it: the loader found at run time, its calls in one table, its constants, the text of its errors.
  * Nothing of a vendor's is needed to build; where <CL/cl.h> is found, a test compares these declarations with it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks for signs of a GPU where no backend is named, before OpenCL's drivers are loaded.  Loading a driver takes long, starts
  * threads, and has ended processes that had an LLVM of their own or too little memory; the loader loads all of them at once.  So

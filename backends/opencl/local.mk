@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The opencl backend: found at run time, so that it is always compiled.
 noinst_LTLIBRARIES += %D%/libopencl.la
 %C%_libopencl_la_SOURCES = \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opencl backend: any device that has a driver for OpenCL 1.2.  Kernels are the generator's, products its tiled shape; queues
  * are in order, and no call waits for the device unless it is asked to.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Declares what the files of the opencl backend share. */
 #ifndef CG_OPENCL_H
 #define CG_OPENCL_H

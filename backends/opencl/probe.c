@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Probes a device: reads its driver's properties, and computes by test kernels whether fma rounds once, whether products and sums
  * are left apart, whether subnormals are flushed and zeros keep their signs; what the driver reports of these is not trusted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A call of XLA's being read: its attributes, arguments and results as numbers, texts and the library's memory.  The first thing that is
  * wrong is kept, and what is read after it is empty.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handlers of XLA's: each reads a call frame, calls the library once and turns a failure into XLA's error.
  */

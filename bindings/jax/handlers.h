@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The module's handlers, which cellgrad.jax registers with XLA.  Arrays that are empty are absent: zeros as inputs, not computed as results.
  * Attributes are those of network_attributes.h.  Safe from any thread.  Each returns NULL, or XLA's error with the library's message.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The module for JAX, and what it is made of, for its test.
 noinst_LTLIBRARIES += %D%/libjax.la
 %C%_libjax_la_SOURCES = \
@@ -8,6 +9,7 @@ if SHARED
 pkglib_LTLIBRARIES += cellgrad_jax.la
 endif
 cellgrad_jax_la_SOURCES =
-cellgrad_jax_la_LIBADD = %D%/libjax.la libcellgrad.la
+cellgrad_jax_la_LIBADD = %D%/libjax.la
+cellgrad_jax_la_DEPENDENCIES = %D%/libjax.la libcellgrad.la
 cellgrad_jax_la_LIBTOOLFLAGS = --tag=disable-static
-cellgrad_jax_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -no-undefined -shared -export-symbols-regex '^cellgrad_jax_'
+cellgrad_jax_la_LDFLAGS = $(module_ldflags) -no-undefined -export-symbols-regex '^cellgrad_jax_'

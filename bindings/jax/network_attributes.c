@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From attributes to a plan: the context of the process, the cells that it has met, the library's cache of plans.
  */

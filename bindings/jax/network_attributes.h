@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The network that a call's attributes describe, as a plan of the library.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What XLA's foreign function interface hands to a handler, version 0, in our own declarations, as far as the handlers read it.
  * tests/frameworks/jax_header.py compares every size, offset and number here with XLA's header.

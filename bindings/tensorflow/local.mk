@@ -1,10 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
 # The plugin, built everywhere: it needs nothing of TensorFlow but a process that has it.  The library is in the folder above, beside it in
 # the Python package, or in that package beside TensorFlow's folder tensorflow-plugins.
-pkglib_LTLIBRARIES += %D%/cellgrad_tensorflow.la
-%C%_cellgrad_tensorflow_la_SOURCES = \
+if SHARED
+pkglib_LTLIBRARIES += cellgrad_tensorflow.la
+endif
+cellgrad_tensorflow_la_SOURCES = \
 	%D%/tf_api.h %D%/tf_op.h %D%/tf_plugin.h %D%/tf_api.c %D%/tf_kernel.c %D%/tf_device.c %D%/tf_call.c %D%/tf_network.c %D%/tf_params.c \
 	%D%/tf_block.c %D%/tf_plugin.c
-%C%_cellgrad_tensorflow_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
-%C%_cellgrad_tensorflow_la_LIBADD = libcellgrad.la
-%C%_cellgrad_tensorflow_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -Wl,-rpath,'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../cellgrad' -export-symbols-regex '^(TF_InitKernel|cellgrad_tensorflow_state)$$'
+cellgrad_tensorflow_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+cellgrad_tensorflow_la_DEPENDENCIES = libcellgrad.la
+cellgrad_tensorflow_la_LIBTOOLFLAGS = --tag=disable-static
+cellgrad_tensorflow_la_LDFLAGS = $(module_ldflags) -export-symbols-regex '^(TF_InitKernel|cellgrad_tensorflow_state)$$'
 EXTRA_DIST += %D%/README.md

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TensorFlow's C API for kernels, as far as this plugin calls it, in declarations of our own: no file of TensorFlow is needed to build.
  * Every function is looked up in the process when the plugin is loaded.  All structs but TF_Buffer are opaque, and none is written to.

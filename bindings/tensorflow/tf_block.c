@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of LSTMBlockCell, BlockLSTM, BlockLSTMV2, GRUBlockCell and their gradients.  CELLGRAD_TF_BLOCK=1 registers them, and TensorFlow
  * then runs them in place of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A call of a kernel: tensors and their shapes, and the status that TensorFlow is given.
  */

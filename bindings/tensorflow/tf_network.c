@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CudnnRNN, V2 and V3, and their Backprops: one call of a plan, which the library keeps from call to call.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An op of TensorFlow as a row of a table, its kernel, and one call of it.
  */

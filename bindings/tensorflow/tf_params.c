@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of CudnnRNNParamsSize, which counts the parameters, and of CudnnRNNParamsToCanonical, CudnnRNNCanonicalToParams and the V2 of
  * both, which copy between the buffer of parameters and its matrices and biases.  They need no device.

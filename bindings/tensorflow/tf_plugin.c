@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Registers the kernels when the plugin is loaded: TensorFlow defines the ops and has no kernel for them on the cpu.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the parts of `cellgrad bench` share: a problem, what the machine can do at most, how long the problem took.  Words become
  * a request in bench_command.c, and that problems in problem.c; roof.c and timing.c measure, report.c and plot.c show.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad bench`: measures how long ops take, next to what the machine can do at most.  Arguments become a request here;
  * problem.c, roof.c, timing.c, report.c and plot.c do the rest.

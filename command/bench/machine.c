@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads facts of the machine from the system's files: its memory and its caches.
  */

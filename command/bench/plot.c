@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Draws results as a picture by gnuplot through a pipe, and writes the data beside it.  gnuplot gets numbers and our own words
  * only: the picture's file is opened here and is its standard output.

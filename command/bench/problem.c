@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The problems of `cellgrad bench`: ops by their names, or all, in each mode, at the given sizes or at a few typical ones.
  */

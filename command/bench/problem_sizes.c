@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sizes, the dtype and the name of a problem, and its line as a command.
  */

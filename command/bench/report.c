@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `cellgrad bench` prints: the machine and what may mislead on it, then a row or an object for each problem.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures what the machine can do at most, whatever the library does: multiply and add in registers, and copying.  A large product
  * is no roof, since products are compared with it.  On a device with a copy of its own only that is measured.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A problem in a context's memory, filled, warmed up and timed.  What is allocated, read and multiplied is known from the ops'
  * rows; what the times are compared with is roof.c's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what the parts of `cellgrad check` share: the subjects, what is counted of each, and the verdict.  The trials, and the
  * comparison with the reference, are those of the conformance suite, in verify/.

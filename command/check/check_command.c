@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad check`: runs the conformance suite on the user's own machine.  Ops are compared with the independent reference, kernels
  * with another way of computing them; a failure is made simple and printed as the command that repeats it.  The trials are in

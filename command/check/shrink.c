@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes a failing case simpler, one step after the other, each kept only if the case still fails; round after round until
  * nothing can be left out.  A step always goes towards the simplest value of a field, so it ends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes a failing case simpler: smaller sizes, plainer scalars, options off, arguments left out, as long as it fails.  The case is
  * its fields; the caller runs it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The subjects of `cellgrad check`, and the next case of each: words that the user gave are fixed in all of them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the results of `cellgrad check`: as text, or as objects, one a line; and, on a terminal only, the progress.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad convert`: a network's weights, or their gradients, from one format's tensors into another's.  network.c finds which
  * network it is; the library finds where each tensor lies.  Tensors are made and written one at a time.

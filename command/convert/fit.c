@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The networks that a file may hold the weights of: every one that the attributes allow is laid out in the format and compared with
  * the file; sizes that are not given are inferred from its shapes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the network whose weights a file holds: fit.c compares every network that the attributes allow with the file, and the one
  * that fits is it.  Where none fits, the message is about the one that fits best.

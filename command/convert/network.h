@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the network whose weights the tensors of a file are, from arguments, metadata, names and shapes, and checks that all of
  * these agree.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Draws a loss over steps, in a terminal and as SVG.  Both pictures show the same: what is not finite is left out, a column that
  * stands for several steps shows their mean.

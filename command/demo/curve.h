@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A loss over the steps of a training, drawn in a terminal and as SVG: the loss of every step, points of another one that
  * is measured now and then, and a level to get below.

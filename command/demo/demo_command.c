@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad demo`: what the library is about, in a minute: a gradient kernel derived from equations, as text to
  * read, the gradients of TensorFlow's block cells next to TensorFlow's own answers, and a model that learns by
@@ -66,15 +67,15 @@ static const char text[] =
 static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096 };
 
-/* Where the cases are when nobody says: installed, in the source, in a checkout from its top. */
+/* Default directories of the cases.  Those with a slash in front follow the command's own directory: installed, or in a build, whose
+ * demo-data is a link to the source's tests/data. */
 static const char *const directories[] = {
+	"/../share/cellgrad/data",
+	"/demo-data",
 #ifdef CELLGRAD_DATA
-	CELLGRAD_DATA,
+	"=" CELLGRAD_DATA,
 #endif
-#ifdef CELLGRAD_SOURCE_DATA
-	CELLGRAD_SOURCE_DATA,
-#endif
-	"tests/data",
+	"=tests/data",
 };
 
 struct sample {
@@ -179,14 +180,30 @@ static int open_cases(struct demo *d, const char *directory)
 	return CG_OK;
 }
 
+/* The directory of the command, without a slash at its end; "" if the system does not tell. */
+static void own_directory(char *path, size_t capacity)
+{
+	ssize_t n = readlink("/proc/self/exe", path, capacity - 1);
+
+	path[n > 0 ? n : 0] = '\0';
+	path[n > 0 ? strrchr(path, '/') - path : 0] = '\0';
+}
+
 static const char *default_directory(void)
 {
-	int last = sizeof directories / sizeof *directories - 1;
+	static char path[2048];
+	char own[1024];
+	int n = sizeof directories / sizeof *directories;
 
-	for (int k = 0; k < last; k++)
-		if (!access(directories[k], R_OK | X_OK))
-			return directories[k];
-	return directories[last];
+	own_directory(own, sizeof own);
+	for (int k = 0; k < n; k++) {
+		const char *row = directories[k];
+
+		snprintf(path, sizeof path, "%s%s", *row == '=' ? "" : own, row + (*row == '='));
+		if ((*row == '=' || *own) && !access(path, R_OK | X_OK))
+			break;
+	}
+	return path;
 }
 
 /* ---- what is shown ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model of characters.  The network and its gradient are the library's, a call for each batch of a text, between memory of the
  * host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are loops here,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model of characters: the library's LSTM with peepholes over one-hot characters, in two layers with dropout between them, and a
  * softmax over the next one.  What it learns from, and how long, is the caller's; all it computes is a function of the seed and of

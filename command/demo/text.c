@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A text as symbols, its parts and its pairs.  Symbols are numbered in the order of their characters.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A text as symbols: the characters it has, numbered; a part to learn from and a part held out; what tables of pairs of
  * characters make of it.

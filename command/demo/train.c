@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Training of the demo's model.  The number of steps gives the learning rate its shape, and nothing measured goes into a
  * loss: the same seed prints the same losses, and a run that the time limit cuts has the beginning of the same curve.

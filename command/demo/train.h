@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second half of `cellgrad demo`: a model of characters that learns a text through the library's networks and their
  * gradients, within a time limit, and what is shown of it.

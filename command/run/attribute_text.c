@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads an op's attributes from NAME=VALUE and from scalar tensors, and checks them.  metadata.c reads those of files.
  */

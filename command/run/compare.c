@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares answers with expected ones.  The rule is above cg_allowance in compare.h; the subcommands choose what is compared, and
  * print it.

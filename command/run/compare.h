@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Comparing answers with expected ones: how far off each element is, and how far off it may be.
  */

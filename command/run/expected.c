@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares the answers of an op with expected ones: their types, their elements, and how far they may differ.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the metadata of files: attributes, the dtype, sizes, and what an op fixes without an attribute for it.
  */

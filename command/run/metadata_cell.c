@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the cell that arguments and files name, and whether they name the same.  Cells are compared by their text: a file carries
  * its digest, so that the path may differ on another machine, and a text that was changed since is found.

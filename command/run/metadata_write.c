@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes the metadata of an output file: the op, its attributes, and what identifies a reserve.
  */

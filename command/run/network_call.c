@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `cellgrad run` does for networks beyond what it does for every op: the named cell and its values, lists of tensors as ports,
  * and the check of the network that a reserve belongs to.

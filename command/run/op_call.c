@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls an op on tensors from files.  All facts of an op come from its row; attributes are in attribute_text.c, metadata in
  * metadata.c, and the subcommands use the answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An op called on tensors from files: which file has which argument, what the attributes are, whether all of it
  * fits; then the answers in host memory, and how they compare with expected ones.  `run` and `demo` are built

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Warns of a cell whose options that are off take its recurrence away: it computes something else than its author wrote.
  */

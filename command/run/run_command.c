@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad run`: runs an op on tensors from files, its outputs into a file, onto the screen, or against expected ones.  Arguments
  * are interpreted here; the call itself is in op_call.c, the comparison in compare.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the values of a cell's params from text: "leak=0.5,bias=1".
  */

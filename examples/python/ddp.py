@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training on several processes, with PyTorch's DistributedDataParallel: gloo on processors, nccl where each process has a GPU.
 
 	torchrun --nproc_per_node=2 ddp.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training on several devices, with jax.shard_map: each device has its share of every batch.
 
 	python3 jax_sharded.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains the recurrent node of an ONNX model on: its weights come from the model's file, and go into another one.
 
 	onnx_train.py MODEL.onnx DATA.npz OUT.onnx [STEPS]

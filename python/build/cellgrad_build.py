@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The build backend, PEP 517, of the standard library alone.
 
 Environment: CELLGRAD_PREFIX takes an installed library rather than building; CELLGRAD_CONFIGURE and CELLGRAD_MAKE are more arguments

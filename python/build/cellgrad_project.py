@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the wheel and the sdist say of the project: pyproject.toml, and the version of the header."""
 import ast
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sdist: what `make dist` has, and PKG-INFO.  It is the same from a checkout of git and from an unpacked tarball."""
 import gzip
 import io

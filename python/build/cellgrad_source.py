@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The source that is built from: this folder, or, in a checkout of git, a copy of its files with configure made in it."""
 import os
 import shutil

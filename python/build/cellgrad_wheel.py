@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wheel: the package, with the library and the command that configure and make build, or that CELLGRAD_PREFIX has.
 
 It is py3-none-PLATFORM: ctypes opens the library and its modules, so that one wheel serves every Python.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gradients of recurrent networks on NumPy arrays, the same answers on every processor.
 
 >>> import cellgrad, numpy as np

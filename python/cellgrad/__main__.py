@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad` is the command `cellgrad`: that of CELLGRAD_LIBRARY's prefix, else the one of this package, else the PATH's."""
 import os
 import shutil

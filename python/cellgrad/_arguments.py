@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments, checked: numbers, texts, dtypes, and arrays as the library's memory.
 
 NumPy arrays are passed as they are.  np.from_dlpack takes anything else on the host that has __dlpack__, without a copy.  Lists and tuples

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorFlow's block ops: LSTMBlockCell, BlockLSTM, BlockLSTMV2, GRUBlockCell and their gradients.
 
 An op is a table: the shapes of its arguments by name, in the letters T B I U, as the header has them.

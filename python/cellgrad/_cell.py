@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells: the equations of a recurrent network's step."""
 import ctypes
 import math

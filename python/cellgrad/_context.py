@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contexts: a device, opened once for each process.  After a fork the child opens its own."""
 import ctypes
 import os

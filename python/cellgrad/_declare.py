@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """C declarations to ctypes: constants, structs and prototypes, of the C that cellgrad.h is written in and no more.
 
 `declare(text)` returns a `Declarations`: constants and structs are its attributes, under their names in C, and `functions` has for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions: one class for each kind of failure, which is also the built-in class that one would expect."""
 from typing import Dict, Optional, Type
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network's forward and backward over arrays."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernels: one step's equations or their gradients, as text for other programs, or run over arrays."""
 import ctypes
 import json

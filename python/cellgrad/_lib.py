@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The declarations of cellgrad.h, and what ctypes makes of them.
 
 The header is the one in this package; in the source, where nothing is installed, it is runtime/cellgrad.h.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds and loads the shared library: CELLGRAD_LIBRARY, else the one beside this package, else the system's.
 
 `lib` has its functions as attributes.  It is loaded when this module is imported; a failure is kept back until a function is asked

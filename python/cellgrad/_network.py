@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks: layers of a cell over whole sequences, and where their parameters lie."""
 import ctypes
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the rows of a sequence lie in an array, and what of that the library takes as it is."""
 from typing import Any, Optional, Tuple
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Weights in other programs' formats, tensor by tensor."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Tuple

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of TensorFlow's block ops in the op table, and the texts that these rows share.
  */

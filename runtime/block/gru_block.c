@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GRUBlockCell and GRUBlockCellGrad: the products of the gates, stage 1, the product of h_prev r, stage 2; the gradient in reverse
  * order.  The equations are in templates/gru_block.cell, the checks in op/check.c.

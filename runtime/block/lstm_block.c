@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * LSTMBlockCell and BlockLSTM, which is T of its steps, and their gradients: the op as a recurrence whose cs and h are rounded at
  * every step.  The equations are in templates/lstm_block.cell, the checks in op/check.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cache: reads and writes entries, removes the oldest when there are too many bytes, lists and clears them for the command.  Any
  * failure counts as a miss, and the kernel is compiled again.  entry.c has the format of a file, directory.c finds and checks the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cache of compiled kernels on disk, for backends with slow compilers: maps a key to bytes.  One file is one entry; it holds the whole
  * key, and a digest that detects damage.  Whoever can write to the folder can plant kernels, so the cache refuses a folder that other

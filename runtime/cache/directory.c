@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the cache folder by the environment, and checks that it can be trusted: the user owns it and nobody else may write to it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file of the cache: its format, reading without trust in its contents, and atomic writing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what reads and writes one entry of the cache: a file in a folder that was checked.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public calls for cells and kernel texts.  They call the compiler in gen/ and turn its mistakes into messages.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Services for every file of the library: error messages, host memory, sized structs, element types, cells.
  */

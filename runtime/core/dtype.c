@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The element types of gen/dtypes.h by name, and single numbers of them in memory.
  */

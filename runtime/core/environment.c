@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of environment variables, and the checks of their values.  The reader of a variable checks what needs a device: the number of
  * processors, whether a library can be loaded.

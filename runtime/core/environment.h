@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of environment variables: reader, allowed values, default, effect.  The library, the backends and the command read the
  * environment only through these functions.  An empty variable counts as unset.

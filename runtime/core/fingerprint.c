@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Computes a fingerprint of bytes, a number to compare them by.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts forks in the child process: objects opened before a fork must not be used after it.
  */

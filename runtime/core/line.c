@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines on standard error: built in memory and written by one call, so that the lines of threads do not mix.
  */

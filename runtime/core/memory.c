@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host memory, by one function that tests can make fail.  The backends allocate device memory, and memory of larger alignment.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Error messages: one static buffer per thread, so that a message needs no memory.
  */

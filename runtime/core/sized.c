@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Public structs that start with their size.  A program compiled against an earlier header passes shorter structs; the missing fields get
  * their defaults.  A program compiled against a later header passes longer ones, which are accepted while the fields beyond ours are

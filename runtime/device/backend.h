@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table that a backend fills: how one API opens a device, holds memory, and builds and launches kernels.  The runtime decides
  * what is computed, in which order and with which checks.  One row of backends/list.h and one `const struct cg_backend`, at the end of

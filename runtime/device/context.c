@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts and streams: reference counts, opening and closing, and the calls that pass straight to the backend.  open.c chooses the
  * backend.

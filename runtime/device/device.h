@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts, streams, the kernels that a context has built, products and rows, and copies of host memory to a device that does not
  * reach it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products and rows on any backend by generated text: a plan of one function, which the backend builds and launches like a cell's
  * kernels.  A context builds each text once and keeps it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams that callers take for a while: those given back are kept for the next, until their context closes.
  */

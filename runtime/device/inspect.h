@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command's interface to the library beside cellgrad.h: the language of cells; the tables that it prints and is driven by
  * (environment variables, ops, weight formats, roundings); the cache's files; and facts of backends and devices.  It has no fields of

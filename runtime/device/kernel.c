@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of a context, by cell, options, pass, stage and dtype: planned and built at the first call and kept.  A launch binds each
  * argument of the function by a callback of its caller.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of callers and devices: its allocation, and copies to and from the host.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parts of a cg_mem, and the workspace of a call, from which parts are carved.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The layout of a network's parameters in one buffer: all matrices, then all biases, then all per-unit vectors, each by
  * pseudo-layer; the order of cuDNN's buffer as Keras and JAX fill it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network by value, as a plan holds it and a vendor's library reads it, and the layout of its parameters in one buffer.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses and opens the backend of cg_open: names, the order of preference, the environment, and the message when none opens.  A
  * backend that the caller named is never replaced by another.

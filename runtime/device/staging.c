@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Staging: host arguments of a call on a device that does not reach host memory.  Each has a place in the stream's scratch, filled
  * before the work and read back after it.

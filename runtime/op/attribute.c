@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The attributes of any op, from its row: how they are printed, and checks of their values.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks the arguments of any op by its row: every check of a call before any work.  Rows and functions are in the ops' own files;
  * no op is named here.

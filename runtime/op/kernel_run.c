@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cg_kernel_run: any kernel of any cell over a caller's memory, its arguments bound by name.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows whose arguments are lists of tensors: makes a row for the lists of one call, with a port for each tensor, so that every
  * reader of rows can read it.

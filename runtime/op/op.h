@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The op table: every op as a row.  Validation and its messages, the command's `run` and all other users of an op's arguments read
  * it; names, shapes and attributes of an op are written nowhere else.  The function of a row computes the op.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How an op runs: its checks, its workspace, and copies of host arguments where the device does not reach them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shapes and needs of a row.  A shape is dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is names of
  * outputs and attributes.  Each text is parsed once; what it says is kept beside its row.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shapes of a row, for the files of this folder, which read the sizes of an op once for all its arguments.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes: a command that repeats it and, behind a #, its
  * time or its failure.  The arguments of a command come from the row of the op, in the syntax of `cellgrad bench`.  Nothing is

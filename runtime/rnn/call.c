@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of networks: checks a call by its row in the op table, runs it on its route, and writes the header of its reserve.
  */

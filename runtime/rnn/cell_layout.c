@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The layout of a network's cell: the columns of its gates in pre-activations and weights, the values that each step saves, and the
  * values that its kernels read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Initial params of a network: a rule for each kind of weight, by words.  All is additions, multiplications, divisions and square roots of
  * doubles in a fixed order, so that every machine gives the same numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layers and directions, forward and backward, each pseudo-layer a recurrence: the input of each layer, its first and last states,
  * and the gradient of its input as the gradient of the outputs of the layer below.  Where one recurrence leaves threads idle, both

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks as ops: the struct that their rows describe, and the facts of routes.
  */

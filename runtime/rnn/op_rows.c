@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of a network's call and of its gradient: sizes, attributes, inputs and outputs.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of the rows of networks: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
  * versions of TensorFlow's CudnnRNN.

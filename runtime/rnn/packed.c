@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Packed sequences: the order of the valid rows of a call, and the index arrays that describe it to a device.  A stream keeps those
  * of its last call: a backward has the lengths of its forward, and all calls of a training run may have the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a weight matrix, a bias or a per-unit weight lies in params: by the numbers that cuDNN gives them, or by the cell's names.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans of networks: checks the config of a caller and makes the plan.  cell_layout.c sets what follows from the cell; call.c runs
  * calls.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans that several callers hold, and the cache of a context: plans by their content, the last ones also while nobody holds them.
  */

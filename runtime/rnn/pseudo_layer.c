@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pseudo-layer, one direction of one layer, as a recurrence: its cell and the layout of its weights in params.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recurrence: one direction of one layer, step by step.  Forward: the input products of a span of steps at once, then for each step
  * a recurrent product and a launch for each stage of the cell.  Backward: the steps of a span in reverse order, then its part of the

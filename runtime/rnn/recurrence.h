@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the steps of a recurrence, in recurrence.c, share with the products over the rows of many steps, in span.c.
  */

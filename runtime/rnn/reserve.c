@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The header of a reserve: it identifies the network and the call that wrote the reserve, so that a backward rejects the reserve of
  * another network or call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks over whole sequences: plans, shapes of calls, packed sequences, layers, and the recurrence.
  */

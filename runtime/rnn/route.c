@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses the implementation of a plan, its route: a vendor's library for whole networks, where the backend has one that takes this
  * network, else layers.c over the backend's scan or, composed, over its products and kernels.  The route is chosen once, when the plan

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of a call: what follows from T, B and the lengths, and the bytes that it needs.
  */

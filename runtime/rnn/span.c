@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products over the packed rows of a span of steps: the input parts of its gates, and, from the gradients of its gates, those of the
  * weight matrices and of x.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The layout of the values of a call: the parts of its workspace and, in the reserve, the saved values of each pseudo-layer.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of a vendor's library whose rows lie otherwise than it takes them: strided or packed sequences are copied to dense ones, and what
  * it computes is copied back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CudnnRNNParamsSize, CudnnRNNParamsToCanonical and CudnnRNNCanonicalToParams: the number of parameters, and copies between the
  * buffer and its matrices and biases, in host or device memory.  rnn/params.c gives the region of each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CudnnRNN and CudnnRNNBackprop as ops: the sizes that follow from the given shapes, TensorFlow's rules for all of them, and a plan
  * and a call made of attributes.

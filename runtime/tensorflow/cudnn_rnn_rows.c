@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of the CudnnRNN family: attributes, inputs and outputs of TensorFlow's ops in their versions, each written once, and our
  * additions.  cudnn_rnn.c and canonical.c compute them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list of the lists of rows, each at the end of the file whose functions they name; and finding a row by name.  To add an op: a
  * row there, and where it begins a list the list here; the tests read the rows.

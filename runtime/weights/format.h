@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Weight formats of other programs.  A format is a set of table rows (format_table.c).  A layout applies a format to one network: the
  * names and shapes of its tensors, and the location of each matrix, bias and vector of the network in them (layout.c).  transfer.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of weight formats: tensor names, gate order, orientation of matrices, parts combined in one tensor, treatment of the two
  * biases.  A format cannot hold a network that its rows cannot describe.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts weights from one layout to another, region by region: transposes matrices, changes the dtype, sums or splits biases.  All
  * other elements keep their bits.  Counts the elements that a conversion loses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The weight calls of cellgrad.h: tensors in other formats, one at a time, to and from a network's parameters.
  */

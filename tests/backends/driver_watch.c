@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches of drivers share. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the watches of drivers share (cuda_watch.h, opencl_watch.h): one call that fails, a device that is opened or the test left out,
  * a program that makes every kind of call, and tests of what block ops enqueue and build.

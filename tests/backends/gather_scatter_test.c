@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows gathered, scattered, added and dropped, on the cpu with every instruction set and number of threads, and on an OpenCL
  * device: what is moved, and how it is enqueued.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sets of rows as they come: any bits, odd sizes, gaps between rows, elements at any address, indexes that are there or not.
  * What stands between and behind the rows must be what it was.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A backend's slot `rows` against the rule, written plainly over the reference's masks: the same bits. */
 #ifndef ROWS_TRIAL_H
 #define ROWS_TRIAL_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A worker of peers.sh for the test of that script: forward of rnn_tanh, one number at a time, with Python's own modules alone.
 
 Its first argument says what it does: "right", or in which way it fails; the others are those of every worker.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times for figures.py that need a program in C: a network's, and loops that only read, or copy, to compare them with.
  *	figures network CELL DTYPE T B H VALID SCALE INPUT PASS    milliseconds of the fastest call.  VALID: the share of steps in rows of

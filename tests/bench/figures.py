@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Figures of the cpu backend beside what bounds each: threads, the length of a sequence, ragged batches, saturated gates, the rate at which weights
 are read, and kernels over elements beside a copy loop.
 

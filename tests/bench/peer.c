@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The problem, its numbers and the protocol of the C programs of peers.sh; peer.h says what each call does.
  */

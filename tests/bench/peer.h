@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the C programs of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * This library's time in peers.sh: a network of one layer through cg_rnn_forward and cg_rnn_backward, and BlockLSTM through
  * cg_lstm_block, on the cpu, in memory of the host that is there before the first call.

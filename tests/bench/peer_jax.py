@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """JAX's time in peers.sh: the cell's equations in lax.scan, with their gradients by vjp, in one jitted function on the CPU.
 
 XLA has as many threads as the process has processors to run on, so that --threads is set by that.

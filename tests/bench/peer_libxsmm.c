@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libxsmm's time in peers.sh: its cells of version 1, in f32, with weights plain or packed and with some sizes of blocks, of which the
  * fastest is taken.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oneDNN's time in peers.sh: forward in training and backward on the cpu, in f32 and bf16, versions 2 and 3.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The problems of peers.sh, for the driver and the workers in Python: their cells, sizes and dtypes, and what their files hold."""
 import math
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """TensorFlow's time in peers.sh, in tf.function: its ops BlockLSTM and BlockLSTMGrad, and Keras's LSTM, GRU and SimpleRNN with a
 GradientTape; of an LSTM without peepholes the faster of the two.  Keras's layers are batch-major; x, dy and the answers are transposed
 outside of the timed calls."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's time in peers.sh: nn.LSTM, nn.GRU and nn.RNN on the CPU, forward and backward by autograd."""
 import sys
 

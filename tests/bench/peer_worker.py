@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the Python workers of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
 
 A worker reads the problem, prepares, and calls serve() with a function that computes once and one that gives the answers; peer.h says

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times of forward and backward of a recurrent sequence, of this library and of others, taken in turn on one machine.
 
 peers.sh builds the C programs and starts this one.  For each problem a worker of each library is started, one after the other; each

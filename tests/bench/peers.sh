@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # This library's time for forward and backward of a recurrent sequence, beside those of PyTorch, TensorFlow, JAX, oneDNN and libxsmm,
 # whichever are here.
 #	sh tests/bench/peers.sh [--rows PROBLEMS] [--busy] [--json FILE] [--plot FILE.svg] [--quick]    --help has all options

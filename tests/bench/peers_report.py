@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What peers.sh prints and draws of the results of its problems.
 
 A result is {"text", "problem", "operations", "others", "ratio", "peers"}; peers are the descriptions of workers, each with its "share" of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workers of peers.sh, which take turns, and the processor time that they and others take meanwhile."""
 import array
 import json

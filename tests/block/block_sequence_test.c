@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequences of BlockLSTM, to the bit: those too short for packed weights are steps of the cell; what is beyond seq_len_max is not
  * read and ends as zeros; the order of the gates is a matter of where columns stand; threads and repeats change nothing; a sequence so

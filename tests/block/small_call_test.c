@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a call of a block op on the cpu does beside computing, once a call like it has been made and its work is the caller's: no system
  * call, no allocation, no lock.  A process of its own, which the system ends at its first call, makes a thousand of each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much the cache keeps, what goes, what writers left behind; and what the command asks of it.
  */

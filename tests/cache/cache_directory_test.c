@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the cache is, by the environment, and the folders that it does not take: others', open ones, links, none.
  */

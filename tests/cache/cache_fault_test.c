@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cache when each call to the system fails in turn, and when the power is cut before each: whatever is got then and later are
  * the bytes that were kept or none, what was whole stays so, and the cache is good for use again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cache: what is kept is got, and nothing else is, whatever lies where its file should be and however many use it at once.
  * Which folder it is, is cache_directory_test's, how much is kept cache_bound_test's, what fails cache_fault_test's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether two tensor files hold the same tensors: the same names, dtypes and shapes, and each number within what the command's own
  * rule allows.

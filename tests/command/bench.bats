@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad bench`: problems from words, what is measured and printed, pictures; and the lines of CELLGRAD_VERBOSE, which are its words.
 
 load files

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad cache`: where, which, and away with them.  The entries are made by hand, by what runtime/cache/entry.c says of a file.
 
 load files

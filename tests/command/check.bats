@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad check`: what it checks, what it refuses, and that a line it prints runs one case.
 
 load files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Questions asked in a child: what it answers arrives whole; where it dies, leaves, says nothing or says nonsense, the words say so
  * within the time that was given, and this process is as it was.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad convert`: which network a file holds, what OUT would lose, and everything that is refused.  That numbers end where
 # they belong is formats.py's to say.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The cuda backend's libraries: missing, too old, of another version, or not what they say.  With the stand-ins of tests/fake.
 
 load files

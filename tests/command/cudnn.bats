@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Networks by cuDNN through the command: which version, why not, what fails, whose a reserve is.  With the stand-ins of tests/fake.
 
 load files

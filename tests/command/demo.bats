@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad demo`: a kernel, TensorFlow's answers, and a model that learns.  Few steps: no model gets far here.
 
 load files

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What `cellgrad info OP` says of an op is enough to call it, and true.
 
 From its JSON alone files are written for every op, under TensorFlow's name and ours, with each attribute that changes what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An OpenCL loader that does what DRIVER says when a call is made, "clCreateContext:abort", and hands every other call on to the
  * system's: for drivers that crash, abort, leave the process or print.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad emit`: which kernel, and where it goes.
 
 load files

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The variables of the environment: names that are none, values that are not allowed, and what `cellgrad info` says of them.
 
 load files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Temporary files and their locks, between the calls of the system: flock and rename are this program's own here, and look at the
  * file, or stand for what another process does at that moment, before they do what they are for.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the tests of the command share: safetensors files made by hand, what a refusal looks like, and a backend to run on.
 # CELLGRAD is the built command; DATA holds the cases that TensorFlow answered.
 

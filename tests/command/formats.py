@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every format of `cellgrad convert` to every other and back, beside layouts written from the owners' documents.
 
 A network is a table of matrices and biases by layer, direction and gate.  Each format's tensors are made of it here, by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad info`: what there is, and why not more.
 
 load files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a library with an LLVM of its own shows to all that is loaded after it, as TensorFlow's and PyTorch's do: a driver that has one,
  * too, is bound to these instead of its own, and ends the process. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The command itself: its subcommands, help, exit codes, and standard streams that are not what they should be.
 
 load files

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What files say in their metadata: who decides, what is refused.
 # All orders of files over all ops are orders_test's.
 

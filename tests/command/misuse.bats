@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What users do wrong: each row is a command as it was typed, its exit status, and the facts of its one message, which may be put in
 # any words; whatever is refused or fails changes no file.  Beyond the tables are streams, limits, other users and full disks.
 #

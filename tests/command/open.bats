@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What opens where nothing is named: no driver is loaded that is not worth it, so that nothing ends the process; and `cellgrad info`
 # outlives every driver.
 

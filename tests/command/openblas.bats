@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # An OpenBLAS that is missing, too old, or not what it says: our own product computes, and `info` says why.
 
 load files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for an OpenBLAS that is right, or wrong in one way: STAND_IN in the environment says which.  openblas.bats builds it as
  * libopenblas.so.0.  WITHOUT_x leaves a symbol out; PREFIX stands before the names of all.

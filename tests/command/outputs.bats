@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What a command writes: it takes the place of no input, of no other output and of no compiled kernel; and what it writes it to
 # until it is whole is locked, and removed if it was left over.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Weights from where they come: what PyTorch, Keras, TensorFlow and ONNX answered, by our ops on the same weights, converted.
 # tests/data/README.md says what each case of tests/data/owners is.
 

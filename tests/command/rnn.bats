@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cellgrad run of networks: the CudnnRNN family in TensorFlow's versions, reserves, parameters one by one, any cell, bad input.
 
 load files

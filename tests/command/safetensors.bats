@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Files that are no safetensors, or bad ones: each is refused, with its name and what is wrong.  The command is `run`,
 # but nothing here is about the op.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cellgrad run` on whole sequences: BlockLSTM, BlockLSTMV2 and their gradients.
 
 load files

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * starts ROUNDS COMMAND...: runs the command so often with nothing named and, in turn, with CELLGRAD_BACKEND=cpu, and prints the least
  * microseconds of each: how long it took, and how long it computed, which others that are at work change less.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same bits: every kernel of the cpu backend, compiled for each instruction set that runs here and interpreted over strips,
  * over inputs of many magnitudes and all the special ones, strided views, absent arguments, sizes around the widths of vectors,

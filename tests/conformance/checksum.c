@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A line for every kernel: its key, and a sum over the bits of all that it gives, computed on fixed inputs of all magnitudes.
  * The same bits are promised on every processor; cross.sh compares what this prints on several.

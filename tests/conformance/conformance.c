@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every op against the independent reference, on whatever backend CELLGRAD_BACKEND names: sizes, dtypes, options, every subset of
  * what may be absent, and the same bits again.  A trial is run in trial.c, the cases are in cases.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain arithmetic of a dtype's precision, written once more and naively, for the tests of the references' bounds: sums in
  * several orders, roundings to taste.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # on.sh FOLDER/NAME.on: the suite of the folder, which is a program of its name, on backend NAME, or, with NAME-fake, on it with the
 # stand-ins of tests/fake; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.  NAME-composed-fake is without
 # that for cuDNN, NAME-permuted-fake with one whose weights lie otherwise than ours; cpu-composed has networks take route composed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The device that a suite runs on, which CELLGRAD_BACKEND names, and the seed of its cases. */
 #ifndef SUITE_DEVICE_H
 #define SUITE_DEVICE_H

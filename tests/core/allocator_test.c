@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A caller's allocator: all memory comes from it and goes back to it, it is set only while the library holds none, and its
  * refusals are messages.  Without one, large memory asks for huge pages.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a cell is, as programs see it that make networks of any; and cells in files, readable and not.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of the environment's variables: every row is whole, what is allowed is taken, and what is not is refused whatever opens;
  * names that are none, with the nearest; the warning, once in a process.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The words of failures, the nearest name, and memory that fails when asked to.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Structs of earlier and of later headers: what a shorter one lacks has its default, a longer one is taken while it uses no more than
  * ours, and neither a copy nor _init writes beyond what it was given.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the table of the environment's variables, for the test of the manual pages: the reader, the name, the words that are allowed,
  * - for none, and what holds without it, with tabs.

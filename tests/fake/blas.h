@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the stand-ins for libcublas and libcublasLt have in common. */
 #ifndef FAKE_BLAS_H
 #define FAKE_BLAS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Products in double, or more, rounded once; queued with the work of a stream. */
 #include <stdlib.h>
 #include <string.h>

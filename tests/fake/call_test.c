@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of the stand-ins for the driver and for NVRTC, wrong ones and failing ones. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcublas: handles, and products by cublasGemmEx. */
 #include <stdlib.h>
 #include <string.h>

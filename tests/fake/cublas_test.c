@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-ins for libcublas and libcublasLt: products that are right, and what calls of them can have wrong. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcublasLt: descriptions, layouts, the choice of an algorithm, and products with the epilogue of a bias. */
 #include <stdlib.h>
 #include <string.h>

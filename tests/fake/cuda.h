@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of the stand-in for libcuda see each other here.  Everything runs under one lock; work is queued, and runs when the
  * host waits for it, or earlier by chance.

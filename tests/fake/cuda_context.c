@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls, handles, devices' contexts, and what is left when the process ends. */
 #include <fnmatch.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Devices as CELLGRAD_FAKE_DEVICES, CELLGRAD_FAKE_ARCH and CELLGRAD_FAKE_MEMORY say, and the words of errors. */
 #include <stdio.h>
 #include <stdlib.h>

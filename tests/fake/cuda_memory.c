@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device memory: addresses from one range, each used once, with unaddressable bytes between the blocks.  What is at them is
  * elsewhere, so that the host never reaches it by them; a shadow says of every byte what it is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Modules, which are shared objects loaded from memory; functions; and everything that a launch can have wrong. */
 #include <dlfcn.h>
 #include <stdio.h>

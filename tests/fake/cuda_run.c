@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A launch, run: blocks one after the other in an order of chance, and their threads too.  In a kernel with barriers each thread
  * has a stack of its own, and in any order they run from one barrier to the next.  Every access to memory is looked at.

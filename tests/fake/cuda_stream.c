@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams, whose work runs late, and the copies on them. */
 #include <stdio.h>
 #include <stdlib.h>

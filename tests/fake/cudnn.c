@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: versions, words, handles, and descriptors of tensors and of dropout. */
 #include <errno.h>
 #include <stdarg.h>

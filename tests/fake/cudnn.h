@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the stand-in for libcudnn see each other here. */
 #ifndef FAKE_CUDNN_H
 #define FAKE_CUDNN_H

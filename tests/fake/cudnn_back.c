@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stand-in for libcudnn: the gradients of data and of weights, in double, rounded where a kernel of the real one stores: of f16 and
  * bf16 by the standard algorithm dgates, dh, dc and what goes to the layer below.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: the three calls that compute, and what their arguments can have wrong. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: one step of each cell in double, forward and backward, and products. */
 #include <math.h>
 

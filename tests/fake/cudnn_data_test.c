@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the stand-in for libcudnn answers, held against numbers of others: vectors, sums, and what PyTorch answered. */
 #include <dirent.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: descriptors of networks and of their data, where weights lie, sizes of memory. */
 #include <stdlib.h>
 #include <string.h>

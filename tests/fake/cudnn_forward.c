@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stand-in for libcudnn: forward in double, rounded where a kernel of the real one stores: h at every step, and of f16 and bf16 by
  * the standard algorithm x W, R h and all that a step leaves.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: memory as its work meets it, and the steps of a layer. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: algorithms, the math of products, what is rounded, padding, layouts, dropout. */
 #include <math.h>
 #include <setjmp.h>

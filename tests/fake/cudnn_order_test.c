@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: memory, the order of the three calls, and what they do to the reserve. */
 #include <math.h>
 #include <setjmp.h>

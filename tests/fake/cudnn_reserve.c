@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: how the reserve is divided, what is told from it of other calls, weights as doubles. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libcudnn: descriptors, sizes and versions, and what calls can have wrong before anything runs. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of the stand-in for libcudnn, and a network with all its memory, for trials of it. */
 #ifndef FAKE_DNN_STAND_IN_H
 #define FAKE_DNN_STAND_IN_H

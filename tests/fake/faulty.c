@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The backend `faulty`, made by the steps of backends/README.md: each slot counts, fails when its turn has come, and else asks that
  * of the backend behind it, the cpu's or late's.  It says that it does not work on the host's memory, so that the runtime copies,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The watchers of the cache's disk.  What was written and not synced is noted in memory that a child shares with its parent.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cache's disk, watched: it fails at the n-th call, or the power is cut there.  What was written and not synced is known, so
  * that a test can lose it.

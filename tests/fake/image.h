@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the stand-in for NVRTC gives and that for the driver takes: as a cubin, bytes; as PTX, the same in hexadecimal digits. */
 #ifndef FAKE_IMAGE_H
 #define FAKE_IMAGE_H

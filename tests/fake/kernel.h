@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a host's C++ compiler is given before a CUDA text, so that it compiles the text as it stands: the words of the
  * language, vector types, and those functions of a device that have no other name on a host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Linked into every kernel: what the address sanitizer's outlined checks and the checks of undefined behaviour call, under the
  * names that compilers give them, hidden so that a sanitizer's own library in the process is not asked instead.

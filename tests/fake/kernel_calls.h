@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Between a compiled kernel and the driver that runs it: what the kernel's object exports, and the checks that it calls before each
  * access.  kernel_calls.c is linked into every kernel; cuda_run.c checks.

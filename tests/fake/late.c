@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The backend `late`: commands in a list for each queue, with the operands as they were when it was given them.  Every rule of
  * runtime/device/backend.h that a driver may leave unseen is looked at: memory that is another device's or queue's or was given back, two

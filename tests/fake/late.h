@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A backend whose work runs late: what is enqueued is kept, and computed by the cpu's backend when somebody waits for it, or by a
  * thread of its own that takes its time.  Until then the host's side of a copy is neither read nor written.  Device memory is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel and its launch can have wrong, done: barriers, shared memory, accesses, arguments, sizes. */
 #include <math.h>
 #include <setjmp.h>

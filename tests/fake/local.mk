@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version, and cuDNN's in others.  They are built
 # apart from the rest, without sanitizers and counters, which the program that loads them may have or not.  Files without bytes keep
 # the loader from a real cuDNN of a version that is not played.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports, which come together in one file; failing on request; chance. */
 #include <fcntl.h>
 #include <fnmatch.h>

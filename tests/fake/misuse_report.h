@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all stand-ins share: reports of what was done wrong, failing on request, chance by a seed, and settings from the
  * environment.  Each library has its own copy of misuse_report.c; the reports come together in one file.

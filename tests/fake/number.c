@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of each type in memory, as doubles, rounded once when they are stored. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in for libnvrtc: programs and options as NVRTC takes them.  The compiling is in nvrtc_compile.c. */
 #include <stdio.h>
 #include <stdlib.h>

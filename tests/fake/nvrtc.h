@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the stand-in for libnvrtc. */
 #ifndef FAKE_NVRTC_H
 #define FAKE_NVRTC_H

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # run_unit.sh FOLDER/NAME.fake: the test program FOLDER/NAME with the stand-ins for CUDA's libraries; a skip where there are none, unless
 # CELLGRAD_TEST_REQUIRE names cuda-fake.
 program=${1%.fake}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of the stand-ins' libraries, and the beginning and end that trials of them have in common. */
 #ifndef FAKE_STAND_IN_H
 #define FAKE_STAND_IN_H

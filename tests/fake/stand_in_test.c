@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stand-ins for CUDA's libraries do what is right, and say so when something wrong is done: each case is a process of its
  * own that does it, and what was reported is compared.  Run it by tests/fake/run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the frameworks share: the package of this source under a Python that has the framework, and unittest's cases as TAP.
 
 LIBRARY: the shared library; srcdir: the source.  frameworks.sh makes Pythons that have the frameworks.  Under another a test runs again

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Networks of cellgrad.jax have the answers of PyTorch and TensorFlow that are stored in tests/data, those of jax.lax.scan, and those of the
 package for NumPy, to the bit.  Prints TAP."""
 import glob

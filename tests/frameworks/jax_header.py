@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The structs and numbers of bindings/jax/xla_ffi.h are those of XLA's header, as jaxlib has it: sizes, offsets, values.  Prints TAP.
 CC: a C compiler, else cc."""
 import os

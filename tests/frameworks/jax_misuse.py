@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every wrong argument of cellgrad.jax is one exception whose words name the argument: cellgrad's own when a call is traced, JAX's with the
 library's words where only values are wrong.  Prints TAP."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of cellgrad.jax share: a Python that has JAX, with four devices of the host and numbers of 64 bits."""
 import os
 

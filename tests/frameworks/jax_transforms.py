@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Networks of cellgrad.jax under JAX's transformations: jit, vmap, checkpoint, scan, shard_map, export; what is not differentiated is not
 computed; threads.  Prints TAP."""
 import os

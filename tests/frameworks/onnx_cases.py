@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes for the tests of cellgrad.onnx: ONNX's equations written plainly in NumPy, and nodes with every attribute, at random."""
 import itertools
 

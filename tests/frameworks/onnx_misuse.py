@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every wrong use of cellgrad.onnx is one exception of cellgrad, whose words name the node, the argument, what was expected and what came.
 Prints TAP."""
 import unittest

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cellgrad.onnx has the answers of ONNX's own node tests, of ONNX's equations in NumPy for every attribute, and of ONNX Runtime; its
 gradients are those of differences.  Its examples run.  Prints TAP."""
 import doctest

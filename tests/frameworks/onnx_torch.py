@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Layers of cellgrad.onnx beside PyTorch: outputs, states and all gradients of its modules, and of ONNX's equations with clip and
 input_forget under its autograd, in float64.  Prints TAP."""
 import itertools

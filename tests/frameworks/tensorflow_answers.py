@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """TensorFlow's CudnnRNN ops by the plugin have the answers of tests/data, with the gradients of TensorFlow's own tape, in every dtype,
 eager and in tf.function; and they are saved, restored, run in sessions, in threads and on nothing.  Prints TAP."""
 import glob

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The declarations of tf_api.h beside TensorFlow's own headers: this compiles where every function has TensorFlow's type and every code
  * its value.  tensorflow_api.py compiles it.

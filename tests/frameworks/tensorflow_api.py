@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The declarations of bindings/tensorflow/tf_api.h are those of TensorFlow's headers.  Prints TAP."""
 import os
 import shutil

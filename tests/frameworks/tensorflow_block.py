@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """With CELLGRAD_TF_BLOCK=1 the plugin's kernels of TensorFlow's block ops stand before TensorFlow's own, and have the answers of
 tests/data.  Prints TAP."""
 import glob

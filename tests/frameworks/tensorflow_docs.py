@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The examples of cellgrad.tensorflow run: those of every docstring, and of its README.md.  Every public function has one.  Prints TAP."""
 import os
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Keras's recurrent layers by the TensorFlow plugin: the answers and gradients of Keras's own, in layers, masks and training.
 Prints TAP."""
 import importlib

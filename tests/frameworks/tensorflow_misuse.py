@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Wrong uses of the TensorFlow plugin: each is a status of TensorFlow's with the library's words, or an exception of the package, and
 never a crash or another number.  Prints TAP."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the TensorFlow plugin share, beside framework_tap.py: a Python that has TensorFlow, and the plugin of this build.
 Runs in the build's top folder."""
 import os
@@ -7,6 +8,6 @@ from framework_tap import main, py_tap, python
 
 __all__ = ["PLUGIN", "main", "py_tap", "python"]
 framework_tap.need("tensorflow", "TensorFlow")
-PLUGIN = os.path.abspath("bindings/tensorflow/.libs/cellgrad_tensorflow.so")
+PLUGIN = os.path.abspath(".libs/cellgrad_tensorflow.so")
 os.environ["CELLGRAD_TF_PLUGIN"] = PLUGIN
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

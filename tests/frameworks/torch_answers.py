@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The modules of cellgrad.torch give what PyTorch's give: outputs, states and all gradients, in every layout.  Prints TAP."""
 import copy
 import io

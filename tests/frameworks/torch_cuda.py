@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cellgrad.torch on a CUDA device that plays one: the stand-in of tests/fake for the driver, and a tensor class that plays PyTorch's.
 Prints TAP.  FAKE: the stand-ins' folder in the build; frameworks.sh says it."""
 import ctypes

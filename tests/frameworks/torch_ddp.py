@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """examples/python/ddp.py on 2 and 3 processes; FSDP2; the share of the processors that each process takes.  Prints TAP."""
 import os
 import subprocess

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The examples of cellgrad.torch run: those of every docstring, and of its README.md.  Every public class and function has an example,
 every public method a docstring.  Prints TAP."""
 import torch_tap

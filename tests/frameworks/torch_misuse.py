@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every wrong argument of cellgrad.torch is one exception, of the type that PyTorch's users expect, whose words name the argument.
 Prints TAP."""
 import os

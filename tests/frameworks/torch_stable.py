@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Calls of cellgrad.torch by PyTorch's stable ABI: the extension, which is built here, gives the bits and the errors of ctypes.
 Prints TAP.  CXX: a C++ compiler.  Skipped with a PyTorch that is too old."""
 import concurrent.futures

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """cellgrad.torch under what transforms programs: opcheck, gradcheck, compile, export, autocast, checkpointing, functional calls, threads.
 Prints TAP."""
 import copy

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the cache's reader: whatever a file holds, it is removed, or it is whole and of this key and its payload is got, and the
  * list says the same of it.  The disk is in memory.  The first byte of an input is no part of the file: if it is odd, the file's

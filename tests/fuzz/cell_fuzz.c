@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the compiler of cells: whatever the bytes, they are refused with one mistake, or every pass of the cell is refused with
  * words or printed in every dialect, with a manifest, in bounded time and memory.  By itself it is libFuzzer's entry:

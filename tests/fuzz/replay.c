@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replays files and a fuzzer's own seeds, then mutates them, with memory running out now and then: replay.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the reader of safetensors files: whatever the bytes, it refuses them with words, or every tensor it reports lies in them; and
  * what finds a network's weights among them, for each format: it refuses, or they convert.  By itself it is libFuzzer's entry.  With

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Built-in cells changed at random, which must give a cell or a mistake and never anything else; and memory that runs out at every
  * request of the compiler in turn.

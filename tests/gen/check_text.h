@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked of every text of a product or of rows. */
 #ifndef TESTS_GEN_CHECK_TEXT_H
 #define TESTS_GEN_CHECK_TEXT_H

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Every text compiles alone, without a warning: C by the build's compiler and by the other of gcc and clang, and as C++; OpenCL C
 # by the device that is there, CUDA C by NVRTC.  Headers are right in C and C++, and names link across.  A tool that is missing
 # is a skip, unless CELLGRAD_TEST_REQUIRE (a list with commas) names it: opencl, nvrtc.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compiles CUDA texts with NVRTC to machine code; no GPU is needed.  The library is found at run time: $CELLGRAD_TEST_NVRTC,
  * else the usual names and places.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds OpenCL texts, one program each, on the first device of the first platform that has one; nothing is run.  The library
  * is found at run time, so that this compiles everywhere; what is declared of it here is what the standard says of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a host's C++ compiler is told before a text in CUDA C without barriers: the words of the language, and threads that run
  * one after the other in grids drawn at random.

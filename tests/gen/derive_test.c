@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Derivatives: what grad computes against central differences of forward, and what gradgrad computes against central
  * differences of grad, for every cell and set of options, in long double.  It runs the functions, one element at a time, each

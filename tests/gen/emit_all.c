@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
  * pass, dialect and dtype; and each C text's header and manifest; all steps of each cell in C; every matrix product; every shape of rows.  compile.sh gives them to

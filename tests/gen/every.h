@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a seed that is
  * printed, and every built-in cell with every set of its options.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Algebra: what the graph makes of equations has the value of the equations as they were written.  The terms are evaluated
  * here as they stand, by the C library, and the graph by cg_eval; since nothing is reassociated both must agree to the last

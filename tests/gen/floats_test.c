@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mathematics of f32 for every argument there is, where that can differ: from 2^-30 to 2^7 and of both signs all floats,
  * elsewhere one in 509.  A fused step made without the instruction is rounded twice where double does not hold its sum; so the

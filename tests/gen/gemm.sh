@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Matrix products run right on the OpenCL device that is there.  Where there is none that is a skip, unless CELLGRAD_TEST_REQUIRE
 # (a list with commas) names opencl.
 #

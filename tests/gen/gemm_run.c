@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs matrix products on the first OpenCL device: every dtype and transposition, in both forms and tiles of several sizes, with
  * vectors up to the device's, over awkward sizes.  Each element is within the bound of a product in long double; nothing beside a matrix is read into a result,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products before any device sees them: tiles that suit what a device says of itself, launches that cover c, texts that
  * are whole, and what is refused.  What they compute is for gemm_run.c.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A few texts, read and approved: a change to any letter of them shows here, and in the patch that makes it.
 # `golden.sh --update` remakes them, to be read again with `git diff`.
 #

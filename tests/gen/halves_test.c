@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The conversions of f16 and bf16 as kernels make them, to the bit, on every backend that is there: all halves widened, and all
  * that lies half way between two, its neighbours, and floats from everywhere rounded.  A backend may have instructions for what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs every kernel over elements, and every sum over rows, once on the OpenCL device: of every cell with every set of options,
  * over memory of the device in which nothing was written but what the kernel reads.  What is right is for others to say; this is

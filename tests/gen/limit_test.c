@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells made to blow up: long, deep, many, and few words whose derivatives are many.  Each is compiled or refused with words that
  * name the limit, through every pass and dialect, in bounded time and memory; and what is compiled runs.  The plain mistakes of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one mathematics of all kernels, as the host's compiler makes it, against the C library in a wider type: errors over
  * sweeps of all magnitudes, exact values where there are any, the same bits with and without a flush of subnormals, and every

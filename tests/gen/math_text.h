@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mathematics of one dtype, over arrays of n; clip takes pairs, muladd triples.
  */

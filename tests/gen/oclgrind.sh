@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Oclgrind, which watches every access of every kernel over elements, every sum over rows and products of every dtype, has nothing
 # to say of races, of what was never written, or of what is not theirs.  Where it is missing that is a skip, unless
 # CELLGRAD_TEST_REQUIRE (a list with commas) names oclgrind.

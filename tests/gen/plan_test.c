@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What functions a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
  * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses; and what options that are off

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every text must be, for every cell, set of options, pass, dtype and dialect: its first line makes it again; it
  * computes nothing twice and nothing in vain; each statement stands below the equation that it came from; lines fit a screen;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The texts that move rows: what they look like, what they are called, how they are launched, what dropout is told.  Whether they
  * compile is compile.sh's business, what they move is tested in tests/backends.

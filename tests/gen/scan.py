@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """All steps of a sequence, as `cellgrad emit --shape scan` prints them, give the bits of the cpu's route scan.
 
 The texts are compiled with nothing of ours at hand, for the instruction set that the library is told to take, and called by their

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network of one layer that the cpu's route `scan` computes, for scan.py, which compares it with texts: forward and backward, its input
  * added to every gate.

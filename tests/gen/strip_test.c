@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype:
  * against the kernels that the build compiled, or against the text of a pass that it did not, compiled here; and those of the text

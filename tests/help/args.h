@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An op's struct with everything in it, for tests that then spoil one thing.  What they make of it is theirs.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/help/asked_pool.h"
 
 void note_parts(struct asked *asked, int parts)

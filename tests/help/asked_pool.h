@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A caller's pool that writes down what it is asked for; its parts come one after the other, on any machine, unless a test runs them.
  */

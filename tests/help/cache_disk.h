@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests of the cache: entries of text, the files they are, and a disk that is watched around each test.
  */

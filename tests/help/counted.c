@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks are malloc's own, so that what watches memory sees the ends of each; how large one is stands in a table. */
 #include <setjmp.h>
 #include <stdarg.h>

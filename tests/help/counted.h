@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An allocator that counts what the library holds of the host's memory.  A block that is given back is poisoned first, and one that
  * grows moves, so that who still reads it reads nonsense; a test may look at each before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small networks with rows of several lengths, in two directions, with dropout: what uses all that a call of one has. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trials of networks that are the same on any backend: streams in threads, memory of the host and of the device, calls that fail.
  */

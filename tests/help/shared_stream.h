@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A context and a stream of it that all tests of a program use, opened before the first and closed with the last.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of an op as long as its arguments are: for tests that give memory from a larger block, or change sizes in between.
  */

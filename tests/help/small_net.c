@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of a network's call: what each port holds, how much of it, and who gives it. */
 #include <stdlib.h>
 #include <string.h>

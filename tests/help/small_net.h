@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small network with all memory of a call, on the host or on a device, for tests of what its calls do beside their numbers.
  */

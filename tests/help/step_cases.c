@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cases: one product and one point kernel for each stage of a cell, and one more product for a projection. */
 #include "tests/help/step_cases.h"
 

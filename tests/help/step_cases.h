@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks whose steps are counted: what a step of each enqueues, forward and backward, on every device alike.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tensors of values that are neither zeros nor alike, and the ops over them. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Small ops on a device's memory, for tests of what its backend does with its driver.
  */

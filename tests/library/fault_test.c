@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every public call on a backend that fails at its n-th slot, for every n: the slot's words, nothing lost, nothing kept of the
  * device's memory or the host's, the same objects good again; and the same bits as on the cpu, though all memory of the host is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks on a device whose work runs late: when somebody waits for it, or by a thread of its own.  The bits are the cpu's,
  * whatever is closed or given back while work is enqueued; nothing of the host or of the device is given back while it is in use; a

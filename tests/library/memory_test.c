@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every request for host memory refused in turn: each call says so with the right code, leaves nothing behind, and works when it is
  * called again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every public call, called wrong: it says what was expected, touches nothing and leaves nothing behind.  What the ops say of
  * their arguments is check_test.c's.

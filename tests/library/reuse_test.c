@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams that are taken and given back, and plans that are got by their content: which are the same again, what holds what, that a closed
  * context leaves nothing, and threads that do all of it at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts and cells shared by threads, a stream for each and in each a problem of its own: first calls race to build the kernels,
  * and all answers have the bits that they have one after the other; each thread's message is its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes of every kind, of an op made up for the purpose: what they may be, how they are said, and what the command takes
  * for one, as a word, as metadata, as a scalar tensor.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What cg_op_check refuses, in which words, and that a refused call touches nothing.  Every argument of every row is
  * made wrong in every way; the words are held verbatim for one case of each.

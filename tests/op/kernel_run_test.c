@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cg_kernel_run: a cell given as text, interpreted, gives the bits of the same cell compiled in, on every pass, dtype and shape;
  * views may lie between each other's rows; what is wrong is refused before anything is touched.

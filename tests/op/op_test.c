@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The op table, and what is read from it: shapes, needs, names.  The loops read the rows, so that a new row is tested
  * when it is there; what the rows must say is written a second time here, from TensorFlow's signatures and the

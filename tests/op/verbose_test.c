@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CELLGRAD_VERBOSE: what it may say, silence without it, a line for each call that repeats it, whatever the call was given.
  */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The Python package gives the answers of PyTorch and TensorFlow that are stored in tests/data: every network and every block op, in every
 dtype, forward and gradients.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import glob

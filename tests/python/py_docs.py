@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The examples run: those of every docstring of the package, and the Python of README.md, python/README.md and docs/.  Every public name has
 a docstring, every class and function of the package an example.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import doctest

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The package has every constant, struct and function of the header, and every field where the compiler has it.  Needs no NumPy and no
 library.  Prints TAP.  srcdir: the source; CC: a C compiler."""
 import ctypes

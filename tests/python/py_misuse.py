@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every wrong argument of the Python package is one exception, of the type that NumPy's users expect, whose words name the argument.
 Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Sequences whose rows are not dense, and packed sequences: the bits of dense and padded ones, without copies.  Prints TAP.  srcdir: the
 source; LIBRARY: the shared library."""
 import unittest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the Python package share: unittest's cases as TAP, a Python that has NumPy, and the package of this source.
 
 A test file calls `main()`.  Where its own Python has no NumPy it runs again under another: CELLGRAD_TEST_PYTHON, then /usr/bin/python3.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One network serves threads, forked children and spawned ones, with the same bits.  Prints TAP.  srcdir: the source; LIBRARY: the
 shared library."""
 import multiprocessing

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The wheel of an installed prefix, in a clean venv without network, and the sdist, from a checkout of git and from the tarball that it is.
 Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make; LIBDIR, BINDIR: where things are
 installed."""

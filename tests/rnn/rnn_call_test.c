@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of networks that are wrong: memory of every port in each way in which it can be, numbers out of range, reserves that are
  * another's; refused in words, with nothing written.  And in which order plans, cells, contexts and streams may be closed.

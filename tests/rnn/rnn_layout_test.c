@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the rows of a call's sequences lie: strides and packed sequences.  That the numbers are right is for the conformance suite; here is
  * what may lie between rows, which bits are equal, and what is refused.

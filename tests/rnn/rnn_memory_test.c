@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks whose requests for memory are refused, each in turn: the right code, nothing left behind, and the next call gives the
  * same bits.  And calls of sizes that were there before, which ask for none.

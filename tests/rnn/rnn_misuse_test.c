@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks opened and called wrong: every field of a config and of a call, in each way in which it can be.  Each is refused in words,
  * and what is refused has touched nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network's call goes down once: its arguments are checked once, its lengths read once, its workspace laid out once, a vendor's
  * library asked once; and the way from the call to each product of matrices is short and enters no file twice.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of a network without a device: the bytes of params and where its parts lie, by name; its initial params; and of its reserve
  * before sizes are known: a bound, and the counter that it holds.

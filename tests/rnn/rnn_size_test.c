@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What networks need, counted: the tables of runtime/README.md, cell by cell, against cg_rnn_sizes and the passes' work; and that a
  * reserve is hardly more than what the cell saves.

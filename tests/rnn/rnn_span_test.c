@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks whose steps the route scan takes span by span, since there are many, and those of which it runs several pseudo-layers at once,
  * since one leaves threads idle: they have the answers of route composed, which takes one at a time, and its steps together; dense and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks on the backend that CELLGRAD_BACKEND names, else the cpu: streams of one plan, of plans in turn and of plans that
  * threads open and run at once; streams that are closed while they are busy; memory of the host beside the device's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the table of how routes round, for the test of the documents: route, dtype and words, with tabs. */
 #include <stdio.h>
 

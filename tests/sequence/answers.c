@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the independent reference says of a network, and the verdict on what the library said.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network of the block cell, TensorFlow's BlockLSTM, and as many calls of the cell's own ops: each within the bounds of what the
  * reference says of BlockLSTM.  In f32 and f64, where nothing that is carried is rounded.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells of all kinds in networks, built in and a user's own: gradients against differences in f64, and what other dtypes say beside
  * it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A whole and its chunks: together their answers are within the bounds of the reference's for the whole; on
  * route scan, without products of the input, they have its bits.

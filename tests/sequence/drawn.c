@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells drawn at random, in networks: stages, splits, a state, options, params, any saves, and equations of all functions, computed
  * and differentiated here a second time, number by number on a tape, from the drawn equations and not from the library's reading.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same network said in two ways: within the bounds of what the reference says of one of them, or, where only the words are
  * others, in the same bits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network and its arguments, for tests of whole sequences: numbers that are neither zeros nor alike, memory between guards of the
  * host or the device, outputs that begin as NaN, and the verdict on what comes out.  What is run and what it must equal is the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers that are known from elsewhere: those of the semantics' check vectors, which PyTorch gives to the last digit, and those in
  * TensorFlow's own tests.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every mode, direction, projection and input, ragged or not, with dropout or not: gradients against differences, in f64.
  */

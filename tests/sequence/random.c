@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks drawn at random, against the independent reference: every option, size, length, and every combination of arguments that
  * are absent.

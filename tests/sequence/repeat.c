@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same again: backward twice, another context, other numbers of threads; the same bits each time.
  */

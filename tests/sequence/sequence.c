@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole sequences on the backend that CELLGRAD_BACKEND names.  CELLGRAD_TEST_SEED sets the seed, which a failure names with its case;
  * an argument is a pattern of the tests to run.

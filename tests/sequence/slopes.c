@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gradients against differences.  The loss is the sum of all outputs, each times its upstream gradient.
  */

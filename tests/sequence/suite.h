@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tests of whole sequences, by subject: each runs on whatever device side is.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Numbers on a tape, with bounds.  Rules: an operation's result is rounded once, a function's is right to 2 units in the last
  * place, a sum of n terms is off by n roundings of the sum of their sizes, and what is too small for the dtype is lost.

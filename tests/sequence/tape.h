@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reverse-mode differentiation of numbers in long double: every operation is written to a tape, which is then read backwards.
  * Beside each number, and beside each derivative, stands a bound of the error that a computation in a dtype may have, whatever the

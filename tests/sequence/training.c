@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A user's cell learns: a network of two layers in both directions, on rows of different lengths, by steps down its gradient.  Its
  * losses are those that the cpu has, too.

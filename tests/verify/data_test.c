@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds every file of an op in tests/data against the independent reference: what frameworks answered must be within the bound,
  * whichever op it is of.  Files of a step of training are read by its example.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Storage for every argument of the block ops, by name, and random numbers to fill it, for the tests of the reference.
  */

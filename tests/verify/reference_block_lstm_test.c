@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Proves the reference of BlockLSTM and its gradient: it is T calls of the cell, differences of every gradient, both
  * orders of the gates, chunks and the whole, and what lies beyond seq_len_max.

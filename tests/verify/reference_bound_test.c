@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Proves the reference's error bound against plain arithmetic of the same precision.
  * The plain arithmetic is a second, naive writing of the ops, with sums in several orders and roundings to taste.

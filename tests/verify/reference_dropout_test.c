@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Proves the reference's dropout: Philox4x32-10 against its authors' known answers and, where their header is
  * found, against their own program; masks against numbers from another program; where the masks act.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Proves the error bounds of the CudnnRNN family's reference, of both kinds of routes, against plain arithmetic of the same precision.
  * The plain arithmetic is a second, naive writing: step by step over the whole batch, with sums in several orders and

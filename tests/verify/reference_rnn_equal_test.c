@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the reference of the CudnnRNN family must answer alike, by what the op means: chunks and the whole, the two
  * directions, one row and many, layouts, lengths, options that say the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests the reference of the CudnnRNN family: known vectors and sums, the layout of the parameters, and differences of
  * every gradient. Calls that must have equal answers are in reference_rnn_equal_test.c, the error bound in

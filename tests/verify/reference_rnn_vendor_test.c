@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules f and g of reference_rnn.c: what the bound of a network by cuDNN allows beyond that of other routes, and nothing else.  Each
  * number here is known from the roundings that the rules name; answers that such roundings make are right by the one bound and wrong by

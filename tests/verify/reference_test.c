@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests the reference of the block ops: known vectors of TensorFlow's, central differences of every gradient, and the
  * rounding of every dtype. Its error bound is in reference_bound_test.c.

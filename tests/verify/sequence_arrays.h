@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Storage for every argument of the CudnnRNN family, by name, and random models to fill it, for the tests of the reference.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What weights lose on their way from one format into another: a single number, in every layer, direction and gate, of every format
  * that has a place for it into every one that has none.  And biases whose bits a sum would change, there and back.

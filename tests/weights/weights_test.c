@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Weights in formats of other programs, through cellgrad.h: which tensors there are, loading and saving them one by one, and what is
  * refused.  That each format's numbers lie where its owner has them is tests/command/formats.py's to say.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the cuDNN route share.  net_route.c says which networks cuDNN computes and opens them, descriptor.c describes them
  * to cuDNN, queue.c keeps the state of a network on a queue, weight_space.c finds where cuDNN has the parameters, rnn_data.c makes what

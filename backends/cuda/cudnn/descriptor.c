@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the descriptors of cuDNN: of a network, or of one of its layers, and of dropout.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of networks by cuDNN.  Memory of the caller goes to cuDNN as it is where it can; all that has to be gathered, copied,
  * dropped or made zero before or after is one launch.  The last layer's output is kept in the reserve, since cuDNN's backward reads

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The route cudnn: chooses the networks that cuDNN can compute as they are meant, opens and closes them.  All calls are of cuDNN's
  * API of version 8, which 9 still has.

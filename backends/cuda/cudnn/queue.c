@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of a network on one queue: cuDNN's handle, the shapes of late calls, and the generator of its dropout.  It is made at the
  * network's first call there, and outlives the network until the queue's next such call: only the queue shows when it is unused.

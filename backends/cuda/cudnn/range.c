@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of more steps than cuDNN takes at once: cut into ranges of steps, which run one after the other.  The final states of a
  * range are the initial states of the next, which training keeps behind the reserves of all ranges; the gradient goes through the

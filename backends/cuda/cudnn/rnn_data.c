@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and arrays on a queue that map batch rows.
  * cuDNN refuses a batch row without a step; where there is one the other rows are gathered for it.

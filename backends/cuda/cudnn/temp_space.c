@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of a call by cuDNN: divides workspace and reserve between cuDNN and us, and sizes both.
  */

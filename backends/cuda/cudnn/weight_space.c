@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converts parameters between our buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version seen
  * it is ours, and then the caller's buffer is cuDNN's; nothing relies on that.

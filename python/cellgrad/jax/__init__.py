@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recurrent networks for JAX, under jit, grad, vmap and shard_map, on the processor.
 
 >>> import cellgrad.jax, jax, jax.numpy as jnp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network's call and its gradient, as JAX sees them.
 
 A gradient that nothing asks for is not computed, and an upstream gradient that is zero throughout is not passed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exception of what networks under JAX do not have."""
 from .._errors import UnsupportedError
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mesh axes that an array varies over in a shard_map, which JAX tracks under check_vma; elsewhere there are none.
 
 The names of all this differ from one JAX to the next.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the module of handlers, cellgrad_jax.so, and registers them with XLA.
 
 It lies beside the library, or in the folder cellgrad there: lib/cellgrad, where `make install` puts it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Networks as functions of parameters and sequences."""
 import ctypes
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad.jax.bench`: a training step of an LSTM by this package, by jax.lax.scan and by `cellgrad bench`, as a table in Markdown.
 
 A step is a forward and a backward, compiled by jax.jit, with the gradients by parameters and input, without an optimizer.  The network of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX's recurrent operators by cellgrad: an evaluator of models, and layers to train.
 
 >>> import cellgrad.onnx, numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cells of ONNX's LSTM, GRU and RNN: built-in ones, or texts that have a clip, a coupled forget gate or other activations.
 
 A text has the gates of the built-in cell of its operator, in its order, so that parameters of both lie alike.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ONNX's LSTM, GRU and RNN in ONNX's own evaluator, which computes the nodes around them, and the backend that this makes."""
 from typing import Any, Dict, Sequence, Tuple
 

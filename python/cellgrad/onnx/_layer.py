@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recurrent node as networks, one for each direction: its attributes and shapes, its calls forward and back, its weights."""
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 

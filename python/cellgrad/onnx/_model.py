@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recurrent nodes of a model: read as layers, and their weights written back."""
 from typing import Any, Dict, List, Mapping, Optional
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TensorFlow's CudnnRNN ops on the processor, and Keras's layers by them.
 
 >>> import cellgrad.tensorflow, tensorflow as tf

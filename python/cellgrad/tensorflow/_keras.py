@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keras's LSTM and GRU by CudnnRNNV3, which Keras takes where it sees a GPU.
 
 Keras asks two functions for that, both inner ones, so this is tied to versions of Keras that were tried, and checked when it is enabled:

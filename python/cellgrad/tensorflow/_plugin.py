@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds and loads the plugin: CELLGRAD_TF_PLUGIN, else the one beside the package, else the one that is installed with the library."""
 import ctypes
 import os

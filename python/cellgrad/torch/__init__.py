@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recurrent networks for PyTorch: modules that stand in for nn.LSTM, nn.GRU and nn.RNN, and any cell as a module.
 
 >>> import cellgrad.torch, torch

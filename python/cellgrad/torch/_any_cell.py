@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any cell of the library as a module."""
 import math
 import os

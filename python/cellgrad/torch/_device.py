@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where tensors are, as contexts and streams of the library.
 
 Tensors of the cpu are computed on by the context "cpu", or by what CELLGRAD_BACKEND names; those of a CUDA device in PyTorch's own context

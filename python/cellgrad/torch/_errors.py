@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exceptions of wrong tensors: each is a class of the package and what PyTorch's users expect."""
 from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError, error_of
 from .._lib import C

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nn.LSTM, nn.GRU and nn.RNN over the library."""
 import math
 from typing import Any

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operators cellgrad::rnn and cellgrad::rnn_backward, and the way past the dispatcher for tensors that need none of it.
 
 `rnn` is what modules call.  Where something of PyTorch looks on (torch.compile, torch.export, autocast, a mode, functorch, a tensor's

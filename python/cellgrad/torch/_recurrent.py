@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the modules share: a forward over the weights of a network, which lie one behind the other in one buffer."""
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 

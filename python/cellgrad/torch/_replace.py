@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The modules of PyTorch in a model, exchanged for those of this package."""
 from typing import Any, List
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls of the library on tensors.
 
 Tensors are passed as they lie: dense ones by their addresses, sequences whose rows are dense by their strides as well, a PackedSequence's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A module's call with as little Python as may be: dense tensors, without dropout, by the extension of _stable.py."""
 from typing import Any, Optional, Sequence
 

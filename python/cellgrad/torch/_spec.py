@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What does not change from call to call, as a text: an operator's argument that prints, hashes and is exported as it is.
 
 `spec_text` makes the text, in Python that torch.compile can trace; `spec_of` reads it; a `Spec` has the shapes and the library's plan.

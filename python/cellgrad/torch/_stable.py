@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls by PyTorch's stable ABI: finds and loads the extension that `python -m cellgrad.torch.build` makes of stable.cc.
 
 It is the one that CELLGRAD_TORCH_EXTENSION names, else the one beside this package, else the one in the user's cache folder; an empty

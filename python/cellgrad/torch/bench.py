@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad.torch.bench`: this package beside nn.LSTM, as a table in Markdown.
 
 The modules run in turn, and the least time of each counts.  Each call goes by every route there is: PyTorch's stable ABI, if the

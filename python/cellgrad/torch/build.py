@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad.torch.build`: compiles the extension, with which calls use PyTorch's stable ABI instead of ctypes.
 
 It is put beside this package, or where that cannot be written to, in the user's cache folder; --into FOLDER: there.  CXX and CXXFLAGS are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forward and backward on dense tensors of the cpu by PyTorch's stable ABI.  They make the same calls of the library as _run.py does by
  * ctypes, and so give the same bits.  `python -m cellgrad.torch.build` compiles this file to _extension.abi3.so, which _stable.py loads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a step of a recurrence costs beside arithmetic: of threads that share the units of each step one meeting for each phase, of those
  * that share rows none, and no memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our OpenBLAS and the host program's are two: before, while and after ours computes the host's keeps its threads and its bits, and
  * ours keeps its own whatever the host sets.  Each way is a process of its own, since neither library can be given back.  Which

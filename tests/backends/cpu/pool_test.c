@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads of a caller's pool: networks and BlockLSTM have the bits that they have on the library's own threads, in pools that run
  * parts one after the other, backwards, on threads of their own, and by OpenMP; what is no pool is refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A context has a thread for each processor that its process may run on.  A thread leaves the processor of another, stays away from it,
  * comes back when it has to leave the next, and keeps to what others set; quotas of control groups, in folders that are made up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads of the cpu: every part of a round once, rounds one after another, and the same bits from every op and kernel,
  * compiled or interpreted, on any number of threads; no memory taken once a stream is warm.

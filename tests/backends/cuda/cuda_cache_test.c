@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels that were compiled once and kept: the next start makes no call of NVRTC's; what the driver refuses is made anew.
  */

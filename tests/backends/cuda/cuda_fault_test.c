@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A driver that fails at the n-th call, for every n: the right code, the call and its words, and nothing left behind.  A context
  * that is lost, memory that is not there, and more rows than a grid has.

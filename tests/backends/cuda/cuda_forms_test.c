@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both forms of every kernel over elements: runs of units, and one unit a thread.  Whichever a launch's rule takes, the bits are the
  * same: of every built-in cell, set of options, pass and stage, in one dtype each in turn, or with CELLGRAD_TEST_FORMS in all, on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the cuda backend declares of CUDA, compared with NVIDIA's headers by the compiler: types of all calls, values of all
  * constants, layouts of the structs that have no tag.  There is nothing to run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several moves in one launch of the cuda backend: bits copied, zeros, rows gathered, scattered and dropped, of any sizes beside each
  * other; how many launches that takes, and any call that fails.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks on the cuda backend, on the composed route, against its driver: each step enqueues its products and its point kernels
  * and nothing else; a call waits for nothing and takes no memory, so that it can be captured.  By either route: a driver that fails

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows gathered, scattered, added and dropped by the cuda backend: what is moved, one launch for each call, and any call of the
  * driver's or the compiler's that fails.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cuda backend against its driver: what it enqueues, call by call; kernels compiled once, for the device or for what the
  * compiler knows; a caller's own context, stream and memory; a stream that is captured; and all that can be wrong with them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cuda backend's driver, NVRTC, cuBLAS and cuDNN, watched: what was called how often, one call that fails, and whether all that was
  * made was given back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When OpenCL's drivers are worth loading though nobody asked for them: by the device files and the vendors' folder of a system that
  * is made for each case, and by the variables of the loaders.  Nothing of it is loaded, and no file is waited for.

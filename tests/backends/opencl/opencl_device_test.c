@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opencl backend on devices other than the one that is there, which is made to seem them: of one compute unit, where each size
  * of product has a tile of its own; and such as compute otherwise than is promised, which their descriptions must say.

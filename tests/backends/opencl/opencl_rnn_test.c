@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks on the opencl backend against its driver: each step enqueues its products and its point kernels and nothing else; a call
  * waits for nothing and takes no memory; a driver that fails at the n-th call; memory of the host, staged.

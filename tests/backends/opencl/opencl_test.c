@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opencl backend against its driver: what it enqueues, call by call; a driver that fails at the n-th call, for every n; a
  * caller's own context, queue and memory; and everything that can be wrong with them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the calls are watched. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opencl backend's driver, watched: what was called how often, and one call that fails.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls the handlers of bindings/jax as XLA does, with call frames that are written here.  Answers are those of the library, to the bit;
  * every wrong frame is one error with its words; threads; cells given as text.

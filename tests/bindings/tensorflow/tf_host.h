@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plays TensorFlow for the plugin: the functions of its C API that the plugin looks up, over tensors that are counted and guarded.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plugin in a host that plays TensorFlow: what it registers, when it registers nothing; every op beside a call of the library, to the
  * bit; wrong tensors and attributes; memory that is not there; threads and a forked child.
@@ -17,7 +18,7 @@
 #include "tests/bindings/tensorflow/tf_host.h"
 #include "runtime/cellgrad.h"
 
-static const char built[] = "bindings/tensorflow/.libs/cellgrad_tensorflow.so";
+static const char built[] = ".libs/cellgrad_tensorflow.so";
 
 /* ---- loading ---- */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cases by their fields: what is read and printed back, what is refused, and a failing case made as simple as it goes, with
  * failures that are made up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What `cellgrad convert` takes: memory, by our allocation hook, for tensors many times as large together as the largest; and that
  * running out of it at any request is said and leaves OUT as it was.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The demo's model, built in double: its gradient against differences of its loss, what it carries, what it learns, its
  * optimiser; and the text it is given.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A call of any op as files: tensors that fit each other, and what metadata says of them, dealt to up to four files.
  */

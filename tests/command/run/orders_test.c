@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * No order of files decides anything.  Every op of the table, by both of its names: tensors and metadata of a call that is right are
  * dealt to four files, and all orders of all subsets of them give the same answer or the same refusal.  Then contradictions

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of networks by cuDNN: how many it and the driver get, and that nothing else is made, asked or waited for; streams that are
  * captured; reserves spent, kept, moved and of another route; memory at any address; its masks and ours; persistent algorithms that

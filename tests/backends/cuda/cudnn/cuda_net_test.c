@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which networks cuDNN computes on the cuda backend, and why not the others: each reason in the plan's route, and in the message
  * where cuDNN was asked for by name; what opening a plan makes and gives back, with every call of cuDNN's failing in turn.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequences of more steps than cuDNN takes at once, run in ranges: the answers of the composed route on the cpu, at the longest
  * that goes in one part, one step more, and in three parts; of both directions, which no part can be cut from.

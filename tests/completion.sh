@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The completions of bash and zsh are what command/completion/make.sh prints of the command as it is, every value that they offer is in
+# the command's help, and bash completes by them.  srcdir: the source; CELLGRAD: the command.
+set -u
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+folder=$srcdir/command/completion
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+why=$scratch/why n=0
+
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+# offers WORD...: what bash offers for the last of the words.
+offers()
+{
+	bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cellgrad; printf "%s\n" "${COMPREPLY[@]}"' "$folder/cellgrad.bash" "$@"
+}
+
+if [ ! -x "$CELLGRAD" ]; then
+	echo '1..0 # SKIP configured with --disable-command'
+	exit 0
+fi
+for pair in bash:cellgrad.bash zsh:_cellgrad; do
+	sh "$folder/make.sh" "${pair%%:*}" "$CELLGRAD" 2>"$why" | diff "$folder/${pair#*:}" - >>"$why"
+	[ ! -s "$why" ]
+	report $? "${pair#*:} is what make.sh prints: sh command/completion/make.sh ${pair%%:*} ./cellgrad"
+done
+sed -n "s/^	\([a-z]*\):--\([a-z]*\)[^)]*) words='\(.*\)' ;;/\1 \2 \3/p" "$folder/cellgrad.bash" | while read -r command option values; do
+	case $option in op) continue ;; esac
+	"$CELLGRAD" "$command" --help >"$scratch/help"
+	for value in $values; do grep -q -w -e "$value" "$scratch/help" || echo "$command --$option: no $value"; done
+done >"$why"
+[ ! -s "$why" ]
+report $? 'every value that is offered is in the help'
+if command -v bash >/dev/null; then
+	cd "$scratch" || exit 99
+	: >"$why"
+	[ "$(offers cellgrad em 2>>"$why")" = emit ] && [ "$(offers cellgrad bench --lay 2>>"$why")" = --layers= ] &&
+		[ "$(offers cellgrad run LSTMBlockCellG 2>>"$why")" = LSTMBlockCellGrad ] &&
+		[ "$(offers cellgrad convert --from '=' py 2>>"$why")" = pytorch ] && [ "$(offers cellgrad cache cl 2>>"$why")" = clear ] && [ ! -s "$why" ]
+	report $? 'bash completes commands, options, ops and values'
+else
+	skip 'bash completes' 'there is no bash'
+fi
+if command -v zsh >/dev/null; then
+	zsh -n "$folder/_cellgrad" 2>"$why"
+	report $? 'zsh reads its completion'
+else
+	skip 'zsh reads its completion' 'there is no zsh'
+fi
+echo "1..$n"

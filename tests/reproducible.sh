@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# No path of the source or of the build is in a binary, so that two builds in two folders have the same bytes.
+#   reproducible.sh          the binaries of this build: a part of make check
+#   reproducible.sh whole    two builds, in folders of other names and lengths: a part of make bigcheck
+# Runs in the build tree.  srcdir: the source; MAKE: make; BUILD_CFLAGS: how the library was compiled.
+set -u
+srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL
+why=$scratch/why red=0
+
+report()
+{
+	if [ "$1" -eq 0 ]; then echo "ok 1 - $2"; else red=1; sed 's/^/# /' "$why"; echo "not ok 1 - $2"; fi
+}
+
+# binaries FOLDER: what a build installs or runs, below FOLDER.
+binaries()
+{
+	(cd "$1" && for file in cellgen cellgrad .libs/libcellgrad.so .libs/libcellgrad.a .libs/cellgrad_jax.so .libs/cellgrad_tensorflow.so; do
+		[ ! -f "$file" ] || echo "$file"
+	done)
+}
+
+# copy NAME: a copy of the source in $scratch/NAME.  build NAME: a build of it.
+copy()
+{
+	mkdir -p "$scratch/$1" && (cd "$srcdir" && tar cf - --exclude=./build --exclude=./.git --exclude='*.o' .) | (cd "$scratch/$1" && tar xf -)
+}
+build()
+{
+	(cd "$scratch/$1" && { [ -f configure ] || ./bootstrap; } && mkdir made && cd made && ../configure -q && ${MAKE:-make} -s -j2) \
+		>"$why" 2>&1 </dev/null
+}
+
+echo 1..1
+case "$(sed -n 's/^relative = //p' Makefile):${BUILD_CFLAGS:-}" in
+:*)           echo 'ok 1 - no path of the build # SKIP the compiler has no -ffile-prefix-map' ;;
+*--coverage*) echo 'ok 1 - no path of the build # SKIP coverage writes beside the objects' ;;
+*)
+	if [ "${1:-}" = whole ]; then
+		copy one && copy another/and/longer && build one && build another/and/longer && for file in $(binaries "$scratch/one/made"); do
+			cmp "$scratch/one/made/$file" "$scratch/another/and/longer/made/$file" 2>&1
+		done >"$why" && [ "$(binaries "$scratch/one/made" | wc -l)" -gt 2 ] && [ ! -s "$why" ]
+		report $? 'two builds in two folders have the same bytes'
+	else
+		for file in $(binaries .); do
+			for path in "$(pwd)" "$srcdir"; do
+				! grep -q -a -F "$path" "$file" || echo "$file has $path"
+			done
+		done >"$why"
+		[ -n "$(binaries .)" ] && [ ! -s "$why" ]
+		report $? 'no path of the source or of the build is in a binary'
+	fi ;;
+esac
+[ "${1:-}" != whole ] || exit $red
