@@ -51,7 +51,7 @@ enum { OPTION_HELP = 1, OPTION_JSON, OPTION_FIRST, OPTION_MAX = 24 };
 #define OPTION_VALUE(name, letter, number, what, value) { name, letter, POPT_ARG_STRING, NULL, number, what, value }
 #define OPTION_FLAG(name, letter, number, what)         { name, letter, POPT_ARG_NONE, NULL, number, what, NULL }
 #define OPTION_HELP_ROW OPTION_FLAG("help", 'h', OPTION_HELP, "show this help")
-#define OPTION_JSON_ROW OPTION_FLAG("json", '\0', OPTION_JSON, "print JSON, one object a line")
+#define OPTION_JSON_ROW OPTION_FLAG("json", '\0', OPTION_JSON, "print JSON, one object per line")
 
 struct options {
 	char name[24];                   /* "cellgrad run" */

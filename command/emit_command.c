@@ -18,15 +18,15 @@ static const struct poptOption table[] = {
 	             "PASS"),
 	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_HELP, "DTYPE"),
 	OPTION_VALUE("lang", 'l', LANG, "c (the default), opencl or cuda", "LANG"),
-	OPTION_VALUE("options", '\0', OPTIONS, "options of the cell to switch on, with commas", "NAMES"),
+	OPTION_VALUE("options", '\0', OPTIONS, "options of the cell to switch on, comma-separated", "NAMES"),
 	OPTION_VALUE("shape", 's', SHAPE, "point (the default), each element, and sums; scan, all steps of a sequence", "SHAPE"),
-	OPTION_VALUE("stage", '\0', STAGE, "only this stage of the cell; 0: all (the default)", "N"),
-	OPTION_FLAG("header", '\0', HEADER, "with --lang c: the prototypes, for C and C++, not the source"),
+	OPTION_VALUE("stage", '\0', STAGE, "print only this stage of the cell; 0: all (the default)", "N"),
+	OPTION_FLAG("header", '\0', HEADER, "with --lang c: print the prototypes, for C and C++, not the source"),
 	OPTION_VALUE("manifest", 'm', MANIFEST, "write what a caller must know, as JSON; -: print it, not the source",
 	             "FILE"),
 	OPTION_VALUE("output", 'o', OUTPUT, "write what would be printed to FILE", "FILE"),
 	OPTION_FLAG("list", '\0', LIST, "list the built-in cells"),
-	OPTION_FLAG("source", '\0', SOURCE, "the cell's own text, its equations"),
+	OPTION_FLAG("source", '\0', SOURCE, "print the equations of the cell"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -34,14 +34,14 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "CELL [OPTION]...";
 static const char text[] =
-	"CELL is a built-in name, or a file: a word with a / in it, or one that ends in\n"
-	".cell.  The source compiles alone; that in C also as C++.  The arguments of its\n"
-	"functions stand above each, in the header, and in the manifest: name, role, kind\n"
-	"and type in order, and how to launch.  With -o, --manifest - prints the manifest\n"
-	"and FILE gets the source.  --json prints one object that holds the source, that\n"
-	"in C with its header, and the manifest; with --list, one object a cell.\n"
-	"The command that the text names first is the same for a cell in any folder: of\n"
-	"a file it has the cell's name, not the path.\n"
+	"CELL is the name of a built-in cell, or a file: a word that contains a / or ends\n"
+	"in .cell.  The source compiles alone; C source is C++ source, too.  The arguments\n"
+	"of each function are described above the function, in the header, and in the\n"
+	"manifest: name, role, kind and type in order, and how to launch it.  With -o,\n"
+	"--manifest - prints the manifest and FILE gets the source.  --json prints one\n"
+	"object with the source, for C its header, and the manifest; with --list, one\n"
+	"object per cell.  The command in the first line of the source is the same for a\n"
+	"cell in any folder: for a file it has the name of the cell, not the path.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad emit lstm_block --options peephole --pass grad -o g.c -m g.json\n"

@@ -14,7 +14,7 @@
 enum { WHY = OPTION_FIRST };
 
 static const struct poptOption table[] = {
-	OPTION_VALUE("why", 'w', WHY, "only whether BACKEND opens, and the reasons if it does not", "BACKEND"),
+	OPTION_VALUE("why", 'w', WHY, "print only whether BACKEND opens, and the reasons if not", "BACKEND"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -22,16 +22,18 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "[OP] [OPTION]...";
 static const char text[] =
-	"Shows the version, each device with its name for CELLGRAD_BACKEND, which of\n"
-	"them is used when none is named, the environment's CELLGRAD_ variables and what\n"
-	"they do, where compiled kernels are kept, the ops with the dtypes that each\n"
-	"device has them in, and which way networks of each cell go there: composed of\n"
-	"products and kernels, or by a vendor's library; where not, why; and how each\n"
-	"way rounds numbers of each dtype.\n"
-	"Each device is opened in a process of its own, whose end is shown.\n"
+	"Prints the version; each device by its name for CELLGRAD_BACKEND; the device\n"
+	"that is used if none is named; the CELLGRAD_ variables of the environment and\n"
+	"their effects; where compiled kernels are kept; the ops, with the dtypes that\n"
+	"each device supports; the route of each cell's networks on each device: composed\n"
+	"of products and kernels, or a vendor's library, and the reason if not; and how\n"
+	"each route rounds numbers of each dtype.\n"
+	"Each device is opened in a process of its own; if that process fails, its line\n"
+	"says so.\n"
 	"\n"
-	"Of OP, by TensorFlow's name or ours, its tensors with their shapes, which of them\n"
-	"are needed, what a gradient takes of its forward, and its attributes.\n"
+	"With OP, TensorFlow's name or cellgrad's, prints its tensors and their shapes,\n"
+	"which of them are required, what a gradient takes from its forward, and its\n"
+	"attributes.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad info\n"

@@ -22,14 +22,14 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{ "run",  command_run,  "compute an op on tensors from files, compare with expected ones" },
-	{ "convert", command_convert, "weights from the format of one program into another's" },
-	{ "emit", command_emit, "write the source of a cell's kernel, and its manifest" },
-	{ "check", command_check, "compare this machine's answers with the reference, and its kernels' bits" },
-	{ "info", command_info, "show devices, ops and cells, and why a backend cannot be used" },
+	{ "run",  command_run,  "compute an op on tensors from files; compare with expected ones" },
+	{ "convert", command_convert, "convert network weights between the formats of programs" },
+	{ "emit", command_emit, "print the source of a cell's kernel, and its manifest" },
+	{ "check", command_check, "check that a device computes the right answers" },
+	{ "info", command_info, "show devices, ops and cells, and why a backend is not used" },
 	{ "demo", command_demo, "show a derived kernel, compare with TensorFlow, train a model" },
-	{ "bench", command_bench, "how long ops take, next to what the machine could do" },
-	{ "cache", command_cache, "where compiled kernels are kept on disk, and which" },
+	{ "bench", command_bench, "measure how long ops take, beside what the machine allows" },
+	{ "cache", command_cache, "show and remove the compiled kernels on disk" },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -51,14 +51,14 @@ static void help(void)
 	for (int k = 0; k < COMMANDS; k++)
 		printf("  %-7s %s\n", commands[k].name, commands[k].line);
 	printf("\n"
-	       "  cellgrad COMMAND --help    options and examples of a command;\n"
+	       "  cellgrad COMMAND --help    print the options and examples of a command\n"
 	       "  cellgrad help COMMAND      the same\n"
-	       "  cellgrad --version\n"
+	       "  cellgrad --version         print the version\n"
 	       "\n"
-	       "CELLGRAD_BACKEND names the backend to use: cpu, opencl:0.0, cuda:1, or a list in\n"
-	       "order of preference; unset: the first that opens.\n"
-	       "Exit status: 0 done; 1 a mismatch, or failed while working; 2 refused before\n"
-	       "any work.\n");
+	       "CELLGRAD_BACKEND names the backend: cpu, opencl:0.0, cuda:1, or a list in order\n"
+	       "of preference; unset: the first that opens.\n"
+	       "Exit status: 0 success; 1 outputs differ, or the command failed while working;\n"
+	       "2 the call was rejected before any work.\n");
 	print_contact();
 }
 

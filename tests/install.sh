@@ -176,7 +176,16 @@ cmake_programs()
 other_prefix()
 {
 	other=$scratch/other
-	"$make" -s install prefix="$other" >"$why" 2>&1 </dev/null || return
+	"$make" -s install prefix="$other" BUG_REPORT=bugs@example.org URL=https://example.org/ >"$why" 2>&1 </dev/null || return
+	# Where ./configure was not told of an address, no page has one.
+	for page in man3/cellgrad.3 $(! has_command || echo man1/cellgrad.1); do
+		grep -q bugs@example.org "$other/share/man/$page" && grep -q https://example.org/ "$other/share/man/$page" ||
+			echo "$page has no address"
+		{ ! command -v mandoc >/dev/null || mandoc -Tlint -Wwarning "$other/share/man/$page"; } 2>&1
+		[ -n "$(sed -n 's/^BUG_REPORT = //p; s/^URL = //p' Makefile)" ] || ! grep -q '^\.Sh BUGS' "$srcdir/man/${page#*/}" ||
+			echo "$page has an address"
+	done >"$why"
+	[ ! -s "$why" ] || return
 	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig "$pkg_config" --variable=prefix cellgrad)" = "$other" ] || { echo 'cellgrad.pc' >"$why"; return 1; }
 	if has_shared; then
 		for module in "$other"/lib/cellgrad/*.so; do

@@ -15,6 +15,7 @@ list_exceptions()
 {
 	cat <<'END'
 *.md                      documents: LICENSE is for them
+*.svg                     pictures of documents
 LICENSE                   is the licence
 AUTHORS                   a document
 NEWS                      a document

@@ -19,19 +19,19 @@
 enum { OP = OPTION_FIRST, BATCH, INPUT, UNITS, STEPS, LAYERS, VALID, DTYPE, WHAT, MODE, THREADS, TIME, REPS, PLOT };
 
 static const struct poptOption table[] = {
-	OPTION_VALUE("op", 'o', OP, "TensorFlow's name or ours; unset: all", "OP"),
-	OPTION_VALUE("B", '\0', BATCH, "rows of the batch", "N[,N]..."),
-	OPTION_VALUE("I", '\0', INPUT, "width of the input", "N[,N]..."),
-	OPTION_VALUE("H", '\0', UNITS, "units, the width of the state", "N[,N]..."),
-	OPTION_VALUE("T", '\0', STEPS, "steps of a sequence; of the other ops 1", "N[,N]..."),
-	OPTION_VALUE("layers", '\0', LAYERS, "layers of a network: 1", "N[,N]..."),
-	OPTION_VALUE("valid", '\0', VALID, "share of steps in rows of drawn lengths: 1", "SHARE"),
+	OPTION_VALUE("op", 'o', OP, "TensorFlow's name or cellgrad's; by default all", "OP"),
+	OPTION_VALUE("B", '\0', BATCH, "batch sizes", "N[,N]..."),
+	OPTION_VALUE("I", '\0', INPUT, "input sizes", "N[,N]..."),
+	OPTION_VALUE("H", '\0', UNITS, "numbers of units, the hidden size", "N[,N]..."),
+	OPTION_VALUE("T", '\0', STEPS, "steps of a sequence; 1 for other ops", "N[,N]..."),
+	OPTION_VALUE("layers", '\0', LAYERS, "layers of a network; by default 1", "N[,N]..."),
+	OPTION_VALUE("valid", '\0', VALID, "share of valid steps, in rows of random lengths; by default 1", "SHARE"),
 	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_HELP, "DTYPE"),
-	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; unset: what the op's name says", "WHAT"),
+	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; by default what the name of the op says", "WHAT"),
 	OPTION_VALUE("mode", 'm', MODE, "lstm, gru, rnn_tanh or rnn_relu: only ops of this kind", "MODE"),
-	OPTION_VALUE("threads", 't', THREADS, "of the cpu; unset: as many as it may run on", "N"),
-	OPTION_VALUE("time", '\0', TIME, "seconds for each problem; 0.25", "S"),
-	OPTION_VALUE("reps", 'r', REPS, "samples of each problem, instead of a time", "N"),
+	OPTION_VALUE("threads", 't', THREADS, "threads of the CPU; by default as many as the process may use", "N"),
+	OPTION_VALUE("time", '\0', TIME, "seconds for each problem; by default 0.25", "S"),
+	OPTION_VALUE("reps", 'r', REPS, "samples of each problem, in place of a time", "N"),
 	OPTION_VALUE("plot", 'p', PLOT, "draw FILE, .svg or .png, by gnuplot; the data is in FILE.tsv", "FILE"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
@@ -41,36 +41,36 @@ static const struct poptOption table[] = {
 static const char usage[] = "[--op OP] [NAME=VALUE]... [OPTION]...";
 static const char text[] =
 	"Measures first what the machine can do, its roofs: multiply and add in registers,\n"
-	"and copying from memory to memory over sizes from a cache's to twice the last\n"
-	"one's (bytes read and written).  Then each problem, its memory and workspace there\n"
-	"beforehand.  Of a device that copies by itself, as OpenCL's and CUDA's do, that\n"
-	"is the one roof; it is measured again beside each problem, a copy after each\n"
-	"sample.\n"
+	"and copying in memory at sizes from that of a cache to twice that of the last one\n"
+	"(bytes read and written).  Then measures each problem, with its memory and\n"
+	"workspace allocated before.  A device that copies by itself, as OpenCL's and\n"
+	"CUDA's do, has that one roof; it is measured again beside each problem, one copy\n"
+	"after each sample.\n"
 	"\n"
-	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or ours\n"
-	"(lstm_block_cell_grad: the gradients of x, h_prev, w and b as well); a name with\n"
-	"Grad or _grad in it means --what bwd, others --what fwd.  Sizes that are not\n"
-	"given are T 16, B 32, I 256, H 512; lists with commas make a problem of each\n"
-	"combination.  NAME=VALUE are the op's attributes, as in cellgrad run.  Without\n"
+	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or cellgrad's\n"
+	"(lstm_block_cell_grad: also the gradients of x, h_prev, w and b).  A name with\n"
+	"Grad or _grad in it means --what bwd, others --what fwd.  The default sizes are\n"
+	"T 16, B 32, I 256, H 512; with comma-separated lists each combination is a\n"
+	"problem.  NAME=VALUE are the attributes of the op, as for cellgrad run.  Without\n"
 	"--op: all ops, with --T those of sequences, and without sizes, too, at a few\n"
 	"typical ones.\n"
 	"\n"
-	"  mode         the cell: lstm, gru ..., or the name that a .cell file gives it\n"
+	"  mode         the cell: lstm, gru ..., or the name in a .cell file\n"
 	"  min, median  milliseconds of one call, over the samples; a sample is as many\n"
 	"               calls as the clock needs\n"
-	"  spread       the median absolute deviation: half of the samples are nearer to\n"
+	"  spread       the median absolute deviation: half of the samples are closer to\n"
 	"               the median than this\n"
-	"  GFLOP/s      of the products: two operations for each weight and row, of all\n"
+	"  GFLOP/s      of the products: two operations for each weight and row, for all\n"
 	"               steps that are computed\n"
-	"  GB/s         of the least there is to move: each argument read or written once\n"
+	"  GB/s         of the minimum to move: each argument read or written once\n"
 	"  copy         GB/s of the device's own copy of as many bytes, the median\n"
-	"  of roof      the least time that the roofs allow over the median, and which\n"
-	"               roof is the lower; what moves is compared with a copy of no less\n"
-	"               bytes.  A GFLOP/s of f16 and bf16 is computed in f32.\n"
+	"  of roof      the least time that the roofs allow, divided by the median, and\n"
+	"               which roof is lower; moved bytes are compared with a copy of at\n"
+	"               least as many.  GFLOP/s of f16 and bf16 are computed in f32.\n"
 	"\n"
 	"CELLGRAD_VERBOSE=1 makes any program print its calls as commands of this kind.\n"
 	"--plot draws times over the size that varies, and dashed the least that the\n"
-	"roofs allow; where none varies, the share of the roof.\n"
+	"roofs allow; if none varies, the share of the roof.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad bench\n"
@@ -82,7 +82,8 @@ static const char text[] =
 	"  cellgrad bench --op CudnnRNNV3 --mode lstm --T 100 --layers 2 --what fwd+bwd\n"
 	"  cellgrad bench --op rnn --T 100 --valid 0.5 direction=bidirectional\n"
 	"\n"
-	"Exit status: 0 done; 1 failed while working; 2 refused before any work.\n";
+	"Exit status: 0 success; 1 the command failed while working; 2 the call was\n"
+	"rejected before any work.\n";
 
 /* The options of the sizes, which may be lists, in the order in which they are combined. */
 static const int size_options[PROBLEM_SIZES] = { STEPS, LAYERS, BATCH, INPUT, UNITS };

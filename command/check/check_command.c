@@ -18,12 +18,12 @@
 enum { BACKEND = OPTION_FIRST, REF, SUITE, SEED, MAX_TIME, DTYPE };
 
 static const struct poptOption table[] = {
-	OPTION_VALUE("backend", 'b', BACKEND, "check this device; else what CELLGRAD_BACKEND names", "DEVICE"),
+	OPTION_VALUE("backend", 'b', BACKEND, "check this device; by default that of CELLGRAD_BACKEND", "DEVICE"),
 	OPTION_VALUE("ref", 'r', REF, "compare with this device as well; reference: with none (the default)", "DEVICE"),
 	OPTION_VALUE("suite", 's', SUITE, "quick: the table and some random cases (the default); full: many", "SUITE"),
-	OPTION_VALUE("seed", '\0', SEED, "draw other numbers and cases; else always the same", "N"),
-	OPTION_VALUE("max-time", 't', MAX_TIME, "stop after so long, with what was checked by then", "SECONDS"),
-	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_TEXT "; else all", "DTYPE"),
+	OPTION_VALUE("seed", '\0', SEED, "use other random numbers and cases", "N"),
+	OPTION_VALUE("max-time", 't', MAX_TIME, "stop after this time", "SECONDS"),
+	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_TEXT "; by default all", "DTYPE"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -31,29 +31,29 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "[OP]... [NAME=VALUE]... [OPTION]...";
 static const char text[] =
-	"Checks that a device computes what it should.  OP is an op\n"
+	"Checks that a device computes the right answers.  OP is an op\n"
 	"(lstm_block_cell_grad, LSTMBlockCellGrad) or a cell (gru_block); without one,\n"
 	"all are checked.\n"
 	"\n"
-	"Ops run on drawn numbers and are compared with the reference: the formulas in\n"
-	"extended precision, and beside each value how far off a right answer may be.\n"
-	"Sizes, options, scalars, gate orders, host and device memory, accumulation and\n"
-	"arguments that are absent all vary; memory beside outputs is watched, and a\n"
-	"second run must give the same bits.  With --ref DEVICE both devices must be\n"
-	"right, and how far they are apart is shown.\n"
+	"Ops run on random numbers and are compared with the reference: the formulas in\n"
+	"extended precision, with an error bound for each value.  Sizes, options, scalars,\n"
+	"gate orders, host and device memory, accumulation and absent arguments vary.\n"
+	"Memory beside outputs must stay unchanged, and a second run must give the same\n"
+	"bits.  With --ref DEVICE both devices must be right, and the difference between\n"
+	"them is printed.\n"
 	"\n"
-	"The kernels of cells promise the same bits, and where one gives a NaN, a NaN of\n"
-	"any sign and payload.  They run on any bits at all and are compared with those\n"
-	"of another device: that of --ref, else the last one that cellgrad info lists;\n"
-	"on that one, with the same cell given as text.\n"
+	"The kernels of cells promise the same bits and, where one gives a NaN, a NaN of\n"
+	"any sign and payload.  They run on arbitrary bits and are compared with those of\n"
+	"another device: that of --ref, else the last one that cellgrad info lists; on\n"
+	"that device itself, with the same cell given as text.\n"
 	"\n"
-	"NAME=VALUE fixes a size, attribute or the like in every case, and leaves out\n"
-	"what has no such thing: B=1, use_peephole=true, memory=device, pass=grad,\n"
-	"rows=64, nan=true, absent=w_grad,b_grad.  With seed=N it is one case: what is\n"
-	"not fixed is small and plain.  A failure is made as simple as it goes and\n"
-	"printed as such a command.\n"
+	"NAME=VALUE fixes a size, an attribute or another property in every case, and\n"
+	"leaves out what does not have it: B=1, use_peephole=true, memory=device,\n"
+	"pass=grad, rows=64, nan=true, absent=w_grad,b_grad.  With seed=N it is one case:\n"
+	"what is not fixed is small and plain.  A failure is reduced to a simple case and\n"
+	"printed as a command that repeats it.\n"
 	"\n"
-	"--suite full goes on to 50000 cases, or, with --max-time, until then.\n"
+	"--suite full runs 50000 cases or, with --max-time, until the time is over.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad check\n"
@@ -62,8 +62,9 @@ static const char text[] =
 	"  cellgrad check lstm_block_cell B=2 I=3 U=4 use_peephole=true seed=7\n"
 	"  cellgrad check --suite full --seed 2 --max-time 600 --json\n"
 	"\n"
-	"Exit status: 0 all right; 1 a mismatch, or failed while working; 2 refused\n"
-	"before any work; 77 nothing could be checked.\n";
+	"Exit status: 0 all answers are right; 1 an answer is wrong, or the command failed\n"
+	"while working; 2 the call was rejected before any work; 77 nothing could be\n"
+	"checked.\n";
 
 enum { EXIT_SKIPPED = 77, OPS_MAX = 128, ATTRIBUTES_MAX = 64, FULL = 50000, RANDOM = 40 };
 static const unsigned long long default_seed = 20260101;

@@ -17,13 +17,13 @@ enum { FROM = OPTION_FIRST, TO, FROM_PREFIX, TO_PREFIX, GRADIENTS, FORCE, DTYPE,
 static const struct poptOption table[] = {
 	OPTION_VALUE("from", '\0', FROM, "the format of IN", "FORMAT"),
 	OPTION_VALUE("to", '\0', TO, "the format of OUT", "FORMAT"),
-	OPTION_VALUE("from-prefix", '\0', FROM_PREFIX, "what stands before every name in IN; tensors without it are left out", "TEXT"),
-	OPTION_VALUE("to-prefix", '\0', TO_PREFIX, "what to put before every name in OUT", "TEXT"),
-	OPTION_VALUE("dtype", '\0', DTYPE, "write " CG_DTYPES_TEXT " instead of IN's dtype", "DTYPE"),
-	OPTION_FLAG("gradients", '\0', GRADIENTS, "the tensors are gradients: two biases have one, none is halved"),
-	OPTION_FLAG("force", '\0', FORCE, "convert even what OUT cannot hold all of; what is lost is said"),
-	OPTION_FLAG("ignore-extra", '\0', IGNORE_EXTRA, "leave out tensors in IN that are not the network's"),
-	OPTION_FLAG("ignore-metadata", '\0', IGNORE_METADATA, "do not read the metadata of IN"),
+	OPTION_VALUE("from-prefix", '\0', FROM_PREFIX, "prefix of all names in IN; tensors without it are left out", "TEXT"),
+	OPTION_VALUE("to-prefix", '\0', TO_PREFIX, "prefix to add to all names in OUT", "TEXT"),
+	OPTION_VALUE("dtype", '\0', DTYPE, "write " CG_DTYPES_TEXT " in place of IN's dtype", "DTYPE"),
+	OPTION_FLAG("gradients", '\0', GRADIENTS, "the tensors are gradients of weights: no bias is halved"),
+	OPTION_FLAG("force", '\0', FORCE, "convert even if OUT cannot hold all; print what is lost"),
+	OPTION_FLAG("ignore-extra", '\0', IGNORE_EXTRA, "leave out tensors in IN that do not belong to the network"),
+	OPTION_FLAG("ignore-metadata", '\0', IGNORE_METADATA, "ignore the metadata of IN"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -45,10 +45,10 @@ static const char text[] =
 	"              checkpoints keep them\n"
 	"  onnx        W, R, B, P of LSTM i o f c, GRU z r h and RNN\n"
 	"\n"
-	"cellgrad-weights(7) has each name and shape.  What the\n"
-	"network is, the tensors say, or IN's metadata, or NAME=VALUE.  One that\n"
+	"cellgrad-weights(7) describes every name and shape.  The network follows from the\n"
+	"tensors, from the metadata of IN and from NAME=VALUE.  A NAME=VALUE that\n"
 	"contradicts the metadata about the cell, options, values, sizes, direction or\n"
-	"input_mode is refused without --ignore-metadata; in all else NAME=VALUE decides.\n"
+	"input_mode is rejected without --ignore-metadata; otherwise NAME=VALUE decides.\n"
 	"\n"
 	"  rnn_mode=lstm            or gru, rnn_tanh, rnn_relu; or cell=CELL with\n"
 	"                           options=peephole and values=NAME=NUMBER,...\n"
@@ -57,16 +57,16 @@ static const char text[] =
 	"  forget_bias=X            and cell_clip=X, use_peephole=true: of block formats,\n"
 	"                           by default TensorFlow's 1 and 3, of block_v2 0 and 0\n"
 	"  linear_before_reset=1    of a GRU: 1 is gru, 0 is gru_block\n"
-	"  bias=recurrent           or input, halves: where the one bias of a format goes,\n"
-	"                           which has one for two; none: there are none\n"
-	"  names=A/,B/              what stands before the names of each layer in IN, or of\n"
-	"                           each direction of it, instead of the format's own\n"
+	"  bias=recurrent           or input, halves: which of two biases gets the one of\n"
+	"                           a format that has one for two; none: no biases\n"
+	"  names=A/,B/              prefixes of each layer in IN, or of each direction of\n"
+	"                           it, in place of those of the format\n"
 	"\n"
-	"What OUT cannot hold is said, and refused without --force: two biases summed that\n"
-	"could not be told apart again, peepholes left out, a forget_bias added to a bias,\n"
-	"a cell_clip left out, numbers that --dtype rounds.  Where none of that happens the\n"
-	"way back gives the same bits.  A projection, skip_input or another kind of cell is\n"
-	"never dropped.\n"
+	"What OUT cannot hold is printed, and rejected without --force: a sum of two biases\n"
+	"that cannot be restored, peepholes left out, a forget_bias added to a bias, a\n"
+	"cell_clip left out, numbers that --dtype rounds.  Without such a loss, the\n"
+	"conversion back gives the same bits.  A projection, skip_input or a cell of\n"
+	"another kind is never dropped.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad convert --from pytorch --to cellgrad model.safetensors params.safetensors\n"
@@ -74,7 +74,8 @@ static const char text[] =
 	"  cellgrad convert --from keras --to onnx --from-prefix sequential/ in out\n"
 	"  cellgrad convert --from block --to pytorch --force forget_bias=1 cell_clip=0 in out\n"
 	"\n"
-	"Exit status: 0 done; 1 failed while working; 2 refused before any work.\n";
+	"Exit status: 0 success; 1 the conversion failed; 2 the call was rejected before\n"
+	"any work.\n";
 
 enum { LOSSES = 8, LOSS = 200 };
 

@@ -20,12 +20,12 @@
 enum { DATA = OPTION_FIRST, ONLY, STEPS, TIME, SEED, SWITCH, SVG, NO_SVG };
 
 static const struct poptOption table[] = {
-	OPTION_VALUE("only", '\0', ONLY, "compare or train, not both", "PART"),
-	OPTION_VALUE("data", 'd', DATA, "take the cases from DIR", "DIR"),
+	OPTION_VALUE("only", '\0', ONLY, "run only compare or train, not both", "PART"),
+	OPTION_VALUE("data", 'd', DATA, "read the cases from DIR", "DIR"),
 	OPTION_VALUE("steps", '\0', STEPS, "train for N steps (800)", "N"),
 	OPTION_VALUE("time", '\0', TIME, "stop training after SECONDS (60)", "SECONDS"),
-	OPTION_VALUE("seed", '\0', SEED, "what first weights and dropout come from (1)", "N"),
-	OPTION_VALUE("switch", '\0', SWITCH, "go on on BACKEND after half of the steps", "BACKEND"),
+	OPTION_VALUE("seed", '\0', SEED, "seed that initial weights and dropout come from (1)", "N"),
+	OPTION_VALUE("switch", '\0', SWITCH, "continue on BACKEND after half of the steps", "BACKEND"),
 	OPTION_VALUE("svg", '\0', SVG, "draw the losses in FILE (cellgrad-demo.svg)", "FILE"),
 	OPTION_FLAG("no-svg", '\0', NO_SVG, "draw them on the screen only"),
 	OPTION_JSON_ROW,
@@ -35,23 +35,23 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "[OPTION]...";
 static const char text[] =
-	"Prints the gradient kernel of the LSTM with peepholes, as C in f32, and\n"
-	"computes LSTMBlockCellGrad and GRUBlockCellGrad on cases whose answers\n"
-	"TensorFlow gave: OP-CASE.safetensors with OP-CASE.expect.safetensors, or with\n"
-	"OP-CASE.expect32.safetensors where that is there: TensorFlow's answer in f32 to\n"
-	"an f16 case.  What is allowed is the rule of cellgrad run --help.\n"
+	"Prints the gradient kernel of the LSTM with peepholes, as C in f32, and computes\n"
+	"LSTMBlockCellGrad and GRUBlockCellGrad on cases with TensorFlow's answers:\n"
+	"OP-CASE.safetensors with OP-CASE.expect.safetensors or, if it exists,\n"
+	"OP-CASE.expect32.safetensors: TensorFlow's answer in f32 to a case in f16.  The\n"
+	"tolerance is the rule of cellgrad run --help.\n"
 	"\n"
-	"Then trains a model of characters on a text that is in the command, Alice's\n"
+	"Then trains a character model on a text that is in the command, Alice's\n"
 	"Adventures in Wonderland, and draws its losses, on the screen and as SVG.  Two\n"
 	"layers of LSTM with dropout between them read lines of different lengths.  The\n"
-	"loss on the last tenth of the text, which it does not learn from, is to get\n"
-	"below the text's bigram entropy: that of a character given the one before, in\n"
-	"the whole text; or what a table of pairs counted in the rest, with Witten and\n"
-	"Bell's smoothing, loses on that tenth, if that is less.  The same seed and steps\n"
-	"print the same losses; a time limit cuts the curve short, it does not change it.\n"
-	"Weights, the optimiser's averages and what is carried from line to line are the\n"
-	"host's, so that --switch can go on elsewhere: the losses stay what they are on\n"
-	"one backend, but for rounding.\n"
+	"target of the loss on the last tenth of the text, which is held out, is the\n"
+	"text's bigram entropy: that of a character given the one before, in the whole\n"
+	"text; or the loss of a table of pairs of the rest on that tenth, with Witten and\n"
+	"Bell's smoothing, if that is less.  The same seed and steps print the same\n"
+	"losses; a time limit shortens the curve and does not change it.  Weights, the\n"
+	"optimiser's averages and the states from line to line are in host memory, so that\n"
+	"--switch can continue on another backend: the losses are those of one backend,\n"
+	"except for rounding.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad demo\n"
@@ -60,9 +60,10 @@ static const char text[] =
 	"  cellgrad demo --only train --seed 2 --svg seed-2.svg\n"
 	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 50 --switch opencl\n"
 	"\n"
-	"Exit status: 0 all agree, and the model is better than the table, or was\n"
-	"stopped by the time limit; 1 a mismatch, a model that is no better after all its\n"
-	"steps, or failed while working; 2 refused before any work.\n";
+	"Exit status: 0 all answers agree, and the model is better than the table, or the\n"
+	"time limit stopped it; 1 an answer differs, the model is not better after all its\n"
+	"steps, or the command failed while working; 2 the call was rejected before any\n"
+	"work.\n";
 
 static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096 };

@@ -17,12 +17,12 @@
 enum { OUTPUT = OPTION_FIRST, EXPECT, STRICT, RTOL, ATOL, IGNORE_METADATA };
 
 static const struct poptOption table[] = {
-	OPTION_VALUE("output", 'o', OUTPUT, "write every output, and the attributes as metadata", "FILE"),
+	OPTION_VALUE("output", 'o', OUTPUT, "write all outputs, with the attributes as metadata", "FILE"),
 	OPTION_VALUE("expect", 'e', EXPECT, "compare the outputs with those in FILE; exit 1 on a mismatch", "FILE"),
-	OPTION_FLAG("strict", '\0', STRICT, "refuse files with tensors that the op does not take"),
-	OPTION_FLAG("ignore-metadata", '\0', IGNORE_METADATA, "do not read the metadata of FILEs"),
-	OPTION_VALUE("rtol", '\0', RTOL, "with --expect: allow X times the expected magnitude, plus --atol", "X"),
-	OPTION_VALUE("atol", '\0', ATOL, "with --expect: allow X, plus --rtol", "X"),
+	OPTION_FLAG("strict", '\0', STRICT, "reject files with tensors that the op does not take"),
+	OPTION_FLAG("ignore-metadata", '\0', IGNORE_METADATA, "ignore the metadata of FILEs"),
+	OPTION_VALUE("rtol", '\0', RTOL, "with --expect: tolerate X times the expected magnitude, plus --atol", "X"),
+	OPTION_VALUE("atol", '\0', ATOL, "with --expect: tolerate X, plus --rtol", "X"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -31,62 +31,63 @@ static const struct poptOption table[] = {
 static const char usage[] = "OP [NAME=VALUE]... FILE... [OPTION]...";
 static const char text[] =
 	"OP is TensorFlow's name (LSTMBlockCellGrad: exactly TensorFlow's outputs) or\n"
-	"ours (lstm_block_cell_grad: the gradients of x, h_prev, w and b as well);\n"
-	"`cellgrad info` lists them, and `cellgrad run OP --help` shows what OP takes.\n"
+	"cellgrad's (lstm_block_cell_grad: also the gradients of x, h_prev, w and b).\n"
+	"`cellgrad info` lists them; `cellgrad run OP --help` shows the tensors of OP.\n"
 	"\n"
 	"FILEs are safetensors, in any order.  Tensors have their TensorFlow names (x,\n"
-	"cs_prev, w, ...); others are ignored.  One that two files have must be the same\n"
-	"in both, if the op reads it.\n"
+	"cs_prev, w, ...); others are ignored.  A tensor that two files have must be the\n"
+	"same in both if the op reads it.\n"
 	"\n"
-	"Attributes are NAME=VALUE (cell_clip=-1 use_peephole=true), else what the FILEs'\n"
-	"metadata says, else TensorFlow's default.  So are inputs that are scalars\n"
+	"Attributes come from NAME=VALUE (cell_clip=-1 use_peephole=true), else from the\n"
+	"metadata of the FILEs, else from TensorFlow's defaults.  So do scalar inputs\n"
 	"(seq_len_max=5), which may also be tensors of rank 0 in a file.  T, the dtype,\n"
-	"is that of the tensors.  A file whose name would read as NAME=VALUE is given as\n"
+	"is that of the tensors.  A file whose name looks like NAME=VALUE is given as\n"
 	"./NAME=VALUE.\n"
 	"\n"
-	"FILEs whose metadata disagrees are refused, unless NAME=VALUE decides.  It does\n"
-	"not decide over what weights or a reserve were made for: a NAME=VALUE that\n"
-	"contradicts the metadata about the cell, options, values, sizes, direction,\n"
-	"input_mode, dtype or order of gates is refused, and so is metadata that\n"
-	"contradicts the tensors or OP.  Cells are compared by their text, not by their\n"
-	"path.  With --ignore-metadata no FILE's metadata is read.\n"
+	"FILEs whose metadata disagree are rejected, unless NAME=VALUE decides.  It does\n"
+	"not override what defines the meaning of weights or of a reserve space: a\n"
+	"NAME=VALUE that contradicts the metadata about the cell, options, values, sizes,\n"
+	"direction, input_mode, dtype or order of gates is rejected, and so is metadata\n"
+	"that contradicts the tensors or OP.  Cells are compared by their text, not by\n"
+	"their path.  --ignore-metadata ignores the metadata of all FILEs.\n"
 	"\n"
 	"Networks are TensorFlow's CudnnRNN family, each version with its own attributes,\n"
-	"inputs and outputs.  Lists are tensors with numbers, weights_0 weights_1 ...,\n"
-	"biases_0 ....  A forward's OUT is a backward's FILE, but a backward without a\n"
-	"reserve_space in its FILEs runs the forward itself; a reserve of another network,\n"
-	"call or route is refused.  Our rnn and rnn_backprop also take\n"
+	"inputs and outputs.  Lists are numbered tensors, weights_0 weights_1 ...,\n"
+	"biases_0 ....  The OUT of a forward is a FILE of its backward; a backward without\n"
+	"a reserve_space in its FILEs runs the forward itself.  A reserve space of another\n"
+	"network, call or route is rejected.  cellgrad's rnn and rnn_backprop also take\n"
 	"\n"
 	"  cell=CELL          a built-in cell or a .cell file, with options=NAME,... and\n"
 	"                     values=NAME=NUMBER,... of its params\n"
-	"  counter=N          which call it is, for dropout; first_step=N: a later piece\n"
-	"                     of a long sequence; no_dropout=true: nothing is dropped\n"
-	"  route=ROUTE        composed, scan or cudnn: that or a refusal\n"
-	"  strict_rounding=true  f16 and bf16 never by cuDNN, which rounds sums to them\n"
-	"  num_units=N        and num_layers=N: the network's size where there are no\n"
-	"                     states; they, lengths and gradients may be left out\n"
+	"  counter=N          number of the call, for dropout; first_step=N: the first\n"
+	"                     step in a longer sequence; no_dropout=true: drop nothing\n"
+	"  route=ROUTE        composed, scan or cudnn: that route, or reject the call\n"
+	"  strict_rounding=true  never use cuDNN, which rounds sums, for f16 and bf16\n"
+	"  num_units=N        and num_layers=N: the size of the network if there are no\n"
+	"                     states; states, lengths and gradients may be left out\n"
 	"\n"
 	"Without -o and --expect the outputs are listed: dtype, shape, smallest, largest\n"
 	"and mean element.\n"
 	"\n"
-	"--expect allows, for an expected element e of a tensor whose largest magnitude\n"
-	"is m, a difference of\n"
+	"For an expected element e of a tensor whose largest magnitude is m, --expect\n"
+	"tolerates a difference of\n"
 	"\n"
 	"    2 u |e| + (16 + 4 sqrt(n)) a m + s\n"
 	"\n"
-	"  n  the longest sum behind the op: the largest of B, of a sequence T B, I+U\n"
-	"     and 4U; of a network the largest of T B, its widths and L D\n"
-	"  u  half the spacing of numbers near 1, in the coarser of the op's dtype and\n"
-	"     FILE's: f64 2^-53, f32 2^-24, f16 2^-11, bf16 2^-8\n"
-	"  a  the same of what is computed in: f64 2^-53, else 2^-24; but of the op's\n"
-	"     dtype for gradients, sequences and the GRU, whose products read what was\n"
-	"     rounded to it\n"
+	"  n  the length of the longest sum of the op: the maximum of B, for a sequence\n"
+	"     T B, I+U and 4U; for a network the maximum of T B, its widths and L D\n"
+	"  u  half the spacing of numbers near 1, in the coarser of the dtypes of the op\n"
+	"     and of FILE: f64 2^-53, f32 2^-24, f16 2^-11, bf16 2^-8\n"
+	"  a  the same for the dtype of the computation: f64 2^-53, else 2^-24; but that\n"
+	"     of the op's dtype for gradients, sequences and the GRU, whose products read\n"
+	"     values that were rounded to it\n"
 	"  s  the smallest normal number of the op's dtype (f64, f16: the smallest)\n"
 	"\n"
-	"NaN equals NaN, an infinity itself.  FILE may be of another float dtype, and\n"
-	"under our names for ops need not have every output.  Outputs that TensorFlow\n"
-	"leaves unset from seq_len_max on are compared up to there; how many elements were\n"
-	"left out is said.  --rtol and --atol replace the rule by rtol |e| + atol.\n"
+	"NaN equals NaN, and an infinity equals itself.  FILE may have another floating-\n"
+	"point dtype, and under cellgrad's names of ops may lack outputs.  Outputs that\n"
+	"TensorFlow leaves uninitialised from seq_len_max on are compared up to there; the\n"
+	"number of elements left out is printed.  --rtol and --atol replace the rule by\n"
+	"rtol |e| + atol.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad run LSTMBlockCell cell_clip=-1 in.safetensors -o out.safetensors\n"
@@ -99,8 +100,8 @@ static const char text[] =
 	"  cellgrad run CudnnRNNParamsSize num_layers=2 num_units=512 input_size=256\n"
 	"  cellgrad run rnn cell=./mine.cell values=leak=0.1 in.safetensors\n"
 	"\n"
-	"Exit status: 0 done; 1 a mismatch, or failed while working; 2 refused before\n"
-	"any work.\n";
+	"Exit status: 0 success; 1 outputs differ, or the command failed while working;\n"
+	"2 the call was rejected before any work.\n";
 
 struct run {
 	struct call call;
