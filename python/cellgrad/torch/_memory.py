@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """New tensors, in huge pages where Linux has them, as the library's own memory is.
 
 A large tensor is new memory in each call; in small pages its page faults take several percent of a training step.
