@@ -14,7 +14,8 @@ unit_tests = \
 	%D%/verify/reference_rnn_vendor_test %D%/verify/reference_block_lstm_test %D%/verify/reference_bound_test %D%/verify/reference_rnn_bound_test \
 	%D%/conformance/bits_test %D%/fuzz/cache_fuzz %D%/block/block_sequence_test %D%/block/small_call_test %D%/backends/gather_scatter_test \
 	%D%/backends/opencl/opencl_device_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test %D%/gen/strip_test \
-	%D%/bindings/jax/xla_host_test %D%/bindings/tensorflow/tf_plugin_test %D%/bindings/tensorflow/tf_absent_test \
+	%D%/bindings/jax/xla_host_test %D%/bindings/tensorflow/tf_plugin_test %D%/bindings/tensorflow/tf_network_test \
+	%D%/bindings/tensorflow/tf_params_test %D%/bindings/tensorflow/tf_block_test %D%/bindings/tensorflow/tf_absent_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
 # Of the source and of what is built from it.
 quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
@@ -171,16 +172,33 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
 %C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_lay_out_workspace
 # They stand for TensorFlow, which has its own functions in the process, and for users of the library.
-%C%_bindings_tensorflow_tf_plugin_test_SOURCES = \
-	%D%/bindings/tensorflow/tf_plugin_test.c %D%/bindings/tensorflow/tf_host.h %D%/bindings/tensorflow/tf_host.c bindings/tensorflow/tf_api.h
+tf_host = %D%/bindings/tensorflow/tf_host.h %D%/bindings/tensorflow/tf_host.c bindings/tensorflow/tf_api.h
+tf_trial = %D%/bindings/tensorflow/tf_trial.h %D%/bindings/tensorflow/tf_trial.c $(tf_host)
+if SHARED
+tf_plugin = cellgrad_tensorflow.la
+endif
+%C%_bindings_tensorflow_tf_plugin_test_SOURCES = %D%/bindings/tensorflow/tf_plugin_test.c $(tf_trial)
 %C%_bindings_tensorflow_tf_plugin_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 %C%_bindings_tensorflow_tf_plugin_test_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 %C%_bindings_tensorflow_tf_plugin_test_LDADD = libcellgrad.la $(CMOCKA_LIBS)
+EXTRA_%C%_bindings_tensorflow_tf_plugin_test_DEPENDENCIES = $(tf_plugin)
+%C%_bindings_tensorflow_tf_network_test_SOURCES = %D%/bindings/tensorflow/tf_network_test.c $(tf_trial)
+%C%_bindings_tensorflow_tf_network_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+%C%_bindings_tensorflow_tf_network_test_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+%C%_bindings_tensorflow_tf_network_test_LDADD = libcellgrad.la $(CMOCKA_LIBS)
+EXTRA_%C%_bindings_tensorflow_tf_network_test_DEPENDENCIES = $(tf_plugin)
+%C%_bindings_tensorflow_tf_params_test_SOURCES = %D%/bindings/tensorflow/tf_params_test.c $(tf_trial)
+%C%_bindings_tensorflow_tf_params_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+%C%_bindings_tensorflow_tf_params_test_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+%C%_bindings_tensorflow_tf_params_test_LDADD = libcellgrad.la $(CMOCKA_LIBS)
+EXTRA_%C%_bindings_tensorflow_tf_params_test_DEPENDENCIES = $(tf_plugin)
+%C%_bindings_tensorflow_tf_block_test_SOURCES = %D%/bindings/tensorflow/tf_block_test.c $(tf_trial)
+%C%_bindings_tensorflow_tf_block_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+%C%_bindings_tensorflow_tf_block_test_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+%C%_bindings_tensorflow_tf_block_test_LDADD = libcellgrad.la $(CMOCKA_LIBS)
+EXTRA_%C%_bindings_tensorflow_tf_block_test_DEPENDENCIES = $(tf_plugin)
 %C%_bindings_tensorflow_tf_absent_test_LDADD = $(CMOCKA_LIBS)
-if SHARED
-EXTRA_%C%_bindings_tensorflow_tf_plugin_test_DEPENDENCIES = cellgrad_tensorflow.la
-EXTRA_%C%_bindings_tensorflow_tf_absent_test_DEPENDENCIES = cellgrad_tensorflow.la
-endif
+EXTRA_%C%_bindings_tensorflow_tf_absent_test_DEPENDENCIES = $(tf_plugin)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)
 %C%_gen_strip_test_CPPFLAGS = $(AM_CPPFLAGS) -DCG_ISA=baseline
 %C%_gen_math_test_SOURCES = %D%/gen/math_test.c %D%/gen/math_text.h
