@@ -2,6 +2,7 @@
 # The Python package, which is built by pyproject.toml's backend and not by make.
 EXTRA_DIST += \
 	pyproject.toml %D%/README.md \
+	%D%/plugin/README.md %D%/plugin/pyproject.toml %D%/plugin/cellgrad_plugin_build.py \
 	%D%/build/cellgrad_build.py %D%/build/cellgrad_project.py %D%/build/cellgrad_source.py %D%/build/cellgrad_wheel.py %D%/build/cellgrad_sdist.py \
 	%D%/cellgrad/__init__.py %D%/cellgrad/__main__.py %D%/cellgrad/_arguments.py %D%/cellgrad/_blocks.py %D%/cellgrad/_cell.py \
 	%D%/cellgrad/_context.py %D%/cellgrad/_declare.py %D%/cellgrad/_errors.py %D%/cellgrad/_forward.py %D%/cellgrad/_kernel.py \

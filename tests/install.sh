@@ -103,9 +103,11 @@ in_place()
 	if has_shared && [ -z "$(find "$root$LIBDIR" -name 'libcellgrad.*.*' -o -name 'libcellgrad.so')" ]; then
 		echo "$LIBDIR has no shared libcellgrad" >>"$why"
 	fi
-	if has_shared && [ ! -s "$root$LIBDIR/cellgrad/cellgrad_tensorflow.so" ]; then
-		echo "$LIBDIR/cellgrad has no cellgrad_tensorflow.so" >>"$why"
-	fi
+	for module in cellgrad_tensorflow.so cellgrad_tensorflow_loader.so; do
+		if has_shared && [ ! -s "$root$LIBDIR/cellgrad/$module" ]; then
+			echo "$LIBDIR/cellgrad has no $module" >>"$why"
+		fi
+	done
 	[ ! -s "$why" ]
 }
 

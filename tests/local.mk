@@ -15,7 +15,7 @@ unit_tests = \
 	%D%/conformance/bits_test %D%/fuzz/cache_fuzz %D%/block/block_sequence_test %D%/block/small_call_test %D%/backends/gather_scatter_test \
 	%D%/backends/opencl/opencl_device_test %D%/backends/opencl/opencl_test %D%/backends/opencl/opencl_rnn_test %D%/gen/strip_test \
 	%D%/bindings/jax/xla_host_test %D%/bindings/tensorflow/tf_plugin_test %D%/bindings/tensorflow/tf_network_test \
-	%D%/bindings/tensorflow/tf_params_test %D%/bindings/tensorflow/tf_block_test %D%/bindings/tensorflow/tf_absent_test \
+	%D%/bindings/tensorflow/tf_params_test %D%/bindings/tensorflow/tf_block_test %D%/bindings/tensorflow/tf_absent_test %D%/bindings/tensorflow/tf_loader_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
 # Of the source and of what is built from it.
 quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
@@ -176,6 +176,7 @@ tf_host = %D%/bindings/tensorflow/tf_host.h %D%/bindings/tensorflow/tf_host.c bi
 tf_trial = %D%/bindings/tensorflow/tf_trial.h %D%/bindings/tensorflow/tf_trial.c $(tf_host)
 if SHARED
 tf_plugin = cellgrad_tensorflow.la
+tf_loader = cellgrad_tensorflow_loader.la
 endif
 %C%_bindings_tensorflow_tf_plugin_test_SOURCES = %D%/bindings/tensorflow/tf_plugin_test.c $(tf_trial)
 %C%_bindings_tensorflow_tf_plugin_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
@@ -197,6 +198,11 @@ EXTRA_%C%_bindings_tensorflow_tf_params_test_DEPENDENCIES = $(tf_plugin)
 %C%_bindings_tensorflow_tf_block_test_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 %C%_bindings_tensorflow_tf_block_test_LDADD = libcellgrad.la $(CMOCKA_LIBS)
 EXTRA_%C%_bindings_tensorflow_tf_block_test_DEPENDENCIES = $(tf_plugin)
+%C%_bindings_tensorflow_tf_loader_test_SOURCES = %D%/bindings/tensorflow/tf_loader_test.c $(tf_host)
+%C%_bindings_tensorflow_tf_loader_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+%C%_bindings_tensorflow_tf_loader_test_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+%C%_bindings_tensorflow_tf_loader_test_LDADD = libcellgrad.la $(CMOCKA_LIBS)
+EXTRA_%C%_bindings_tensorflow_tf_loader_test_DEPENDENCIES = $(tf_plugin) $(tf_loader)
 %C%_bindings_tensorflow_tf_absent_test_LDADD = $(CMOCKA_LIBS)
 EXTRA_%C%_bindings_tensorflow_tf_absent_test_DEPENDENCIES = $(tf_plugin)
 %C%_gen_rows_test_SOURCES = %D%/gen/rows_test.c $(sequence)

@@ -11,4 +11,15 @@ cellgrad_tensorflow_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 cellgrad_tensorflow_la_DEPENDENCIES = libcellgrad.la
 cellgrad_tensorflow_la_LIBTOOLFLAGS = --tag=disable-static
 cellgrad_tensorflow_la_LDFLAGS = $(module_ldflags) -export-symbols-regex '^(TF_InitKernel|cellgrad_tensorflow_state)$$'
+
+# The loader links the C library alone: python/plugin puts it into tensorflow-plugins, where TensorFlow loads it.
+if SHARED
+pkglib_LTLIBRARIES += cellgrad_tensorflow_loader.la
+endif
+cellgrad_tensorflow_loader_la_SOURCES = %D%/tf_plugin.h %D%/tf_loader.c
+cellgrad_tensorflow_loader_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+cellgrad_tensorflow_loader_la_LIBADD =
+cellgrad_tensorflow_loader_la_LIBTOOLFLAGS = --tag=disable-static
+cellgrad_tensorflow_loader_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared \
+	-export-symbols-regex '^(TF_InitKernel|cellgrad_tensorflow_loader_state)$$'
 EXTRA_DIST += %D%/README.md

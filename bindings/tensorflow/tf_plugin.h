@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the plugin gives to whoever loads it.
+ * What the plugin, and its loader, give to whoever loads them.
  */
 #ifndef CG_TF_PLUGIN_H
 #define CG_TF_PLUGIN_H
@@ -14,5 +14,11 @@
 CG_API int cellgrad_tensorflow_state(const char **text);
 /* Registers the kernels, under the name that TensorFlow looks up.  Loading the plugin calls it, and a second call does nothing. */
 CG_API void TF_InitKernel(void);
+
+/*
+ * Of the loader, whose TF_InitKernel loads the plugin.  Returns 1: the plugin is loaded; 0: it is not.  *text: the plugin's path, or why it
+ * is not loaded; it lives as long as the loader.
+ */
+CG_API int cellgrad_tensorflow_loader_state(const char **text);
 
 #endif

@@ -4,7 +4,6 @@
 Environment: CELLGRAD_PREFIX takes an installed library rather than building; CELLGRAD_CONFIGURE and CELLGRAD_MAKE are more arguments
 for configure and make.
 """
-import os
 import tempfile
 
 import cellgrad_sdist
@@ -20,12 +19,7 @@ def get_requires_for_build_sdist(config_settings=None):
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    for name, data in cellgrad_wheel.info_files().items():
-        path = os.path.join(metadata_directory, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
-    return cellgrad_wheel.name_of(".dist-info")
+    return cellgrad_wheel.write_info(metadata_directory)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the wheel and the sdist say of the project: pyproject.toml, and the version of the header."""
+"""What the wheels and the sdist say of their projects: each one's pyproject.toml, and the version of the header.
+
+A project is the folder of its pyproject.toml, "" for that of the package and PLUGIN for that of cellgrad-tensorflow.
+"""
 import ast
 import os
 import re
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLUGIN = os.path.join("python", "plugin")
 
 
 class BuildFailure(SystemExit):
@@ -24,11 +28,11 @@ def version():
     return ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", read("runtime", "cellgrad.h"), re.M))
 
 
-def project():
-    """The tables of pyproject.toml, by their names: texts and lists of texts, which are written alike in TOML and Python.  Tables of tools
+def project(folder=""):
+    """The tables of a pyproject.toml, by their names: texts and lists of texts, which are written alike in TOML and Python.  Tables of tools
     are left out."""
     tables, table, key = {}, {}, None
-    for line in read("pyproject.toml").splitlines():
+    for line in read(folder, "pyproject.toml").splitlines():
         line = re.sub(r"\s+#.*$|^#.*$", "", line).strip()
         header = re.match(r"\[+([\w.-]+)\]+$", line)
         if header:
@@ -45,16 +49,16 @@ def project():
     return tables
 
 
-def metadata():
-    """The text of METADATA and PKG-INFO."""
-    tables = project()
+def metadata(folder=""):
+    """The text of METADATA and PKG-INFO.  Dynamic dependencies are the package of the same version."""
+    tables = project(folder)
     about, extras = tables["project"], tables.get("project.optional-dependencies", {})
     lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {version()}", f"Summary: {about['description']}",
              f"License: {about['license']}", f"Requires-Python: {about['requires-python']}"]
     lines += [f"Classifier: {word}" for word in about["classifiers"]]
-    lines += [f"Requires-Dist: {word}" for word in about["dependencies"]]
+    lines += [f"Requires-Dist: {word}" for word in about.get("dependencies", [f"cellgrad=={version()}"])]
     for extra, words in extras.items():
         lines.append(f"Provides-Extra: {extra}")
         lines += [f'Requires-Dist: {word}; extra == "{extra}"' for word in words]
     lines.append("Description-Content-Type: text/markdown")
-    return "\n".join(lines) + "\n\n" + read("python", "README.md")
+    return "\n".join(lines) + "\n\n" + read(folder or "python", "README.md")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: the package, with the library and the command that configure and make build, or that CELLGRAD_PREFIX has.
+"""The wheels: the package, with the library and the command that configure and make build, or that CELLGRAD_PREFIX has, and that of cellgrad-tensorflow.
 
-It is py3-none-PLATFORM: ctypes opens the library and its modules, so that one wheel serves every Python.
+They are py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow the loader, so that one wheel serves every Python.
 """
 import base64
 import glob
@@ -15,20 +15,22 @@ import sys
 import sysconfig
 import zipfile
 
-from cellgrad_project import TOP, BuildFailure, metadata, project, version
+from cellgrad_project import PLUGIN, TOP, BuildFailure, metadata, project, version
 from cellgrad_source import prepared, run
 
 LIBRARY = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
 # What JAX and TensorFlow load, installed in the folder cellgrad beside the library.
 MODULES = ("cellgrad_jax.so", "cellgrad_tensorflow.so")
+LOADER = "cellgrad_tensorflow_loader.so"
 
 
 def tag():
     return "py3-none-" + re.sub(r"[^a-z0-9]", "_", sysconfig.get_platform().lower())
 
 
-def name_of(suffix=""):
-    return f"{project()['project']['name']}-{version()}{suffix}"
+def name_of(suffix="", folder=""):
+    """The name of a project's file or folder."""
+    return f"{project(folder)['project']['name'].replace('-', '_')}-{version()}{suffix}"
 
 
 def jobs():
@@ -40,9 +42,9 @@ def has_module(name):
     return shutil.which("pkg-config") is not None and subprocess.call(["pkg-config", "--exists", name]) == 0
 
 
-def built(room):
-    """Builds the library out of tree, in `room`, and installs it there.  The command is left out where it cannot be built."""
-    source, build, prefix = prepared(room), os.path.join(room, "build"), os.path.join(room, "prefix")
+def configured(room, prefix):
+    """A configured folder in `room`.  The command is left out where it cannot be built."""
+    source, build = prepared(room), os.path.join(room, "build")
     os.mkdir(build)
     options = ["--prefix", prefix, "--libdir", os.path.join(prefix, "lib"), "--disable-static", "-q"]
     without = [name for name in ("jansson", "popt") if not has_module(name)]
@@ -51,7 +53,18 @@ def built(room):
         options.append("--disable-command")
     configure = os.path.relpath(os.path.join(source, "configure"), build)
     run([configure, *options, *shlex.split(os.environ.get("CELLGRAD_CONFIGURE", ""))], build, "configure")
-    run(["make", "-s", jobs(), *shlex.split(os.environ.get("CELLGRAD_MAKE", ""))], build, "make")
+    return build
+
+
+def make(build, *goals):
+    run(["make", "-s", jobs(), *shlex.split(os.environ.get("CELLGRAD_MAKE", "")), *goals], build, "make")
+
+
+def built(room):
+    """Builds the library out of tree, in `room`, and installs it there."""
+    prefix = os.path.join(room, "prefix")
+    build = configured(room, prefix)
+    make(build)
     run(["make", "-s", "install"], build, "make install")
     return prefix
 
@@ -81,14 +94,18 @@ def stripped(path, room):
         return file.read()
 
 
-def module_beside(library, name, room):
-    """A module's bytes, which finds the library beside itself: in place of the folder where that was installed stands $ORIGIN."""
-    folder = os.path.dirname(library)
-    path = os.path.join(folder, "cellgrad", name)
+def module_of(library, name):
+    """The path of a module that is installed with a library."""
+    path = os.path.join(os.path.dirname(library), "cellgrad", name)
     if not os.path.exists(path):
         raise BuildFailure(f"there is no {path}: it comes with a shared library of this version")
-    place = os.fsencode(folder)
-    return stripped(path, room).replace(b"\0" + place + b"\0", b"\0" + b"$ORIGIN".ljust(len(place), b"\0") + b"\0")
+    return path
+
+
+def module_beside(library, name, room):
+    """A module's bytes, which finds the library beside itself: in place of the folder where that was installed stands $ORIGIN."""
+    place = os.fsencode(os.path.dirname(library))
+    return stripped(module_of(library, name), room).replace(b"\0" + place + b"\0", b"\0" + b"$ORIGIN".ljust(len(place), b"\0") + b"\0")
 
 
 def entries(prefix, room):
@@ -116,35 +133,58 @@ def entries(prefix, room):
     return files
 
 
-def info_files():
-    """METADATA, WHEEL and the licence."""
-    folder = name_of(".dist-info")
+def info_files(folder=""):
+    """METADATA, WHEEL and the licence of a project."""
+    info = name_of(".dist-info", folder)
     with open(os.path.join(TOP, "LICENSE"), "rb") as file:
         licence = file.read()
     wheel = f"Wheel-Version: 1.0\nGenerator: cellgrad\nRoot-Is-Purelib: false\nTag: {tag()}\n"
-    return {f"{folder}/METADATA": metadata().encode(), f"{folder}/WHEEL": wheel.encode(), f"{folder}/LICENSE": licence}
+    return {f"{info}/METADATA": metadata(folder).encode(), f"{info}/WHEEL": wheel.encode(), f"{info}/LICENSE": licence}
 
 
-def write(path, files):
-    """The archive, with RECORD; the same files give the same bytes."""
-    folder = name_of(".dist-info")
-    record = []
+def write_info(directory, folder=""):
+    """Writes them into a directory and returns the name of their folder."""
+    for name, data in info_files(folder).items():
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+    return name_of(".dist-info", folder)
+
+
+def write(directory, files, folder=""):
+    """Makes a project's wheel, with RECORD, in a directory and returns its name; the same files give the same bytes."""
+    wheel, files, record = name_of(f"-{tag()}.whl", folder), {**files, **info_files(folder)}, []
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         record.append(f"{name},sha256={digest},{len(data)}\n")
-    files = {**files, f"{folder}/RECORD": "".join([*record, f"{folder}/RECORD,,\n"]).encode()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    place = name_of(".dist-info/RECORD", folder)
+    files[place] = "".join([*record, f"{place},,\n"]).encode()
+    with zipfile.ZipFile(os.path.join(directory, wheel), "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             about = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             is_program = name.endswith("/bin/cellgrad") or ".so" in name or name.endswith(".dylib")
             about.external_attr = (0o100755 if is_program else 0o100644) << 16
             about.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(about, data)
+    return wheel
 
 
 def build(directory, room):
-    """Makes the wheel in a folder and returns its name."""
-    prefix = os.environ.get("CELLGRAD_PREFIX") or built(room)
-    name = name_of(f"-{tag()}.whl")
-    write(os.path.join(directory, name), {**entries(prefix, room), **info_files()})
-    return name
+    """Makes the package's wheel in a directory and returns its name."""
+    return write(directory, entries(os.environ.get("CELLGRAD_PREFIX") or built(room), room))
+
+
+def loader(room):
+    """The path of TensorFlow's loader: that of CELLGRAD_PREFIX, else one that is built in `room`, without the library."""
+    prefix = os.environ.get("CELLGRAD_PREFIX")
+    if prefix:
+        return module_of(found(prefix), LOADER)
+    build, folder = configured(room, os.path.join(room, "prefix")), "bindings/tensorflow"
+    make(build, f"{folder}/{LOADER[:-3]}.la")
+    return os.path.join(build, folder, ".libs", LOADER)
+
+
+def build_plugin(directory, room):
+    """Makes the wheel of cellgrad-tensorflow in a directory and returns its name: TensorFlow loads what it has in tensorflow-plugins."""
+    return write(directory, {f"tensorflow-plugins/{LOADER}": stripped(loader(room), room)}, PLUGIN)

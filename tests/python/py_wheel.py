@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel of an installed prefix, in a clean venv without network, and the sdist, from a checkout of git and from the tarball that it is.
+"""The wheels of an installed prefix, in a clean venv without network, and the sdist, from a checkout of git and from the tarball that it is.
 Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make; LIBDIR, BINDIR: where things are
 installed."""
 import csv
@@ -37,10 +37,19 @@ def run(*arguments, status=0, **keywords):
     return done.stdout
 
 
-def hook(call, **environment):
-    """A hook of the backend in a Python of its own, as pip calls it."""
-    return [sys.executable, "-c", f"import sys; sys.path.insert(0, 'python/build'); import cellgrad_build; print(cellgrad_build.{call})"], {
+def hook(call, folder="python/build", backend="cellgrad_build", **environment):
+    """A hook of a backend in a Python of its own, as pip calls it."""
+    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); import {backend}; print({backend}.{call})"], {
         "env": {**os.environ, **environment}}
+
+
+def check_record(test, archive, info):
+    """RECORD has every file of a wheel, with its size."""
+    names = set(archive.namelist())
+    record = {row[0]: row[2] for row in csv.reader(io.StringIO(archive.read(info + "RECORD").decode()))}
+    test.assertEqual(set(record), names)
+    test.assertTrue(all(record[name] == str(archive.getinfo(name).file_size) for name in names - {info + "RECORD"}))
+    test.assertRegex(archive.read(info + "WHEEL").decode(), r"\nTag: py3-none-(linux|macosx)_\w+\n")
 
 
 def installed():
@@ -67,8 +76,10 @@ class Wheel(unittest.TestCase):
             import numpy
             file.write(os.path.dirname(os.path.dirname(numpy.__file__)) + "\n")
         run(cls.python, "-m", "pip", "wheel", "-q", "--no-index", "--no-deps", "--no-cache-dir", "-w", cls.folder, py_tap.SOURCE,
+            os.path.join(py_tap.SOURCE, "python", "plugin"),
             env={**os.environ, "CELLGRAD_PREFIX": cls.prefix, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
-        cls.wheel, = glob.glob(os.path.join(cls.folder, "*.whl"))
+        cls.wheel, = glob.glob(os.path.join(cls.folder, "cellgrad-*.whl"))
+        cls.plugin, = glob.glob(os.path.join(cls.folder, "cellgrad_tensorflow-*.whl"))
         run(cls.python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir", cls.wheel)
 
     def test_a_use(self):
@@ -103,10 +114,7 @@ class Wheel(unittest.TestCase):
             self.assertEqual(parts - names, set())
             self.assertEqual({name.split("/")[0] for name in names}, {"cellgrad", f"cellgrad-{cellgrad_project.version()}.dist-info"})
             info = f"cellgrad-{cellgrad_project.version()}.dist-info/"
-            record = {row[0]: row[2] for row in csv.reader(io.StringIO(archive.read(info + "RECORD").decode()))}
-            self.assertEqual(set(record), names)
-            self.assertTrue(all(record[name] == str(archive.getinfo(name).file_size) for name in names - {info + "RECORD"}))
-            self.assertRegex(archive.read(info + "WHEEL").decode(), r"\nTag: py3-none-(linux|macosx)_\w+\n")
+            check_record(self, archive, info)
             metadata = archive.read(info + "METADATA").decode()
         for line in ("Requires-Dist: numpy", 'Requires-Dist: scipy-openblas32; extra == "openblas"'):
             self.assertIn("\n" + line, metadata)
@@ -137,18 +145,48 @@ class Wheel(unittest.TestCase):
         command, keywords = hook(f"build_wheel({ROOM.name!r})", CELLGRAD_PREFIX=other)
         self.assertRegex(run(*command, status=1, cwd=py_tap.SOURCE, **keywords), r"has cellgrad 9\.0\.1, and this is ")
 
+    def test_d_plugin(self):
+        """cellgrad-tensorflow has the loader alone and needs the package of its version; installed, the loader loads the package's plugin"""
+        version = cellgrad_project.version()
+        with zipfile.ZipFile(self.plugin) as archive:
+            info = f"cellgrad_tensorflow-{version}.dist-info/"
+            self.assertEqual(set(archive.namelist()), {"tensorflow-plugins/cellgrad_tensorflow_loader.so",
+                                                       *(info + name for name in ("METADATA", "WHEEL", "LICENSE", "RECORD"))})
+            check_record(self, archive, info)
+            metadata = archive.read(info + "METADATA").decode()
+        self.assertEqual(metadata.count("\nRequires-Dist:"), 1)
+        self.assertIn(f"\nRequires-Dist: cellgrad=={version}\n", metadata)
+        run(self.python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir", "--find-links", self.folder, "cellgrad-tensorflow")
+        program = """
+import ctypes, sysconfig
+loader = ctypes.CDLL(sysconfig.get_path("platlib") + "/tensorflow-plugins/cellgrad_tensorflow_loader.so")
+loader.TF_InitKernel()
+text = ctypes.c_char_p()
+print(loader.cellgrad_tensorflow_loader_state(ctypes.byref(text)), text.value.decode())"""
+        environment = {**os.environ, "CELLGRAD_VERBOSE": "1"}
+        output = run(self.python, "-c", program, cwd=ROOM.name, env=environment)
+        self.assertIn("cellgrad: TensorFlow: there is no TensorFlow in this process", output)
+        self.assertRegex(output, r"\n1 loaded /.*/tensorflow-plugins/../cellgrad/cellgrad_tensorflow.so\n$")
+        run(self.python, "-m", "pip", "uninstall", "-q", "-y", "cellgrad")
+        self.assertRegex(run(self.python, "-c", program, cwd=ROOM.name, env=environment),
+                         r"^cellgrad: TensorFlow: (there is no cellgrad_tensorflow.so .*)\n0 \1\n$")
+        run(self.python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir", self.wheel)
+        command, keywords = hook("build_sdist('.')", "python/plugin", "cellgrad_plugin_build")
+        self.assertIn("its source is python/plugin in that of cellgrad", run(*command, status=1, cwd=py_tap.SOURCE, **keywords))
+
     def test_e_project(self):
-        """The backend reads pyproject.toml as TOML's own reader does"""
+        """The backend reads each pyproject.toml as TOML's own reader does"""
         try:
             import tomllib
         except ImportError:
             self.skipTest("this Python has no tomllib")
-        with open(os.path.join(py_tap.SOURCE, "pyproject.toml"), "rb") as file:
-            whole = tomllib.load(file)
-        ours = cellgrad_project.project()
-        self.assertEqual(ours["project.optional-dependencies"], whole["project"].pop("optional-dependencies"))
-        self.assertEqual(ours["project"], whole["project"])
-        self.assertEqual(ours["build-system"], whole["build-system"])
+        for folder in ("", cellgrad_project.PLUGIN):
+            with open(os.path.join(py_tap.SOURCE, folder, "pyproject.toml"), "rb") as file:
+                whole = tomllib.load(file)
+            ours = cellgrad_project.project(folder)
+            self.assertEqual(ours.get("project.optional-dependencies"), whole["project"].pop("optional-dependencies", None))
+            self.assertEqual(ours["project"], whole["project"])
+            self.assertEqual(ours["build-system"], whole["build-system"])
 
 
 class Sdist(unittest.TestCase):

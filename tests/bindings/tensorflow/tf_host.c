@@ -171,12 +171,17 @@ void TF_DeleteBuffer(TF_Buffer *buffer)
 	free(buffer);
 }
 
+void host_forget(void)
+{
+	n_registered = 0;
+}
+
 int host_load(const char *path, int *count, const char **state)
 {
 	void *plugin;
 	int (*ask)(const char **) = NULL;
 
-	n_registered = 0;
+	host_forget();
 	plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!plugin)
 		return 0;

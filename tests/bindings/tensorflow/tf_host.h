@@ -28,6 +28,8 @@ extern int host_failing_output;
 
 /* Loads a plugin; 0: it cannot be loaded.  What earlier ones registered is forgotten.  *state: what it says of itself. */
 int host_load(const char *path, int *registered, const char **state);
+/* Forgets what was registered. */
+void host_forget(void);
 /* The k-th op that was registered, NULL past the last, and its priority. */
 const char *host_op(int k, int *priority);
 

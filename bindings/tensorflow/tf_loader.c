@@ -1,0 +1,84 @@
+/*
+ * The file for TensorFlow's folder tensorflow-plugins, whose libraries TensorFlow loads while it is imported: it loads the plugin.
+ * TensorFlow cannot be imported where a library in that folder does not load.  This one needs no other library, and where the plugin does
+ * not load, it keeps the reason and TensorFlow goes on.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bindings/tensorflow/tf_plugin.h"
+
+#define NAME "cellgrad_tensorflow.so"
+
+static int is_loaded;
+static char state[PATH_MAX + 512] = "TensorFlow has not called the loader";
+
+/* The folder of this file, behind links; 0: the system does not say. */
+static int find_folder(char folder[PATH_MAX])
+{
+	Dl_info self;
+
+	if (!dladdr((void *)(size_t)TF_InitKernel, &self) || !realpath(self.dli_fname, folder))
+		return 0;
+	*strrchr(folder, '/') = '\0';
+	return 1;
+}
+
+/*
+ * The path of the plugin: what CELLGRAD_TF_PLUGIN names, else the file beside this one, as `make install` puts it, else that of the Python
+ * package in the folder beside tensorflow-plugins.
+ */
+static int find_plugin(char *path, size_t capacity)
+{
+	static const char *const places[] = { "", "/../cellgrad" };
+	const char *named = getenv("CELLGRAD_TF_PLUGIN");
+	char folder[PATH_MAX];
+
+	if (named && *named)
+		return snprintf(path, capacity, "%s", named) < (int)capacity;
+	if (!find_folder(folder))
+		return 0;
+	for (size_t k = 0; k < sizeof places / sizeof *places; k++)
+		if (snprintf(path, capacity, "%s%s/" NAME, folder, places[k]) < (int)capacity && !access(path, F_OK))
+			return 1;
+	return 0;
+}
+
+static void load_plugin(void)
+{
+	char path[PATH_MAX];
+
+	if (!find_plugin(path, sizeof path))
+		snprintf(state, sizeof state, "there is no " NAME " for the loader in tensorflow-plugins: install cellgrad of the same version, or "
+		         "set CELLGRAD_TF_PLUGIN to its path");
+	else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
+		snprintf(state, sizeof state, "the plugin does not load: %s", dlerror());
+	else {
+		is_loaded = 1;
+		snprintf(state, sizeof state, "loaded %s", path);
+	}
+}
+
+/* The plugin writes a line of its own. */
+CG_API void TF_InitKernel(void)
+{
+	static int is_done;
+	const char *verbose = getenv("CELLGRAD_VERBOSE");
+
+	if (is_done)
+		return;
+	is_done = 1;
+	load_plugin();
+	if (!is_loaded && verbose && (!strcmp(verbose, "1") || !strcmp(verbose, "calls")))
+		fprintf(stderr, "cellgrad: TensorFlow: %s\n", state);
+}
+
+int cellgrad_tensorflow_loader_state(const char **text)
+{
+	*text = state;
+	return is_loaded;
+}
