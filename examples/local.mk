@@ -16,7 +16,8 @@ check_PROGRAMS += %D%/peephole_lstm %D%/bidirectional %D%/language_model %D%/dev
 %C%_step_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_step_LDADD = libcellgrad.la
 # Compiled by tests/install.sh, as a user compiles them, where they are installed, and by tests/parallel.sh.
-EXTRA_DIST += %D%/README.md %D%/own_cell.c %D%/own_cell.cc %D%/parallel.c %D%/python/ddp.py %D%/python/jax_sharded.py %D%/python/onnx_train.py
+EXTRA_DIST += %D%/README.md %D%/own_cell.c %D%/own_cell.cc %D%/parallel.c %D%/python/ddp.py %D%/python/jax_sharded.py %D%/python/onnx_train.py \
+	%D%/python/tensorflow_v1.py %D%/python/keras_lstm.py
 examplesdir = $(docdir)/examples
 examples_DATA = \
 	%D%/README.md %D%/peephole_lstm.c %D%/bidirectional.c %D%/language_model.c %D%/device_memory.c %D%/graph.c %D%/own_runtime.c %D%/step.c %D%/own_cell.c %D%/own_cell.cc %D%/parallel.c

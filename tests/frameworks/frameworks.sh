@@ -13,7 +13,7 @@ unset CC CXX
 
 # A framework's module, and more that the tests need | the lists of what is installed | the tests | its part of the package, if any.
 of_torch='torch_answers torch_transforms torch_misuse torch_stable torch_build torch_ddp torch_docs torch_cuda'
-of_tensorflow='tensorflow_answers tensorflow_block tensorflow_misuse tensorflow_keras tensorflow_api tensorflow_docs'
+of_tensorflow='tensorflow_answers tensorflow_block tensorflow_misuse tensorflow_keras tensorflow_wheel tensorflow_api tensorflow_docs'
 table="torch | oldest newest | $of_torch | *.py torch
 jax | jax-oldest jax-newest | jax_header jax_answers jax_transforms jax_misuse jax_docs | jax
 onnx | onnx-oldest onnx-newest | onnx_nodes onnx_misuse | onnx
