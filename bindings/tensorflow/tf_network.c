@@ -18,6 +18,8 @@ static int describe(struct cg_tf_call *call, struct cg_rnn_config *config)
 		call->dims[CG_TF_U] = H;
 	if (pseudo_layers < 1 || pseudo_layers % call->directions || pseudo_layers > INT_MAX)
 		return cg_tf_refuse(call, "input_h: expected layers * %d states, got %lld", call->directions, (long long)pseudo_layers);
+	if (k->config.proj < 0)
+		return cg_tf_refuse(call, "num_proj: expected 0, which is none, or more, got %lld", (long long)k->config.proj);
 	if (k->config.proj ? k->config.proj != H : call->dims[CG_TF_U] != H)
 		return cg_tf_refuse(call, "input_h: expected states of num_proj=%lld, or without a projection of those of input_c, %lld, got %lld",
 		                    (long long)k->config.proj, (long long)call->dims[CG_TF_U], (long long)H);

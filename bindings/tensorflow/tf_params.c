@@ -14,14 +14,18 @@ static int read_size(struct cg_tf_call *call, int index, const char *name, int64
 {
 	TF_Tensor *tensor;
 	int32_t size = 0;
+	size_t count;
 	int status = cg_tf_take_input(call, index, &tensor);
 
 	if (status)
 		return status;
-	if (cg_tf.TensorByteSize(tensor) == sizeof size)
+	count = cg_tf.TensorByteSize(tensor) / sizeof size;
+	if (count == 1)
 		memcpy(&size, cg_tf.TensorData(tensor), sizeof size);
 	*value = size;
 	cg_tf.DeleteTensor(tensor);
+	if (count != 1)
+		return cg_tf_refuse(call, "%s: expected one number, got %zu", name, count);
 	return size < 1 ? cg_tf_refuse(call, "%s: expected one number of at least 1, got %ld", name, (long)size) : CG_OK;
 }
 

@@ -145,6 +145,12 @@ class Layers(unittest.TestCase):
             with unittest.mock.patch.dict("os.environ", CELLGRAD_TF_FORCE="1"):
                 cellgrad.tensorflow.enable_keras()
 
+    def test_absent(self):
+        """Without Keras enable_keras is refused"""
+        with unittest.mock.patch.dict("sys.modules", keras=None):
+            with self.assertRaisesRegex(cellgrad.UnsupportedError, "enable_keras: there is no Keras: "):
+                cellgrad.tensorflow.enable_keras()
+
 
 if __name__ == "__main__":
     tensorflow_tap.main()

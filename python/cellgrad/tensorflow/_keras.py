@@ -55,8 +55,11 @@ LAYERS: Tuple[Tuple[str, bool], ...] = (("LSTM", False), ("LSTM", True), ("GRU",
 
 
 def _module() -> Any:
-    """Keras's recurrent functions over TensorFlow; UnsupportedError: another version or another backend of Keras."""
-    import keras
+    """Keras's recurrent functions over TensorFlow; UnsupportedError: no Keras, another version, or another backend of it."""
+    try:
+        import keras
+    except ImportError as error:
+        raise UnsupportedError(f"enable_keras: there is no Keras: {error}") from error
     version = str(keras.__version__)
     if keras.backend.backend() != "tensorflow":
         raise UnsupportedError(f"enable_keras: expected Keras on TensorFlow, got {keras.backend.backend()}")
@@ -76,7 +79,7 @@ def enable_keras() -> None:
     As on a GPU this is of layers with the default activations, a bias, no recurrent_dropout and, of a GRU, reset_after; masks must be
     right-padded, and outputs of masked steps are zeros.  A layer with use_cudnn=False stays as it is.
 
-    Raises UnsupportedError: a version of Keras that was not tried, or answers that differ; Keras is then as it was.
+    Raises UnsupportedError: no Keras, a version of it that was not tried, or answers that differ; Keras is then as it was.
 
     >>> import cellgrad.tensorflow, keras, numpy as np
     >>> cellgrad.tensorflow.enable_keras()

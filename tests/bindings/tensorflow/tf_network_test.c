@@ -189,7 +189,7 @@ static void test_wrong_attributes(void **unused)
 		{ "T=float direction=a_word_that_is_longer_than_all_of_the_words_are", "direction: expected" },
 	};
 	static const struct { const char *attributes, *words; } refused[] = {
-		{ "dropout=-0.5", "dropout" }, { "dropout=1.5", "dropout" }, { "dropout=nan", "dropout" }, { "num_proj=-1", "num_proj" },
+		{ "dropout=-0.5", "dropout" }, { "dropout=1.5", "dropout" }, { "dropout=nan", "dropout" }, { "num_proj=-1", "num_proj: expected 0, which is none, or more, got -1" },
 		{ "num_proj=9", "num_proj" }, { "input_mode=skip_input", "skip" }, { "direction=bidirectional", "expected layers * 2 states, got 1" },
 	};
 	const char *words;

@@ -61,6 +61,25 @@ static void test_params_size(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
+/* A size that is a vector, and one that is empty. */
+static void test_wrong_sizes(void **unused)
+{
+	void *kernel = kernel_of("CudnnRNNParamsSize", "float", "rnn_mode=lstm");
+	struct host_call c;
+
+	(void)unused;
+	for (int64_t n = 0; n <= 2; n += 2) {
+		give_sizes(&c, 1, 4, 3);
+		TF_DeleteTensor(c.inputs[1]);
+		c.inputs[1] = host_tensor(TF_INT32, 1, &n);
+		host_run("CudnnRNNParamsSize", kernel, &c);
+		assert_refused(&c, TF_INVALID_ARGUMENT, n ? "num_units: expected one number, got 2" : "num_units: expected one number, got 0");
+		host_free(&c);
+	}
+	host_destroy("CudnnRNNParamsSize", kernel);
+	assert_int_equal(host_living(), 0);
+}
+
 /* To the list and back: the same bytes. */
 static void test_canonical(void **unused)
 {
@@ -134,7 +153,8 @@ static void test_wrong_canonical(void **unused)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_params_size), cmocka_unit_test(test_canonical), cmocka_unit_test(test_wrong_canonical),
+		cmocka_unit_test(test_params_size), cmocka_unit_test(test_wrong_sizes), cmocka_unit_test(test_canonical),
+		cmocka_unit_test(test_wrong_canonical),
 	};
 
 	return cmocka_run_group_tests_name("tf_params", tests, open_context, close_context);
