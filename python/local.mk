@@ -8,7 +8,7 @@ EXTRA_DIST += \
 	%D%/cellgrad/_context.py %D%/cellgrad/_declare.py %D%/cellgrad/_errors.py %D%/cellgrad/_forward.py %D%/cellgrad/_kernel.py \
 	%D%/cellgrad/_lib.py %D%/cellgrad/_load.py %D%/cellgrad/_network.py %D%/cellgrad/_rows.py %D%/cellgrad/_weights.py %D%/cellgrad/py.typed \
 	%D%/cellgrad/tensorflow/README.md %D%/cellgrad/tensorflow/__init__.py %D%/cellgrad/tensorflow/_keras.py \
-	%D%/cellgrad/tensorflow/_plugin.py \
+	%D%/cellgrad/tensorflow/_plugin.py %D%/cellgrad/tensorflow/bench.py \
 	%D%/cellgrad/onnx/README.md %D%/cellgrad/onnx/__init__.py %D%/cellgrad/onnx/_cells.py %D%/cellgrad/onnx/_layer.py %D%/cellgrad/onnx/_evaluator.py %D%/cellgrad/onnx/_model.py \
 	%D%/cellgrad/torch/README.md %D%/cellgrad/torch/__init__.py %D%/cellgrad/torch/_errors.py %D%/cellgrad/torch/_device.py \
 	%D%/cellgrad/torch/_spec.py %D%/cellgrad/torch/_run.py %D%/cellgrad/torch/_memory.py %D%/cellgrad/torch/_operators.py \

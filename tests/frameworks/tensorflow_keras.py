@@ -16,6 +16,7 @@ import tensorflow as tf
 
 import cellgrad
 import cellgrad.tensorflow
+from cellgrad.tensorflow import bench
 
 T, B, I, U = 7, 4, 3, 5
 calls = []
@@ -144,6 +145,24 @@ class Layers(unittest.TestCase):
                 cellgrad.tensorflow.enable_keras()
             with unittest.mock.patch.dict("os.environ", CELLGRAD_TF_FORCE="1"):
                 cellgrad.tensorflow.enable_keras()
+
+    def test_bench(self):
+        """The steps that bench times have the same answers by Keras's layers and by CudnnRNNV3"""
+        for kind, mode, gates in (("LSTM", "lstm", 4), ("GRU", "gru", 3)):
+            def results(kind=kind):
+                keras.utils.set_random_seed(1)
+                output, gradients = bench.keras_step(kind, (T, B, I, U))()
+                return [output, *gradients]
+
+            theirs = results()
+            cellgrad.tensorflow.enable_keras()
+            mine = results()
+            cellgrad.tensorflow.disable_keras()
+            self.assertEqual(len(mine), 5)
+            for a, b in zip(mine, theirs):
+                np.testing.assert_allclose(a, b, atol=2e-6)
+            output, (by_x, by_params) = bench.network_step(mode, (T, B, I, U))()
+            self.assertEqual([output.shape, by_x.shape, by_params.shape], [[T, B, U], [T, B, I], [gates * U * (I + U + 2)]])
 
     def test_absent(self):
         """Without Keras enable_keras is refused"""

@@ -1,0 +1,148 @@
+"""`python -m cellgrad.tensorflow.bench`: training steps by TensorFlow's own kernels, by the plugin and by `cellgrad bench`, as a table in
+Markdown.
+
+A step is a forward and a backward in a tf.function, with the gradients by weights and input, without an optimizer.  Keras's layers are taken
+with `enable_keras` and without; CudnnRNNV3 has no kernel of TensorFlow's on the processor; BlockLSTM is TensorFlow's, and the plugin's in a
+process with CELLGRAD_TF_BLOCK=1.  `cellgrad bench` has no Python and no TensorFlow.  Each runs for a while alone; these turns are repeated,
+and of each the least time counts.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+import tensorflow as tf
+
+from . import disable_keras, enable_keras
+
+# T, B, I, U
+Size = Tuple[int, int, int, int]
+SIZES: Tuple[Size, ...] = ((100, 32, 64, 128), (100, 32, 512, 512))
+ROUNDS = 3
+Step = Callable[[], Any]
+
+
+def numbers(*shape: int) -> Any:
+    """A variable with small numbers."""
+    return tf.Variable(np.random.default_rng(1).uniform(-0.1, 0.1, shape).astype(np.float32))
+
+
+def step_of(forward: Callable[[], Any], variables: List[Any], upstream: Any) -> Step:
+    """A forward, and the gradients by variables for a gradient of the output, compiled."""
+    @tf.function
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            output = forward()
+        return output, tape.gradient(output, variables, output_gradients=upstream)
+
+    step()
+    made: Step = step
+    return made
+
+
+def keras_step(kind: str, size: Size) -> Step:
+    """A step of a layer of Keras, with outputs of all steps."""
+    import keras
+    T, B, I, U = size
+    layer, x = getattr(keras.layers, kind)(U, return_sequences=True), numbers(B, T, I)
+    layer.build(x.shape)
+    return step_of(lambda: layer(x, training=True), [x, *(weight.value for weight in layer.trainable_variables)], numbers(B, T, U))
+
+
+def network_step(mode: str, size: Size) -> Step:
+    """A step of CudnnRNNV3."""
+    T, B, I, U = size
+    count = tf.raw_ops.CudnnRNNParamsSize(num_layers=1, num_units=U, input_size=I, T=tf.float32, S=tf.int32, rnn_mode=mode)
+    x, params, state = numbers(T, B, I), numbers(int(count[0])), tf.zeros([1, B, U])
+    given = {"input_h": state, "input_c": state if mode == "lstm" else tf.zeros([]), "sequence_lengths": tf.fill([B], T), "rnn_mode": mode}
+    return step_of(lambda: tf.raw_ops.CudnnRNNV3(input=x, params=params, **given).output, [x, params], numbers(T, B, U))
+
+
+def block_step(size: Size) -> Step:
+    """A step of BlockLSTM, by the kernels that this process has."""
+    T, B, I, U = size
+    x, w, b, state, peephole = numbers(T, B, I), numbers(I + U, 4 * U), numbers(4 * U), tf.zeros([B, U]), tf.zeros([U])
+    given = {"seq_len_max": tf.constant(T, tf.int64), "cs_prev": state, "h_prev": state, "wci": peephole, "wcf": peephole, "wco": peephole}
+    return step_of(lambda: tf.raw_ops.BlockLSTM(x=x, w=w, b=b, **given).h, [x, w, b], numbers(T, B, U))
+
+
+def alone(call: Step, seconds: float) -> float:
+    """The least time of calls one after the other."""
+    best, rounds, end = float("inf"), 0, time.perf_counter() + seconds
+    while time.perf_counter() < end or rounds < 3:
+        rounds += 1
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def in_process(size: Size, seconds: float, is_ours: bool) -> float:
+    """The least time of BlockLSTM in a process of its own."""
+    environment = {**os.environ, "CELLGRAD_TF_BLOCK": "1" if is_ours else "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    words = [sys.executable, "-m", "cellgrad.tensorflow.bench", "--block", ",".join(map(str, size)), "--seconds", str(seconds)]
+    return float(subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True).stdout)
+
+
+def of_command(op: str, size: Size, seconds: float) -> float:
+    """The least time of the same by `cellgrad bench`; not a number without the command."""
+    words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
+    ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", *op.split(), "--what", "fwd+bwd", *words, "--time",
+                            str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)
+    rows = [json.loads(line) for line in ended.stdout.splitlines()]
+    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3
+
+
+def ways_of(size: Size, seconds: float) -> Dict[str, Tuple[Optional[Step], Step, str]]:
+    """Of each row what gives the least time of TensorFlow's own step, if any, and of the plugin's; and the op of `cellgrad bench`."""
+    def timed(step: Step) -> Step:
+        return lambda: alone(step, seconds)
+
+    lstm, gru = "rnn rnn_mode=lstm", "rnn rnn_mode=gru"
+    theirs = {kind: timed(keras_step(kind, size)) for kind in ("LSTM", "GRU")}
+    enable_keras()
+    ours = {kind: timed(keras_step(kind, size)) for kind in ("LSTM", "GRU")}
+    disable_keras()
+    return {
+        "keras.layers.LSTM": (theirs["LSTM"], ours["LSTM"], lstm), "keras.layers.GRU": (theirs["GRU"], ours["GRU"], gru),
+        "CudnnRNNV3, lstm": (None, timed(network_step("lstm", size)), lstm),
+        "CudnnRNNV3, gru": (None, timed(network_step("gru", size)), gru),
+        "BlockLSTM": (lambda: in_process(size, seconds, False), lambda: in_process(size, seconds, True), "BlockLSTM")}
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m cellgrad.tensorflow.bench", description="the plugin beside TensorFlow's own kernels")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each time of a row")
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="how many of the table's sizes")
+    parser.add_argument("--block", metavar="T,B,I,U", help="print the least time of BlockLSTM by this process's kernels, in seconds")
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
+    if given.block:
+        T, B, I, U = map(int, given.block.split(","))
+        print(alone(block_step((T, B, I, U)), given.seconds))
+        return 0
+    seconds = given.seconds / ROUNDS
+    print(f"TensorFlow {tf.__version__}, {os.cpu_count()} processors\n")
+    print("| T, B, I, U | step | TensorFlow ms | cellgrad ms | ratio | cellgrad bench ms | over it, us |\n|---|---|---|---|---|---|---|")
+    for size in SIZES[:given.sizes]:
+        ways = ways_of(size, seconds)
+        ops = {op: (lambda op=op: of_command(op, size, seconds)) for _, _, op in ways.values()}
+        calls: Dict[str, Step] = {**ops, **{name + " ours": way[1] for name, way in ways.items()}}
+        calls.update({name + " theirs": way[0] for name, way in ways.items() if way[0]})
+        best = dict.fromkeys(calls, float("inf"))
+        for _ in range(ROUNDS):
+            best = {name: min(best[name], call()) for name, call in calls.items()}
+        for name, (_, _, op) in ways.items():
+            first, taken, beside = best.get(name + " theirs", float("nan")), best[name + " ours"], best[op]
+            beginning = f"none | {1e3 * taken:.3f} |" if first != first else f"{1e3 * first:.3f} | {1e3 * taken:.3f} | {taken / first:.2f}"
+            print(f"| {', '.join(map(str, size))} | {name} | {beginning} | {1e3 * beside:.3f} | {1e6 * (taken - beside):.0f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
