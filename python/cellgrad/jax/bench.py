@@ -3,11 +3,13 @@
 
 A step is a forward and a backward, compiled by jax.jit, with the gradients by parameters and input, without an optimizer.  The network of
 jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` has no Python and no XLA.  Each runs
-for a while alone, since XLA's threads go on spinning after a call; these turns are repeated, and of each the least time counts.
+for a while alone, since XLA's threads go on spinning after a call; these turns are repeated, and of each the least time counts.  Page faults
+are those of a step by this package: of memory that it takes anew.
 """
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -58,24 +60,25 @@ def step_of(forward: Step) -> Step:
     return made
 
 
-def alone(call: Callable[[], Any], seconds: float) -> float:
-    """The least time of calls one after the other."""
-    best, rounds, end = float("inf"), 0, time.perf_counter() + seconds
+def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
+    """The least time of calls one after the other, and the page faults of one."""
+    jax.block_until_ready(call())
+    best, rounds, end, faults = float("inf"), 0, time.perf_counter() + seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     while time.perf_counter() < end or rounds < 3:
         rounds += 1
         start = time.perf_counter()
         jax.block_until_ready(call())
         best = min(best, time.perf_counter() - start)
-    return best
+    return best, (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults) / rounds
 
 
-def of_command(size: Tuple[int, int, int, int], seconds: float) -> float:
+def of_command(size: Tuple[int, int, int, int], seconds: float) -> Tuple[float, float]:
     """The least time of the same by `cellgrad bench`; not a number without the command."""
     words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
     ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", *words,
                             "--time", str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)
     rows = [json.loads(line) for line in ended.stdout.splitlines()]
-    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3
+    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3, 0
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -86,7 +89,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
     seconds = given.seconds / ROUNDS
     print(f"JAX {jax.__version__}, {os.cpu_count()} processors\n")
-    print("| T, B, I, U | lax.scan ms | cellgrad.jax ms | ratio | cellgrad bench ms | over it, us |\n|---|---|---|---|---|---|")
+    print("| T, B, I, U | lax.scan ms | cellgrad.jax ms | ratio | cellgrad bench ms | over it, us | page faults |\n"
+          "|---|---|---|---|---|---|---|")
     for size in SIZES:
         T, B, I, U = size
         network = Network("lstm", input=I, units=U)
@@ -94,12 +98,12 @@ def main(arguments: Optional[List[str]] = None) -> int:
         x, upstream = (jax.random.normal(jax.random.key(k), (T, B, width)) for k, width in ((1, I), (2, U)))
         ours, theirs = step_of(lambda params, x: network(params, x)[0]), step_of(scanned)
         weights = weights_of(network, params)
-        ways: List[Callable[[], float]] = [
+        ways: List[Callable[[], Tuple[float, float]]] = [
             lambda: alone(lambda: theirs(weights, x, upstream), seconds), lambda: alone(lambda: ours(params, x, upstream), seconds),
             lambda: of_command(size, seconds)]
-        first, taken, beside = map(min, zip(*([way() for way in ways] for _ in range(ROUNDS))))
+        (first, _), (taken, faults), (beside, _) = map(min, zip(*([way() for way in ways] for _ in range(ROUNDS))))
         print(f"| {T}, {B}, {I}, {U} | {1e3 * first:.3f} | {1e3 * taken:.3f} | {taken / first:.2f} | {1e3 * beside:.3f} | "
-              f"{1e6 * (taken - beside):.0f} |", flush=True)
+              f"{1e6 * (taken - beside):.0f} | {faults:.0f} |", flush=True)
     return 0
 
 

@@ -26,6 +26,12 @@ ROUNDS = 3
 Step = Callable[[], Any]
 
 
+def size_of(text: str) -> Size:
+    """Four numbers with commas; ValueError: another text."""
+    T, B, I, U = map(int, text.split(","))
+    return T, B, I, U
+
+
 def numbers(*shape: int) -> Any:
     """A variable with small numbers."""
     return tf.Variable(np.random.default_rng(1).uniform(-0.1, 0.1, shape).astype(np.float32))
@@ -118,18 +124,17 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m cellgrad.tensorflow.bench", description="the plugin beside TensorFlow's own kernels")
     parser.add_argument("--seconds", type=float, default=3.0, help="for each time of a row")
-    parser.add_argument("--sizes", type=int, default=len(SIZES), help="how many of the table's sizes")
-    parser.add_argument("--block", metavar="T,B,I,U", help="print the least time of BlockLSTM by this process's kernels, in seconds")
+    parser.add_argument("--size", metavar="T,B,I,U", type=size_of, action="append", help="rather than the two of this file")
+    parser.add_argument("--block", metavar="T,B,I,U", type=size_of, help="print the least time of BlockLSTM by this process's kernels, in seconds")
     given = parser.parse_args(arguments)
     os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
     if given.block:
-        T, B, I, U = map(int, given.block.split(","))
-        print(alone(block_step((T, B, I, U)), given.seconds))
+        print(alone(block_step(given.block), given.seconds))
         return 0
     seconds = given.seconds / ROUNDS
     print(f"TensorFlow {tf.__version__}, {os.cpu_count()} processors\n")
     print("| T, B, I, U | step | TensorFlow ms | cellgrad ms | ratio | cellgrad bench ms | over it, us |\n|---|---|---|---|---|---|---|")
-    for size in SIZES[:given.sizes]:
+    for size in given.size or SIZES:
         ways = ways_of(size, seconds)
         ops = {op: (lambda op=op: of_command(op, size, seconds)) for _, _, op in ways.values()}
         calls: Dict[str, Step] = {**ops, **{name + " ours": way[1] for name, way in ways.items()}}
