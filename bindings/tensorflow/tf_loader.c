@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file for TensorFlow's folder tensorflow-plugins, whose libraries TensorFlow loads while it is imported: it loads the plugin.
  * TensorFlow cannot be imported where a library in that folder does not load.  This one needs no other library, and where the plugin does

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A Keras model with LSTM layers, trained twice from the same weights: by Keras's own layers and by cellgrad's kernels.
 
 	pip install 'cellgrad[tensorflow]'

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A TensorFlow 1 graph with CudnnRNN ops, as CudnnLSTM of tf.contrib made them: trained on the processor, saved and loaded again.
 
 	pip install tensorflow-cpu cellgrad-tensorflow

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The build backend of cellgrad-tensorflow, PEP 517: python/build of the same source makes the wheel.
 
 Environment: as for python/build/cellgrad_build.py.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The wheel cellgrad-tensorflow beside TensorFlow, in a virtual environment of its own: programs that know nothing of cellgrad train, the
 package may be imported beside it, and TensorFlow is imported whatever is missing.  Runs in the build's top folder.  Prints TAP.
 MAKE: make; INCLUDEDIR: where the header is installed."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad.tensorflow.bench`: training steps by TensorFlow's own kernels, by the plugin and by `cellgrad bench`, as a table in
 Markdown.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The block ops and their gradients, in a host that plays TensorFlow, beside calls of the library, to the bit; wrong tensors.
  */

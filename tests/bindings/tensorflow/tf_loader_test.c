@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loader for TensorFlow's folder tensorflow-plugins, in a host that plays TensorFlow: where it finds the plugin, and that it loads where
  * the plugin does not.
@@ -17,7 +18,7 @@
 #include "tests/bindings/tensorflow/tf_host.h"
 
 static const char loader[] = ".libs/cellgrad_tensorflow_loader.so";
-static const char plugin[] = "bindings/tensorflow/.libs/cellgrad_tensorflow.so";
+static const char plugin[] = ".libs/cellgrad_tensorflow.so";
 
 /* A folder with tensorflow-plugins and cellgrad in it, as in site-packages; every test has a new one, since the loader keeps its state. */
 static char room[64];

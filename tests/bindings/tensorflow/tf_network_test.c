@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CudnnRNN, V2, V3 and their Backprops, in a host that plays TensorFlow, beside calls of the library, to the bit; wrong tensors and
  * attributes; memory that is not there.

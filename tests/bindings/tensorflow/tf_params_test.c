@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ops on parameters, in a host that plays TensorFlow: sizes, the parameters one by one and back, and wrong ones.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plugin in a host that plays TensorFlow: what it registers, and when it registers nothing; the device, threads and a forked child.
  */

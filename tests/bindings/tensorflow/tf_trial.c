@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads the plugin into the host, makes tensors for calls of its kernels, and runs networks beside the library.
  */

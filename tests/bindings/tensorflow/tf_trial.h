@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the plugin's parts share: the plugin in the host, tensors for calls of its kernels, and networks beside the library.
  * Where the plugin was not built, as without shared libraries, a test that asks for a kernel is skipped.
