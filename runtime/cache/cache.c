@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache: reads and writes entries, removes the oldest when there are too many bytes, lists and clears them for the command.  Any
- * failure counts as a miss, and the kernel is compiled again.  entry.c has the format of a file, directory.c finds and checks the
- * folder.
+ * The cache of compiled kernels: reads and writes entries, removes the least recently used ones when the files exceed the size limit, and
+ * lists and clears entries for the command.  Any failure counts as a miss, and the kernel is compiled again.  entry.c has the format of a
+ * file; directory.c finds and checks the folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #endif
 
 enum {
-	STALE = 60 * 60,                         /* seconds; no write takes that long */
+	STALE = 60 * 60,                         /* seconds; no write takes so long: an older temporary file is abandoned */
 	OLDEST = 64
 };
 
@@ -54,7 +54,7 @@ struct file {
 	int64_t age;
 };
 
-/* A file's date may be any number. */
+/* The difference, at most INT32_MAX: a file's date may be any number. */
 static int64_t seconds_between(int64_t now, int64_t then)
 {
 	return then > now - INT32_MAX && then < now + INT32_MAX ? now - then : INT32_MAX;
@@ -94,7 +94,7 @@ static int visit_files(int folder, int (*visit)(int folder, const struct file *,
 	return -1;
 }
 
-/* ---- space: least recently used entries go first ---- */
+/* ---- space: the least recently used entries are removed first ---- */
 
 struct usage {
 	uint64_t total;
@@ -112,7 +112,7 @@ static int add_usage(int folder, const struct file *f, void *user)
 	struct usage *usage = user;
 	int at;
 
-	/* The temporary file of a writer that died before it renamed the file. */
+	/* Removes the temporary file of a writer that died before it renamed the file. */
 	if (cg_cache_is_temporary(f->name) && (f->age > STALE || f->age < -STALE) && !cg_disk.unlinkat(folder, f->name, 0))
 		return 0;
 	usage->total += f->bytes;
@@ -153,7 +153,7 @@ static int free_space(int folder, uint64_t bytes, uint64_t most)
 
 /* ---- writing ---- */
 
-/* A write beyond the process's file size limit would end the process by a signal. */
+/* Is the size within the process's limit on file sizes?  A write beyond that limit would kill the process by a signal. */
 static int may_write(uint64_t bytes)
 {
 	struct rlimit limit;
@@ -185,7 +185,7 @@ void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t byte
 
 /* ---- for the command ---- */
 
-/* For the command: a folder that must not be used is an error.  *folder -1: the folder does not exist yet. */
+/* Opens the cache folder for the command, for which an unusable folder is an error.  *folder is -1 if the folder does not exist yet. */
 static int enter_named(struct cg_cache_directory *directory, int *folder)
 {
 	cg_cache_choose_directory(directory);

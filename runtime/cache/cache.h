@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cache of compiled kernels on disk, for backends with slow compilers: maps a key to bytes.  One file is one entry; it holds the whole
- * key, and a digest that detects damage.  Whoever can write to the folder can plant kernels, so the cache refuses a folder that other
- * users may write to.  The process keeps no state: any thread may call, and so may a forked child.
+ * Cache of compiled kernels on disk, for backends with slow compilers: maps a key to bytes.  Each entry is one file; it holds the whole
+ * key, and a digest that detects damage.  Anyone who can write to the folder can insert kernels, so the cache refuses a folder that other
+ * users may write to.  The process keeps no state: any thread, and a forked child, may call these functions.
  */
 #ifndef CG_CACHE_H
 #define CG_CACHE_H
@@ -28,10 +28,11 @@ struct cg_cache_directory {
 	int reads, writes;                       /* allowed by CELLGRAD_CACHE */
 	uint64_t most;                           /* limit on the bytes of all files together */
 };
-/* Finds the folder by the environment, and checks it if it exists. */
+/* Finds the folder by the environment variables, and checks it if it exists. */
 void cg_cache_find_directory(struct cg_cache_directory *);
-/* The two halves of that: choose reads the environment; enter opens and checks the folder and returns its descriptor, or -1: with `why`
- * set if the folder must not be used, without if it does not exist.  make: creates the folder, and its parent. */
+/* The two halves of cg_cache_find_directory.  The first reads the environment.  The second opens and checks the folder and returns its
+ * descriptor; or it returns -1, with `why` set if the folder must not be used, and unset if the folder does not exist.  make: creates the
+ * folder and its parent. */
 void cg_cache_choose_directory(struct cg_cache_directory *);
 int cg_cache_enter_directory(struct cg_cache_directory *, int make);
 
@@ -48,7 +49,7 @@ int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *
 /* Removes every file of the cache; *files and *bytes count them.  CG_UNSUPPORTED: the folder must not be used; CG_FILE: a file could not
  * be removed. */
 int cg_cache_clear(size_t *files, uint64_t *bytes);
-/* Is the file a file of the cache, under any name?  0 if there is no usable folder. */
+/* Is this file in the cache, under any name?  Compares device and inode; 0 if there is no usable folder. */
 int cg_cache_has(const struct stat *);
 
 #endif

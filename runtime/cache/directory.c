@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cache folder by the environment, and checks that it can be trusted: the user owns it and nobody else may write to it.
+ * Finds the cache folder by the environment variables, and checks that the user owns it and that no other user may write to it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +76,7 @@ static void find_path(struct cg_cache_directory *directory)
 		snprintf(directory->why, sizeof directory->why, "none of CELLGRAD_CACHE_DIR, XDG_CACHE_HOME and HOME is an absolute path");
 		return;
 	}
-	/* With a slash at the end, open() would follow a symbolic link. */
+	/* Removes slashes at the end, with which open() would follow a symbolic link. */
 	for (n = strlen(choices[k].folder); n && choices[k].folder[n - 1] == '/'; n--)
 		;
 	if (n >= most || (size_t)snprintf(directory->path, most, "%.*s%s", (int)n, choices[k].folder, choices[k].below) >= most) {

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Tests replace a function to make the call fail, or to simulate a loss of power there. */
+/* Tests replace functions of this table to make calls fail, or to simulate a loss of power during one. */
 struct cg_disk {
 #define DISK_CALL(type, name, parameters, names) type (*name) parameters;
 #define DISK_MAKE DISK_CALL

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of the cache: its format, reading without trust in its contents, and atomic writing.
+ * A file of the cache: its format, reading that trusts nothing in the file, and atomic writing.
  *
  * The name of a file is the SHA-256 of its record.  Its contents are (numbers have 8 bytes, the lowest first)
- *     "cellgrad"  1  bytes of the record  bytes of the payload  record  payload  SHA-256 of everything before
- * A record is the version of the library and the key, each after its length.
+ *     "cellgrad"  1  bytes of the record  bytes of the payload  record  payload  SHA-256 of everything before it
+ * A record is the version of the library and the key, each preceded by its length.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -120,7 +120,7 @@ int cg_cache_is_temporary(const char *name)
 	return n && name[n] == '-' && strspn(name + n + 1, hex) == 16 && !strcmp(name + n + 17, unfinished);
 }
 
-/* ---- reading: a file may hold any bytes ---- */
+/* ---- reading: a file may contain arbitrary bytes ---- */
 
 struct entry {
 	int fd;
@@ -256,7 +256,7 @@ int cg_cache_read(int folder, const char *name, const struct cg_cache_record *r,
 	return code;
 }
 
-/* Reads the record, and keeps the first line of its key. */
+/* Reads the record, and copies the first line of its key to `about`. */
 static int read_about(struct entry *e, char about[CG_CACHE_ABOUT])
 {
 	unsigned char number[8];
@@ -328,7 +328,7 @@ static void write_entry(struct writer *w, const struct cg_cache_record *r, const
 	write_bytes(w, digest, sizeof digest);
 }
 
-/* A name that no other process uses, on this machine or another that shares the disk. */
+/* Creates a file with a name that no other process uses, on this machine or on another one that shares the disk. */
 static int open_temporary(int folder, char name[CG_CACHE_NAME])
 {
 	uint64_t random;
@@ -344,7 +344,7 @@ uint64_t cg_cache_bytes(const struct cg_cache_record *r, size_t payload)
 	return HEADER + (uint64_t)r->head_bytes + r->key_bytes + payload + DIGEST;
 }
 
-/* The file gets its name after its bytes are on disk: a reader who finds the name finds all bytes, even after a crash. */
+/* Renames the file only after its bytes are on disk, so that a reader that finds the name finds all bytes, even after a crash. */
 void cg_cache_write(int folder, const struct cg_cache_record *r, const void *payload, size_t bytes)
 {
 	char name[CG_CACHE_NAME], unnamed[CG_CACHE_NAME];

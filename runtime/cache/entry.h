@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares what reads and writes one entry of the cache: a file in a folder that was checked.
+ * Reading and writing of one entry of the cache: a file in a folder that has been checked.
  */
 #ifndef CG_CACHE_ENTRY_H
 #define CG_CACHE_ENTRY_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What identifies an entry: the bytes before the key, and the key. */
+/* The record that identifies an entry: the bytes before the key, and the key. */
 struct cg_cache_record {
 	unsigned char head[64];
 	size_t head_bytes, key_bytes;
@@ -19,16 +19,16 @@ void cg_cache_set_record(struct cg_cache_record *, const void *key, size_t key_b
 enum { CG_CACHE_NAME = 72, CG_CACHE_ABOUT = 120 };
 void cg_cache_name(const struct cg_cache_record *, char name[CG_CACHE_NAME]);
 int cg_cache_is_entry(const char *name);
-/* The name of a file that is being written, or whose writer died. */
+/* Is it the name of a file that is being written, or whose writer died? */
 int cg_cache_is_temporary(const char *name);
 
-enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };   /* bad: remove the file */
+enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };   /* bad: the file is damaged and should be removed */
 
-/* Reads the payload, into cg_memory(), of a file that is whole and has this record.  touch: sets the file's date, which orders entries
- * by last use.  CG_NO_MEMORY: there is no verdict on the file. */
+/* Reads the payload of a file that is undamaged and has this record; *at is cg_memory() that the caller frees.  touch: sets the file's
+ * date, which orders entries by last use.  CG_NO_MEMORY: the file was not judged; the verdict is CG_CACHE_MISS. */
 int cg_cache_read(int folder, const char *name, const struct cg_cache_record *, int touch, void **at, size_t *bytes,
                   enum cg_cache_verdict *);
-/* Is the file whole?  about: the first line of its key, with ? in place of characters that are not printable ASCII. */
+/* Is the file undamaged?  about: the first line of its key, with ? in place of characters that are not printable ASCII. */
 int cg_cache_about(int folder, const char *name, char about[CG_CACHE_ABOUT]);
 
 /* The size of the file of an entry. */

@@ -98,7 +98,7 @@ void cg_cell_close(struct cg_cell *cell)
 	cg_cell_release(cell);
 }
 
-/* ---- what a cell is ---- */
+/* ---- the parts of a cell ---- */
 
 _Static_assert((int)CG_GATES_MAX <= (int)CG_CELL_NAMES && (int)CG_WEIGHTS_MAX <= (int)CG_CELL_NAMES &&
                (int)CG_OPTIONS_MAX <= (int)CG_CELL_NAMES && (int)CG_PARAMS_MAX <= (int)CG_CELL_NAMES, "every name has its place");
@@ -154,7 +154,7 @@ static int is_of_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-/* Skips comments, empty lines, blanks that separate no words, and line ends within parentheses. */
+/* Hashes the text without comments, empty lines, blanks that do not separate words, and line ends within parentheses. */
 uint64_t cg_cell_digest(const struct cg_cell *cell)
 {
 	uint64_t digest = CG_FINGERPRINT;
@@ -210,7 +210,7 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 	return CG_OK;
 }
 
-/* All steps of a sequence are in C alone: to a GPU the host gives each step's product and kernels. */
+/* A kernel over all steps of a sequence exists in C alone: on a GPU the host launches the product and the kernels of each step. */
 static int check_scan(const struct cg_kernel *kernel, int lang, const char *call)
 {
 	if (kernel->pass != CG_SEQ_FORWARD && kernel->pass != CG_SEQ_GRAD)
@@ -224,7 +224,7 @@ static int check_scan(const struct cg_kernel *kernel, int lang, const char *call
 	return CG_OK;
 }
 
-/* The plan of the kernel that a caller describes; call: the public call, for the message. */
+/* Makes the plan of the kernel that a caller describes; call: the name of the public call, for the message. */
 static int plan_of(const struct cg_kernel *kernel, int lang, const char *call, struct cg_pass_plan **plan)
 {
 	struct cg_mistake mistake;
@@ -274,7 +274,7 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 	return CG_OK;
 }
 
-/* Is a kernel that may be none all steps of a sequence? */
+/* Does the kernel compute all steps of a sequence?  The kernel may be NULL. */
 static int is_scan(const struct cg_kernel *kernel)
 {
 	return kernel && kernel->shape == CG_SCAN;

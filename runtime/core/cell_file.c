@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells in files.
+ * Reads cells from files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #define REFUSE(...) cg_fail(CG_FILE, "cg_cell_load: " __VA_ARGS__)
 
-/* Reads up to `most` bytes.  Returns how many there were; -1: errno says why. */
+/* Reads up to `most` bytes.  Returns the number of bytes read, or -1 with errno set. */
 static ssize_t read_all(int fd, char *to, size_t most)
 {
 	size_t length = 0;
@@ -27,7 +27,7 @@ static ssize_t read_all(int fd, char *to, size_t most)
 	return (ssize_t)length;
 }
 
-/* The text has space for one byte more than a cell may have, and for its end. */
+/* `text` has space for one byte more than a cell may have, and for the final NUL. */
 static int read_text(int fd, const char *path, char *text)
 {
 	struct stat is;
@@ -54,7 +54,7 @@ int cg_cell_load(const char *path, struct cg_cell **cell)
 	if (!path || !cell)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_load: %s: missing", path ? "cell" : "path");
 	*cell = NULL;
-	/* A pipe that nobody writes is not waited for. */
+	/* O_NONBLOCK: opening a pipe without a writer would wait forever. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return REFUSE("%s: %s", path, strerror(errno));

@@ -12,15 +12,15 @@
 
 enum { CG_MESSAGE_MAX = 4096 };          /* bytes of a message, with the final NUL */
 
-/* Sets the calling thread's message and returns the code: failing is one expression. */
+/* Sets the calling thread's error message and returns `code`, so that a function fails by `return cg_fail(...)`. */
 int cg_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prefixes the calling thread's message with the text and ": ", and returns the code. */
 int cg_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Allocates all host memory of the library: resizes p (NULL: new memory) to `bytes`; 0 frees p and returns NULL.  For bytes > 0 NULL
- * means that there is no memory: p stays as it was, and the message is set. */
+/* Allocates all host memory of the library: resizes p (NULL: allocates memory) to `bytes`; bytes 0 frees p and returns NULL.  For
+ * bytes > 0 a result of NULL is a failure: p is unchanged and the error message is set. */
 void *cg_memory(void *p, size_t bytes);
-/* For tests: the n-th request from now fails (1: the next; 0: none).  Returns the number of requests since the last call. */
+/* For tests: makes the n-th allocation from now fail (1: the next; 0: none).  Returns the number of allocations since the last call. */
 size_t cg_memory_fail(size_t n);
 
 /* A public struct that starts with its size and grows at its end: its size in the first version of the header, and now. */
@@ -31,20 +31,21 @@ struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
 void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
 /* Checks the size of a struct that is at least as long as ours; the message is "call: size: ...". */
 int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
-/* Returns the given struct, or, if an earlier version of the header made it, `storage`, which has today's size: the given fields,
- * and defaults for the fields that it lacks.  NULL, or a struct of an impossible size, is returned as it is. */
+/* Completes a struct that was compiled against an earlier header: copies its fields to `storage`, which has the current size, sets the
+ * missing fields to their defaults, and returns `storage`.  Any other struct, NULL too, is returned unchanged. */
 const void *cg_sized_complete(const struct cg_sized *, const void *given, void *storage);
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
 
-/* Number of forks between the first process and this one.  An object that was made under another count must not be used. */
+/* Number of forks between the first process and this one.  An object must not be used in a process whose count differs from the
+ * one at its creation. */
 int cg_fork_count(void);
 
 /* FNV-1a hash: continues `fingerprint`, which starts as CG_FINGERPRINT, with more bytes. */
 #define CG_FINGERPRINT 0xcbf29ce484222325u
 uint64_t cg_fingerprint(uint64_t fingerprint, const void *, size_t bytes);
 
-/* The greatest common divisor; of 0 and another number that number. */
+/* The greatest common divisor; if one number is 0, the other one. */
 static inline uint64_t cg_common_divisor(uint64_t a, uint64_t b)
 {
 	while (b) {
@@ -61,7 +62,7 @@ static inline uint64_t cg_common_divisor(uint64_t a, uint64_t b)
 enum { CG_LINE = 6 * 1024 };             /* bytes: one message and half as much again */
 /* Appends to a line; text that does not fit is cut. */
 void cg_line_add(char *line, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Appends text that may quote a caller's bytes: line ends and control characters are replaced. */
+/* Appends text that may contain arbitrary bytes of a caller; replaces line ends and other control characters by blanks. */
 void cg_line_add_plain(char *line, size_t capacity, const char *text);
 /* Ends the line, which must have space for one more character, and writes it to standard error. */
 void cg_line_write(char *line);
@@ -70,22 +71,22 @@ double cg_milliseconds(void);
 
 /* ---- element types: dtype.c ---- */
 
-/* "f16" "bf16" "f32" "f64", "?" for no dtype; back from these and from the spellings of TensorFlow, numpy and safetensors,
- * -1 and a message for any other.  Sizes are in gen/cell.h. */
+/* cg_dtype_name returns "f16" "bf16" "f32" "f64", or "?" for an invalid dtype.  cg_dtype_find returns the dtype of such a name, or of its
+ * spelling in TensorFlow, numpy or safetensors; -1, with an error message, for any other name.  Sizes are in gen/cell.h. */
 const char *cg_dtype_name(int dtype);
 int         cg_dtype_find(const char *name);
 /* Rounds to a dtype, to nearest even. */
 double      cg_round(int dtype, double);
-/* A number in memory at any address; put rounds to nearest even. */
+/* Reads or writes one element at any address, aligned or not; put rounds to nearest even. */
 double      cg_element_get(int dtype, const void *at);
 void        cg_element_put(int dtype, void *at, double value);
 
 /* ---- cells: cell.c ---- */
 
-/* References to a cell: the cell is freed after its owner closed it and all references were dropped. */
+/* Takes and drops a reference to a cell.  The cell is freed when its owner has closed it and no reference is left. */
 void cg_cell_retain(const struct cg_cell *);
 void cg_cell_release(const struct cg_cell *);
-/* A hash of a cell's text without comments and blanks: cells of equal digests are the same cell. */
+/* A hash of a cell's text without comments and blanks: cells with equal digests count as the same cell. */
 uint64_t cg_cell_digest(const struct cg_cell *);
 
 /* Checks a caller's description of a kernel and parses its options; call: the public call, for the message. */

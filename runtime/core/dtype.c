@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The element types of gen/dtypes.h by name, and single numbers of them in memory.
+ * The element types of gen/dtypes.h: their names, rounding to them, and single elements in memory.
  */
 #include <math.h>
 #include <string.h>
 
 #include "runtime/core/core.h"
 
-/* The public enums are those of the compiler's tables. */
+/* The public enums must equal those of the compiler's tables. */
 #define SAME_DTYPE(with, code, ...) _Static_assert((int)CG_##code == (int)CG_DTYPE_##code, "enum cg_dtype is not dtypes.h");
 #define SAME_PASS(with, code, ...) _Static_assert((int)CG_##code == (int)CG_PASS_##code, "enum cg_pass is not passes.h");
 CG_DTYPES(SAME_DTYPE,)
@@ -62,7 +62,7 @@ static double half(unsigned bits)
 	return bits & 0x8000 ? -value : value;
 }
 
-/* Of a value that f16 has. */
+/* The bits of a value that f16 can represent exactly. */
 static unsigned half_bits(double value)
 {
 	unsigned sign = signbit(value) ? 0x8000 : 0;

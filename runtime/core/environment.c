@@ -106,7 +106,7 @@ const char *cg_variable_get(int which)
 	return value && *value ? value : NULL;
 }
 
-/* The k-th word of a list with blanks, and its length; NULL past the last. */
+/* The k-th word of a list that is separated by blanks, and its length; NULL past the last. */
 static const char *word_of(const char *choices, int k, size_t *length)
 {
 	for (; choices; choices += *length + 1) {
@@ -197,7 +197,7 @@ int cg_variable_read(int which, uint64_t *result)
 
 int cg_verbose_level(int *level)
 {
-	uint64_t word = 0;               /* of 0 none 1 calls */
+	uint64_t word = 0;               /* index into the words "0 none 1 calls" */
 
 	*level = 0;
 	CG_TRY(cg_variable_read(CG_ENV_VERBOSE, &word));

@@ -20,7 +20,7 @@ enum {
 	CG_ENV_VARIABLES
 };
 
-/* The form alone decides whether a word, a number or a path is valid; a path is absolute or one of the words. */
+/* Words, numbers and paths are checked by their form alone.  A path must be absolute, or one of the words. */
 enum cg_variable_kind { CG_ENV_TEXT, CG_ENV_WORD, CG_ENV_NUMBER, CG_ENV_PATH };
 
 struct cg_variable {
@@ -32,7 +32,7 @@ struct cg_variable {
 	const char *allowed;             /* allowed values in prose; NULL: the list of words */
 	const char *fallback;            /* value when unset; NULL: none */
 	const char *what;                /* effect, in prose */
-	int withheld;                    /* ignored by programs that run with another user's rights */
+	int withheld;                    /* ignored in programs that run with another user's rights (setuid) */
 };
 extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 
@@ -40,24 +40,24 @@ extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 const char *cg_variable_get(int which);
 /* The allowed values as text, "off, ro or rw". */
 const char *cg_variable_allowed(int which, char *text, size_t capacity);
-/* Is the value allowed?  If so, *result (may be NULL) becomes the number or the index of the word; it stays unchanged for a path, a text
- * and the value NULL.  If not, returns 0 and writes the reason to `why`. */
+/* Is the value allowed?  If so, returns 1 and sets *result (may be NULL) to the number or to the index of the word; a path, a text
+ * and the value NULL leave it unchanged.  If not, returns 0 and writes the reason to `why`. */
 int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity);
-/* The same for the variable's current value: CG_BAD_ARGUMENT with the reason. */
+/* The same for the variable's current value; fails with CG_BAD_ARGUMENT and the reason. */
 int cg_variable_read(int which, uint64_t *result);
 /* Reads CELLGRAD_VERBOSE: 0 prints nothing, 1 a line for each call. */
 int cg_verbose_level(int *level);
-/* Checks every variable that needs no device to check: CG_BAD_ARGUMENT for the first wrong one. */
+/* Checks the form of every variable; fails with CG_BAD_ARGUMENT for the first wrong one. */
 int cg_environment_check(void);
 
-/* The index of the row for a name; -1: none. */
+/* The index of the row of the variable with this name; -1: there is none. */
 int cg_variable_find(const char *name);
-/* The k-th entry "NAME=VALUE" of the environment with this prefix; NULL past the last. */
+/* The k-th entry "NAME=VALUE" of the environment that has this prefix; NULL past the last. */
 const char *cg_environment_entry(const char *beginning, int k);
-/* For an entry without a row, writes "CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?" and returns 1; else
- * returns 0. */
+/* If no row of the table has the entry's name, writes "CELLGRAD_BACKEDN is not a variable of cellgrad; did you mean CELLGRAD_BACKEND?"
+ * and returns 1; else returns 0. */
 int cg_environment_unknown(const char *entry, char *message, size_t capacity);
-/* Reports each such entry once per process.  report: receives the text; NULL: a line on standard error. */
+/* Reports each such entry, once per process.  report: the function that receives the text; NULL prints a line on standard error. */
 void cg_environment_warn(void (*report)(const char *message));
 
 #endif

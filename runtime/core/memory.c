@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory, by one function that tests can make fail.  The backends allocate device memory, and memory of larger alignment.
+ * Allocates host memory by one function, which tests can make fail.  The backends allocate device memory, and host memory with a larger
+ * alignment.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 
 #include "runtime/core/core.h"
 
-/* Asks for huge pages where Linux gives them to who asks: walking through large matrices by small ones takes longer. */
+/* Asks Linux for huge pages, which make reading large matrices faster than small pages do. */
 static void ask_for_huge_pages(void *p, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE

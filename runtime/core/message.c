@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error messages: one static buffer per thread, so that a message needs no memory.
+ * Error messages: one static buffer per thread, so that setting a message allocates no memory.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/core/core.h"
 
-enum { CAPACITY = CG_MESSAGE_MAX };      /* longer compiler logs are cut: their first errors matter */
+enum { CAPACITY = CG_MESSAGE_MAX };      /* longer compiler logs are cut, since their first errors matter most */
 
 static _Thread_local char message[CAPACITY];
 

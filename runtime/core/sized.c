@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Public structs that start with their size.  A program compiled against an earlier header passes shorter structs; the missing fields get
- * their defaults.  A program compiled against a later header passes longer ones, which are accepted while the fields beyond ours are
- * unset.
+ * Public structs that start with their size.  A program that is compiled against an earlier header passes a shorter struct; the missing
+ * fields get their defaults.  A program that is compiled against a later header passes a longer one, which is accepted if all fields that
+ * this library lacks are zero.
  */
 #include <string.h>
 
