@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts and streams: reference counts, opening and closing, and the calls that pass straight to the backend.  open.c chooses the
- * backend.
+ * Contexts and streams: reference counts, opening and closing, and the public calls that the backend answers directly.  open.c chooses
+ * the backend.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -119,7 +119,8 @@ const char *cg_describe(const struct cg_context *context)
 	return context ? context->backend->describe(context->device) : "";
 }
 
-/* "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)" -> "kernels avx512; products OpenBLAS" */
+/* Appends the description without its name and what stands in parentheses: "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)"
+ * gives " kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *context)
 {
 	const char *about = context->backend->describe(context->device), *name = context->backend->name;
@@ -222,7 +223,7 @@ void cg_stream_free(struct cg_stream *stream)
 	free_scratch(stream);
 	for (struct cg_attachment *a = stream->attachments; a; a = a->next)
 		a->kind->free_device(stream, a);
-	/* stop() waits for enqueued work, which may still read memory that the stream has on the host. */
+	/* stop() waits for enqueued work, which may still read host memory of the attachments. */
 	stream->context->backend->stop(stream->queue);
 	free_attachments(stream);
 	cg_memory(stream, 0);

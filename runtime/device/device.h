@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts, streams, the kernels that a context has built, products and rows, and copies of host memory to a device that does not
- * reach it.
+ * Contexts, streams, compiled kernels, matrix products, row copies, and staging: copies of host arguments to a device that cannot read
+ * host memory.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
@@ -10,76 +10,78 @@
 
 /* The backends in the order of backends/list.h, ended by NULL. */
 extern const struct cg_backend *const cg_backends[];
-/* Are they names of backends, "cpu" or "NAME:DEVICE,cpu"?  CG_BAD_ARGUMENT, and `from` before the words, when one is not. */
+/* Checks that `where` names backends: "cpu" or "NAME:DEVICE,cpu".  Else CG_BAD_ARGUMENT, with a message that begins with `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 struct cg_context {
 	const struct cg_backend *backend;
 	struct cg_dev *device;
 	struct cg_kernel_entry *_Atomic kernels; /* kernels built so far, newest first; added under the lock */
-	struct cg_generated *generated;          /* texts of products and rows built so far; added under the lock */
+	struct cg_generated *generated;          /* generated products and row copies built so far; added under the lock */
 	void *lock;
-	int holders;                             /* the caller, open streams and plans; atomic */
+	int holders;                             /* reference count: the caller, open streams and plans; atomic */
 	int fork;                                /* cg_fork_count() at the opening */
 	int verbose;                             /* CELLGRAD_VERBOSE at the opening */
-	struct cg_context_attachment *_Atomic attachments;       /* what other files keep with the context; added under the lock */
+	struct cg_context_attachment *_Atomic attachments;       /* data of other files, see below; added under the lock */
 };
 
 struct cg_attachment;
 struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
-	struct cg_mem scratch;                   /* for calls without a workspace of the caller's; grows */
-	struct cg_attachment *attachments;       /* what other files keep with the stream for its calls */
-	int is_taken;                            /* by cg_stream_take, and not given back */
-	uint64_t header[8];                      /* of a reserve, on its way: here, since a copy outlives a wait that failed */
+	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none; grows */
+	struct cg_attachment *attachments;       /* data of other files, see below */
+	int is_taken;                            /* cg_stream_take returned it, and it was not given back yet */
+	uint64_t header[8];                      /* host side of a copy of a reserve header: kept here, since after a failed sync the
+	                                          * copy may still be running */
 };
-/* Appends what computes there, in a few words: "kernels avx512; products OpenBLAS". */
+/* Appends a short description of the context's code: "kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);
 /* Takes a reference, as streams and plans do. */
 void cg_context_retain(struct cg_context *);
-/* Frees a stream that holds its context no longer. */
+/* Frees a stream whose reference to its context has been dropped. */
 void cg_stream_free(struct cg_stream *);
 
-/* What a file keeps with a context until that closes: the first field of a struct of its own, which is one block of cg_memory, all zeros
- * when `open` sees it.  `close` comes before the device closes; the struct is freed after it.  A kind is identified by its address. */
+/* Data that a file attaches to a context until the context closes.  The file declares a struct whose first field is this one; it is one
+ * block of cg_memory, zeroed before `open` is called.  `close` is called before the device closes, and then the struct is freed.  A kind is
+ * identified by its address. */
 struct cg_context_attachment;
 struct cg_context_attachment_kind {
 	void (*open)(struct cg_context_attachment *);
 	void (*close)(struct cg_context_attachment *);
 };
 struct cg_context_attachment { struct cg_context_attachment *next; const struct cg_context_attachment_kind *kind; };
-/* The context's attachment of that kind; if there is none, makes one of so many bytes.  NULL: there is no memory.  Safe from any thread. */
+/* The context's attachment of that kind; if there is none yet, makes one of `bytes` bytes.  NULL: out of memory.  Safe from any thread. */
 struct cg_context_attachment *cg_context_get_attachment(struct cg_context *, const struct cg_context_attachment_kind *, size_t bytes);
 
-/* What a file keeps with a stream from call to call: the first field of a struct of its own, which is one block of cg_memory.
- * When the stream closes, free_device frees device memory before the queue stops, and free_host frees host memory that a copy
- * may have been reading after it; then the struct itself is freed.  A kind is identified by its address. */
+/* Data that a file attaches to a stream from call to call.  The file declares a struct whose first field is this one; it is one block of
+ * cg_memory.  When the stream closes, free_device frees device memory before the queue stops.  free_host frees host memory after the
+ * queue stopped, since a copy may read it until then.  Then the struct itself is freed.  A kind is identified by its address. */
 struct cg_attachment_kind {
 	void (*free_device)(struct cg_stream *, struct cg_attachment *);
 	void (*free_host)(struct cg_attachment *);
 };
 struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_kind *kind; };
-/* The stream's attachment of that kind; if there is none, makes one of so many bytes, all zeros but for its head.  NULL: there
- * is no memory. */
+/* The stream's attachment of that kind; if there is none yet, makes one of `bytes` bytes, zeroed after its first field.  NULL: out of
+ * memory. */
 struct cg_attachment *cg_stream_get_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
-/* The whole cost of CELLGRAD_VERBOSE for a call that prints no line. */
+/* Do calls of this stream print lines?  This test is the whole cost of CELLGRAD_VERBOSE for a call that prints none. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {
 	return stream && stream->context->verbose;
 }
-/* At least so many bytes of device memory that this stream's calls may use in turn; bytes 0 gives absent memory. */
+/* Gets at least `bytes` bytes of device memory, which the calls of this stream share one after the other; bytes 0 gives absent memory. */
 int cg_stream_get_scratch(struct cg_stream *, size_t bytes, struct cg_mem *);
 
-/* CG_OK if device memory is what its fields say, else a failure with the message "call: argument: reason". */
+/* Checks with the backend that device memory is valid and as large as its fields say; the message is "call: argument: reason". */
 int cg_memory_check(struct cg_context *, const char *call, const char *argument, struct cg_mem);
 
-/* CG_OK, or a failure with the reason why the context cannot be used. */
+/* Checks that the context can be used: that it is not NULL and was opened in this process. */
 int cg_context_check(const struct cg_context *, const char *call);
 
 /* ---- kernels: kernel.c ---- */
 
-/* A kernel that a context has built. */
+/* A kernel that a context has compiled. */
 struct cg_kernel_entry {
 	struct cg_kernel_entry *next;
 	const struct cg_cell *cell;
@@ -87,39 +89,38 @@ struct cg_kernel_entry {
 	struct cg_pass_plan *plan;
 	struct cg_module *built;
 };
-/* A kernel of a built-in cell; options as cg_parse_options reads them. */
+/* Gets a kernel of a built-in cell, compiled at its first use; options as cg_parse_options reads them. */
 int cg_open_kernel(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_kernel_entry **);
-/* A kernel of any cell, which the context retains. */
+/* Gets a kernel of any cell; the context keeps a reference to the cell. */
 int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
                         const struct cg_kernel_entry **);
 
-/* Sets the operand of an argument by its role, index and order.  of: the data of the caller of cg_bind. */
+/* A callback that sets the operand of one argument by the argument's role, index and derivative.  of: the data that cg_bind was given. */
 typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);
-/* The operands of a function, in its order. */
+/* Sets the operands of a function, in the order of its arguments. */
 int cg_bind(const struct cg_function *, cg_binding *, const void *of, struct cg_operand operands[]);
 /* Binds a function and launches it. */
 int cg_launch(struct cg_stream *, const struct cg_kernel_entry *, int function, int64_t rows, int64_t units, cg_binding *, const void *of);
 
 /* ---- products and rows: generated.c ---- */
 
-/* By the backend where it has its own, else by generated text. */
+/* Matrix products and row copies: by the backend's own code if it has some, else by generated kernels. */
 int  cg_multiply(struct cg_stream *, const struct cg_gemm *);
 int  cg_copy_rows(struct cg_stream *, const struct cg_rows *);
 void cg_generated_free(struct cg_context *);
 
-/* ---- the host's memory on a device: staging.c ---- */
+/* ---- staging of host arguments: staging.c ---- */
 
-/* Arguments in the host's memory, for a backend that does not work there. */
-/* Blocks of rows: how many blocks and rows of each, and the bytes from one to the next, in the host's memory and in the copy.  What lies
- * between rows is not copied. */
+/* The layout of an argument: a number of blocks, each of a number of rows, with the bytes from one to the next in host memory (pitch) and
+ * in the device's copy (copy_pitch).  Bytes between rows are not copied. */
 struct cg_staged_rows {
 	struct { int64_t n; size_t pitch, copy_pitch; } blocks, rows;
-	size_t bytes;                            /* of a row */
+	size_t bytes;                            /* bytes of a row */
 };
 struct cg_staged {
-	struct cg_mem *mem, host;                /* what is put in its place, and what it was */
+	struct cg_mem *mem, host;                /* the argument, which is replaced by the copy; its original value */
 	struct cg_staged_rows lie;
-	size_t at, bytes;                        /* the copy's place in the scratch */
+	size_t at, bytes;                        /* offset and size of the copy in the stream's scratch */
 	int in, out;
 };
 enum { CG_STAGED_MAX = 256 };
@@ -132,9 +133,9 @@ struct cg_staging {
 void cg_staging_begin(struct cg_staging *, struct cg_stream *);
 /* Adds *mem to the arguments; its address must stay valid until cg_staging_close. */
 void cg_staging_add(struct cg_staging *, struct cg_mem *mem, struct cg_staged_rows, int in, int out);
-/* Gives each argument its place in the scratch, and `more` bytes of workspace before them, and enqueues the copies of inputs. */
+/* Allocates `more` bytes of workspace and the copies of all arguments in the stream's scratch, and enqueues the copies of inputs. */
 int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);
-/* Copies the outputs back unless code is a failure; waits when host memory was used.  Returns the first failure. */
+/* Copies outputs back unless `code` is a failure, and waits if host memory was used.  Returns the first failure. */
 int cg_staging_close(struct cg_staging *, int code);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products and rows on any backend by generated text: a plan of one function, which the backend builds and launches like a cell's
- * kernels.  A context builds each text once and keeps it.
+ * Matrix products and row copies on any backend by generated kernels.  Each is a plan of one function, which the backend builds and
+ * launches like the kernels of a cell.  A context builds each kernel once and keeps it.
  */
 #include <pthread.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct cg_generated {
 	struct cg_module *built;
 };
 
-/* The shape of a text: one of the two is set. */
+/* The shape of a generated kernel: one of the two fields is set. */
 struct text { const struct cg_gemm_shape *gemm; const struct cg_rows_shape *rows; };
 
 void cg_generated_free(struct cg_context *context)
@@ -35,7 +35,7 @@ static int is_of(const struct cg_pass_plan *plan, const struct text *t)
 	               : plan->functions->shape == CG_FUNCTION_ROWS && !memcmp(&plan->rows, t->rows, sizeof *t->rows);
 }
 
-/* NULL: not built yet.  Needs no lock: texts are only ever added, in front. */
+/* Finds a kernel; NULL: not built yet.  Needs no lock, since kernels are only ever added, at the front of the list. */
 static const struct cg_generated *find(const struct cg_context *context, const struct text *t)
 {
 	const struct cg_generated *g = __atomic_load_n(&context->generated, __ATOMIC_ACQUIRE);
@@ -93,7 +93,7 @@ static struct cg_operand operand(const struct cg_matrix *x)
 
 /* ---- products ---- */
 
-/* The text of the tile that suits c.  Where the backend has all_tiles, those of the other tiles are built before it. */
+/* Gets the kernel whose tile suits the size of c.  If the backend has all_tiles set, builds those of the other tiles first. */
 static int get_product(struct cg_context *context, const struct cg_gemm *g, const struct cg_generated **result)
 {
 	const struct cg_backend *backend = context->backend;
@@ -130,7 +130,7 @@ static int multiply(struct cg_stream *stream, const struct cg_gemm *g)
 	return launch(stream, product, g->m, g->n, operands);
 }
 
-/* Puts the start of a product into c.  Its a and b are not read: one text does for all products of a dtype. */
+/* Writes the start of a product to c, as a product with k = 0.  That does not read a and b, so that one kernel serves all transposes. */
 static int spread_start(struct cg_stream *stream, const struct cg_gemm *g)
 {
 	struct cg_gemm start = *g;

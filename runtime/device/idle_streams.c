@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that callers take for a while: those given back are kept for the next, until their context closes.
+ * Streams that callers take and give back.  A stream that was given back is kept for the next caller, until the context closes.
  */
 #include <pthread.h>
 
 #include "runtime/device/device.h"
 
-/* More are closed as they come back. */
+/* The most idle streams that a context keeps; further ones are closed when they are given back. */
 enum { IDLE_MAX = 64 };
 
 struct idle {

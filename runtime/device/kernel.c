@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of a context, by cell, options, pass, stage and dtype: planned and built at the first call and kept.  A launch binds each
- * argument of the function by a callback of its caller.
+ * Kernels of a context, by cell, options, pass, stage and dtype: each is planned and built at its first use and kept.  A launch binds the
+ * arguments of the function by a callback of its caller.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ static int make(struct cg_context *context, const struct cg_kernel_entry *key, s
 	return CG_OK;
 }
 
-/* The kernel of a key among those built so far, or NULL.  Kernels are only ever added, so that this takes no lock. */
+/* Finds the kernel of a key among those built so far, or NULL.  Needs no lock, since kernels are only ever added. */
 static struct cg_kernel_entry *find(struct cg_context *context, const struct cg_kernel_entry *key)
 {
 	struct cg_kernel_entry *entry = atomic_load_explicit(&context->kernels, memory_order_acquire);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of callers and devices: its allocation, and copies to and from the host.
+ * Device memory: allocation, checks, and copies to and from the host.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ int cg_memory_check(struct cg_context *context, const char *call, const char *ar
 	return code ? cg_fail_in(code, "%s: %s", call, argument) : CG_OK;
 }
 
-/* Copies between the host and a mem are checked alike; a host mem needs no backend. */
+/* Checks the arguments of cg_put or cg_get.  Only device memory is checked by the backend. */
 static int check_copy(const struct cg_stream *stream, const char *call, const void *host, struct cg_mem mem, size_t bytes)
 {
 	CG_TRY(cg_context_check(stream ? stream->context : NULL, call));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of a network's parameters in one buffer: all matrices, then all biases, then all per-unit vectors, each by
- * pseudo-layer; the order of cuDNN's buffer as Keras and JAX fill it.
+ * The layout of a network's params in one buffer: all matrices, then all biases, then all per-unit vectors, each by pseudo-layer.  It
+ * is the order of cuDNN's buffer as Keras and JAX fill it.
  */
 #include "gen/rows.h"
 #include "runtime/device/net.h"
 
-/* Of counts: INT64_MAX when it is more, so that no sum or product of them is taken for less than it is. */
+/* Product and sum of counts that stay at INT64_MAX instead of overflowing. */
 static int64_t times(int64_t a, int64_t b)
 {
 	int64_t c;
@@ -26,7 +26,7 @@ int64_t cg_network_width(const struct cg_network *net, int layer)
 	return layer ? times(net->directions, net->H) : net->I;
 }
 
-/* Elements of a pseudo-layer's input matrix of one gate, of its matrices; of all that one has of each part. */
+/* Elements of one gate's input matrix in a pseudo-layer; below, elements of all its matrices. */
 static int64_t input_of(const struct cg_network *net, int pseudo_layer)
 {
 	int layer = pseudo_layer / net->directions;
@@ -41,7 +41,7 @@ static int64_t matrices_of(const struct cg_network *net, int pseudo_layer)
 	return plus(times(net->n_weights, of_gate), times(net->P, net->U));
 }
 
-/* Elements of all matrices before a pseudo-layer's: those of layer 0 differ from the rest. */
+/* Elements of all matrices of the pseudo-layers before this one.  Layer 0 has other sizes than the rest. */
 static int64_t matrices_before(const struct cg_network *net, int pseudo_layer)
 {
 	int first = pseudo_layer < net->directions ? pseudo_layer : net->directions;

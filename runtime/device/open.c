@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses and opens the backend of cg_open: names, the order of preference, the environment, and the message when none opens.  A
- * backend that the caller named is never replaced by another.
+ * Chooses and opens the backend for cg_open: by the caller's list, by CELLGRAD_BACKEND, or by trying all in the order of
+ * backends/list.h.  A backend that the caller named is never replaced by another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "runtime/device/device.h"
 #include "runtime/core/environment.h"
 
-/* Tests have a list of their own. */
+/* Tests define a list of their own. */
 #ifndef CG_BACKEND_LIST
 #define CG_BACKEND_LIST "backends/list.h"
 #endif
@@ -50,7 +50,7 @@ static void list_names(char *text, size_t bytes)
 		used += (size_t)snprintf(text + used, bytes - used, "%s%s", b == cg_backends ? "" : ", ", (*b)->name);
 }
 
-/* Makes a context of a device, or closes it. */
+/* Makes a context of an open device; closes the device on failure. */
 static int keep(const struct cg_backend *backend, struct cg_dev *device, struct cg_context **context)
 {
 	int code = cg_context_of(backend, device, context);
@@ -110,7 +110,7 @@ int cg_backend_check(const char *from, const char *where)
 	}
 }
 
-/* Opens what one word of a checked list names: "cpu", "cuda:1". */
+/* Opens one word of a checked list: "cpu", "cuda:1". */
 static int open_word(const char *from, const char *word, struct cg_context **context)
 {
 	size_t length = strcspn(word, ":");
@@ -119,7 +119,7 @@ static int open_word(const char *from, const char *word, struct cg_context **con
 	return code ? cg_fail_in(code, "%s: %s", from, word) : CG_OK;
 }
 
-/* The first of a checked list that opens.  A device that is not there leaves the next; a mistake does not. */
+/* Opens the first word of a checked list that can be opened.  After CG_NO_DEVICE the next word is tried; any other failure is returned. */
 static int open_list(const char *from, const char *where, struct cg_context **context)
 {
 	char reasons[REASONS] = "", word[WORD];
@@ -141,7 +141,7 @@ static int open_list(const char *from, const char *where, struct cg_context **co
 	}
 }
 
-/* Of a backend that is tried because none was named. */
+/* Opens a backend that is tried because the caller named none. */
 static int open_unasked(const struct cg_backend *backend, struct cg_context **context)
 {
 	int code = backend->likely ? backend->likely() : CG_OK;
@@ -152,7 +152,7 @@ static int open_unasked(const struct cg_backend *backend, struct cg_context **co
 	return open_one(backend, backend->unasked, context);
 }
 
-/* Which backend it is, and why it is none before it. */
+/* Prints which backend was opened, and the reasons against those before it. */
 static void report_choice(const struct cg_context *context, const char *reasons)
 {
 	char line[CG_LINE] = "";
@@ -164,8 +164,8 @@ static void report_choice(const struct cg_context *context, const char *reasons)
 	cg_line_write(line);
 }
 
-/* No backend is named: opens the first that can be opened; the messages of the others are kept.  A mistake in the environment is
- * reported at once and alone. */
+/* Opens the first backend that can be opened, for a caller that named none.  If there is none, the message lists all reasons; a mistake in
+ * the environment is reported at once and alone. */
 static int open_any(int verbose, struct cg_context **context)
 {
 	char reasons[REASONS] = "";

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Staging: host arguments of a call on a device that does not reach host memory.  Each has a place in the stream's scratch, filled
- * before the work and read back after it.
+ * Staging: copies host arguments of a call for a device that cannot read host memory.  Each argument has a copy in the stream's scratch,
+ * which is filled before the computation and, for an output, copied back after it.
  */
 #include <string.h>
 
 #include "runtime/device/device.h"
 
-/* As drivers like buffers to begin. */
+/* The alignment of each copy, as drivers prefer. */
 enum { ALIGN = 256 };
 
 static size_t aligned(size_t bytes)
@@ -27,7 +27,7 @@ void cg_staging_add(struct cg_staging *stage, struct cg_mem *mem, struct cg_stag
 	size_t bytes = lie.blocks.n && lie.rows.n
 		? (size_t)(lie.blocks.n - 1) * lie.blocks.copy_pitch + (size_t)(lie.rows.n - 1) * lie.rows.copy_pitch + lie.bytes : 0;
 
-	/* What has nothing between it is one row. */
+	/* Rows without bytes between them are copied as one row, and such blocks as one block. */
 	if (lie.rows.pitch == lie.bytes && lie.rows.copy_pitch == lie.bytes) {
 		lie.bytes *= (size_t)lie.rows.n;
 		lie.rows.n = 1;
@@ -50,7 +50,7 @@ static int copy_row(const struct cg_staging *stage, const struct cg_staged *p, s
 	            : backend->copy_in(stage->stream->queue, device, host, p->lie.bytes);
 }
 
-/* Enqueues copies of a tensor, to the device or back. */
+/* Enqueues the copies of an argument, to the device or back. */
 static int copy(const struct cg_staging *stage, const struct cg_staged *p, int back)
 {
 	const struct cg_staged_rows *lie = &p->lie;
@@ -95,7 +95,7 @@ int cg_staging_close(struct cg_staging *stage, int code)
 		return code;
 	if (!code)
 		return backend->sync(stage->stream->queue);
-	/* Waits even after a failure, since enqueued work uses the host's memory.  The first failure is reported. */
+	/* Waits even after a failure, since enqueued work may use host memory.  Reports the first failure. */
 	memcpy(first, cg_message(), strlen(cg_message()) + 1);
 	return backend->sync(stage->stream->queue) ? cg_fail(code, "%s", first) : code;
 }
