@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The attributes of any op, from its row: how they are printed, and checks of their values.
+ * The attributes of any op, by its row: conversion to numbers and text, and checks of their values.
  */
 #include <math.h>
 #include <stdio.h>
@@ -73,12 +73,13 @@ void cg_attribute_set(const struct cg_attribute *a, void *op, double value)
 	else if (a->kind == CG_NATURAL)
 		*(uint64_t *)at = (uint64_t)value;
 	else if (a->kind == CG_TEXT)
-		*(const char **)at = NULL;       /* a number is no text */
+		*(const char **)at = NULL;       /* a number cannot be a text */
 	else
 		*(int *)at = (int)value;
 }
 
-/* The fewest digits that read back as the same number.  The host program's locale may have another point, of several bytes. */
+/* Writes the fewest digits that read back as the same number.  Replaces the decimal point of the program's locale, which may have several
+ * bytes, by a dot. */
 static const char *digits(char text[CG_ATTRIBUTE_TEXT], double value)
 {
 	char *to = text;
@@ -127,7 +128,7 @@ const char *cg_attribute_text(const struct cg_attribute *a, const void *op, char
 
 #define REFUSE(row, a, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s: %s", (row)->name, (a)->name))
 
-/* "0", or "T": the size of that symbol. */
+/* Parses an end of a range: a number, or the symbol of a size. */
 static struct cg_range_end read_end(const struct cg_op *row, const char *word)
 {
 	return (struct cg_range_end){ strtoll(word, NULL, 10), cg_size_find(row, word, cg_word_length(word, ' ')) };

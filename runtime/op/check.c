@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the arguments of any op by its row: every check of a call before any work.  Rows and functions are in the ops' own files;
- * no op is named here.
+ * Checks the arguments of any op by its row, before any computation.  Rows and functions are in the ops' own files; this file names no op.
  */
 #include "runtime/core/core.h"
 #include "runtime/op/shape.h"
 
-/* "op: argument: what is wrong", the form of nearly all messages here. */
+/* Fails with "op: argument: what is wrong", the form of nearly all messages of this file. */
 #define REFUSE(row, argument, expected, ...) \
 	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " expected, (row)->name, argument, __VA_ARGS__)
 
 /*
- * The bytes that are touched: of memory that is larger than its argument, the rest may be another's.  A device's handle need not be an
- * address: a range there can be compared with those of the same handle alone.
+ * The range of bytes that a call reads or writes; memory beyond the argument may belong to another one.  A handle of device memory need
+ * not be an address, so that ranges in device memory are compared only if they have the same handle.
  */
 struct range { const struct cg_port *port; const char *name; const void *data; uintptr_t first, end; int is_host, written; };
 
@@ -35,7 +34,7 @@ static int integer(const void *op, size_t at)
 	return *(const int *)((const char *)op + at);
 }
 
-/* ---- in the order in which a caller fills the struct ---- */
+/* ---- the checks, in the order in which a caller fills the struct ---- */
 
 static int check_dtype(const struct cg_op *row, const void *op)
 {
@@ -77,7 +76,7 @@ static int check_attributes(const struct cg_op *row, const void *op)
 	return CG_OK;
 }
 
-/* Checks any memory that is present, whatever its use. */
+/* Checks the fields of a cg_mem that is given: place, data, alignment, end. */
 static int check_memory(const struct cg_op *row, const char *name, const struct cg_mem *m, size_t align)
 {
 	uintptr_t start = m->place == CG_HOST ? (uintptr_t)m->data : 0, end;
@@ -87,7 +86,7 @@ static int check_memory(const struct cg_op *row, const char *name, const struct 
 		              m->place);
 	if (!m->data && m->bytes)
 		return REFUSE(row, name, "data: expected %zu bytes, got NULL", m->bytes);
-	if (m->offset & (align - 1))             /* a power of two */
+	if (m->offset & (align - 1))             /* align is a power of two */
 		return REFUSE(row, name, "offset: expected a multiple of %zu, got %zu", align, m->offset);
 	if (start & (align - 1))
 		return REFUSE(row, name, "data: expected a multiple of %zu, got %p", align, m->data);
@@ -98,8 +97,8 @@ static int check_memory(const struct cg_op *row, const char *name, const struct 
 }
 
 /*
- * Memory of another size than the argument's is a mistake in a size more often than not, and would be computed with.  An empty
- * argument may have memory of any size; a reserve, whose size this library sets, may have more.
+ * Memory must have exactly the size of its argument, since any other size most likely means that T, B or another size is wrong.  There are
+ * two exceptions: an empty argument may have memory of any size, and a reserve space, whose size this library sets, may be larger.
  */
 static int check_bytes(const struct check *c, const struct cg_port *port, size_t got, size_t want)
 {
@@ -152,7 +151,7 @@ static int check_work(struct check *c)
 	if (!cg_is_given(m))
 		return CG_OK;
 	CG_TRY(c->row->work(c->op, &bytes));
-	CG_TRY(check_memory(c->row, "work", m, sizeof(double)));         /* the largest that may be kept there */
+	CG_TRY(check_memory(c->row, "work", m, sizeof(double)));         /* the largest type that may be stored there */
 	if (m->bytes < bytes)
 		return REFUSE(c->row, "work", "expected at least %zu bytes, got %zu bytes", bytes, m->bytes);
 	add_range(c, NULL, "work", m, bytes, 1);
@@ -166,12 +165,13 @@ static size_t count_shared(const struct range *a, const struct range *b)
 	return end > first && ((a->is_host && b->is_host) || a->data == b->data) ? (size_t)(end - first) : 0;
 }
 
-/* ---- rows with something between them ---- */
+/* ---- rows that are not dense ---- */
 
-/* A range as blocks of bytes, each some multiple of the stride from the first: of many strides their common divisor.  0: one block. */
+/* A range as blocks of bytes; each block is a multiple of `stride` bytes from the first.  With two strides, `stride` is their greatest
+ * common divisor; with 0 there is one block. */
 struct blocks { uint64_t stride, bytes; };
 
-/* inner: blocks are rows; else what lies within the larger stride, gaps and all, is one. */
+/* inner 1: each row is a block; 0: all rows within one step of the larger stride, with the gaps between them, are a block. */
 static struct blocks blocks_of(const struct check *c, const struct range *r, int inner)
 {
 	const size_t each = r->port ? cg_op_type_bytes(c->row, r->port, c->op) : 1;
@@ -187,7 +187,7 @@ static struct blocks blocks_of(const struct check *c, const struct range *r, int
 	return (struct blocks){ outer_stride, (uint64_t)(s.of[1].n - 1) * inner_stride + (uint64_t)s.width * each };
 }
 
-/* Do the ranges lie between each other's blocks?  Modulo a divisor of all strides each range is one block. */
+/* Are the ranges interleaved without an overlap?  Modulo a common divisor of all strides, each range is one block. */
 static int lie_between(const struct check *c, const struct range *a, const struct range *b, int inner)
 {
 	const struct blocks x = blocks_of(c, a, inner), y = blocks_of(c, b, inner);
@@ -200,7 +200,7 @@ static int lie_between(const struct check *c, const struct range *a, const struc
 	return from_a >= x.bytes && from_a + y.bytes <= stride;
 }
 
-/* Rows that are written lie one after the other, or within the larger stride. */
+/* Checks that the rows of a written argument do not overlap each other. */
 static int check_own_rows(const struct check *c, const struct range *r)
 {
 	struct cg_spacing s;
@@ -215,7 +215,7 @@ static int check_own_rows(const struct check *c, const struct range *r)
 	return CG_OK;
 }
 
-/* Inputs may share memory with each other; what is written shares with nothing. */
+/* Checks that written arguments share memory with no other argument.  Inputs may share memory with each other. */
 static int check_overlap(const struct check *c)
 {
 	for (const struct range *a = c->ranges; a < c->ranges + c->n; a++) {

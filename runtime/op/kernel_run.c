@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cg_kernel_run: any kernel of any cell over a caller's memory, its arguments bound by name.
+ * cg_kernel_run: runs any kernel of any cell on the caller's memory.  Arguments are matched by name.
  */
 #include <string.h>
 
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
-/* One stage has four functions at most: a stage input's, the elements', a part of sums, the sums. */
+/* A stage has at most four functions: its input, its elements, the partial sums, the sums. */
 enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 4 };
 
 struct call {
@@ -71,14 +71,14 @@ static int check_memory(const struct call *c, const struct cg_argument *a, const
 	return CG_OK;
 }
 
-/* Do two views share an element?  Views of one buffer may lie between each other's rows, as gates do. */
+/* Do two arguments share an element?  Arguments in one buffer may be interleaved row by row, as gates are. */
 static int overlap(const struct call *c, const struct cg_argument *a, const struct cg_arg *x, const struct cg_argument *b,
                    const struct cg_arg *y)
 {
 	uintptr_t p = (uintptr_t)x->mem.data + x->mem.offset, q = (uintptr_t)y->mem.data + y->mem.offset;
 	size_t m = 0, n = 0, pitch, between;
 
-	/* A device's handle need not be an address: only views of one can be compared. */
+	/* A handle of device memory need not be an address: ranges are compared only if the handles are equal. */
 	if (x->mem.place == CG_DEVICE || y->mem.place == CG_DEVICE) {
 		if (x->mem.data != y->mem.data)
 			return 0;
@@ -95,7 +95,7 @@ static int overlap(const struct call *c, const struct cg_argument *a, const stru
 	return between < (size_t)c->units * element(c, a) || pitch - between < (size_t)c->units * element(c, a);
 }
 
-/* An output is written by itself: it shares memory with no other argument of the function. */
+/* Checks that an output shares memory with no other argument of the function. */
 static int check_overlap(const struct call *c, const struct cg_function *function)
 {
 	for (int k = 0; k < function->n_arguments; k++)
@@ -110,7 +110,7 @@ static int check_overlap(const struct call *c, const struct cg_function *functio
 	return CG_OK;
 }
 
-/* What no argument was given for: a param's default, or the failure that an input is missing. */
+/* Binds an argument that the caller did not give: a param gets its default, an output is absent, a missing input is a failure. */
 static int bind_missing(const struct call *c, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct cg_param *param = &c->kernel->cell->params[a->kind == CG_KIND_SCALAR ? a->index : 0];
@@ -125,7 +125,7 @@ static int bind_missing(const struct call *c, const struct cg_argument *a, struc
 	return CG_OK;
 }
 
-/* By name, which the caller knows; scratch comes later. */
+/* Binds an argument by its name; scratch is bound later, once it has been allocated. */
 static int bind_given(const void *of, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct call *c = of;
@@ -159,7 +159,7 @@ static int is_wanted(const struct call *c, const struct cg_function *function)
 	return 0;
 }
 
-/* What was given and no function of the kernel takes. */
+/* Refuses a given name that is not an argument of any function of the kernel. */
 static int check_names(const struct call *c)
 {
 	const char *names[CG_SLOTS_MAX * FUNCTIONS], *near;
@@ -182,7 +182,7 @@ static int check_names(const struct call *c)
 	return CG_OK;
 }
 
-/* Marks the functions to launch: those with outputs that are present. */
+/* Marks the functions to launch: those that have an output that is present. */
 static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 {
 	const struct cg_pass_plan *plan = c->entry->plan;
@@ -194,13 +194,13 @@ static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
-		/* A sum is launched for its outputs, and with it the part that makes its operands. */
+		/* The function before a sum computes the partial sums that it adds. */
 		if (function->shape == CG_FUNCTION_SUM)
 			wanted[p - 1] = 1;
 	}
 }
 
-/* Bytes of the partial sums that one function passes to the next. */
+/* The bytes of the partial sums, which one function writes and the next one reads. */
 static int scratch_bytes(const struct call *c, const struct cg_function *function, size_t *bytes)
 {
 	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
@@ -212,7 +212,7 @@ static int scratch_bytes(const struct call *c, const struct cg_function *functio
 	return CG_OK;
 }
 
-/* Counts the host's memory among the operands for copying: each becomes dense. */
+/* Stages the operands that are in host memory; the copies are dense. */
 static void stage_operands(const struct call *c, const struct cg_function *function, struct cg_operand *operands, struct cg_staging *stage)
 {
 	for (int k = 0; k < function->n_arguments; k++) {
@@ -230,7 +230,7 @@ static void stage_operands(const struct call *c, const struct cg_function *funct
 	}
 }
 
-/* Checks and binds everything before anything is allocated or launched: a refused call has touched nothing. */
+/* Checks and binds all arguments before anything is allocated or launched, so that a call that fails its checks changes nothing. */
 static int run(const struct call *c)
 {
 	const struct cg_pass_plan *plan = c->entry->plan;
@@ -265,7 +265,7 @@ static int run(const struct call *c)
 	return cg_staging_close(&stage, code);
 }
 
-/* *known: the kernel's options once it is known to be one that this version runs. */
+/* *known: set to the kernel's options once the kernel has been checked. */
 static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
                          const struct cg_arg *args, int n, int *known)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows whose arguments are lists of tensors: makes a row for the lists of one call, with a port for each tensor, so that every
- * reader of rows can read it.
+ * Ops whose arguments are lists of tensors: makes a row for one call that has a port for each tensor, so that all code that reads rows
+ * can handle it.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static int n_ports(const struct cg_op *row)
 	return n;
 }
 
-/* Items are in the order of the lists; the next one's name begins with its list's. */
+/* Does the item belong to this list?  Items come in the order of the lists, and the name of each is LIST_NUMBER. */
 static int is_of(const struct cg_port *list, const char *name)
 {
 	size_t length = strlen(list->name);

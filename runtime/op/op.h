@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The op table: every op as a row.  Validation and its messages, the command's `run` and all other users of an op's arguments read
- * it; names, shapes and attributes of an op are written nowhere else.  The function of a row computes the op.
+ * The op table: every op is a row.  The checks of arguments and their messages, the command's `run`, and all other code that handles the
+ * arguments of an op read its row; the names, shapes and attributes of an op are written nowhere else.
  */
 #ifndef CG_OP_H
 #define CG_OP_H
@@ -13,14 +13,14 @@ struct cg_dim {
 	const char *symbol;              /* "B" */
 	size_t      at;                  /* offset in the op's struct */
 	int64_t     least;               /* smallest legal value */
-	const char *only;                /* NULL, or why no value but `least` is computed: others are CG_UNSUPPORTED */
+	const char *only;                /* not NULL: values above `least` are CG_UNSUPPORTED, for this reason */
 	int         flags;               /* an or of enum cg_dim_flag */
-	const char *about;               /* in a few words, for people */
+	const char *about;               /* a description in a few words, which the command prints */
 };
 
 enum cg_dim_flag {
-	CG_INFERRED = 1,                 /* follows from others: `infer` of the row computes it, no shape has it */
-	CG_UNSAID  = 2                   /* follows from others: the words of a problem are without it */
+	CG_INFERRED = 1,                 /* follows from other sizes: `infer` of the row computes it, not a shape */
+	CG_UNSAID  = 2                   /* follows from other sizes: cg_op_describe() leaves it out */
 };
 
 enum cg_attribute_kind {
@@ -28,48 +28,48 @@ enum cg_attribute_kind {
 	CG_BOOL,                         /* int, 0 or 1 */
 	CG_INTEGER,                      /* int64_t, of a range */
 	CG_WORD,                         /* int: which of the words */
-	CG_TEXT,                         /* const char *, NULL for none: the caller's, who reads it */
+	CG_TEXT,                         /* const char *, NULL for none; not checked by its row */
 	CG_NATURAL                       /* uint64_t, any */
 };
 
-/* Rows name their fields; what they do not name is 0. */
+/* An attribute.  Rows are written with designated initialisers, so that all other fields are 0. */
 struct cg_attribute {
 	const char *name;                /* TensorFlow's, "cell_clip" */
 	int         kind;
-	const char *range;               /* CG_INTEGER: "0 T", the least and the largest, or "1", the least alone: numbers or
-	                                  * symbols of sizes.  NULL: any. */
+	const char *range;               /* CG_INTEGER: "0 T", the least and the largest value, or "1", the least alone; each is a
+	                                  * number or the symbol of a size.  NULL: any. */
 	const char *const *words;        /* CG_WORD: ended by NULL */
-	int         scalar;              /* CG_INTEGER: an input of TensorFlow's op, a tensor of rank 0 */
+	int         scalar;              /* CG_INTEGER: TensorFlow's op has it as an input, a tensor of rank 0 */
 	int         required;            /* TensorFlow gives it no default */
 	int         extra;               /* TensorFlow's op does not have it */
-	double      fallback;            /* the default elsewhere, legal in the struct even where it is out of the range */
-	size_t      at;                  /* that of a size, where the two are one */
-	const char *about;               /* what its name and values do not say, for people; NULL: nothing */
+	double      fallback;            /* the default if not required; legal in the struct even if it is out of the range */
+	size_t      at;                  /* offset in the op's struct; an attribute may have the offset of a size */
+	const char *about;               /* a remark that the command prints; NULL: none */
 };
 
 enum cg_flow {
 	CG_IN,
 	CG_OUT,
-	CG_OUT_SUM                       /* an output that `accumulate` adds to */
+	CG_OUT_SUM                       /* an output, to which results are added if `accumulate` is set */
 };
 
-/* An argument: struct cg_mem in the op's struct. */
+/* An argument: a struct cg_mem in the op's struct. */
 struct cg_port {
 	const char *name;                /* TensorFlow's, or ours where TensorFlow has none */
 	const char *shape;               /* "I+U 4*U": dimensions separated by blanks */
 	int         flow;
-	const char *need;                /* inputs.  NULL: needed by every output.  Else names separated by blanks, of
-	                                  * outputs and boolean attributes: needed when one is wanted or on; "" never. */
+	const char *need;                /* when an input is required.  NULL: always, if there is any output.  Else the names of outputs
+	                                  * and boolean attributes, separated by blanks: if one of them is present or on.  "": never. */
 	int         extra;               /* outputs: TensorFlow's op does not have it */
-	size_t      at;
-	int         type;                /* of its elements, an enum cg_element */
+	size_t      at;                  /* offset in the op's struct */
+	int         type;                /* the type of its elements, an enum cg_element */
 	int         flags;               /* an or of enum cg_port_flag */
-	const char *about;               /* what its name and shape do not say, for people; NULL: nothing */
+	const char *about;               /* a remark that the command prints; NULL: none */
 };
 
 enum cg_element {
 	CG_REAL_TYPE,                    /* the op's dtype */
-	CG_INT8, CG_INT32, CG_INT64,     /* of the host's memory, like TensorFlow's */
+	CG_INT8, CG_INT32, CG_INT64,     /* integers in host memory, as in TensorFlow */
 	CG_INT_S                         /* CG_INT32 or CG_INT64: TensorFlow's attribute S, a CG_WORD, says which */
 };
 
@@ -77,157 +77,158 @@ enum cg_port_flag {
 	CG_ON_HOST     = 1,              /* it is allocated in host memory */
 	CG_OPAQUE      = 2,              /* its contents are private to this library and are not compared with expected ones */
 	CG_MAY_LACK    = 4,              /* TensorFlow's op requires it; it may be absent here */
-	CG_OURS_LACKS  = 8,              /* the same under our name alone */
-	CG_LIST        = 16,             /* tensors NAME_0, NAME_1, ... of shapes of their own: `item` of the row says them */
-	CG_SHAPE_ALONE = 32,             /* an input like TensorFlow's that no output is computed from */
-	CG_UNSET       = 64,             /* TensorFlow leaves steps that are not computed as the memory was; we have zeros there */
-	CG_OF_STATE    = 128             /* of the cell state: a cell without a state has none */
+	CG_OURS_LACKS  = 8,              /* the same, but only if the op is called by the library's own name */
+	CG_LIST        = 16,             /* a list of tensors NAME_0, NAME_1, ...; `item` of the row gives the shape of each */
+	CG_SHAPE_ALONE = 32,             /* an input of TensorFlow's op whose shape is checked and whose values are not read */
+	CG_UNSET       = 64,             /* TensorFlow leaves the memory of steps that are not computed as it was; here they are zeros */
+	CG_OF_STATE    = 128             /* it belongs to the cell state; must be absent for a cell without one */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };
-/* Of a row at most; ports without lists. */
+/* The most entries of a row; tensors of lists are not counted. */
 enum { CG_DIMS_MAX = 12, CG_PORTS_MAX = 32, CG_ATTRIBUTES_MAX = 32 };
 
 /*
- * What the texts of a row say, each read at its first use: "4*U", the dim by its place in the row; "I+U", with the place and length
- * of the text; a port's shape and need, a bit for each output and attribute that is named; an attribute's range, an end of which is
- * a number where dim is -1.
+ * The parsed texts of a row; each text is parsed at its first use.  cg_multiple: a term "4*U", with the index of the dim in the row.
+ * cg_dimension: a sum of terms "I+U", with offset and length of its text.  cg_reading: a port's shape and need; outputs and switches have a
+ * bit for each output and boolean attribute that the need names.  cg_range: an attribute's range; an end with dim -1 is a number.
  */
 struct cg_multiple  { short factor, dim; };
 struct cg_dimension { struct cg_multiple of[CG_MULTIPLES_MAX]; unsigned char n, at, length; };
 struct cg_reading   { int state, rank, always, is_states; struct cg_dimension dimensions[CG_RANK]; uint64_t outputs, switches; };
 struct cg_range     { int state, has_most; struct cg_range_end { int64_t number; int dim; } least, most; };
-/* Storage for what is read, in a row that is static. */
+/* Static storage for the parsed texts of a static row. */
 #define CG_READ_ONCE \
 	.readings = (struct cg_reading[CG_PORTS_MAX]){ { .state = 0 } }, \
 	.ranges = (struct cg_range[CG_ATTRIBUTES_MAX]){ { .state = 0 } }
 
-/* How the rows of an argument lie that are not dense: rows of `width` elements in two directions, n of them `stride` elements apart; the
- * larger stride first. */
+/* The layout of an argument whose rows are not dense: rows of `width` elements in two dimensions; dimension k has of[k].n rows that are
+ * of[k].stride elements apart, and the larger stride comes first. */
 struct cg_spacing {
 	struct { int64_t n, stride; } of[2];
 	int64_t width;
-	int is_packed;                   /* one direction: a packed sequence */
+	int is_packed;                   /* a packed sequence, which has dimension 0 alone */
 };
 
 struct cg_op {
-	const char *name;                /* ours, "lstm_block_cell_grad" */
-	const char *tensorflow;          /* "LSTMBlockCellGrad" */
+	const char *name;                /* the library's own name, "lstm_block_cell_grad" */
+	const char *tensorflow;          /* TensorFlow's name, "LSTMBlockCellGrad" */
 	const char *type;                /* its struct in C, "cg_lstm_block" */
-	const struct cg_dim       *dims;         /* each list ends with a row whose name is NULL */
+	const struct cg_dim       *dims;         /* each list ends with an entry whose name is NULL */
 	const struct cg_attribute *attributes;
 	const struct cg_port      *ports;        /* inputs in TensorFlow's order, then outputs, TensorFlow's first */
-	struct cg_reading *readings;             /* what the texts of each port say; NULL: they are read each time */
-	struct cg_range   *ranges;               /* the same of each attribute */
+	struct cg_reading *readings;             /* by port: the parsed texts; NULL: they are parsed at each use */
+	struct cg_range   *ranges;               /* by attribute: the parsed range; NULL: the same */
+	/* Sizes and offsets of the op's struct; an offset of 0 means that it has no such field. */
 	size_t size, dtype_at, accumulate_at, work_at;
-	size_t gates_at;                 /* 0: the op has no gate order */
-	const char *gates;               /* "i ci f o": what a size that is a multiple of U is made of, for people; NULL: there is none */
-	size_t steps_at;                 /* an int64_t, how many of T steps are computed, less than 0 for all; 0: the op computes all */
-	size_t time_major_at;            /* where an int is 0, shapes of rank 3 have their first two dimensions exchanged; 0: none */
-	size_t states_major_at;          /* where an int is 1, not those of states, which begin with L*D; 0: none */
-	const char *means;               /* What holds of every call though no attribute says it, as NAME=VALUE with blanks between.  A
-	                                  * name that is an attribute of the op is passed over.  cell: all that the op may be of, with
-	                                  * commas between; weights_format: of its weights, in the words of `cellgrad convert`. */
+	size_t gates_at;                 /* the order of the gates */
+	const char *gates;               /* "i ci f o": the gates of a dimension that is a multiple of U, for the command; NULL: none */
+	size_t steps_at;                 /* int64_t: how many of T steps are computed, negative for all */
+	size_t time_major_at;            /* int: if 0, the first two dimensions of shapes of rank 3 are exchanged */
+	size_t states_major_at;          /* int: if 1, shapes that begin with L*D, those of states, are not exchanged */
+	const char *means;               /* Facts of every call that no attribute states: NAME=VALUE, separated by blanks.  A name that is
+	                                  * also an attribute of the op is ignored.  cell: the cells that the op may have, separated by
+	                                  * commas; weights_format: the format of its weights, as `cellgrad convert` names it. */
 	void (*init)(void *op, size_t size);
 	int  (*work)(const void *op, size_t *bytes);     /* cg_op_check calls it, so it must not call cg_op_check */
 	int  (*call)(struct cg_stream *, const void *op);
 
-	/* The op is a network and has a plan.  Code that makes arguments from shapes alone leaves such ops out. */
+	/* 1: the op is a network and has a plan.  Code that makes arguments from shapes alone skips such ops. */
 	int  plan;
-	/* Called once the given shapes have set their sizes: sets the sizes that follow, with *bound, and checks what must hold of all.
-	 * NULL: no sizes follow. */
+	/* Called after the given shapes have set their sizes: sets the sizes that follow from them, and their bits in *bound, and checks
+	 * that all sizes agree.  NULL: no sizes follow. */
 	int  (*infer)(const struct cg_op *, void *op, unsigned *bound);
-	/* Does the op read the input under these attributes?  Else it may be absent, or anything.  NULL: it always does. */
+	/* Does the op use this port under these attributes?  If not, an input may be absent or contain anything.  NULL: it always does. */
 	int  (*reads)(const struct cg_op *, const struct cg_port *, const void *op);
-	/* How an argument's rows lie, in an op whose sizes were checked; returns 0 where they are dense.  NULL: they always are. */
+	/* Sets the layout of an argument's rows, in an op whose sizes were checked; returns 0 if they are dense.  NULL: they always are. */
 	int  (*spacing)(const struct cg_port *, const void *op, struct cg_spacing *);
-	/* The number of weights that are multiplied with every valid row, of an open op.  NULL: those are the ports of two dimensions
+	/* The number of weights that each valid row is multiplied with, in an open op.  NULL: the elements of all ports of two dimensions
 	 * without B. */
 	int64_t (*weights)(const void *op);
-	/* The implementation that a call uses, in a few words.  NULL: the backend's. */
+	/* The route of a call, in a few words.  NULL: the op has no routes. */
 	const char *(*route)(const void *op);
-	/* Prepares everything that can fail before the call; close undoes it.  Sizes that infer left unbound are known from here on.  A
-	 * call without open prepares itself.  NULL: there is nothing to prepare. */
+	/* open prepares everything that can fail before the call, and sets the sizes that infer left unbound; close undoes it.  A call
+	 * without open prepares itself.  NULL: there is nothing to prepare. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
 	void (*close)(void *op);
-	/* The number of tensors in the lists, or a failure; and the port of the k-th of them, all but its place.  NULL: the op has no
-	 * lists. */
+	/* items: the number of tensors in the lists, or a failure.  item: the port of the k-th of them, except its offset.  NULL: the op
+	 * has no lists. */
 	int  (*items)(const struct cg_op *, const void *op, int *n);
 	int  (*item)(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
 };
 
-/* The row after a row, of NULL the first; NULL after the last. */
+/* The next row of the table; after NULL the first one, and after the last one NULL. */
 const struct cg_op *cg_op_next(const struct cg_op *);
 
-/* The row of a name, ours or TensorFlow's; *theirs (may be NULL) says which was given.  NULL: none, and the message has
- * the nearest. */
+/* The row of an op, by the library's own name or by TensorFlow's; *theirs (may be NULL) is 1 for the latter.  NULL: there is none, and
+ * the message suggests the nearest name. */
 const struct cg_op *cg_op_find(const char *name, int *theirs);
 
-/* The gradient of an op, or the op that it is the gradient of, by their names; *is_grad: which of the two the row is.  NULL: it has
- * none. */
+/* The row of the gradient of an op, or, for a gradient, that of its op; *is_grad is 1 if the given row is the gradient.  NULL: it has
+ * no such pair. */
 const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 
 /* ---- shapes: shape.c ---- */
 
 enum { CG_SHAPE_TEXT = 64 };
-/* The shape as it is in the row, "T B I", with the first two of three dimensions exchanged where the op is not time-major; returns
+/* Writes the shape as it is in the row, "T B I", with the first two of three dimensions exchanged if the op is not time-major; returns
  * text. */
 const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const void *op, char text[CG_SHAPE_TEXT]);
-/* Reads a shape such as "I+U 4*U" with the sizes in the op's struct: writes at most CG_RANK dimensions and returns how
- * many, or CG_BAD_ARGUMENT, which is negative, when one does not fit in 64 bits. */
+/* Computes a shape such as "I+U 4*U" from the sizes in the op's struct: writes at most CG_RANK dimensions and returns their number, or
+ * CG_BAD_ARGUMENT, which is negative, if one does not fit in 64 bits. */
 int cg_op_shape(const struct cg_op *, const struct cg_port *, const void *op, int64_t shape[CG_RANK]);
 
-/* The type of a port's elements, with CG_INT_S as the attribute has it; its name, "f32" "int32"; bytes of one. */
+/* The type of a port's elements, in which attribute S has replaced CG_INT_S; its name, "f32" "int32"; the bytes of one element. */
 int         cg_op_type(const struct cg_op *, const struct cg_port *, const void *op);
 const char *cg_op_type_name(const struct cg_op *, const struct cg_port *, const void *op);
 size_t      cg_op_type_bytes(const struct cg_op *, const struct cg_port *, const void *op);
 
-/* Bytes of the whole argument.  CG_BAD_ARGUMENT: more than an int64_t or a size_t can hold. */
+/* The bytes of a whole argument.  CG_BAD_ARGUMENT: more than an int64_t or a size_t can hold. */
 int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, size_t *bytes);
 
-/* Binds the sizes of an op from the shape of one argument.  A bit of *bound says that the dim of that place in the row is known.
- * A dimension of known symbols is compared; one with a single unknown symbol sets it ("I+U" with U known gives I); one with
- * more, or a size that `infer` sets, is passed over, for a second round.  A shape that does not fit binds nothing:
- * CG_BAD_ARGUMENT with "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
+/* Sets sizes of an op from the shape of one argument.  Bit k of *bound is set if the row's k-th size is known.  A dimension whose symbols
+ * are all known is compared; one with a single unknown symbol sets it ("I+U" with U known gives I); one with more, or with a size that
+ * `infer` sets, is skipped until a later call.  A shape that does not fit sets nothing: CG_BAD_ARGUMENT with
+ * "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
 int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
 
-/* A row whose lists are tensors: in place of a list a port for each, whose memory stands behind the op's struct, which grows; op
- * stays as it was on failure.  The new row is one block of cg_memory; what it was made of must outlive it. */
+/* Makes a row with a port for each tensor in place of the lists.  The op's struct grows: the new ports' memory follows it; on failure *op
+ * is unchanged.  The new row is one block of cg_memory that the caller frees; the old row must outlive it. */
 int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 
-/* How many of T steps are computed. */
+/* The number of steps that are computed, of T. */
 int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
 /* Is any output present? */
 int cg_op_has_output(const struct cg_op *, const void *op);
 
-/* Is the port an input that must be there, given the outputs and attributes set in op?  Nothing is when no output is. */
+/* Is the port an input that is required, given the outputs and attributes that are set in op?  Without outputs none is. */
 int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
 
 /* ---- attributes: attribute.c ---- */
 
-/* CG_OK, or "op: seq_len_max: expected 0 to T=5, got 7".  given: by a user, who must keep to the range; else the fallback is
- * legal, too. */
+/* Checks a value; the message is "op: seq_len_max: expected 0 to T=5, got 7".  given 0: the value may also be the default, even if that is
+ * out of the range; 1: a user gave the value, which must be within the range. */
 int cg_attribute_check(const struct cg_op *, const struct cg_attribute *, const void *op, int given);
-/* The value as a number; of a CG_WORD, which word; of a CG_TEXT, whether there is one. */
+/* The value as a number: for a CG_WORD its index, for a CG_TEXT 1 if there is one. */
 double cg_attribute_number(const struct cg_attribute *, const void *op);
 void   cg_attribute_set(const struct cg_attribute *, void *op, double value);
-/* As NAME=VALUE has it, "true" "0.5" "lstm"; what is no boolean or no word, as a number.  Returns text, or a CG_TEXT itself. */
+/* The value as text, "true" "0.5" "lstm"; a number if it is not a legal boolean or word.  Returns text, or the CG_TEXT itself. */
 enum { CG_ATTRIBUTE_TEXT = 64 };
 const char *cg_attribute_text(const struct cg_attribute *, const void *op, char text[CG_ATTRIBUTE_TEXT]);
 
 /* ---- checks: check.c ---- */
 
-/* Everything that can be checked of an op's arguments before any work: ranges, sizes, presence, bytes, alignment, overlap. */
+/* Checks the arguments of an op before any computation: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);
 
 /* ---- a line for each call: verbose.c ---- */
 
-/* The line of a call that took ms and returned code.  options: the kernel's, -1 when it was refused. */
+/* Prints the line of a call that took ms milliseconds and returned code.  options: those of the kernel; -1 if its checks failed. */
 void cg_verbose_print_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
 void cg_verbose_print_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
                              double ms);
-/* An op's sizes, dtype and attributes as `cellgrad bench` reads them, "--op NAME --B 1 ... use_peephole=true"; returns text. */
+/* Writes an op's sizes, dtype and attributes as arguments of `cellgrad bench`, "--op NAME --B 1 ... use_peephole=true"; returns text. */
 const char *cg_op_describe(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
 
 #endif

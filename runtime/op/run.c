@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an op runs: its checks, its workspace, and copies of host arguments where the device does not reach them.
+ * Runs an op: checks, workspace, and copies of host arguments for a device that cannot read host memory.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@ static const struct cg_mem *mem(const void *op, size_t at)
 	return (const struct cg_mem *)((const char *)op + at);
 }
 
-/* The checks of memory that only the device can make. */
+/* Checks device memory, which only the backend can do. */
 static int check_memory(struct cg_context *context, const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)
@@ -19,7 +19,7 @@ static int check_memory(struct cg_context *context, const struct cg_op *row, con
 	return cg_memory_check(context, row->name, "work", *mem(op, row->work_at));
 }
 
-/* The rows of an argument, whose copy lies as the argument does. */
+/* Gets the layout of an argument's rows; the copy has the same layout. */
 static int get_rows(const struct cg_op *row, const struct cg_port *port, const void *op, struct cg_staged_rows *lie)
 {
 	const size_t each = cg_op_type_bytes(row, port, op);
@@ -38,7 +38,7 @@ static int get_rows(const struct cg_op *row, const struct cg_port *port, const v
 	return CG_OK;
 }
 
-/* Stages host arguments on a device that does not reach the host's memory. */
+/* Opens a call on a device that cannot read host memory: stages the host arguments. */
 static int open_staged(struct cg_op_call *c)
 {
 	const struct cg_op *row = c->row;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shapes and needs of a row.  A shape is dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is names of
- * outputs and attributes.  Each text is parsed once; what it says is kept beside its row.
+ * Shapes and needs of a row.  A shape is a list of dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is a list
+ * of names of outputs and attributes.  Each text is parsed once, and the result is stored in its row.
  */
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ size_t cg_op_type_bytes(const struct cg_op *row, const struct cg_port *port, con
 	return type == CG_REAL_TYPE ? cg_dtype_bytes(integer(op, row->dtype_at)) : integers[type].bytes;
 }
 
-/* ---- reading a text ---- */
+/* ---- parsing a text ---- */
 
 size_t cg_word_length(const char *s, char end)
 {
@@ -81,7 +81,7 @@ int cg_size_find(const struct cg_op *row, const char *symbol, size_t length)
 	return -1;
 }
 
-/* Reads the dimension at s and returns its end. */
+/* Parses the dimension at s and returns its end. */
 static const char *read_dimension(const struct cg_op *row, const char *s, struct cg_dimension *d)
 {
 	for (d->n = 0;; s++) {
@@ -161,7 +161,7 @@ static int keeps_order(const struct cg_op *row, const struct cg_reading *reading
 	return row->states_major_at && integer(op, row->states_major_at) && reading->is_states;
 }
 
-/* The k-th dimension: the first two of three are exchanged where the op is not time-major. */
+/* The k-th dimension: the first two of three are exchanged if the op is not time-major. */
 static const struct cg_dimension *dimension_of(const struct cg_op *row, const struct cg_reading *reading, const void *op, int k)
 {
 	int turned = reading->rank == 3 && k < 2 && row->time_major_at && !integer(op, row->time_major_at) && !keeps_order(row, reading, op);
@@ -183,12 +183,12 @@ const char *cg_op_shape_text(const struct cg_op *row, const struct cg_port *port
 	return text;
 }
 
-/* ---- computing with it ---- */
+/* ---- computing with a shape ---- */
 
-/* One dimension: known + factor * the symbol that is not bound yet. */
+/* The value of one dimension: known + factor * the symbol that is not bound yet. */
 struct sum {
 	int64_t known, factor;
-	int     open, symbol;            /* symbols not bound, and the last of them */
+	int     open, symbol;            /* number of symbols that are not bound, and the last of them */
 	int     overflow;
 };
 
@@ -212,7 +212,7 @@ static struct sum add_up(const struct cg_dimension *d, const int64_t *size, unsi
 	return sum;
 }
 
-/* A dimension that is not known, or too large to be printed, goes without its value. */
+/* Writes the shape with its values, "[I+U=7, 4*U=16]"; a value that is unknown or too large is left out. */
 static const char *append_shape(const struct cg_op *row, const struct cg_port *port, const void *op, const int64_t *size, unsigned bound,
                                 char text[CG_SHAPE_LINE])
 {
@@ -278,7 +278,7 @@ int cg_op_shape(const struct cg_op *row, const struct cg_port *port, const void 
 	return reading->rank;
 }
 
-/* From the first row's begin to the last row's end; not 0: too many. */
+/* Computes the bytes from the start of the first row to the end of the last; returns 1 on overflow. */
 static int span_bytes(const struct cg_spacing *s, size_t each, size_t *bytes)
 {
 	int64_t outer, inner, span;
@@ -301,7 +301,7 @@ int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const 
 
 	if (row->spacing && row->spacing(port, op, &s))
 		return span_bytes(&s, each, bytes) ? too_large(row, port, op, size) : CG_OK;
-	/* In any order of the dimensions.  A call does this for each argument, so that it is written out. */
+	/* Written without add_up(), since a call does this for each argument.  The order of the dimensions does not matter. */
 	for (const struct cg_dimension *d = reading->dimensions; d < reading->dimensions + reading->rank; d++) {
 		int64_t sum = 0, term;
 
@@ -337,7 +337,7 @@ static int misfit(const struct cg_op *row, const struct cg_port *port, const voi
 	               append_shape(row, port, op, size, bound, want), text);
 }
 
-/* Of one dimension that is `got`; 0: it does not fit. */
+/* Sets the unknown symbol of a dimension whose value is `got`; returns 0 if the value does not fit. */
 static int bind_dimension(const struct cg_op *row, const struct cg_dimension *d, int64_t got, int64_t *size, unsigned *bound)
 {
 	struct sum sum = add_up(d, size, *bound);
@@ -383,7 +383,7 @@ int64_t cg_op_steps(const struct cg_op *row, const void *op, int64_t T)
 	return steps < 0 ? T : steps;
 }
 
-/* ---- what is needed ---- */
+/* ---- required arguments ---- */
 
 int cg_op_has_output(const struct cg_op *row, const void *op)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes: a command that repeats it and, behind a #, its
- * time or its failure.  The arguments of a command come from the row of the op, in the syntax of `cellgrad bench`.  Nothing is
- * printed while the variable is not set.
+ * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes: a command that repeats the call and, after a #, its time
+ * or its failure.  The arguments of the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if the
+ * variable is not set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "runtime/core/environment.h"
 #include "runtime/op/op.h"
 
-/* ---- the words of a problem ---- */
+/* ---- the arguments of the command ---- */
 
-/* Where everybody says hidden width and layers, the table says units and L. */
+/* The command's option for a size: --H for U and --layers for L, since those are the usual names. */
 static const char *option_of(const struct cg_dim *dim)
 {
 	return !strcmp(dim->symbol, "U") ? "H" : !strcmp(dim->symbol, "L") ? "layers" : dim->symbol;
@@ -45,13 +45,13 @@ const char *cg_op_describe(const struct cg_op *row, const char *name, const void
 
 /* ---- a line ---- */
 
-/* Ends the line with how the call went and writes it by one call, so that the lines of threads do not mix. */
+/* Adds the result of the call to the line, and writes the line by one call, so that lines of several threads do not mix. */
 static void finish(char line[CG_LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
 {
 	static const char *const codes[] = {
 		"CG_OK", "CG_BAD_ARGUMENT", "CG_NO_MEMORY", "CG_NO_DEVICE", "CG_UNSUPPORTED", "CG_BUILD", "CG_DRIVER", "CG_FILE"
 	};
-	size_t capacity = CG_LINE - 1;              /* for the end of the line */
+	size_t capacity = CG_LINE - 1;              /* leaves space for the line end */
 
 	cg_line_add(line, capacity, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
 	if (code) {
@@ -72,7 +72,7 @@ static int is_wanted(const struct cg_port *port, const void *op)
 	return port->flow != CG_IN && cg_present(*(const struct cg_mem *)((const char *)op + port->at));
 }
 
-/* Our name stands for all outputs and attributes, TensorFlow's for its own. */
+/* The name of the op: the library's own if the call uses an output or attribute that TensorFlow's op lacks, else TensorFlow's. */
 static const char *name_of(const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *p = row->ports; p->name; p++)
@@ -84,7 +84,7 @@ static const char *name_of(const struct cg_op *row, const void *op)
 	return row->tensorflow;
 }
 
-/* What the words of the problem do not say. */
+/* Adds the facts of a call that are not among the command's arguments. */
 static void note(char *notes, size_t capacity, const struct cg_op *row, const char *name, const void *op)
 {
 	int without = 0;
@@ -104,7 +104,7 @@ void cg_verbose_print_op(const struct cg_stream *stream, const struct cg_op *row
 {
 	char line[CG_LINE] = "", notes[512] = "", problem[512];
 
-	/* A struct of an unknown size is not read: the line is for people alone. */
+	/* A struct of an unknown size is not read: the line has no command. */
 	if (!op || *(const size_t *)op < row->size) {
 		cg_line_add(line, sizeof line, "# %s", row->name);
 	} else {
@@ -125,7 +125,7 @@ void cg_verbose_print_kernel(const struct cg_stream *stream, const struct cg_ker
 	char line[CG_LINE] = "", notes[128] = "";
 	const struct cg_cell *cell;
 
-	/* A kernel that was refused may hold anything. */
+	/* A kernel that failed its checks may contain anything, and is not read. */
 	if (options < 0) {
 		cg_line_add(line, sizeof line, "# cg_kernel_run");
 		finish(line, stream, code, ms, notes);
