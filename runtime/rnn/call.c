@@ -58,7 +58,7 @@ const char *cg_rnn_op_route(const void *given)
 	return cg_rnn_route_at(op->rnn, op->call.T);
 }
 
-/* By pass: the row that checks a call with a plan, sizes its workspace and describes its line. */
+/* The rows of calls, by pass: they check a call, give the size of its workspace and describe it in its verbose line. */
 #define NETWORK_CALL \
 	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major), \
 	.states_major_at = RNN(states_major), .spacing = cg_rnn_op_spacing
@@ -103,7 +103,7 @@ static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, co
 	return CG_OK;
 }
 
-/* What the reserve keeps in acc must be aligned as acc is: the op table asks for its dtype's alignment alone. */
+/* Checks that the reserve space is aligned for acc, since it holds values in acc; the row asks for the dtype's alignment alone. */
 static int check_alignment(const struct cg_rnn_op *op)
 {
 	const struct cg_mem *m = &op->call.reserve;
@@ -132,11 +132,11 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 
 /* ---- calls ---- */
 
-/* A call from its checks to its end, and the copies that it is computed from. */
+/* The state of a call from its checks to its end. */
 struct call {
 	struct cg_op_call run;
 	struct cg_rnn_shape shape;
-	struct cg_rnn_op op;             /* the call as its row sees it; its size is set when it can be read */
+	struct cg_rnn_op op;             /* the call as its row describes it; its size is 0 until its fields are set */
 	struct cg_rnn_call whole;        /* storage for a call of an earlier header */
 	const struct cg_rnn_call *given;
 };
@@ -150,7 +150,7 @@ static void make_op(struct call *c, const struct cg_rnn *rnn)
 	c->op.reserve = cg_rnn_reserve_elements(rnn, &c->shape);
 }
 
-/* Clears the arguments that the pass does not read or write. */
+/* Makes arguments absent that the pass neither reads nor writes. */
 static void leave_out(struct cg_rnn_call *call, const struct cg_rnn *rnn, int pass)
 {
 	static const struct cg_mem absent = { .bytes = 0 };
@@ -165,7 +165,7 @@ static int check(struct call *c, const struct cg_rnn *rnn, int pass)
 {
 	struct cg_stream *stream = c->run.stream;
 
-	/* The header of the reserve is written after the work, but a wrong value of CELLGRAD_CHECK is refused before it. */
+	/* A wrong value of CELLGRAD_CHECK is refused before the computation, not first when the header of the reserve space is written. */
 	CG_TRY(cg_variable_read(CG_ENV_CHECK, NULL));
 	CG_TRY(cg_rnn_check_call(stream, rnn, pass, c->given, &c->shape));
 	make_op(c, rnn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of a network's cell: the columns of its gates in pre-activations and weights, the values that each step saves, and the
- * values that its kernels read.
+ * The layout of a network's cell: the columns of its gates in the pre-activations and the weights, the values that each step saves, and
+ * the values that its kernels read.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 
-/* Which weights a gate has, and in which column of pre-activations it stands. */
+/* Sets the weights of each gate and its column block in the pre-activations. */
 static int lay_out_gates(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
@@ -91,7 +91,7 @@ static int find_states(struct cg_rnn *rnn)
 	return CG_OK;
 }
 
-/* What each step saves: the saved values of the cell, and its output and state in any case. */
+/* Sets the values that each step saves: those that the cell saves, and always its output and cell state. */
 static void find_saved_values(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
@@ -126,7 +126,7 @@ int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 
 /* ---- its kernels ---- */
 
-/* What the gradient's functions read decides which values the backward pass needs. */
+/* Sets which values the backward pass needs, by the arguments of the gradient's functions. */
 static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 {
 	rnn->sums_prev_h = reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Initial params of a network: a rule for each kind of weight, by words.  All is additions, multiplications, divisions and square roots of
- * doubles in a fixed order, so that every machine gives the same numbers.
+ * Initial params of a network, by named rules for each kind of weight.  The rules only add, multiply, divide and take square roots of
+ * doubles, in a fixed order, so that every machine gives the same numbers.
  */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- numbers ---- */
 
-/* SplitMix64 (Steele, Lea and Flood 2014): 0 to 1, without 1. */
+/* Draws a number from [0, 1) by SplitMix64 (Steele, Lea and Flood 2014). */
 static double draw(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -34,7 +34,7 @@ static double draw_normal(uint64_t *state)
 
 /* ---- matrices ---- */
 
-/* Rows by columns in one piece; state: of its numbers. */
+/* A dense matrix to be filled.  units: U; state: that of the random numbers. */
 struct matrix { int dtype; char *at; int64_t rows, columns, units; uint64_t state; };
 
 static void put(const struct matrix *m, int64_t k, double value)
@@ -59,7 +59,7 @@ static int ones(struct matrix *m)
 	return fill(m, 1, 1);
 }
 
-/* PyTorch's: up to 1 / sqrt(U). */
+/* PyTorch's rule: uniform from -1 / sqrt(U) to 1 / sqrt(U). */
 static int uniform(struct matrix *m)
 {
 	double most = 1 / sqrt((double)m->units);
@@ -83,7 +83,7 @@ static int kaiming_uniform(struct matrix *m)
 	return fill(m, -most, most);
 }
 
-/* In eight sums, which become vector code. */
+/* The inner product, by eight sums, which compilers turn into vector code. */
 static double multiply(const double *a, const double *b, int64_t n)
 {
 	double sum[8] = { 0 };
@@ -97,7 +97,7 @@ static double multiply(const double *a, const double *b, int64_t n)
 	return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-/* n vectors of `length`, at least n, by Gram and Schmidt's method, twice each: orthogonal, of length 1. */
+/* Makes n orthogonal vectors of norm 1 with `length` elements, at least n, by the Gram-Schmidt method, applied twice to each vector. */
 static void make_orthogonal(double *vectors, int64_t n, int64_t length, uint64_t *state)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -118,7 +118,7 @@ static void make_orthogonal(double *vectors, int64_t n, int64_t length, uint64_t
 	}
 }
 
-/* Saxe, McClelland and Ganguli 2014: columns, or, of fewer rows, rows that are orthogonal and of length 1. */
+/* Saxe, McClelland and Ganguli 2014: makes the columns orthogonal with norm 1, or the rows if there are fewer of them. */
 static int orthogonal(struct matrix *m)
 {
 	const int of_rows = m->rows < m->columns;
@@ -135,7 +135,7 @@ static int orthogonal(struct matrix *m)
 	return CG_OK;
 }
 
-/* ---- words ---- */
+/* ---- the rules by name ---- */
 
 static const struct rule { const char *name; int (*run)(struct matrix *); int of_bias; } rules[] = {
 	{ "zeros", zeros, 1 }, { "ones", ones, 1 }, { "uniform", uniform, 1 }, { "xavier_uniform", xavier_uniform, 0 },
@@ -145,7 +145,7 @@ enum { INPUT, RECURRENT, BIAS, KINDS, RULES = sizeof rules / sizeof *rules };
 static const char *const kinds[KINDS] = { "input matrices", "recurrent matrices", "biases" };
 static const char unit_forget[] = "unit_forget";
 
-/* What the words say.  forget: the gate whose bias begins at 1; -1: none. */
+/* The rules that a caller chose.  forget: the gate whose bias begins at 1; -1: none. */
 struct choice { const struct rule *rule[KINDS]; int forget; };
 
 static int find_forget(const struct cg_rnn *rnn, int *gate)
@@ -179,7 +179,7 @@ static int read_rule(const char *word, int kind, const struct rule **rule)
 	              near ? "'?" : "");
 }
 
-/* "INPUT RECURRENT BIAS", and "unit_forget" behind them. */
+/* Parses "INPUT RECURRENT BIAS", which "unit_forget" may follow. */
 static int read_rules(const struct cg_rnn *rnn, const char *text, struct choice *choice)
 {
 	char word[48];
@@ -212,7 +212,7 @@ static int read_rules(const struct cg_rnn *rnn, const char *text, struct choice 
 
 struct filling { const struct cg_rnn *rnn; char *params; uint64_t seed; const struct choice *choice; };
 
-/* `count` parts that follow each other, such as the matrices of all gates, as one matrix. */
+/* Fills `count` adjacent parts, such as the matrices of all gates, as one matrix. */
 static int fill_part(const struct filling *f, int pseudo_layer, enum cg_rnn_part part, int count, int kind)
 {
 	const struct cg_network *net = &f->rnn->net;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers and directions, forward and backward, each pseudo-layer a recurrence: the input of each layer, its first and last states,
- * and the gradient of its input as the gradient of the outputs of the layer below.  Where one recurrence leaves threads idle, both
- * directions of a layer run at once, or several layers, each a span of steps behind the one before it.
+ * Runs the layers and directions of a network, forward and backward; each pseudo-layer is a recurrence.  Prepares the input and the
+ * initial states of each, copies its last states, and passes the gradient of its input to the layer below.  If one recurrence cannot keep
+ * all threads busy, both directions of a layer run at once, or several layers, each one span of steps behind the layer below it.
  */
 #include <string.h>
 
@@ -24,11 +24,11 @@ struct layers {
 	const struct cg_rnn_workspace *workspace;
 	struct cg_packed sequence;
 	struct cg_rnn_saved_values saved;
-	struct pseudo_layer at_hand[CG_SCANS_MAX];     /* those that run at once, in the order in which they begin */
+	struct pseudo_layer at_hand[CG_SCANS_MAX];     /* the pseudo-layers that run at once, in the order in which they begin */
 	int pass;
 };
 
-/* ---- the reserve ---- */
+/* ---- the reserve space ---- */
 
 static struct cg_mem mem_from(struct cg_mem mem, size_t bytes)
 {
@@ -50,7 +50,7 @@ static struct cg_matrix h_of(const struct layers *q, int layer, int d)
 	return (struct cg_matrix){ mem_from(q->saved.values[rnn->saved_h], saved_at(q, layer, d)), rnn->net.U, 0 };
 }
 
-/* Sets where the saved values of a pseudo-layer are. */
+/* Sets the memory of a pseudo-layer's saved values. */
 static void set_saved(const struct layers *q, const struct pseudo_layer *p, struct cg_recurrence *w)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -80,11 +80,11 @@ static int zero(const struct layers *q, struct cg_mem mem, size_t bytes)
 	return bytes ? q->stream->context->backend->zero(q->stream->queue, cg_part(mem, 0, bytes), bytes) : CG_OK;
 }
 
-/* A reserve of at most so many bytes is cleared whole, which is faster than clearing its gaps one by one. */
+/* A reserve space of at most this many bytes is cleared as a whole, which is faster than clearing its gaps one by one. */
 enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
 
-/* Clears the bytes between the blocks of a reserve, so that equal calls leave equal bytes.  On a device the gaps of all
- * pseudo-layers are copies of the header, which is zeros until a forward is done. */
+/* Clears the bytes between the blocks of the reserve space, so that equal calls leave equal bytes.  On a device, the gaps of all
+ * pseudo-layers are filled by one row copy from the header, which is all zeros until the forward call ends. */
 static int clear_gaps(const struct layers *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -159,7 +159,7 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 
 /* ---- the input and the states of a pseudo-layer ---- */
 
-/* Prepares the layer's input in the order of its direction; that of whole rows is the same for both. */
+/* Prepares the input of a layer in the order of the direction.  If all rows have T steps, both directions share it. */
 static int prepare_input(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -193,7 +193,7 @@ static int prepare_input(struct layers *q, struct pseudo_layer *p)
 	return CG_OK;
 }
 
-/* Prepares a caller's state in the sorted order, in acc where the cell carries it in acc. */
+/* Prepares an initial state in the sorted order, in acc if the cell carries it in acc.  Uses the caller's memory if it is so already. */
 static int prepare_first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
 {
 	int same = storage.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
@@ -209,7 +209,7 @@ static int prepare_first(struct layers *q, struct cg_matrix given, int64_t width
 	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.B, .columns = width, .src = given, .dst = storage, .from = q->sequence.order });
 }
 
-/* Sets the fields of the recurrence of a pseudo-layer that both passes have. */
+/* Sets the fields of a pseudo-layer's recurrence that both passes use. */
 static int begin(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -238,7 +238,7 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 
 /* ---- forward ---- */
 
-/* Copies the state after the last step of each row; of a row without steps its first state. */
+/* Copies the state after the last step of each row; for a row without steps its initial state. */
 static int copy_last(const struct layers *q, int d, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -270,7 +270,7 @@ static int end_forward(struct layers *q, const struct pseudo_layer *p)
 	                 state(q, c->output_c, p, rnn->net.U), rnn->net.U);
 }
 
-/* Zeros states of which some belong to rows that no step writes. */
+/* Zeros the last states if some of them belong to rows without steps, which no step writes. */
 static int clear_states(const struct layers *q, struct cg_mem mem, int64_t width)
 {
 	const int64_t states = (int64_t)q->rnn->net.layers * q->rnn->net.directions * q->sequence.B;
@@ -280,7 +280,7 @@ static int clear_states(const struct layers *q, struct cg_mem mem, int64_t width
 	return zero(q, mem, (size_t)(states * width) * cg_dtype_bytes(q->rnn->net.dtype));
 }
 
-/* Zeros the rows of a sequence that no step writes. */
+/* Zeros the padding of a sequence, which no step writes. */
 static int clear_padding(const struct layers *q, struct cg_rnn_spacing rows, int64_t width, struct cg_mem mem)
 {
 	return cg_packed_clear(q->stream, q->rnn->net.dtype, q->shape, rows, width, mem, q->call->params);
@@ -315,7 +315,7 @@ static int open(struct layers *q, struct cg_stream *stream, const struct cg_rnn 
 	return cg_packed_get(stream, rnn, shape, &q->sequence);
 }
 
-/* Sets at_hand to the pseudo-layers that run at once, from the first one on in the order of the pass.  Returns how many they are. */
+/* Sets at_hand to the pseudo-layers that run at once, from number `first` on in the order of the pass.  Returns their number. */
 static int set_at_hand(struct layers *q, int first, struct cg_recurrence **recurrences)
 {
 	const int D = q->rnn->net.directions, more = q->rnn->net.layers * D - first, n = q->shape->at_once < more ? q->shape->at_once : more;
@@ -331,7 +331,7 @@ static int set_at_hand(struct layers *q, int first, struct cg_recurrence **recur
 	return n;
 }
 
-/* Spans from one of them to the next: directions do not wait for each other. */
+/* The number of spans that each pseudo-layer is behind the one before it: 1 for layers; 0 for directions, which are independent. */
 static int get_lag(const struct layers *q)
 {
 	return q->rnn->net.directions == 1 && q->shape->at_once > 1;
@@ -363,7 +363,8 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 
 /* ---- backward ---- */
 
-/* With a projection h is computed again, for the products that read it. */
+/* Recomputes the hidden states of a layer with a projection, since products of the backward pass read them and the reserve space lacks
+ * them. */
 static int project(const struct layers *q, int layer)
 {
 	for (int d = 0; d < q->rnn->net.directions && q->rnn->net.P; d++) {
@@ -377,7 +378,7 @@ static int project(const struct layers *q, int layer)
 	return CG_OK;
 }
 
-/* Prepares dy of the last layer: the caller's, in the order of the direction. */
+/* Prepares the upstream gradient dy of the last layer: the caller's, in the order of the direction. */
 static int prepare_last_dy(struct layers *q, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -394,7 +395,8 @@ static int prepare_last_dy(struct layers *q, int d, struct cg_matrix *dy)
 	return copy_rows(q, (struct cg_rows){ .rows = q->sequence.N, .columns = rnn->net.H, .src = given, .dst = *dy, .from = q->sequence.output[d] });
 }
 
-/* Prepares dy of a lower layer: the gradient of the input of the layer above, in the order of the last direction. */
+/* Prepares the upstream gradient dy of a lower layer from the gradient of the input of the layer above, whose rows are in the order of the
+ * last direction. */
 static int prepare_inner_dy(struct layers *q, int layer, int d, struct cg_matrix *dy)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -412,7 +414,7 @@ static int prepare_inner_dy(struct layers *q, int layer, int d, struct cg_matrix
 	return copy_rows(q, r);
 }
 
-/* Copies a caller's gradient of a last state to the carry that each row's last step reads. */
+/* Copies the caller's gradient of a last state to the carry that each row's last step reads. */
 static int prefill(struct layers *q, struct cg_mem given, const struct pseudo_layer *p, int64_t width, struct cg_mem carry)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -435,7 +437,7 @@ static int prefill(struct layers *q, struct cg_mem given, const struct pseudo_la
 	return copy_rows(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = last, .from = sequence->order });
 }
 
-/* With a projection: dh of all rows begins as dy, and the last ones' with the gradient of output_h. */
+/* With a projection: sets dh of all rows to dy, and adds the gradient of output_h to that of each row's last step. */
 static int prefill_projected(struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -490,7 +492,7 @@ static int begin_backward(struct layers *q, struct pseudo_layer *p)
 	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, p, rnn->net.U, w->carry_c);
 }
 
-/* Copies the gradient of a first state of a pseudo-layer to the caller. */
+/* Copies the gradient of one initial state of a pseudo-layer to the caller. */
 static int copy_first_backprop(const struct layers *q, struct cg_mem to, struct cg_matrix carry, const struct pseudo_layer *p)
 {
 	if (!cg_present(to))
@@ -499,7 +501,7 @@ static int copy_first_backprop(const struct layers *q, struct cg_mem to, struct 
 	                                      .dst = state(q, to, p, carry.stride), .to = q->sequence.order });
 }
 
-/* Copies the gradients of the first states of a pseudo-layer to the caller. */
+/* Copies the gradients of a pseudo-layer's initial states to the caller. */
 static int end_backward(const struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_recurrence *w = &p->recurrence;
@@ -508,7 +510,8 @@ static int end_backward(const struct layers *q, const struct pseudo_layer *p)
 	return q->rnn->state < 0 ? CG_OK : copy_first_backprop(q, q->call->input_c_backprop, w->d_c_first, p);
 }
 
-/* The gradient of the layer's input from this direction is added to that of the other direction; the last direction gives the sum. */
+/* Sets the destination of the gradient of the layer's input.  Each direction adds to the sum of those before it; the last one gives the
+ * result. */
 static int begin_dx(void *user, int k)
 {
 	struct layers *q = user;
@@ -530,7 +533,7 @@ static int begin_dx(void *user, int k)
 	                                                         .from = q->sequence.reversed_index });
 }
 
-/* Of packed rows that are not the caller's, the gradient of the network's input goes to its place. */
+/* Copies the gradient of the network's input to the caller's rows, if they are not in packed order. */
 static int end_dx(const struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;

@@ -6,7 +6,7 @@
 
 #include "runtime/rnn/op_rows.h"
 
-/* TensorFlow's words, in its order. */
+/* The values of TensorFlow's attributes, in its order. */
 const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
 const char *const cg_rnn_inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
 const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NULL };

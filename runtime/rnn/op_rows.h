@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the rows of networks: sizes, attributes, inputs and outputs, each written once, for our own calls and for the
+ * The parts of the rows of networks: sizes, attributes, inputs and outputs.  Each is written once, for the library's own calls and for all
  * versions of TensorFlow's CudnnRNN.
  */
 #ifndef CG_OP_ROWS_H
@@ -9,7 +9,7 @@
 #include "runtime/op/op.h"
 #include "runtime/rnn/rnn.h"
 
-/* The lists of our own calls; they have all that the newest version of TensorFlow's ops has, and our additions. */
+/* The lists of the library's own calls: all entries of the newest version of TensorFlow's ops, and some of our own. */
 extern const struct cg_dim cg_rnn_dims[];
 extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_backprop_attributes[];
 extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
@@ -44,12 +44,12 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 #define PROJECTION { .name = "num_proj",    .kind = CG_INTEGER, .range = "0", .at = RNN(num_proj) }
 #define TIME_MAJOR { .name = "time_major",  .kind = CG_BOOL, .fallback = 1, .at = RNN(time_major) }
 #define TRAINING   { .name = "is_training", .kind = CG_BOOL, .fallback = 1, .at = RNN(is_training) }
-/* Any cell in place of rnn_mode's. */
+/* Attributes that select any cell in place of rnn_mode. */
 #define ANY_CELL \
 	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name), .about = "a built-in cell or a .cell file" }, \
 	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, with commas" }, \
 	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER with commas" }
-/* Attributes of our own calls: the sizes of a call without input_h, and the number of the call. */
+/* Attributes of the library's own calls alone. */
 #define ABOUT_NO_STATES "0: as input_h has it"
 #define OURS \
 	ANY_CELL, \
@@ -71,8 +71,8 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 #define ABOUT_PARAMS  "all weights and biases in one buffer, which cellgrad convert makes of other formats"
 #define ABOUT_RESERVE "what forward keeps for its gradient, in this library's own form"
 
-/* Of a cell without a state input_c is not read, and output_c is empty.  lack: whether input_h may be absent, where an attribute
- * says the sizes that it would. */
+/* For a cell without a cell state, input_c is not read and output_c is empty.  lack: the flag of input_h, which may be absent if attributes
+ * give the sizes that its shape would. */
 #define INPUTS(lack) \
 	{ "input",   "T B I",   CG_IN, NULL, 0, .at = CALL(input) }, \
 	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = lack }, \
@@ -88,7 +88,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 #define PLACEHOLDER(flow, need, lack) \
 	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
 	  .about = "says nothing; TensorFlow's op has it" }
-/* Of what forward wrote only the reserve is read, and a call without one makes it. */
+/* Of the outputs of the forward pass only the reserve space is read.  If it is absent, the op runs the forward pass first. */
 #define FROM_FORWARD \
 	{ "output",            "T B D*H", CG_IN, "", 0, .at = CALL(output),            .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
 	{ "output_h",          "L*D B H", CG_IN, "", 0, .at = CALL(output_h),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \

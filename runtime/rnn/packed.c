@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed sequences: the order of the valid rows of a call, and the index arrays that describe it to a device.  A stream keeps those
- * of its last call: a backward has the lengths of its forward, and all calls of a training run may have the same.
+ * Packed sequences: the order of the valid rows of a call, and the index arrays that describe it to a device.  A stream keeps the arrays
+ * of its last call, since a backward call has the lengths of its forward call, and often all calls of a training run have the same.
  */
 #include <string.h>
 
@@ -13,10 +13,10 @@ struct cache {
 	int directions, reverse, is_packed, is_vendors, time_major;
 	struct cg_rnn_spacing input, output;
 	int input_in_place, output_in_place;
-	int sent;                                /* to a device, which may still be reading the host's side */
-	int32_t *lengths;                        /* [B]; NULL: all T */
+	int sent;                                /* a copy of `host` to the device may still be running */
+	int32_t *lengths;                        /* [B]; NULL: all rows have T steps */
 	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
-	size_t capacity;                         /* elements of it */
+	size_t capacity;                         /* elements of host */
 	struct cg_mem device;
 };
 
@@ -49,7 +49,7 @@ static int check_batch_sizes(const struct cg_rnn_shape *shape, int64_t *longest)
 	return CG_OK;
 }
 
-/* Visits the lengths that batch sizes say, which fall from row to row. */
+/* Calls `visit` with the length of each batch row, computed from the batch sizes; lengths fall from row to row. */
 static void list_lengths(const int32_t *batch_sizes, int64_t longest, int64_t B, void (*visit)(void *, int64_t b, int32_t length), void *user)
 {
 	int64_t b = 0;
@@ -112,7 +112,7 @@ static int64_t length(const struct cache *cache, int64_t b)
 	return cache->lengths ? cache->lengths[b] : cache->packed.T;
 }
 
-/* n and off of each step from how many rows have each length; order: batch rows by falling length, equal ones as they came. */
+/* Sorts the batch rows by falling length, stably, into order; sets n and off of each step.  A counting sort. */
 static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *order)
 {
 	const struct cg_packed *packed = &cache->packed;
@@ -121,7 +121,7 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 		n[s] = 0;
 	for (int64_t b = 0; b < packed->B; b++)
 		n[packed->S - length(cache, b)]++;
-	/* n[S - l] rows have length l: where the first of them comes, longest first. */
+	/* n[S - l] is the number of rows of length l; replace it by the position of the first such row, longest first. */
 	for (int64_t k = 0, at = 0; k <= packed->S; k++) {
 		int64_t count = n[k];
 
@@ -130,7 +130,7 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 	}
 	for (int64_t b = 0; b < packed->B; b++)
 		order[n[packed->S - length(cache, b)]++] = b;
-	/* Now n[S - l] is how many rows are of length l or more, so step s has n[S - s - 1]. */
+	/* Now n[S - l] is the number of rows of length l or more, and step s has n[S - s - 1] rows: reverse the array. */
 	for (int64_t s = 0; 2 * s < packed->S - 1; s++) {
 		int64_t swapped = n[s];
 
@@ -143,7 +143,8 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 
 /* ---- the index of a caller's rows ---- */
 
-/* The elements that an index counts: as many as divide both strides, so that sequences of one layout have one index. */
+/* The number of elements that an index counts: the greatest common divisor of both strides, so that sequences that differ only in width
+ * have the same indices. */
 static int64_t unit_of(struct cg_rnn_spacing rows)
 {
 	int64_t unit = (int64_t)cg_common_divisor((uint64_t)rows.t, (uint64_t)rows.b);
@@ -151,7 +152,7 @@ static int64_t unit_of(struct cg_rnn_spacing rows)
 	return unit ? unit : 1;
 }
 
-/* The same of rows that come evenly apart. */
+/* The same for rows that are evenly spaced. */
 static int64_t even_unit(const struct cg_packed *packed, struct cg_rnn_spacing rows)
 {
 	return packed->B > 1 ? rows.b : rows.t;
@@ -164,7 +165,7 @@ static struct cg_rnn_spacing in_units(struct cg_rnn_spacing rows)
 	return (struct cg_rnn_spacing){ rows.t / unit, rows.b / unit };
 }
 
-/* Have input and output one index? */
+/* Can input and output share their index arrays? */
 static int is_shared(const struct cache *cache)
 {
 	struct cg_rnn_spacing input = in_units(cache->input), output = in_units(cache->output);
@@ -174,7 +175,7 @@ static int is_shared(const struct cache *cache)
 	return cache->is_packed || (input.t == output.t && input.b == output.b);
 }
 
-/* Does a direction take the rows of a packed sequence as they come? */
+/* Is the caller's packed sequence in the order of this direction? */
 static int is_callers_order(const struct cache *cache, int direction)
 {
 	return cache->is_packed && direction == cache->reverse;
@@ -183,11 +184,11 @@ static int is_callers_order(const struct cache *cache, int direction)
 static int has_index(const struct cache *cache, int in_place, int direction)
 {
 	if (cache->packed.is_dense)
-		return !in_place && !direction;          /* the other direction has the same */
+		return !in_place && !direction;          /* both directions share the array of direction 0 */
 	return direction < cache->directions && !is_callers_order(cache, direction);
 }
 
-/* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
+/* Lays out all arrays in `base`, and their copies in device memory; with base NULL only measures.  Returns the number of elements. */
 struct arrays { int64_t *n, *off, *order, *last, *input[2], *output[2], *dense, *t[2], *b, *reversed_index, *prev; };
 
 static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, struct arrays *a)
@@ -223,7 +224,7 @@ static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, 
 	return at;
 }
 
-/* Where a caller's row lies, in units. */
+/* The index of a caller's row. */
 static int64_t index_of(const struct cache *cache, const struct arrays *a, struct cg_rnn_spacing units, int64_t t, int64_t b)
 {
 	return cache->is_packed ? a->off[t] + b : t * units.t + b * units.b;
@@ -269,7 +270,7 @@ static void fill(struct cache *cache, const struct arrays *a)
 		}
 }
 
-/* Grows the arrays to so many elements, on the host and, where a backend does not work there, on the device. */
+/* Grows the arrays to at least `elements` elements, on the host and, unless the backend works on host memory, on the device. */
 static int grow(struct cg_stream *stream, struct cache *cache, size_t elements)
 {
 	const struct cg_backend *backend = stream->context->backend;
@@ -384,7 +385,7 @@ static int make(struct cg_stream *stream, struct cache *cache, const struct cg_r
 	return CG_OK;
 }
 
-/* ---- what a stream keeps ---- */
+/* ---- the arrays that a stream keeps ---- */
 
 static void free_device(struct cg_stream *stream, struct cg_attachment *attachment)
 {
@@ -423,7 +424,7 @@ int cg_packed_get(struct cg_stream *stream, const struct cg_rnn *rnn, const stru
 	return CG_OK;
 }
 
-/* ---- beyond the lengths ---- */
+/* ---- padding ---- */
 
 int cg_packed_clear(struct cg_stream *stream, int dtype, const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows, int64_t width,
                     struct cg_mem mem, struct cg_mem any)

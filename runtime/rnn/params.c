@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a weight matrix, a bias or a per-unit weight lies in params: by the numbers that cuDNN gives them, or by the cell's names.
+ * Finds the region of a weight matrix, a bias or a per-unit weight in params, by cuDNN's numbers or by the cell's names.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ int cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes)
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "cg_rnn_config_region: " __VA_ARGS__)
 
-/* A gate or a vector of the network, by its name; k: its number among those in params. */
+/* Finds a gate or a per-unit weight of the network by its name; *k: its number among those in params. */
 static int find_part(const struct cg_rnn *rnn, enum cg_rnn_part part, const char *name, int *k)
 {
 	const struct cg_cell *cell = rnn->net.cell;

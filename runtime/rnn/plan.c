@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans of networks: checks the config of a caller and makes the plan.  cell_layout.c sets what follows from the cell; call.c runs
- * calls.
+ * Plans of networks: checks a caller's config and makes a plan from it.  cell_layout.c sets the fields that follow from the cell; call.c
+ * runs calls.
  */
 #include <limits.h>
 #include <math.h>
@@ -81,7 +81,7 @@ static int read_options(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 	return rnn->options < 0 ? REFUSE("options: %s", mistake.text) : CG_OK;
 }
 
-/* The cell's params: those given, else their defaults. */
+/* Sets the values of the cell's params: those that the caller gives, else their defaults. */
 static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 {
 	const struct cg_cell *cell = c->cell;
@@ -131,7 +131,7 @@ static void set_text(struct cg_rnn *rnn)
 
 /* ---- the fingerprint ---- */
 
-/* Of everything that decides what a reserve holds and in which order. */
+/* Sets the hash of everything that determines the contents and the layout of the reserve space. */
 static void set_fingerprint(struct cg_rnn *rnn)
 {
 	const struct cg_network *net = &rnn->net;
@@ -180,7 +180,7 @@ int cg_rnn_describe(const struct cg_rnn_config *c, struct cg_rnn *rnn)
 	return cg_network_count(&rnn->net);
 }
 
-/* Sets the attributes and sizes of the plan as the rows of its calls have them. */
+/* Sets the attributes and sizes that all calls of the plan share. */
 static void fill_op(struct cg_rnn *rnn)
 {
 	struct cg_rnn_op *op = &rnn->op;

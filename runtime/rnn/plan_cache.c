@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans that several callers hold, and the cache of a context: plans by their content, the last ones also while nobody holds them.
+ * Reference counts of plans, and the plan cache of a context: callers with equal configs share a plan, and the plans that were used last
+ * stay open while nobody uses them.
  */
 #include <pthread.h>
 #include <string.h>
 
 #include "runtime/rnn/rnn.h"
 
-/* Plans without a holder that a context keeps. */
+/* The most plans without references that a context keeps. */
 enum { IDLE_MAX = 32 };
 
-/* All that tells one plan from another, but for the text of its cell.  Compared by its bytes. */
+/* Everything that distinguishes plans, except the text of the cell.  Keys are compared byte by byte. */
 struct key {
 	int64_t numbers[16];
 	double values[CG_PARAMS_MAX], dropout;
@@ -23,7 +24,7 @@ struct entry {
 	struct cg_rnn *rnn;
 };
 
-/* The plan that was got last comes first. */
+/* The cache.  Its entries are in the order of their last use, the latest first. */
 struct cache {
 	struct cg_context_attachment attachment;
 	pthread_mutex_t lock;
@@ -61,7 +62,7 @@ static struct cache *get_cache(struct cg_context *context)
 	return (struct cache *)cg_context_get_attachment(context, &kind, sizeof(struct cache));
 }
 
-/* `described`: of the config, which is complete. */
+/* Makes the key of a complete config; described: what cg_rnn_describe made of it. */
 static void make_key(const struct cg_rnn_config *config, const struct cg_rnn *described, struct key *key)
 {
 	const struct cg_network *net = &described->net;
@@ -83,7 +84,7 @@ static int is_same_cell(const struct cg_cell *a, const struct cg_cell *b)
 	return a == b || (!strcmp(a->name, b->name) && !strcmp(a->text, b->text));
 }
 
-/* Moves the entry of a plan to the front, and holds it; under the lock.  NULL: there is none. */
+/* Finds a plan, moves its entry to the front and takes a reference; called under the lock.  NULL: there is none. */
 static struct cg_rnn *find(struct cache *cache, const struct key *key, const struct cg_cell *cell)
 {
 	for (struct entry **at = &cache->entries; *at; at = &(*at)->next) {
@@ -101,7 +102,7 @@ static struct cg_rnn *find(struct cache *cache, const struct key *key, const str
 	return NULL;
 }
 
-/* Takes out the plan without a holder that was got the longest ago, where there are too many of those; under the lock. */
+/* If too many plans have no reference, removes the least recently used of them from the list; called under the lock.  NULL: none. */
 static struct entry *take_oldest(struct cache *cache)
 {
 	struct entry **oldest = NULL, *e;
@@ -119,7 +120,7 @@ static struct entry *take_oldest(struct cache *cache)
 	return e;
 }
 
-/* Adds a plan that is open, or gives the one that another thread added meanwhile. */
+/* Adds an open plan; if another thread has added an equal one meanwhile, returns that one instead, else NULL. */
 static struct cg_rnn *add(struct cache *cache, struct entry *e)
 {
 	struct cg_rnn *found;
@@ -199,7 +200,7 @@ void cg_rnn_hold(struct cg_rnn *rnn)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* A cached plan stays for the next who gets it. */
+/* Drops a reference to a cached plan.  The plan stays in the cache; if too many are unused, the oldest is freed. */
 static void give_back(struct cg_rnn *rnn)
 {
 	struct cg_context *context = rnn->context;

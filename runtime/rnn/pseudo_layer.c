@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pseudo-layer, one direction of one layer, as a recurrence: its cell and the layout of its weights in params.
+ * Describes a pseudo-layer, one direction of one layer, as a recurrence: its cell and the layout of its weights in params.
  */
 #include <stdio.h>
 
 #include "runtime/rnn/rnn.h"
 
-/* A part of params, or of their gradient, from its first gate or vector on. */
+/* A part of params, or of their gradient, from its k-th gate or vector on. */
 static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, enum cg_rnn_part part, int k)
 {
 	struct cg_rnn_region r = cg_network_part(&rnn->net, pseudo_layer, part, k);
@@ -15,7 +15,7 @@ static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, stru
 	return (struct cg_matrix){ cg_part(params, at, params.bytes - at), r.columns, 0 };
 }
 
-/* The matrices of params or of their gradient, biases apart. */
+/* Sets the gradients of matrices, biases and per-unit weights. */
 static void lay_out_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem grads, struct cg_recurrence *w)
 {
 	w->input.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_INPUT, 0);
@@ -90,7 +90,7 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_
 	return cg_recurrence_measure_packed(rnn->context, &g, N);
 }
 
-/* A scan of B rows, without operands. */
+/* Describes a scan of B rows, without its operands. */
 static struct cg_scan describe_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t steps)
 {
 	struct cg_scan scan = { .units = rnn->net.U, .phases = steps * rnn->net.cell->n_stages, .n_products = rnn->net.cell->n_stages };
@@ -122,7 +122,7 @@ int cg_rnn_can_scan(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 	return !rnn->net.P && rnn->context->backend->scan_work && ask_scan(rnn, CG_FORWARD, 1, why) && ask_scan(rnn, CG_GRAD, 1, why);
 }
 
-/* Of a few steps, packing takes longer than it saves. */
+/* For a few steps the workspace is 0, since packing takes longer than it saves. */
 size_t cg_rnn_measure_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N)
 {
 	char why[CG_WHY_NOT];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recurrence: one direction of one layer, step by step.  Forward: the input products of a span of steps at once, then for each step
- * a recurrent product and a launch for each stage of the cell.  Backward: the steps of a span in reverse order, then its part of the
- * gradients of the matrices and of x.  The role of a kernel's argument decides its operand at a step, so that any cell can be run.
+ * Runs a recurrence: one direction of one layer, step by step.  Forward: the input products of a span of steps at once, then, for each
+ * step and each stage of the cell, a recurrent product and a launch.  Backward: the steps of a span in reverse order, then the span's
+ * part of the gradients of the matrices and of x.  Each argument of a kernel is bound by its role, so that any cell can be run.
  */
 #include "runtime/rnn/recurrence.h"
 
-/* In place of a step: all steps, which sums are over. */
+/* Stands for a step in launches of sums, which cover all steps. */
 enum { ALL_STEPS = -1 };
 
 static int is_grad(const struct cg_recurrence *w)
@@ -14,7 +14,7 @@ static int is_grad(const struct cg_recurrence *w)
 	return w->kernel->pass == CG_GRAD || w->kernel->pass == CG_SEQ_GRAD;
 }
 
-/* The first row of a step in a saved value, which holds every step, or a number of steps in turn. */
+/* The first row of step s in saved value k, which holds all steps or in_turn[k] steps in turn. */
 static int64_t saved_row(const struct cg_recurrence *w, int k, int64_t s)
 {
 	if (s == ALL_STEPS)
@@ -22,7 +22,7 @@ static int64_t saved_row(const struct cg_recurrence *w, int k, int64_t s)
 	return w->in_turn[k] ? s % w->in_turn[k] * w->sequence->B : off(w, s);
 }
 
-/* The output after a step. */
+/* The hidden state after a step. */
 static struct cg_matrix h_of(const struct cg_recurrence *w, int64_t s)
 {
 	return at(w, w->h, saved_row(w, w->saved_h, s), 0);
@@ -45,7 +45,7 @@ static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_a
 		return cg_recurrence_get_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
 	if (a->derivative != CG_VALUE)
 		return is_h ? w->d_h_first : w->d_c_first;
-	/* In a sequence of one step the state before it is in c_first alone. */
+	/* In a sequence of one step, the cell state before it is c_first; prev_c is not filled. */
 	if (s == ALL_STEPS && (is_h || w->sequence->S != 1))
 		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
 	if (s == ALL_STEPS || !s)
@@ -81,7 +81,7 @@ static struct cg_matrix stage_input_of(const struct cg_recurrence *w, const stru
 	          packed && s != ALL_STEPS ? off(w, s) : 0, 0);
 }
 
-/* The gradient of a gate's bias goes to bW and to bR, where the gate has both; side 1 is the second of the two. */
+/* The destination of a gate's bias gradient.  If the gate has both bW and bR, side 1 is the second of the two; else it is absent. */
 static struct cg_matrix bias_of(const struct cg_recurrence *w, int gate, int side)
 {
 	const struct cg_rnn_gate *g = &w->gate[gate];
@@ -91,7 +91,7 @@ static struct cg_matrix bias_of(const struct cg_recurrence *w, int gate, int sid
 	return at(w, (struct cg_matrix){ w->d_bias[side || !g->has_input], 0, 0 }, 0, g->weight * w->U);
 }
 
-/* How many elements behind the first place for a sum the second is, where one launch fills both; 0: there is none. */
+/* The number of elements from the first destination of a bias gradient to the second, if one launch fills both; 0: there is no second. */
 static int64_t second_of(const struct cg_recurrence *w, const struct cg_argument *a)
 {
 	struct cg_matrix first, second;
@@ -127,7 +127,7 @@ static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg
 	return none;
 }
 
-/* A launch: of a step, or of all. */
+/* The data of a launch for binding: the recurrence, the step or ALL_STEPS, and the side of biases. */
 struct at_step { const struct cg_recurrence *recurrence; int64_t s; int side; };
 
 static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
@@ -136,7 +136,7 @@ static int bind(const void *of, const struct cg_argument *a, struct cg_operand *
 	const struct cg_recurrence *w = at->recurrence;
 	struct cg_matrix m = tensor_of(w, a, at->s, at->side);
 
-	/* By its fields: a copy of the whole would wait for the parts of it that have just been written. */
+	/* Copies the fields one by one: a copy of the whole struct would wait for the fields that have just been stored. */
 	*operand = (struct cg_operand){ .mem = { m.mem.data, m.mem.offset, m.mem.bytes, m.mem.place }, .stride = m.stride };
 	if (a->role == CG_ROLE_PARAM)
 		operand->value = w->values[a->index];
@@ -160,8 +160,8 @@ struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input,
 	                         .transpose_b = back == by_input };
 }
 
-/* The recurrent product of a stage: forward it adds to the gate pre-activations, backward it gives the gradient of the product's
- * input. */
+/* The recurrent product of a stage: forward it is added to the gate pre-activations, backward it is the gradient of the forward product's
+ * operand. */
 static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, int64_t rows)
 {
 	struct cg_gemm g = cg_recurrence_describe_product(w->kernel->dtype, is_grad(w), w->by_input, stage_columns(w, stage), stage_width(w, stage),
@@ -194,7 +194,7 @@ static struct cg_gemm projection_product(const struct cg_recurrence *w, int64_t 
 	return g;
 }
 
-/* For products of single steps; the backend's scan packs for itself. */
+/* Packs the matrices for products of single steps; the backend's scan packs them itself. */
 static int pack_matrices(const struct cg_recurrence *w)
 {
 	const struct cg_stream *stream = w->stream;
@@ -225,9 +225,9 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 	return s ? h_of(w, s - 1) : w->h_first;
 }
 
-/* ---- phases: a step's products and launches ---- */
+/* ---- phases: the products and launches of a step ---- */
 
-/* The steps as the backend takes them; products are for its scan alone. */
+/* Describes the steps for the backend.  The products are set only if the backend's scan runs them. */
 static void describe_steps(const struct cg_recurrence *w, void (*describe)(const void *, int64_t, struct cg_phase *, int *),
                            struct cg_scan *scan)
 {
@@ -247,7 +247,7 @@ static int64_t span_steps(const struct cg_recurrence *w)
 	return w->span && w->span < w->sequence->S ? w->span : w->sequence->S;
 }
 
-/* Spans are cut from the first step on, in the backward pass, too. */
+/* Spans are counted from the first step on, also in the backward pass. */
 static int64_t count_spans(const struct cg_recurrence *w)
 {
 	return w->sequence->S ? (w->sequence->S + span_steps(w) - 1) / span_steps(w) : 0;
@@ -272,7 +272,7 @@ static struct cg_span get_span(const struct cg_recurrence *w, int64_t k)
 	return cut_span(w, k * span_steps(w), span_steps(w));
 }
 
-/* Runs one phase; between: what stands between its product and its sum, NULL for nothing. */
+/* Runs one phase.  between: a function to call after the product and before the sum, or NULL. */
 static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, int64_t phase,
                      int (*between)(const struct cg_recurrence *, int64_t phase))
 {
@@ -291,9 +291,9 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
 }
 
-/* ---- recurrences at once ---- */
+/* ---- several recurrences at once ---- */
 
-/* Those that have a span in a round: from a first one to the one before `end`.  Recurrence k has its first span in round k * lag. */
+/* The recurrences that run a span in a round: first to end - 1.  Recurrence k runs its first span in round k * lag. */
 struct at_work { int first, end; };
 
 static struct at_work find_at_work(int64_t round, int64_t spans, int n, int lag)
@@ -307,7 +307,7 @@ static struct at_work find_at_work(int64_t round, int64_t spans, int n, int lag)
 	return at;
 }
 
-/* Runs the steps that scans describe: by one call of the backend, which goes on where those for the steps before ended, or composed. */
+/* Runs the steps that `scans` describe: by one call of the backend's scan, which continues after the steps before, or step by step. */
 static int run_steps(struct cg_recurrence *const *w, struct cg_scan *scans, const struct at_work *at,
                      int (*composed)(const struct cg_recurrence *, const struct cg_scan *))
 {
@@ -323,7 +323,7 @@ static int run_steps(struct cg_recurrence *const *w, struct cg_scan *scans, cons
 
 /* ---- forward ---- */
 
-/* A launch of a step, bound. */
+/* Sets the launch of a phase, and binds its arguments. */
 static void describe_launch(const struct cg_recurrence *w, int function, int64_t s, struct cg_phase *p)
 {
 	const struct at_step at = { w, s, 0 };
@@ -333,7 +333,7 @@ static void describe_launch(const struct cg_recurrence *w, int function, int64_t
 	(void)cg_bind(&w->kernel->plan->functions[function], bind, &at, p->operands);
 }
 
-/* A phase of the forward pass: the recurrent product of a stage at a step, then the stage. */
+/* Describes a phase of the forward pass: the recurrent product of a stage at a step, then the launch of the stage. */
 static void describe_forward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;
@@ -407,7 +407,7 @@ int cg_recurrence_forward(struct cg_recurrence *const *w, int n, int lag)
 
 /* ---- backward ---- */
 
-/* The adjoint of the cell's output from that of its projection. */
+/* Computes the gradient of the cell's output from that of its projection. */
 static int unproject(const struct cg_recurrence *w, int64_t s)
 {
 	struct cg_gemm g = projection_product(w, cg_packed_rows(w->sequence, s));
@@ -417,7 +417,7 @@ static int unproject(const struct cg_recurrence *w, int64_t s)
 	return multiply(w, &g);
 }
 
-/* The destination of the first stage's backward product, and the matrix that it is added to. */
+/* Sets the destination of the first stage's backward product, and the matrix that the product is added to. */
 static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_gemm *g)
 {
 	if (!s)
@@ -430,7 +430,8 @@ static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_g
 		g->start = at(w, w->dy, off(w, s - 1), 0);
 }
 
-/* The backward recurrent product of a stage: the gradient of the stage input of the stage before it, or of h of the step before. */
+/* The backward recurrent product of a stage: it gives the gradient of the stage's input, or, in the first stage, that of the hidden state
+ * of the step before. */
 static struct cg_gemm back_product(const struct cg_recurrence *w, int stage, int64_t s)
 {
 	struct cg_gemm g = stage_product(w, stage, cg_packed_rows(w->sequence, s));
@@ -445,7 +446,7 @@ static struct cg_gemm back_product(const struct cg_recurrence *w, int stage, int
 	return g;
 }
 
-/* The functions over elements, in the order of a step. */
+/* Lists the pointwise functions of the kernel, in the order in which a step launches them; returns their number. */
 static int n_points(const struct cg_recurrence *w, int *functions)
 {
 	const struct cg_pass_plan *plan = w->kernel->plan;
@@ -457,7 +458,8 @@ static int n_points(const struct cg_recurrence *w, int *functions)
 	return n;
 }
 
-/* Before a step's first launch: the gradient of c from outside is added to that from the step after.  Kernels of a sequence have none. */
+/* Before a step's first launch, adds the upstream gradient of c to the carry from the step after.  Only kernels of a single step need it.
+ * */
 static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
 {
 	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))
@@ -466,7 +468,8 @@ static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_pha
 	p->addend = at(w, w->dc, off(w, s), 0);
 }
 
-/* A phase of the backward pass: the backward product of the launch before it, then a launch; in the last one the product alone. */
+/* Describes a phase of the backward pass: the backward product of the launch before it, then a launch.  The first phase has no product, the
+ * one after the last launch has nothing else. */
 static void describe_backward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;
@@ -487,7 +490,7 @@ static void describe_backward(const void *recurrence, int64_t phase, struct cg_p
 		add_gradient(w, last - phase / n, p);
 }
 
-/* Before the first launch of a step: the adjoint of the output from that of its projection. */
+/* Before the first launch of a step, computes the gradient of the cell's output from that of its projection. */
 static int begin_step_backward(const struct cg_recurrence *w, int64_t phase)
 {
 	int functions[CG_FUNCTIONS_MAX], n = n_points(w, functions);
@@ -528,8 +531,8 @@ static int launch_sums(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* The products over the rows of a span.  Of recurrences that follow each other the spans are short, so that the gradients of matrices,
- * which none of the others waits for, are made of all steps in the last one. */
+/* Runs the products over the rows of a span.  With a lag, spans are short; then the gradients of matrices, which no other recurrence waits
+ * for, are computed in one product over all steps, with the last span. */
 static int multiply_spans(const struct cg_recurrence *w, const struct cg_span *span, int lag)
 {
 	const struct cg_span all = cut_span(w, 0, w->sequence->S);
@@ -543,7 +546,7 @@ static int multiply_spans(const struct cg_recurrence *w, const struct cg_span *s
 int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (*begin_products)(void *user, int k), void *user)
 {
 	struct cg_scan scans[CG_SCANS_MAX];
-	/* Without steps the gradients of matrices are zeros. */
+	/* Without steps there is one empty span, which sets the gradients of matrices to zeros. */
 	const int64_t spans = w[0]->sequence->S ? count_spans(w[0]) : 1;
 
 	for (int k = 0; k < n; k++) {

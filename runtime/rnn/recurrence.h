@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the steps of a recurrence, in recurrence.c, share with the products over the rows of many steps, in span.c.
+ * Helpers that recurrence.c, the steps of a recurrence, and span.c, the products over many steps, share.
  */
 #ifndef CG_RECURRENCE_H
 #define CG_RECURRENCE_H
 
 #include "runtime/rnn/rnn.h"
 
-/* An operand that has no memory. */
+/* An absent operand. */
 static const struct cg_matrix none = { .stride = 0 };
 
-/* Kernels of a sequence carry states from step to step in acc and take the gradient that reaches the output from the layer above
- * as an argument of its own; kernels of a single step have rounded states and one argument for the whole gradient of a state. */
+/* Is the kernel one of a sequence?  Such kernels carry states from step to step in acc, and have a separate argument for the upstream
+ * gradient of the output.  Kernels of a single step have rounded states, and one argument for the whole gradient of a state. */
 static inline int is_of_sequence(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
@@ -36,7 +36,7 @@ static inline struct cg_matrix at(const struct cg_recurrence *w, struct cg_matri
 	return m;
 }
 
-/* The gate pre-activations, and their gradients, from a packed row and a column block on. */
+/* The gate pre-activations, or their gradients, from a packed row and a column block on. */
 static inline struct cg_matrix gates_at(const struct cg_recurrence *w, int64_t row, int64_t block)
 {
 	return at(w, w->gates, row - w->gates_row, block * w->U);
@@ -64,7 +64,8 @@ static inline int64_t off(const struct cg_recurrence *w, int64_t s)
 	return cg_packed_offset(w->sequence, w->direction, s);
 }
 
-/* The columns of the gates of a stage that a recurrent product adds to, and those of the product's operand: the output, or a stage input. */
+/* The columns of the gates that the recurrent product of a stage adds to.  stage_width: the columns of that product's operand, which is the
+ * hidden state or a stage input. */
 static inline int64_t stage_columns(const struct cg_recurrence *w, int stage)
 {
 	return (w->first[stage + 1] - w->first[stage]) * w->U;
@@ -93,16 +94,16 @@ static inline int copy_rows(const struct cg_recurrence *w, int64_t rows, int64_t
 
 /* ---- span.c ---- */
 
-/* A span: steps first to end - 1, and their packed rows, which are contiguous. */
+/* A span: the steps first to end - 1, and their packed rows, which are contiguous. */
 struct cg_span { int64_t first, end, row, rows; };
 
-/* The input parts of the gates of a span's steps. */
+/* Computes the input part of the gate pre-activations of a span. */
 int cg_span_multiply_inputs(const struct cg_recurrence *, const struct cg_span *);
-/* Fills prev_h and prev_c, for all steps. */
+/* Fills prev_h and prev_c for all steps. */
 int cg_span_gather_prev(const struct cg_recurrence *);
-/* From the gradients of a span's gates, of which spans come from the last to the first: adds to the gradients of the matrices. */
+/* Adds a span's part to the gradients of the matrices, from the gradients of its gates.  Spans come from the last to the first. */
 int cg_span_multiply_weights(const struct cg_recurrence *, const struct cg_span *);
-/* The same: computes the gradient of x. */
+/* Computes the gradient of x for a span, from the gradients of its gates. */
 int cg_span_multiply_gradients(const struct cg_recurrence *, const struct cg_span *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of a reserve: it identifies the network and the call that wrote the reserve, so that a backward rejects the reserve of
- * another network or call.
+ * The header of the reserve space.  It identifies the network and the forward call that wrote it, so that a backward call rejects the
+ * reserve space of another network or call.
  */
 #include <string.h>
 
@@ -20,13 +20,13 @@ static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_cal
 	struct header h = { .magic = MAGIC, .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
 	                    .N = shape->N, .first_step = (uint32_t)c->first_step, .no_dropout = (uint32_t)c->no_dropout };
 
-	/* Rows of T steps each have the same fingerprint with lengths and without. */
+	/* If all rows have T steps, the header is the same with lengths and without. */
 	if (!shape->is_whole)
 		h.lengths = shape->lengths_stamp;
 	return h;
 }
 
-/* The header of a reserve in device memory is written and read only if CELLGRAD_CHECK is set, since a call then waits for the
+/* Sets *checked: is the header written and checked?  In device memory only if CELLGRAD_CHECK is 1, since the call then waits for the
  * device. */
 static int is_checked(const struct cg_rnn_call *c, int *checked)
 {

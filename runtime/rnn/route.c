@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses the implementation of a plan, its route: a vendor's library for whole networks, where the backend has one that takes this
- * network, else layers.c over the backend's scan or, composed, over its products and kernels.  The route is chosen once, when the plan
- * is opened, so that a forward and its backward have the same; a library that fails later fails the call, and no other route is tried.
+ * Chooses the route of a plan: a vendor's library if the backend has one that supports the network; else layers.c, either by the backend's
+ * scan or, on route composed, by its products and kernels.  The route is chosen once, when the plan is opened, so that the forward and the
+ * backward pass use the same one.  If the vendor's library fails later, the call fails, and no other route is tried.
  */
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ const char *cg_rnn_route_of_reserve(const char *route)
 	return strcmp(route, scan) ? route : composed;
 }
 
-/* The routes that a caller may name, also those of backends that are not open. */
+/* Callers may name any route, also one of a backend that is not open. */
 int cg_rnn_check_route(const char *route)
 {
 	const char *names[ROUTES_MAX];
@@ -58,7 +58,7 @@ int cg_rnn_check_route(const char *route)
 	               cg_list_names(all, sizeof all, names, n, "or"), route);
 }
 
-/* A reserve belongs to one route and to one version of its library. */
+/* Adds the route and the version of its library to the fingerprint, since the contents of the reserve space depend on both. */
 static void set_fingerprint(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
 	uint64_t stamp = route->stamp(rnn->vendor);
@@ -75,8 +75,8 @@ static void describe_beyond(struct cg_rnn *rnn, const struct cg_net_route *route
 		snprintf(rnn->beyond, sizeof rnn->beyond, "%s (%s: not %s)", composed, why, route->name);
 }
 
-/* Opens a route of our own, scan where the backend takes the network and composed is not asked for.  not_vendor: why the vendor's was
- * not taken; NULL: it was not asked. */
+/* Opens route scan if the backend supports it for this network and the caller did not ask for composed; else composed.  not_vendor: the
+ * reason against the vendor's route; NULL: it was not tried. */
 static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_vendor)
 {
 	const struct cg_backend *backend = rnn->context->backend;
@@ -94,7 +94,7 @@ static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_ven
 	return CG_OK;
 }
 
-/* Is it a route that we have on this backend? */
+/* Is it composed, or scan on a backend that has it? */
 static int is_ours(const struct cg_rnn *rnn, const char *route)
 {
 	return !strcmp(route, composed) || (!strcmp(route, scan) && rnn->context->backend->scan_work);
@@ -152,7 +152,7 @@ int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: %s, got T=%lld", route->name, why, (long long)T);
 }
 
-/* The plan with the route composed; its kernels are compiled at the first such call. */
+/* Runs a call of a vendor's plan on route composed; the kernels are compiled at the first such call. */
 static int run_composed(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, const struct cg_rnn_call *call,
                         struct cg_rnn_shape *shape, struct cg_mem work)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shape of a call: what follows from T, B and the lengths, and the bytes that it needs.
+ * Computes the shape of a call: the number of valid rows, strides and route from T, B and the lengths, and the bytes that the call needs.
  */
 #include "runtime/rnn/rnn.h"
 
@@ -11,7 +11,7 @@ static int too_many(const struct cg_rnn_shape *shape)
 	return REFUSE("T=%lld, B=%lld: more than memory has room for", (long long)shape->T, (long long)shape->B);
 }
 
-/* Memory for a packed sequence: packed.c's n and off, two numbers of each batch row, ten of each valid one. */
+/* Can memory hold the index arrays of packed.c?  They are n and off, two numbers for each batch row, and ten for each valid row. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;
@@ -21,12 +21,12 @@ static int has_index(const struct cg_rnn_shape *shape)
 	       numbers <= (int64_t)(PTRDIFF_MAX / sizeof numbers);
 }
 
-/* ---- where rows lie ---- */
+/* ---- strides of sequences ---- */
 
-/* A caller's sequence: its name, the width of its rows, and its strides. */
+/* A caller's sequence: its name for messages, the width of its rows, and its strides. */
 struct sequence { const char *name; int64_t width, t_stride, b_stride; };
 
-/* Does the sequence end within memory? */
+/* Is the size of the sequence within PTRDIFF_MAX bytes? */
 static int fits(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, int64_t width, struct cg_rnn_spacing rows)
 {
 	int64_t steps, batch, end;
@@ -36,7 +36,7 @@ static int fits(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, int6
 	       end <= (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(rnn->net.dtype));
 }
 
-/* A stride that no row is reached by is the dense one. */
+/* Checks the strides of a sequence and sets *rows.  A stride of 0, or one that does not matter since T or B is 1, becomes the dense one. */
 static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, const struct sequence *s, struct cg_rnn_spacing *rows,
                       int *is_plain)
 {
@@ -53,14 +53,14 @@ static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape
 	is_given = rows->t != dense.t || rows->b != dense.b;
 	*is_plain &= !is_given;
 	if (!T || !B || (!is_given && overflows))
-		return CG_OK;            /* there are no rows, or the dense argument is refused by its bytes */
+		return CG_OK;            /* there are no rows; or the check of the argument's bytes will refuse the dense size */
 	if (is_given && (overflows || !fits(rnn, shape, s->width, *rows)))
 		return REFUSE("%s_t_stride=%lld, %s_b_stride=%lld: more than memory has room for", s->name, (long long)s->t_stride, s->name,
 		              (long long)s->b_stride);
 	return CG_OK;
 }
 
-/* Do the rows, step by step, come evenly apart, and none within another?  Where there are none they do. */
+/* Are the rows in the order of steps evenly spaced, without overlap?  Without rows: yes. */
 static int is_even(const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows, int64_t width)
 {
 	int64_t all;
@@ -93,7 +93,7 @@ static int place_sequences(const struct cg_rnn *rnn, const struct cg_rnn_call *c
 	return CG_OK;
 }
 
-/* Rows are counted first, so that no later product overflows. */
+/* Counts the valid rows.  This comes first, since its checks keep all later products from overflowing. */
 static int count_rows(struct cg_rnn_shape *shape)
 {
 	int64_t T = shape->T, B = shape->B, rows;
@@ -110,7 +110,8 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* Of pseudo-layers that run at once, at least as much as of one at a time, so that work serves calls of fewer steps or rows, too. */
+/* The bytes of the workspace.  If pseudo-layers run at once, at least those of running one at a time, so that the same workspace also
+ * suffices for calls with fewer steps or rows. */
 static size_t count_work(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
 {
 	size_t bytes = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products over the packed rows of a span of steps: the input parts of its gates, and, from the gradients of its gates, those of the
- * weight matrices and of x.
+ * Products over the packed rows of a span of steps: forward the input parts of its gates; backward, from the gradients of its gates, the
+ * gradients of the weight matrices and of x.
  */
 #include "runtime/rnn/recurrence.h"
 
-/* Bytes of a span's gates, which a cache that a processor shares with few others holds; and rows of a span for each row of the weight
- * matrices, without which reading those again for each span costs more than the cache saves. */
+/* SPAN_BYTES: bytes of a span's gates that fit in a processor's larger caches.  SPAN_ROWS: a span has at least this many rows for each
+ * row of the weight matrices, since with fewer, reading the matrices again for each span costs more than the cache saves. */
 enum { SPAN_BYTES = 4 << 20, SPAN_ROWS = 8 };
 
 int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64_t matrix_rows, int64_t B)
 {
 	int64_t of_gates = SPAN_BYTES / (gates * (int64_t)cg_acc_bytes(dtype)), rows;
 
-	/* The gradients of matrices are rounded once, when they are whole. */
+	/* In f16 and bf16 the gradients of matrices are rounded once, so that they are computed in one product over all steps. */
 	if (!B || (pass != CG_FORWARD && !cg_is_plain(dtype)))
 		return 0;
-	/* No call has so many rows that a larger matrix has spans of them. */
+	/* Avoids an overflow: for so large a matrix no call has enough rows for two spans. */
 	rows = matrix_rows > INT32_MAX ? INT64_MAX : SPAN_ROWS * matrix_rows;
 	rows = rows > of_gates ? rows : of_gates;
 	return rows > B ? rows / B : 1;
@@ -24,7 +24,7 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 
 /* ---- forward ---- */
 
-/* x W + b, or under skip_input x itself for each gate. */
+/* Computes x W + b for each gate, or x + b if the layer has no input matrices. */
 int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	const struct cg_matrix x = at(w, w->x, span->row, 0);
@@ -53,7 +53,7 @@ int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span 
 
 /* ---- backward ---- */
 
-/* h of the step before, for every row; of the first step h_first. */
+/* Copies to dst the state of the step before, for every packed row; for the first step the initial state. */
 static int gather_prev(const struct cg_recurrence *w, struct cg_matrix src, struct cg_matrix first, struct cg_matrix dst)
 {
 	int64_t n = w->sequence->S ? cg_packed_rows(w->sequence, 0) : 0, more = w->sequence->N - n, width = dst.stride;
@@ -84,15 +84,15 @@ int cg_span_gather_prev(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* c, the gradient of the weights between `in` and d, a gradient of what they give, is start and the sum over so many rows; start
- * may be absent. */
+/* Computes the gradient c of a weight matrix: the sum over `rows` rows of the outer products of its operand `in` and of d, the gradient of
+ * its result, plus start, which may be absent. */
 static int multiply_weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
                             int64_t n, struct cg_matrix start, struct cg_matrix c)
 {
 	struct cg_gemm g = { .dtype = w->kernel->dtype, .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1,
 	                     .start = start, .c = c };
 
-	/* A matrix without rows may be absent. */
+	/* Without rows, the memory of the operands may be absent. */
 	if (rows) {
 		g.a = by_input ? in : d;
 		g.b = by_input ? d : in;
@@ -100,13 +100,14 @@ static int multiply_weights(const struct cg_recurrence *w, int by_input, int64_t
 	return cg_multiply(w->stream, &g);
 }
 
-/* What a gradient is added to: what the caller asks for, and what the spans before have given. */
+/* The matrix that a gradient is added to: c itself if the caller accumulates or an earlier span has written it; else none. */
 static struct cg_matrix start_of(const struct cg_recurrence *w, const struct cg_span *span, struct cg_matrix c)
 {
 	return w->accumulate || span->end < w->sequence->S ? c : none;
 }
 
-/* dR of the first stage where h of the step before stands in h itself, a step away, and h_first apart. */
+/* Computes dR of the first stage without prev_h: the hidden state of the step before is read from h, B rows away, and for the first step
+ * from h_first by a product of its own. */
 static int multiply_shifted_weights(const struct cg_recurrence *w, const struct cg_span *span, struct cg_matrix start, struct cg_matrix c)
 {
 	const int64_t m = stage_columns(w, 0), B = w->sequence->B;
@@ -115,7 +116,7 @@ static int multiply_shifted_weights(const struct cg_recurrence *w, const struct 
 	struct cg_matrix sum = { w->sum, c.stride, 1 };
 
 	if (of_first && cg_present(w->h_first.mem)) {
-		/* Where acc is real, or nothing is added later, the sum needs no memory of its own. */
+		/* If acc is the dtype, or no second product follows, the sum is written to c directly. */
 		if (!more || w->bytes[0] == w->bytes[1])
 			sum = c;
 		CG_TRY(multiply_weights(w, w->by_input, of_first, d_gates_at(w, off(w, 0), 0), m, w->h_first, w->H, start, sum));
@@ -174,7 +175,7 @@ int cg_span_multiply_weights(const struct cg_recurrence *w, const struct cg_span
 	return CG_OK;
 }
 
-/* The gradient of x: what its sums are, then what the gates of each range add. */
+/* Computes the gradient of x: the sums so far, if `add` is set, plus the product of each range of gates. */
 int cg_span_multiply_gradients(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	const struct cg_matrix sums = at(w, w->dx.sums, span->row, 0), dx = at(w, w->dx.result, span->row, 0);

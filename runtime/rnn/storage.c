@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of the values of a call: the parts of its workspace and, in the reserve, the saved values of each pseudo-layer.
+ * The layout of a call's memory: the parts of the workspace, and the saved values of each pseudo-layer in the reserve space.
  */
 #include <stddef.h>
 #include <string.h>
@@ -22,7 +22,7 @@ int cg_rnn_drops(const struct cg_rnn *rnn)
 	return rnn->net.training && rnn->net.dropout > 0 && rnn->net.layers > 1;
 }
 
-/* Is a value read by other steps, so that each step's is needed even without a reserve? */
+/* Do other steps read the value, so that those of all steps are stored even without a reserve space? */
 int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 {
 	return k == rnn->saved_c || k == rnn->saved_h;
@@ -30,17 +30,18 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 
 /* ---- pseudo-layers at once ---- */
 
-/* Layers that run at once have several spans, so that few wait for the first or the last, and none so short that a call of the backend takes
- * longer than its steps. */
+/* Layers that run at once have several spans, so that they seldom wait for each other; a span is at least so long that its steps take
+ * longer than the call of the backend. */
 enum { SPANS = 4, SHORTEST_SPAN = 32 };
 
-/* Do layers run at once, each a span behind the one below it?  Their outputs must reach the next layer as they are. */
+/* Do layers run at once, each one span behind the layer below it?  Only if each layer reads the output of the layer below unchanged. */
 static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	return rnn->net.directions == 1 && !rnn->net.reverse && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
 }
 
-/* How many pseudo-layers run at once: only by the backend's scan, which gives each step's bits whatever runs beside it. */
+/* The number of pseudo-layers that run at once.  More than 1 only by the backend's scan, whose bits do not depend on what runs beside it.
+ * */
 static int count_at_once(const struct cg_rnn *rnn, int pass, int most, const struct cg_rnn_shape *shape)
 {
 	int at_once = rnn->net.directions == 2 ? 2 : runs_layers_at_once(rnn, shape) ? rnn->net.layers : 1;
@@ -57,12 +58,12 @@ int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, const struct cg
 	int64_t steps = cg_recurrence_count_span_steps(rnn->net.dtype, pass, rnn->n_blocks * rnn->net.U, widest(rnn) + rnn->net.H, shape->B);
 	int64_t divided;
 
-	/* Backward from the first step on there are no spans. */
+	/* The backward pass of a network with `reverse` has no spans. */
 	if (rnn->net.reverse && pass != CG_FORWARD)
 		return 0;
 	if (shape->at_once == 1)
 		return steps;
-	/* The gradient of x is added up direction by direction, for all steps. */
+	/* With two directions the gradient of x is summed direction by direction, each over all steps. */
 	if (rnn->net.directions == 2)
 		return pass == CG_FORWARD ? steps : 0;
 	divided = most(shape->longest / (SPANS * shape->at_once), SHORTEST_SPAN);
@@ -71,7 +72,7 @@ int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, const struct cg
 
 /* ---- the workspace ---- */
 
-/* Rows of a multiple of so many bytes fall on few places of a cache, where those of a product displace each other. */
+/* Rows whose size is a multiple of this many bytes map to few sets of a cache, in which rows of one product displace each other. */
 enum { ALIASED = 1024 };
 
 int64_t cg_layers_get_gates_stride(const struct cg_rnn *rnn, size_t bytes)
@@ -121,7 +122,7 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const
 		r->prev_c = cg_work_alloc(work, N, rnn->net.U, acc);
 }
 
-/* What pseudo-layers of the backward pass share. */
+/* Carves the parts that all pseudo-layers of the backward pass share. */
 static void carve_sums(const struct cg_rnn *rnn, struct cg_work *work, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
@@ -138,7 +139,7 @@ static void carve_sums(const struct cg_rnn *rnn, struct cg_work *work, const str
 		r->dy[d] = cg_work_alloc(work, N, rnn->net.H, real);
 }
 
-/* What the k-th of those that run at once has for itself. */
+/* Carves the separate parts of the k-th pseudo-layer of those that run at once. */
 static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, const struct cg_rnn_shape *shape, int k, struct cg_rnn_own *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
@@ -147,7 +148,8 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 
 	r->h_first = cg_work_alloc(work, B, rnn->net.H, real);
 	r->c_first = cg_work_alloc(work, B, rnn->net.U, acc);
-	/* Layers that run at once read the output of the one below, and both directions the input of a dense call. */
+	/* A copy of the input is for the first alone: layers that run at once read the output of the layer below, and both directions of a
+	 * dense call share one input. */
 	if (!k || (rnn->net.directions == 2 && !shape->is_whole))
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)
@@ -189,9 +191,8 @@ size_t cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, int at_on
 	return work.used;
 }
 
-/* ---- the reserve ---- */
+/* ---- the reserve space: the header, then the pseudo-layers one after the other ---- */
 
-/* The header, then the pseudo-layers one after the other. */
 void cg_layers_lay_out_saved(const struct cg_rnn *rnn, int64_t N, struct cg_mem reserve, struct cg_rnn_saved_values *saved)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
@@ -217,7 +218,7 @@ size_t cg_layers_measure_reserve(const struct cg_rnn *rnn, int64_t N)
 	return bytes;
 }
 
-/* Of one step each block but for what fills it up to its alignment, which no number of steps needs more of. */
+/* Each block grows by a fixed number of bytes per step; `fixed` has the header and the most padding that aligning all blocks can need. */
 void cg_layers_bound_reserve(const struct cg_rnn *rnn, size_t *fixed, size_t *step)
 {
 	const size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype), U = (size_t)rnn->net.U;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of a vendor's library whose rows lie otherwise than it takes them: strided or packed sequences are copied to dense ones, and what
- * it computes is copied back.
+ * Calls of a vendor's library on sequences that are strided or packed, which the library cannot read: copies them to dense memory, and
+ * copies the results back.
  */
 #include "runtime/rnn/rnn.h"
 
-/* The dense copies, behind the vendor's own workspace; absent where the pass has none. */
+/* The parts of the workspace: the vendor's own, then the dense copies.  A copy that the pass does not need is absent. */
 struct copies { struct cg_mem own, input, output, input_backprop; };
 
-/* Of output or, backward, its gradient.  Returns the bytes of all. */
+/* Lays out the parts, and returns their bytes.  `output` is for the output, or in the backward pass for its gradient. */
 static size_t lay_out(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, size_t own, struct cg_mem work, struct copies *copies)
 {
 	const size_t each = cg_dtype_bytes(rnn->net.dtype);
@@ -54,7 +54,7 @@ static int run(struct cg_stream *stream, const struct cg_rnn *rnn, int pass, con
 	struct copies copies;
 	size_t own = work.bytes - lay_out(rnn, pass, shape, 0, absent, &copies);
 
-	/* The caller's work may be larger than it has to be, the vendor's part with it. */
+	/* If the caller's workspace is larger than necessary, the vendor's part gets the rest. */
 	lay_out(rnn, pass, shape, own / CG_WORK_ALIGN * CG_WORK_ALIGN, work, &copies);
 	CG_TRY(cg_packed_get(stream, rnn, shape, &sequence));
 	dense.lengths = lengths;
