@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The library and the command.
 #
-# libwhole holds all of the library with its inner names within reach; the library is that and nothing more.  The
-# command and the tests of inner parts link libwhole; whatever stands for a user links libcellgrad.
+# libwhole has all objects of the library, with internal symbols visible.  libcellgrad is the same code with only the public symbols
+# exported.  The command and the tests of internal parts link libwhole; programs that act as a user's program link libcellgrad.
 AM_CPPFLAGS += $(LIBMD_CFLAGS)
 noinst_LTLIBRARIES += %D%/libwhole.la
 %C%_libwhole_la_SOURCES = \
@@ -50,7 +50,7 @@ libcellgrad_la_LIBADD = %D%/libwhole.la
 libcellgrad_la_LIBTOOLFLAGS =
 libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:1 -export-symbols-regex '^cg_'
 
-# Folders of ours that nothing is left in, once all files are gone.
+# Removes the project's own folders that are empty after all files have been removed.
 uninstall-hook:
 	for folder in '$(cmakedir)' '$(libdir)/cmake' '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done

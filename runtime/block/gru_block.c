@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GRUBlockCell and GRUBlockCellGrad: the products of the gates, stage 1, the product of h_prev r, stage 2; the gradient in reverse
- * order.  The equations are in templates/gru_block.cell, the checks in op/check.c.
+ * GRUBlockCell and GRUBlockCellGrad.  Forward: the products for the gates r and u, stage 1 of the cell, the product of h_prev r, stage 2.
+ * The gradient runs in reverse order.  The equations are in templates/gru_block.cell, the checks in op/check.c.
  */
 #include <string.h>
 
 #include "runtime/op/run.h"
 #include "runtime/block/block.h"
 
-/* The functions of the whole passes: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
+/* The functions of a pass over all stages, in their order: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
 enum { FORWARD_1 = 0, FORWARD_2 };
 enum { GRAD_2 = 0, SUM_PART_2, SUM_2, GRAD_1, SUM_PART_1, SUM_1 };
 
@@ -86,17 +86,17 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 
 /* ---- the arguments of a kernel ---- */
 
-/* The gates r and u stand in one matrix of 2U columns, the candidate's in its own. */
+/* The gates r and u share one matrix of 2U columns; the candidate has its own. */
 enum { GATES = 3, CANDIDATE = 2 };
 
-/* Operands of the kernels, by the indices of the cell and by order: a value, then its gradient.  Absent where it is not
- * computed. */
+/* The memory of the kernels' arguments, by index in the cell.  In an array of two, entry 0 is the value and entry 1 its gradient.  What
+ * is not computed is absent. */
 struct kernel_memory {
 	const struct cg_gru_block *op;
-	struct cg_mem gates[2][GATES], bias[GATES];      /* before their functions; the gradients of the biases */
+	struct cg_mem gates[2][GATES], bias[GATES];      /* gate pre-activations; the gradients of the biases */
 	struct cg_mem saved[4];                          /* r u c h */
-	struct cg_mem prev[2], stage_input[2];           /* h_prev, and what reaches it beside the products; h_prev r */
-	struct cg_mem partial;                           /* of sums */
+	struct cg_mem prev[2], stage_input[2];           /* h_prev, and the part of its gradient without the products; h_prev r */
+	struct cg_mem partial;                           /* partial sums */
 };
 
 static void set_gates(const struct cg_gru_block *op, struct cg_mem ru, struct cg_mem candidate, size_t bytes,
@@ -143,7 +143,7 @@ static struct cg_matrix side(const struct cg_gru_block *op, struct cg_mem w, int
 	return (struct cg_matrix){ cg_part(w, at, (size_t)((which ? op->U : op->I) * wide) * real), wide, 0 };
 }
 
-/* c = x W_x + v W_v + b, the gates of one stage. */
+/* Computes c = x W_x + v W_v + b, the gate pre-activations of one stage. */
 static int multiply_gates(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem w, struct cg_mem b,
                           int64_t wide, struct cg_mem c)
 {
@@ -180,7 +180,7 @@ static int run_forward(struct cg_stream *stream, const void *given, struct cg_wo
 	return launch(stream, kernel, FORWARD_2, &m);
 }
 
-/* c = start + d W^T: the gradient of x or of the recurrent value from the adjoints d of the gates [B wide]. */
+/* Computes c = start + d W^T: the gradient of x or of the recurrent value, from the gradients d of the gates [B wide]. */
 static int multiply_back(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem d, struct cg_mem w, int64_t wide,
                          int which, struct cg_matrix start, struct cg_matrix c)
 {
@@ -190,7 +190,7 @@ static int multiply_back(struct cg_stream *stream, const struct cg_gru_block *op
 	return cg_multiply(stream, &product);
 }
 
-/* [x v]^T d, the gradient of a weight matrix. */
+/* Computes [x v]^T d, the gradient of a weight matrix. */
 static int multiply_weights(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem d, int64_t wide,
                             struct cg_mem grad)
 {
@@ -222,7 +222,7 @@ static int compute_input_gradients(struct cg_stream *stream, const struct cg_gru
 	return multiply_back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x);
 }
 
-/* Sums the gradient of a stage's biases, where it is present. */
+/* Sums the gradient of a stage's biases, if it is present. */
 static int launch_sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int part, struct cg_mem bias,
                        const struct kernel_memory *m)
 {
@@ -310,7 +310,8 @@ static const struct cg_port gru_ports[] = {
 	{ .name = NULL }
 };
 
-/* d_r_bar goes back through w_c and ends in r (1 - r): what reads it needs both.  d_w_c needs r for h_prev r. */
+/* The outputs that depend on d_r_bar.  They need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).  d_w_c needs r
+ * for h_prev r. */
 #define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
 
 static const struct cg_port gru_grad_ports[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LSTMBlockCell and BlockLSTM, which is T of its steps, and their gradients: the op as a recurrence whose cs and h are rounded at
- * every step.  The equations are in templates/lstm_block.cell, the checks in op/check.c.
+ * LSTMBlockCell, and BlockLSTM, which is T steps of it, and their gradients.  Both run as a recurrence whose states cs and h are rounded
+ * at every step.  The equations are in templates/lstm_block.cell, the checks in op/check.c.
  */
 #include <stddef.h>
 
@@ -15,7 +15,7 @@
 
 enum { GATES = 4, PARAMS = 2, SUMS = GATES + 3 };
 
-/* Their blocks of columns in w, b and dgates. */
+/* The gates' blocks of columns in w, b and dgates, by the order of the gates. */
 #define GATE(block) { block, block, 1, 1 }
 static const struct cg_rnn_gate gates[][GATES] = {
 	[CG_ICFO] = { GATE(0), GATE(1), GATE(2), GATE(3) },
@@ -24,7 +24,7 @@ static const struct cg_rnn_gate gates[][GATES] = {
 static const struct cg_gate_range all_gates = { 0, 0, GATES };
 static const int first[] = { 0, GATES };
 
-/* What it saves and its vectors, in its order. */
+/* The cell's saved values and per-unit vectors, in the order of the cell. */
 static const size_t saved[] = { LSTM(i), LSTM(ci), LSTM(f), LSTM(o), LSTM(cs), LSTM(co), LSTM(h) };
 static const struct { size_t value, grad; int reads_cs_prev; } vectors[] = {
 	{ LSTM(wci), LSTM(wci_grad), 1 }, { LSTM(wcf), LSTM(wcf_grad), 1 }, { LSTM(wco), LSTM(wco_grad), 0 },
@@ -52,11 +52,12 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 
 static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
-/* The workspace, in the order of its parts.  Values that pass from step to step have a part when there is more than one step. */
-struct forward_work { struct cg_mem gates, cs, h, packed; };             /* [T B 4U] acc; [2 B U] each, for absent outputs */
+/* The workspace, in the order of its parts.  The parts for values that pass from step to step exist if there is more than one step. */
+struct forward_work { struct cg_mem gates, cs, h, packed; };             /* gates: [T B 4U] acc; cs, h: [2 B U], for absent outputs */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
-/* Memory for a packed copy of the rows of w that multiply h: of op(b) [k n], and of CG_PACKED_ALIGN bytes, since a row has no fewer. */
+/* Allocates memory for a packed copy of the rows of w that multiply h, op(b) [k n].  One more row leaves space for CG_PACKED_ALIGN bytes,
+ * which a row is never shorter than. */
 static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
@@ -106,7 +107,8 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	return work.used;
 }
 
-/* Of T B U elements the work is less than 64 bytes each, and as much for one row; beside that it is of the size of w. */
+/* Would the size of the workspace overflow?  It is less than 64 bytes for each of the T B U elements, as much for one more row, and the
+ * size of w. */
 static int is_too_large(const struct cg_lstm_block *op)
 {
 	const int64_t most = PTRDIFF_MAX / 256;
@@ -133,7 +135,8 @@ int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t
 	return CG_OK;
 }
 
-/* Steps that are computed; the outputs beyond are zero, and nothing is read there.  Of no rows none is: T may then be anything. */
+/* The number of steps that are computed; for the others outputs are zero and inputs are not read.  Without batch rows it is 0, since T may
+ * then have any value. */
 static int64_t steps(const struct cg_lstm_block *op)
 {
 	return !op->B ? 0 : op->seq_len_max < 0 ? op->T : op->seq_len_max;
@@ -155,7 +158,7 @@ static struct cg_matrix recurrent(const struct cg_lstm_block *op, struct cg_mem 
 	return (struct cg_matrix){ cg_part(w, (size_t)op->I * row, (size_t)op->U * row), GATES * op->U, 0 };
 }
 
-/* Sets the fields of the recurrence that both passes have. */
+/* Sets the fields of the recurrence that both passes use. */
 static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int pass, struct sequence *sequence)
 {
 	struct cg_recurrence *recurrence = &sequence->recurrence;
@@ -177,8 +180,8 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &recurrence->kernel);
 }
 
-/* The steps by the backend's scan, or their products with a packed copy of w, where the backend has either and the workspace is large
- * enough. */
+/* Chooses how the steps run: by the backend's scan, or else by products with a packed copy of w, if the backend has them and the workspace
+ * is large enough. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem space)
 {
 	const struct cg_context *context = recurrence->stream->context;
@@ -209,7 +212,7 @@ static int zero(struct cg_stream *stream, struct cg_mem mem, size_t at, size_t b
 	return cg_present(mem) && bytes ? stream->context->backend->zero(stream->queue, cg_part(mem, at, bytes), bytes) : CG_OK;
 }
 
-/* The steps of an output that are not computed. */
+/* Zeros the steps of an output that are not computed. */
 static int zero_rest(struct cg_stream *stream, const struct cg_lstm_block *op, struct cg_mem mem, int64_t width)
 {
 	size_t step = (size_t)(op->B * width) * cg_dtype_bytes(op->dtype);
@@ -260,7 +263,7 @@ static void set_weight_gradients(const struct cg_lstm_block *op, const struct gr
 	for (int k = 0; k < VECTORS && op->use_peephole; k++) {
 		recurrence->d_vector[k] = mem_at(op, vectors[k].grad);
 		recurrence->needs_sums |= cg_present(recurrence->d_vector[k]);
-		/* Absent memory reads as zeros, in sums whose result is not used. */
+		/* Without the gradient, prev_c may stay absent: it reads as zeros, and that sum is not used. */
 		if (vectors[k].reads_cs_prev && cg_present(recurrence->d_vector[k]))
 			recurrence->prev_c = w->cs_prev;
 	}
@@ -292,8 +295,8 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	return CG_OK;
 }
 
-/* Zeros the steps that are not computed, the gradients of the first states where no step is, and those of vectors without
- * peepholes. */
+/* Zeros the gradients of steps that are not computed; those of the initial states if there are no steps; and those of per-unit vectors
+ * without peepholes. */
 static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
 	size_t unit = (size_t)op->U * cg_dtype_bytes(op->dtype), state = steps(op) ? 0 : (size_t)op->B * unit;
@@ -320,7 +323,7 @@ static int run_grad(struct cg_stream *stream, const void *given, struct cg_work 
 
 /* ---- calls ---- */
 
-/* The row of the op table that is called.  A step that is all of its sequence is the cell's. */
+/* The row of the op that a call is.  A sequence of one computed step is a call of LSTMBlockCell. */
 static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 {
 	int is_readable = op && op->size >= sizeof *op;
@@ -390,8 +393,8 @@ static const struct cg_attribute lstm_grad_attributes[] = {
 	{ .name = NULL }
 };
 
-/* All outputs come from the point gradient, which reads cs_prev, the gates and co; cs, in wco_grad alone, only when
- * peepholes are on.  x, h_prev and w are in the products. */
+/* All outputs depend on the pointwise gradient, which reads cs_prev, the gates and co; with peepholes also cs, for wco_grad.  The products
+ * read x, h_prev and w. */
 static const struct cg_port lstm_grad_ports[] = {
 	{ "x",            "B I",     CG_IN,      "w_grad",             0, .at = LSTM(x)            },
 	{ "cs_prev",      "B U",     CG_IN,      NULL,                 0, .at = LSTM(cs_prev)      },
@@ -431,7 +434,7 @@ static const struct cg_dim block_lstm_dims[] = {
 	{ .symbol = NULL }
 };
 
-/* In C -1 stands for T. */
+/* The default, -1, stands for T. */
 #define SEQ_LEN_MAX { .name = "seq_len_max", .kind = CG_INTEGER, .range = "0 T", .scalar = 1, .required = 1, .fallback = -1, \
                       .at = LSTM(seq_len_max), .about = "steps that are computed, of T" }
 
@@ -475,7 +478,8 @@ static const struct cg_port block_lstm_ports[] = {
 	{ .name = NULL }
 };
 
-/* A step's gradient goes through w to the step before, and reads its cs: all outputs need both.  h is in the products alone. */
+/* The gradient of a step passes through w to the step before, and reads that step's cs, so that all outputs need both.  Only products
+ * read h. */
 static const struct cg_port block_lstm_grad_ports[] = {
 	{ "x",            "T B I",   CG_IN,      "w_grad",       0, .at = LSTM(x)            },
 	{ "cs_prev",      "B U",     CG_IN,      NULL,           0, .at = LSTM(cs_prev)      },
@@ -544,7 +548,7 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
 	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
 #define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"
-/* Without a forget_bias, and with nothing clipped, the equations are those of lstm. */
+/* Without forget_bias and without clipping, the equations are those of cell lstm. */
 #define V2_MEANS    ONE_LAYER " cell=lstm_block,lstm weights_format=block_v2 time_major=true"
 #define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates), .gates = "i ci f o", .means = LSTM_MEANS
 #define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .steps_at = LSTM(seq_len_max), .gates_at = LSTM(gates), \

@@ -177,9 +177,9 @@ struct cg_backend {
 	/*
 	 * All steps of a recurrence in one call, in place of a gemm and a launch by the runtime for each step.  All NULL: not supported.
 	 * scan_work: bytes of workspace, which depend on the units and the shapes of the products, not on their memory; for one product
-	 * at most the bytes of a packed b plus CG_PACKED_ALIGN.  0: the backend does not support the recurrence, and `why` gets a few words.
-	 * scans_at_once: how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  lag: each recurrence
-	 * follows the one before it by one span; products over a span of rows must then have the bits of one over all rows.
+	 * at most the bytes of a packed b plus CG_PACKED_ALIGN.  0: the backend does not support the recurrence, and `why` gets a few
+	 * words. scans_at_once: how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  lag: each
+	 * recurrence follows the one before it by one span; products over a span of rows must then have the bits of one over all rows.
 	 * scan: runs n recurrences of equal sizes, none of which reads what another one writes; describe() is called until it returns.
 	 */
 	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CudnnRNNParamsSize, CudnnRNNParamsToCanonical and CudnnRNNCanonicalToParams: the number of parameters, and copies between the
- * buffer and its matrices and biases, in host or device memory.  rnn/params.c gives the region of each.
+ * CudnnRNNParamsSize, CudnnRNNParamsToCanonical and CudnnRNNCanonicalToParams: the number of params, and copies between the params buffer
+ * and separate matrices and biases, in host or device memory.  rnn/params.c gives the region of each.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define REFUSE(row, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s", (row)->name))
 
-/* The network of the sizes that TensorFlow gives as inputs. */
+/* Describes the network by the sizes that TensorFlow's op has as inputs. */
 static int describe_rnn(const struct cg_rnn_op *given, struct cg_rnn *rnn)
 {
 	struct cg_rnn_op op = *given;
@@ -67,7 +67,7 @@ int cg_rnn_params_size(struct cg_stream *stream, const void *given)
 
 /* ---- lists ---- */
 
-/* Of a pseudo-layer. */
+/* The number of weight tensors of a pseudo-layer; below, that of biases. */
 static int n_weights(const struct cg_rnn *rnn)
 {
 	return 2 * rnn->net.n_weights + (rnn->net.P > 0) + rnn->net.n_vectors;
@@ -78,7 +78,7 @@ static int n_biases(const struct cg_rnn *rnn)
 	return 2 * rnn->net.n_weights;
 }
 
-/* One number for both lists, or one for each: whichever the row has. */
+/* Checks the attribute `name` of the row, the length of one list or of both; a row without such an attribute passes. */
 static int check_count(const struct cg_op *row, const void *op, const struct cg_rnn *rnn, const char *name, int64_t want)
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
@@ -110,7 +110,7 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 
 struct part { int pseudo_layer, id, bias; };
 
-/* Weights by pseudo-layer and id, then biases: id 2 G is the projection's whether there is one or not. */
+/* The k-th tensor: weights by pseudo-layer and id, then biases.  Id 2 G is that of the projection, and is skipped without one. */
 static struct part part_of(const struct cg_rnn *rnn, int k)
 {
 	int weights = rnn->net.layers * rnn->net.directions * n_weights(rnn), each = n_weights(rnn), id = k % each;
@@ -147,7 +147,7 @@ int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *
 
 /* ---- copies ---- */
 
-/* All items of an op whose row was widened, to or from a copy of the parameters. */
+/* Copies all items of an op whose row was widened, to or from a host copy of the params. */
 static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, const struct cg_rnn *rnn, char *params, int from_items)
 {
 	const struct cg_mem *items = (const struct cg_mem *)(const void *)(op + 1);

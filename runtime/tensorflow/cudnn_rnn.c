@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CudnnRNN and CudnnRNNBackprop as ops: the sizes that follow from the given shapes, TensorFlow's rules for all of them, and a plan
- * and a call made of attributes.
+ * CudnnRNN and CudnnRNNBackprop as ops: computes the sizes that follow from the given shapes, checks TensorFlow's rules for them, and makes
+ * a plan and a call from the attributes.
  */
 #include <limits.h>
 #include <string.h>
@@ -62,7 +62,7 @@ void cg_rnn_op_inferred(const struct cg_op *row, unsigned *bound)
 		*bound |= 1u << k;
 }
 
-/* Layers, from input_h or, where there is none, as num_layers gives them. */
+/* Sets the number of layers by the shape of input_h, or, without input_h, by num_layers. */
 static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
 	int64_t D = n_directions(op), L = has_L ? op->L : op->num_layers ? op->num_layers : 1;
@@ -81,7 +81,7 @@ static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound
 	return CG_OK;
 }
 
-/* U is input_c's last dimension, H is input_h's; without a projection they are one. */
+/* Sets U, the last dimension of input_c, and H, that of input_h.  Without a projection they must be equal. */
 static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H, int has_U)
 {
 	const struct cg_cell *cell = cg_rnn_op_cell(op);
@@ -109,7 +109,7 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 	return CG_OK;
 }
 
-/* What must be there before there can be a plan; the rest is the plan's to refuse. */
+/* Checks the sizes that describing the network relies on; cg_rnn_describe checks the rest. */
 static int check_sizes(const struct cg_op *row, const struct cg_rnn_op *op)
 {
 	const struct { const char *symbol; int64_t size; } sizes[] = { { "I", op->I }, { "U", op->U }, { "H", op->H } };
@@ -150,14 +150,14 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.net.params;
 	cg_rnn_op_inferred(row, bound);
-	/* The reserve depends on the route: `open` measures it. */
+	/* The size of the reserve space depends on the route, so that `open` sets it. */
 	for (int k = 0; row->dims[k].symbol; k++)
 		if (row->dims[k].at == offsetof(struct cg_rnn_op, reserve))
 			*bound &= ~(1u << k);
 	return CG_OK;
 }
 
-/* All matrices: the biases come after them. */
+/* The number of elements of all matrices, which is the offset of the biases that follow them. */
 int64_t cg_rnn_op_weights(const void *given)
 {
 	const struct cg_rnn_op *op = given;
@@ -175,7 +175,7 @@ static int make_plan(struct cg_stream *stream, const struct cg_rnn_op *op, int p
 	return cg_rnn_open(stream->context, &config, rnn);
 }
 
-/* The op's call: what its plan has no use for is absent. */
+/* Makes the op's call.  The cell state's arguments are absent for a cell without one. */
 static struct cg_rnn_call call_of(const struct cg_rnn_op *op)
 {
 	static const struct cg_mem absent = { .bytes = 0 };
@@ -199,7 +199,7 @@ int cg_rnn_op_open(struct cg_stream *stream, const struct cg_op *row, void *give
 	op->rnn = rnn;
 	CG_TRY(cg_rnn_check_call(stream, rnn, pass_of(row), &call, &shape));
 	op->reserve = cg_rnn_reserve_elements(rnn, &shape);
-	/* One of another size is refused by its size. */
+	/* A reserve space of another size is refused later, by its size. */
 	if (pass_of(row) != CG_GRAD || call.reserve.bytes != (size_t)op->reserve * cg_dtype_bytes(op->dtype))
 		return CG_OK;
 	return cg_reserve_check(stream, rnn, &call, &shape);
@@ -213,7 +213,7 @@ void cg_rnn_op_close(void *given)
 	op->rnn = NULL;
 }
 
-/* The rows' calls: with the op's plan, else with one for the call alone. */
+/* Runs a call with the op's plan, or else with a plan that is opened for this call alone. */
 static int with_plan(struct cg_stream *stream, const struct cg_rnn_op *op, int pass,
                      int (*run)(struct cg_stream *, const struct cg_rnn *, struct cg_rnn_call *))
 {
@@ -243,7 +243,7 @@ int cg_rnn_op_forward(struct cg_stream *stream, const void *given)
 	return cg_present(op->host_reserved) ? cg_put(stream, op->host_reserved, "", 1) : CG_OK;
 }
 
-/* A backward without a reserve is preceded by the forward that makes it. */
+/* Runs the backward call; if it has no reserve space, runs the forward call first, which fills one. */
 static int run_both(struct cg_stream *stream, const struct cg_rnn *rnn, struct cg_rnn_call *call)
 {
 	struct cg_rnn_call forward = *call;
@@ -271,7 +271,7 @@ int cg_rnn_op_backward(struct cg_stream *stream, const void *given)
 	return with_plan(stream, given, CG_GRAD, run_both);
 }
 
-/* ---- what rows say of a call ---- */
+/* ---- the workspace ---- */
 
 static int work_of(const void *given, int pass, size_t *bytes)
 {

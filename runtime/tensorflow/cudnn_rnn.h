@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that the rows of the CudnnRNN family name.
+ * The functions of the CudnnRNN ops, which their rows in the op table point to.
  */
 #ifndef CG_CUDNN_RNN_H
 #define CG_CUDNN_RNN_H
@@ -9,7 +9,7 @@
 
 extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
 
-/* The config of the plan of an op's attributes and sizes; training: is_training, but 1 for a backward. */
+/* Fills a plan's config from an op's attributes and sizes.  training: is_training, or 1 for a backward op. */
 void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
 const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);
@@ -18,7 +18,7 @@ int  cg_rnn_op_infer(const struct cg_op *, void *op, unsigned *bound);
 int64_t cg_rnn_op_weights(const void *op);
 int  cg_rnn_op_forward(struct cg_stream *, const void *op);
 int  cg_rnn_op_backward(struct cg_stream *, const void *op);
-/* Every symbol is known from here on. */
+/* Marks every size of the row as known. */
 void cg_rnn_op_inferred(const struct cg_op *, unsigned *bound);
 
 int  cg_rnn_params_infer(const struct cg_op *, void *op, unsigned *bound);

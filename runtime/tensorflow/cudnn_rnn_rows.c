@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of the CudnnRNN family: attributes, inputs and outputs of TensorFlow's ops in their versions, each written once, and our
- * additions.  cudnn_rnn.c and canonical.c compute them.
+ * The rows of the CudnnRNN ops: attributes, inputs and outputs of all versions of TensorFlow's ops, each written once, and the library's
+ * additions.  cudnn_rnn.c and canonical.c compute the ops.
  */
 #include "runtime/rnn/op_rows.h"
 #include "runtime/tensorflow/cudnn_rnn.h"
 
 /* ---- sizes ---- */
 
-/* Of the ops on parameters alone TensorFlow gives the sizes as inputs. */
+/* The sizes of the ops on params alone, which TensorFlow's ops have as inputs. */
 static const struct cg_dim params_dims[] = {
 	{ "L",  RNN(num_layers), .least = 1, .about = "num_layers" },
 	{ "I",  RNN(input_size), .least = 1, .about = "input_size" },
@@ -27,7 +27,7 @@ static const char *const integers[] = { "int32", "int64", NULL };
 static const struct cg_attribute v1_attributes[] = { NETWORK, TRAINING, END };
 static const struct cg_attribute backprop_v1_attributes[] = { NETWORK, END };
 
-/* In TensorFlow's ops a scalar each. */
+/* Each is a scalar input of TensorFlow's ops. */
 #define SIZES \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "1 2147483647", .scalar = 1, .required = 1, .at = RNN(num_layers) }, \
 	{ .name = "num_units",  .kind = CG_INTEGER, .range = "1", .scalar = 1, .required = 1, .at = RNN(num_units)  }, \
@@ -50,7 +50,7 @@ static const struct cg_port v1_ports[] = { INPUTS(0), OUTPUTS, END };
 static const struct cg_port backprop_v2_ports[] = { INPUTS(0), FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
 static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRADIENTS, END };
 
-/* Parameters are copied where they are, and that is the host's memory. */
+/* Params are copied in host memory. */
 #define CANONICAL(flow) \
 	{ "weights", "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
 	  .about = "for each layer and direction: of each gate [U, in], above layer 0 [U, D*H]; of each gate [U, H]; " \
@@ -58,7 +58,7 @@ static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRA
 	{ "biases",  "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
 	  .about = "for each layer and direction: of each gate [U], of the input's side; of each gate [U], of the recurrence's" }
 #define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST, .about = ABOUT_PARAMS }
-/* TensorFlow's shape is [1]. */
+/* The shape is [1], as in TensorFlow. */
 static const struct cg_port params_size_ports[] = {
 	{ "params_size", "one", CG_OUT, NULL, 0, .at = RNN(params_size), .type = CG_INT_S, .flags = CG_ON_HOST }, END
 };
@@ -67,7 +67,7 @@ static const struct cg_port from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(
 
 /* ---- the rows ---- */
 
-/* Our name is TensorFlow's newest version, and what it does beyond. */
+/* The library's own name without a version stands for TensorFlow's newest version, with the library's additions. */
 #define RNN_MEANS "weights_format=cellgrad num_proj=0 time_major=true counter=0 first_step=0"
 #define NETWORKS RNN_STRUCT, .means = RNN_MEANS, .dims = cg_rnn_dims, .infer = cg_rnn_op_infer, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
 	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major), \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of the lists of rows, each at the end of the file whose functions they name; and finding a row by name.  To add an op: a
- * row there, and where it begins a list the list here; the tests read the rows.
+ * The op table: joins the lists of rows, each of which is at the end of the file that computes its ops, and finds a row by name.  To add an
+ * op, add its row to such a list, and a new list to `lists` here; the tests read all rows.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "runtime/block/block.h"
 #include "runtime/tensorflow/cudnn_rnn.h"
 
-enum { NAMES = 96, PASS_NAME = 64 };             /* of ops, ours and theirs; a name's bytes */
+enum { NAMES = 96, PASS_NAME = 64 };             /* the most names of ops, ours and TensorFlow's; bytes of a name */
 
 static const struct cg_op *const lists[] = { cg_lstm_block_cell_ops, cg_gru_block_cell_ops, cg_block_lstm_ops, cg_cudnn_rnn_ops, NULL };
 
@@ -55,7 +55,7 @@ const struct cg_op *cg_op_find(const char *name, int *theirs)
 	return NULL;
 }
 
-/* The name of an op's pass: that of its gradient is the same with _grad, or _backprop, in it. */
+/* Writes the name of an op without "_grad" or "_backprop", by which an op and its gradient are a pair; returns 1 for a gradient. */
 static int pass_name(const struct cg_op *row, char name[PASS_NAME])
 {
 	static const char *const endings[] = { "_grad", "_backprop" };

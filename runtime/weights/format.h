@@ -34,7 +34,7 @@ enum { CG_HAS_FORGET_BIAS = 1, CG_HAS_CELL_CLIP = 2 };
  * that it is added to. */
 struct cg_form {
 	const char *cell;                        /* name of a built-in cell; NULL: any cell */
-	const char *gates;                       /* in the order of the format; NULL: in the order of the cell */
+	const char *gates;                       /* the gates in the order of the format; NULL: in the order of the cell */
 	const struct cg_template *templates;     /* end with a name of NULL */
 	const char *prefix, *word;               /* %s and %c in the names of groups */
 	unsigned params;                         /* the params of lstm_block that the format stores as attributes */
@@ -49,7 +49,7 @@ enum cg_bias { CG_BIAS_RECURRENT, CG_BIAS_INPUT, CG_BIAS_HALVES, CG_BIASES };
  */
 struct cg_format {
 	const char *name;
-	const char *group[2];                    /* for 1 direction, for 2 */
+	const char *group[2];                    /* names of groups, for 1 and for 2 directions */
 	int stacked;                             /* a group is a layer; the direction is the first dimension of its tensors */
 	int skips;                               /* may lack input matrices (skip_input) */
 	int optional_biases;                     /* may lack biases */
@@ -58,7 +58,7 @@ struct cg_format {
 	const struct cg_form *forms;             /* end with templates of NULL */
 };
 extern const struct cg_format cg_formats[];      /* end with a name of NULL */
-/* NULL: no such format; the message names the nearest one, else all. */
+/* Finds a format; NULL: there is none, and the message names the nearest one, or else all. */
 const struct cg_format *cg_format_find(const char *name);
 /* The codes, a letter each, of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */
 struct cg_gate_codes { const char *cell, *gates, *vectors; };
@@ -71,22 +71,22 @@ struct cg_layout {
 	const struct cg_form *form;
 	struct cg_network network;
 	struct cg_network_text text;
-	double values[CG_PARAMS_MAX];            /* of the cell's params, rounded */
+	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded */
 	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1];       /* codes, in the order of the cell */
 	int gradients;
 	int each, groups, n;                     /* tensors per group; groups; tensors in all */
 };
-/* CG_UNSUPPORTED: the format cannot hold the network; the message says why. */
+/* Makes the layout of a network.  CG_UNSUPPORTED: the format cannot hold the network, for the reason in the message. */
 int  cg_layout_open(struct cg_layout *, const struct cg_format *, const struct cg_rnn_config *, int gradients);
 /* The format's form for a cell; NULL: the format has none. */
 const struct cg_form *cg_form_of(const struct cg_format *, const struct cg_cell *);
-/* Name and shape of tensor k.  *group (may be NULL): the index of its group; *leaf (may be NULL): the name behind the group's. */
+/* Gets name and shape of tensor k.  *group (may be NULL): the index of its group; *leaf (may be NULL): its name without the group's. */
 void cg_layout_tensor(const struct cg_layout *, int k, struct cg_tensor *, int *group, const char **leaf);
 int64_t cg_layout_elements(const struct cg_layout *, int k);
 /* Does tensor k hold only biases? */
 int  cg_layout_is_bias(const struct cg_layout *, int k);
 
-/* A dimension as a sum of sizes: one + I * input size + U * units + P * projection size.  Returns the rank of tensor k. */
+/* Gets the dimensions of tensor k, each as a sum of sizes: one + I * input size + U * units + P * projection size.  Returns the rank. */
 struct cg_extent { int64_t one, I, U, P; };
 int  cg_layout_extents(const struct cg_layout *, int k, struct cg_extent extents[CG_TENSOR_RANK]);
 
@@ -116,16 +116,16 @@ void cg_convert_out_of(const struct cg_conversion *, int k);
 
 /* The information that a conversion of all tensors loses, in elements. */
 struct cg_losses {
-	int64_t biases, of_biases;               /* pairs bW, bR that differ after their sum is split again, of so many; for gradients:
-	                                          * pairs that are not equal */
+	int64_t biases, of_biases;               /* of of_biases pairs bW, bR, those that differ after their sum is split again; for
+	                                          * gradients, the pairs that are not equal */
 	int64_t vectors, rounded;                /* nonzero elements of vectors that `to` does not hold; elements that `to`'s dtype rounds */
 	int bias;                                /* the enum cg_bias that restores the most pairs */
 };
-/* bias: the enum cg_bias that is tried first. */
+/* Counts the losses of a conversion.  bias: the enum cg_bias that is tried first. */
 void cg_count_losses(const struct cg_conversion *, int bias, struct cg_losses *);
-/* Nonzero biases of `from`. */
+/* The number of nonzero biases of `from`. */
 int64_t cg_count_biases(const struct cg_conversion *);
-/* Pairs bW, bR that are lost in tensor k of `to`. */
+/* The number of pairs bW, bR that are lost in tensor k of `to`. */
 int64_t cg_count_lost_biases(const struct cg_conversion *, int bias, int k);
 
 #endif

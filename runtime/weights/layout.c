@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layouts: a format applied to one network.
+ * Layouts: applies a format to one network.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const char *gates_of(const struct cg_layout *l, const struct cg_template 
 	return l->form->gates ? l->form->gates : l->gates;
 }
 
-/* Tensors that one format row yields per group. */
+/* The number of tensors that one format row yields per group. */
 static int count_tensors(const struct cg_layout *l, const struct cg_template *t)
 {
 	if ((strchr(t->parts, 'P') && !l->network.P) || (strchr(t->parts, 'v') && !l->network.n_vectors))
@@ -27,7 +27,7 @@ static int count_tensors(const struct cg_layout *l, const struct cg_template *t)
 	return t->flags & CG_EACH ? (int)strlen(gates_of(l, t)) : 1;
 }
 
-/* Gates that one tensor of the row holds. */
+/* The number of gates that one tensor of the row holds. */
 static int64_t gates_per_tensor(const struct cg_layout *l, const struct cg_template *t)
 {
 	return t->flags & CG_EACH ? 1 : (int64_t)strlen(gates_of(l, t));
@@ -38,7 +38,7 @@ static int64_t stack_of(const struct cg_layout *l)
 	return l->format->stacked ? l->network.directions : 1;
 }
 
-/* The format row of tensor k, its group, and, in rows of one tensor per gate, the number of its gate. */
+/* Finds the format row of tensor k, its group, and, for a row with one tensor per gate, the number of its gate. */
 static const struct cg_template *row_of(const struct cg_layout *l, int k, int *group, int *gate)
 {
 	const struct cg_template *t = l->form->templates;
@@ -87,7 +87,7 @@ static int fail_no_form(const struct cg_layout *l)
 	               l->text.cell);
 }
 
-/* A param that the format does not store must have no effect. */
+/* Checks that params which the format does not store have values without effect. */
 static int check_params(const struct cg_layout *l)
 {
 	static const struct { const char *name; unsigned has; const char *expected; } params[] = {
@@ -133,7 +133,7 @@ static int check(const struct cg_layout *l)
 
 /* ---- opening ---- */
 
-/* Gates of a user's cell are numbered. */
+/* Sets the codes of gates and vectors; those of a user's cell are numbers. */
 static void set_gate_codes(struct cg_layout *l)
 {
 	const struct cg_gate_codes *known = cg_find_gate_codes(l->network.cell);
@@ -178,7 +178,7 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 
 /* ---- names ---- */
 
-/* The number of a tensor among all with the same name: ordered by pseudo-layer, then by row. */
+/* The number of a tensor among all with the same name, ordered by pseudo-layer, then by row. */
 static int64_t number_tensor(const struct cg_layout *l, const struct cg_template *row, int group, int gate)
 {
 	int64_t alike = 0, before = 0;
@@ -244,7 +244,7 @@ static struct cg_extent add_extents(struct cg_extent a, struct cg_extent b)
 	return (struct cg_extent){ a.one + b.one, a.I + b.I, a.U + b.U, a.P + b.P };
 }
 
-/* The summed widths of a matrix row's parts before `end`. */
+/* The sum of the widths of a row's matrix parts before `end`. */
 static struct cg_extent add_widths(const struct cg_layout *l, const struct cg_template *t, int layer, const char *end)
 {
 	struct cg_extent sum = { 0 };
@@ -347,7 +347,7 @@ static char part_letter(enum cg_rnn_part part)
 	return codes[part];
 }
 
-/* The part in a row's list of parts, where b matches either bias; NULL: not in the list. */
+/* Finds a part in a row's list of parts, in which b matches either bias; NULL: it is not in the list. */
 static const char *find_part(const struct cg_template *t, char part)
 {
 	const char *at = strchr(t->parts, part);
@@ -355,7 +355,7 @@ static const char *find_part(const struct cg_template *t, char part)
 	return at || !strchr("wr", part) ? at : strchr(t->parts, 'b');
 }
 
-/* The region of cellgrad's parameter buffer. */
+/* The region of a part in params. */
 static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
 	const char *codes = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(codes, gate);

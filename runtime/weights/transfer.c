@@ -45,7 +45,7 @@ static uint64_t convert_bits(int from, int to, uint64_t bits)
 	return from == to ? bits : bits_of(to, value_of(from, bits));
 }
 
-/* bW + bR in their dtype; where one of them is zero, the other keeps its bits. */
+/* Adds bW + bR in their dtype; if the bits of one are zero, the other keeps its bits. */
 static uint64_t sum_biases(int dtype, uint64_t w, uint64_t r)
 {
 	if (!w || !r)
@@ -53,7 +53,7 @@ static uint64_t sum_biases(int dtype, uint64_t w, uint64_t r)
 	return bits_of(dtype, value_of(dtype, w) + value_of(dtype, r));
 }
 
-/* Two numbers with the exact sum b, unequal only where b / 2 is not representable. */
+/* Finds two numbers with the exact sum b, which are unequal only if b / 2 is not representable. */
 static void halve_bias(int dtype, uint64_t b, uint64_t *w, uint64_t *r)
 {
 	double value = value_of(dtype, b);
@@ -108,7 +108,7 @@ static void convert_region(const struct cg_conversion *m, int pseudo_layer, enum
 		       (size_t)a.columns * bytes);
 }
 
-/* bW and bR of one gate and unit in `from`; the gradient of a sum is the gradient of both. */
+/* Reads bW and bR of one gate and unit of `from`.  The gradient of their sum is the gradient of each. */
 static void read_biases(const struct cg_conversion *m, const struct cg_location at[2], int64_t u, uint64_t *w, uint64_t *r)
 {
 	const struct cg_tensors *from = &m->from;
@@ -121,7 +121,7 @@ static void read_biases(const struct cg_conversion *m, const struct cg_location 
 		*r = at[0].shared ? *w : load(memory_of(from, at[1].tensor), at[1].offset + u, bytes);
 }
 
-/* The bits, in `from`'s dtype, of an element of a bias of `to`, or of the sum if `to` holds sums. */
+/* Returns the bits, in the dtype of `from`, of an element of a bias of `to`, or of the sum if `to` holds sums. */
 static uint64_t bias_of(const struct cg_conversion *m, const struct cg_location at[2], int which, int shared, int64_t u)
 {
 	uint64_t w, r;
@@ -199,7 +199,7 @@ void cg_convert_out_of(const struct cg_conversion *m, int k)
 
 /* ---- losses ---- */
 
-/* Pairs of biases of a gate that the rule does not restore from their sum; for gradients, pairs that are not equal. */
+/* Counts the pairs of biases of a gate that the rule does not restore from their sum; for gradients, the pairs that are not equal. */
 static int64_t count_lost(const struct cg_conversion *m, int rule, const struct cg_location at[2])
 {
 	int64_t n = 0;
@@ -214,7 +214,7 @@ static int64_t count_lost(const struct cg_conversion *m, int rule, const struct 
 	return n;
 }
 
-/* The lost pairs in tensor k of `to`, or, for -1, in all tensors; adds the pairs that are summed to *of. */
+/* Counts the lost pairs in tensor k of `to`, or in all tensors for k = -1; adds the number of all pairs that are summed to *of. */
 static int64_t count_lost_biases(const struct cg_conversion *m, int rule, int k, int64_t *of)
 {
 	const struct cg_layout *from = m->from.layout, *to = m->to.layout;
@@ -241,7 +241,7 @@ int64_t cg_count_lost_biases(const struct cg_conversion *m, int rule, int k)
 	return count_lost_biases(m, rule, k, &of);
 }
 
-/* Nonzero elements of vectors that only `from` holds. */
+/* Counts the nonzero elements of vectors that only `from` holds. */
 static int64_t count_lost_vectors(const struct cg_conversion *m)
 {
 	const struct cg_layout *from = m->from.layout;

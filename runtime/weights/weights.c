@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The weight calls of cellgrad.h: tensors in other formats, one at a time, to and from a network's parameters.
+ * The weight calls of cellgrad.h: convert one tensor of another format to or from a network's params.
  */
 #include <string.h>
 
@@ -37,7 +37,7 @@ static const struct cg_weights *complete(const struct cg_weights *weights, struc
 	return cg_sized_complete(&sized, weights, storage);
 }
 
-/* The layouts of the named format and, unless ours is NULL, of cellgrad's own. */
+/* Opens the layout of the named format and, unless `ours` is NULL, that of params. */
 static int open_layouts(const struct cg_weights *w, struct cg_layout *theirs, struct cg_layout *ours)
 {
 	const struct cg_format *format;
