@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call of XLA's as the handlers read it.
+ * Reads the attributes, arguments and results of XLA's call frame for the handlers.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "bindings/jax/call_frame.h"
 
-/* What the handlers take of XLA's types. */
+/* XLA's element types that the handlers accept; ours: the enum cg_dtype, or -1. */
 static const struct type { int dtype; const char *name; size_t bytes; int ours; } TYPES[] = {
 	{ XLA_F32,  "f32",  4, CG_F32 },
 	{ XLA_F64,  "f64",  8, CG_F64 },
@@ -73,7 +73,7 @@ struct xla_error *jax_error(const struct call_frame *f)
 	return f->xla->api->create_error(&create);
 }
 
-/* An attribute of a type; NULL: there is none. */
+/* Finds an attribute of this name and type; NULL: there is none. */
 static const void *find(const struct call_frame *f, const char *name, int type)
 {
 	const struct xla_attributes *a = &f->xla->attributes;
@@ -85,7 +85,7 @@ static const void *find(const struct call_frame *f, const char *name, int type)
 	return NULL;
 }
 
-/* A number of a type; NULL: it is wrong. */
+/* Finds a scalar attribute of this dtype; NULL, with an error, if there is none. */
 static const void *find_number(struct call_frame *f, const char *name, int dtype, const char *type)
 {
 	const struct xla_scalar *s = find(f, name, XLA_SCALAR);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call of XLA's being read: its attributes, arguments and results as numbers, texts and the library's memory.  The first thing that is
- * wrong is kept, and what is read after it is empty.
+ * Reads XLA's call frame: its attributes, arguments and results as numbers, texts and struct cg_mem.  The first error is kept; functions
+ * that fail return an empty or default value, so that callers may check for an error once, at the end.
  */
 #ifndef JAX_CALL_FRAME_H
 #define JAX_CALL_FRAME_H
@@ -11,33 +11,34 @@
 
 struct call_frame {
 	const struct xla_frame *xla;
-	const char *name;                        /* of the handler, in messages */
-	int code;                                /* enum cg_status of the first thing wrong */
+	const char *name;                        /* the handler's name, for messages */
+	int code;                                /* enum cg_status of the first error */
 	char message[1024];
 };
 
-/* Answers a question about the handler, or a stage before the execution.  1: that was all. */
+/* Handles frames that do not execute the call: answers a query of the handler's version, and ignores stages before the execution.
+ * Returns 1 if it was such a frame. */
 int jax_is_answered(const struct xla_frame *xla);
 
-/* Keeps a message: NAME: what a format of printf says. */
+/* Keeps an error, unless there is one already.  The message is the handler's name and the formatted text. */
 __attribute__((format(printf, 3, 4))) void jax_refuse(struct call_frame *f, int code, const char *format, ...);
-/* Keeps the library's message, of a call that returned `code`.  1: it failed. */
+/* Keeps the library's message if `code`, which a call of the library returned, is a failure.  Returns 1 if there is an error. */
 int jax_has_failed(struct call_frame *f, int code);
-/* XLA's error of what was kept; NULL: nothing was wrong. */
+/* Makes XLA's error of the error that was kept; NULL: there is none. */
 struct xla_error *jax_error(const struct call_frame *f);
 
-/* Attributes, which must be there. */
+/* Read an attribute; it is an error if it is missing, of another type, or out of the range. */
 int64_t jax_integer(struct call_frame *f, const char *name, int64_t low, int64_t high);
 double jax_real(struct call_frame *f, const char *name);
 struct xla_bytes jax_text(struct call_frame *f, const char *name);
-/* Copies a text of less than `size` bytes. */
+/* Copies a text attribute to a buffer of `size` bytes; it is an error if the text does not fit. */
 void jax_copy_text(struct call_frame *f, const char *name, char *to, size_t size);
 
-/* There must be so many arguments and results, all of them buffers.  1: they are. */
+/* Checks the numbers of arguments and results, and that all are buffers.  Returns 1 if there is no error. */
 int jax_has_buffers(struct call_frame *f, int64_t arguments, int64_t results);
-/* The k-th argument or result, which must be of a type, in elements; an empty one is absent. */
+/* The memory of the k-th argument or result, whose elements must have XLA's type `dtype`; an empty array is absent. */
 struct cg_mem jax_memory(struct call_frame *f, const struct xla_values *values, int k, const char *name, int dtype);
-/* The enum cg_dtype of a buffer's type. */
+/* The enum cg_dtype of a buffer's element type. */
 int jax_dtype(struct call_frame *f, const struct xla_buffer *b, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handlers of XLA's: each reads a call frame, calls the library once and turns a failure into XLA's error.
+ * The handlers: each reads a call frame of XLA, calls the library once, and converts a failure to an error of XLA.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -12,9 +12,9 @@
 #define VERSION_OF(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 #define PORT(name, type) { #name, offsetof(struct cg_rnn_call, name), type }
 
-/* An argument or a result, in the order of the call; type 0 is the dtype of the call. */
+/* An argument or a result: its name, its offset in struct cg_rnn_call, and XLA's element type; type 0: that of the input. */
 struct port { const char *name; size_t at; int type; };
-/* Arguments that every pass begins with, beside lengths and counter, which follow them. */
+/* The first arguments of both passes; lengths and counter follow them, then the pass's own arguments. */
 static const struct port COMMON[] = { PORT(input, 0), PORT(input_h, 0), PORT(input_c, 0), PORT(params, 0) };
 enum { HUGE_PAGE = 1 << 21 };
 enum { INPUT, N_COMMON = sizeof COMMON / sizeof *COMMON, LENGTHS = N_COMMON, COUNTER, FIRST_OWN };
@@ -22,7 +22,7 @@ enum { INPUT, N_COMMON = sizeof COMMON / sizeof *COMMON, LENGTHS = N_COMMON, COU
 struct pass {
 	const char *name;
 	int (*run)(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
-	int n_arguments, n_results;              /* of its own */
+	int n_arguments, n_results;              /* numbers of the pass's own arguments and results */
 	struct port arguments[4], results[4];
 };
 static const struct pass FORWARD = {
@@ -35,7 +35,7 @@ static const struct pass BACKWARD = {
 	{ PORT(input_backprop, 0), PORT(input_h_backprop, 0), PORT(input_c_backprop, 0), PORT(params_backprop, 0) },
 };
 
-/* Notes ports in the call, from the first-th of the values on. */
+/* Sets the call's fields for n ports from values first, first + 1, ... */
 static void set_ports(struct call_frame *f, struct cg_rnn_call *call, const struct xla_values *values, int first, const struct port *ports,
                       int n, int dtype)
 {
@@ -54,7 +54,7 @@ static void set_lengths(struct call_frame *f, struct cg_rnn_call *call)
 	call->lengths = lengths.data;
 }
 
-/* A number of 64 bits, which JAX has as two of 32. */
+/* Reads a number of 64 bits, which JAX passes as two of 32 bits. */
 static uint64_t read_halves(struct call_frame *f, int k, const char *name)
 {
 	struct cg_mem halves = jax_memory(f, &f->xla->arguments, k, name, XLA_U32);
@@ -83,7 +83,7 @@ static void describe_call(struct call_frame *f, const struct pass *pass, const s
 	set_ports(f, call, &f->xla->results, 0, pass->results, pass->n_results, input->dtype);
 }
 
-/* XLA takes new memory for large results in each call.  Most of its page faults are spared where the system gives huge pages on request. */
+/* Asks for huge pages for large results.  XLA allocates new memory for them in each call, and huge pages avoid most of its page faults. */
 static void advise(const struct cg_rnn_call *call, const struct port *ports, int n)
 {
 #ifdef MADV_HUGEPAGE
@@ -100,7 +100,7 @@ static void advise(const struct cg_rnn_call *call, const struct port *ports, int
 #endif
 }
 
-/* Runs a pass.  A failure on giving the stream back is one of the call. */
+/* Runs a pass.  If giving the stream back fails, the call fails, since that is where errors of the computation may appear. */
 static void run_pass(struct call_frame *f, const struct pass *pass)
 {
 	const struct xla_buffer *input;

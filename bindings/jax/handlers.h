@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The module's handlers, which cellgrad.jax registers with XLA.  Arrays that are empty are absent: zeros as inputs, not computed as results.
- * Attributes are those of network_attributes.h.  Safe from any thread.  Each returns NULL, or XLA's error with the library's message.
+ * The module's handlers, which cellgrad.jax registers with XLA.  An empty array stands for an absent one: an input is then zeros, and a
+ * result is not computed.  network_attributes.h lists the attributes.  Handlers may be called from any thread.  Each returns NULL, or an
+ * error of XLA with the library's message.
  */
 #ifndef JAX_HANDLERS_H
 #define JAX_HANDLERS_H
@@ -11,8 +12,8 @@
 
 /*
  * Runs cg_rnn_forward.  Arguments: input, [T B I], or [B T I] without time_major; input_h; input_c; params, all of one dtype; lengths, s32
- * [B]; counter, u32 [2], the low half first.  Results: output, output_h, output_c, and reserve, u8, of as many bytes as
- * cg_rnn_reserve_bound says.  Attribute drop, s64: 0 drops nothing.
+ * [B]; counter, u32 [2], the low half first.  Results: output, output_h, output_c, and reserve, u8, whose size cg_rnn_reserve_bound
+ * gives.  Attribute drop, s64: 0 switches dropout off for this call.
  */
 CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
 /*
@@ -20,7 +21,7 @@ CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
  * input_backprop, input_h_backprop, input_c_backprop, params_backprop.
  */
 CG_API struct xla_error *cellgrad_jax_backward(struct xla_frame *xla);
-/* cg_rnn_init_params.  Argument: seed u32 [2], the low half first.  Result: params.  Attributes: input, s64, and rules, text. */
+/* Runs cg_rnn_init_params.  Argument: seed, u32 [2], the low half first.  Result: params.  Further attributes: input, s64; rules, text. */
 CG_API struct xla_error *cellgrad_jax_init_params(struct xla_frame *xla);
 /* The version of the header that the module was compiled against, "0.2.0". */
 CG_API const char *cellgrad_jax_version(void);

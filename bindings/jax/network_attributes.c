@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From attributes to a plan: the context of the process, the cells that it has met, the library's cache of plans.
+ * Makes a plan from a call's attributes, by the process's context, its cells that were parsed before, and the library's plan cache.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -12,7 +12,8 @@
 
 enum { NAMES_MAX = 1024, CELLS_MAX = 64 };
 
-/* Cells that were given as text stay, since parsing one takes longer than a small call; of more than CELLS_MAX each call parses its own. */
+/* Cells that were given as text are kept, since parsing one takes longer than a small call.  After CELLS_MAX cells, further ones are
+ * parsed in each call. */
 struct known_cell { struct known_cell *next; struct cg_cell *cell; struct xla_bytes text; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -20,10 +21,10 @@ static struct cg_context *shared_context;
 static struct known_cell *known_cells;
 static int n_known_cells;
 
-/* A network's config, with what it points to. */
+/* A network's config, and the memory that it points to. */
 struct described {
 	struct cg_rnn_config config;
-	struct cg_cell *own;                     /* a cell to close */
+	struct cg_cell *own;                     /* a cell that is closed after the call; NULL: none */
 	struct cg_value values[CG_CELL_NAMES];
 	char options[NAMES_MAX], names[NAMES_MAX];
 };
@@ -67,7 +68,7 @@ static const struct cg_cell *find_cell(struct xla_bytes text)
 	return NULL;
 }
 
-/* Keeps a cell with the copy of its text, if there is space for it.  1: both are kept. */
+/* Keeps a cell and the copy of its text, if there is space.  Returns 1 if they are kept. */
 static int keep_cell(struct cg_cell *cell, struct xla_bytes text)
 {
 	struct known_cell *k = n_known_cells < CELLS_MAX ? malloc(sizeof *k) : NULL;
@@ -80,7 +81,7 @@ static int keep_cell(struct cg_cell *cell, struct xla_bytes text)
 	return 1;
 }
 
-/* Parses a cell; under the lock. */
+/* Parses a cell; called under the lock. */
 static void parse_cell(struct call_frame *f, struct described *d, struct xla_bytes text)
 {
 	char *copy = malloc(text.length + 1);
@@ -116,7 +117,7 @@ static void set_cell(struct call_frame *f, struct described *d)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The cell's params: names with commas, which are cut, and an attribute for each. */
+/* Sets the values of the cell's params: attribute value_names lists their names, and value_NAME has the value of each. */
 static void set_values(struct call_frame *f, struct described *d)
 {
 	char attribute[NAMES_MAX + sizeof "value_"], *rest = NULL;

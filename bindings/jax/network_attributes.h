@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network that a call's attributes describe, as a plan of the library.
+ * Makes a plan from the attributes of a call.
  */
 #ifndef JAX_NETWORK_ATTRIBUTES_H
 #define JAX_NETWORK_ATTRIBUTES_H
@@ -8,12 +8,13 @@
 #include "bindings/jax/call_frame.h"
 
 /*
- * The plan of a network of so many inputs, which the caller closes, and a stream of its context, which he gives back; the context is the
- * one that CELLGRAD_BACKEND names, else "cpu", and stays open until the process ends.  1: they are there; 0: `f` has what is wrong.
- *     cell        text      the name of a built-in cell, or the text of one
- *     options     text      of the cell, with commas
- *     value_names text      of the cell's params, with commas
- *     value_NAME  f64       for each of these names
+ * Opens the plan of a network with inputs of width `input`, which the caller closes, and takes a stream of its context, which the caller
+ * gives back.  The context is that of CELLGRAD_BACKEND if it is set, else "cpu"; it stays open until the process ends.  Returns 1; or 0, with
+ * an error in `f`.  The attributes are
+ *     cell        text      the name of a built-in cell, or the text of a cell
+ *     options     text      the cell's options, separated by commas
+ *     value_names text      names of the cell's params, separated by commas
+ *     value_NAME  f64       the value of each of these params
  *     dropout     f64
  *     layers bidirectional input_mode time_major reverse training units proj    s64, as in struct cg_rnn_config
  * States are [L*D B .] in either layout.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What XLA's foreign function interface hands to a handler, version 0, in our own declarations, as far as the handlers read it.
- * tests/frameworks/jax_header.py compares every size, offset and number here with XLA's header.
+ * Declarations of the structs that XLA's foreign function interface, version 0, passes to a handler, up to the last field that the
+ * handlers read.  tests/frameworks/jax_header.py compares every size, offset and constant with XLA's header.
  */
 #ifndef JAX_XLA_FFI_H
 #define JAX_XLA_FFI_H
@@ -9,17 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every struct begins with its size in the version of the program that filled it, and newer versions add fields at its end. */
+/* Every struct begins with its size, as the program that fills it was compiled; newer versions add fields at the end. */
 struct xla_extension { size_t size; int type; struct xla_extension *next; };
 enum { XLA_METADATA = 1 };                       /* a type of extension */
 
 struct xla_version { size_t size; struct xla_extension *extensions; int major_version, minor_version; };
-enum { XLA_MAJOR_VERSION = 0, XLA_MINOR_VERSION = 1 };   /* the oldest that the handlers serve */
-/* What a handler answers to a frame that asks for its version. */
+enum { XLA_MAJOR_VERSION = 0, XLA_MINOR_VERSION = 1 };   /* the oldest version that the handlers support */
+/* A handler fills this when a frame queries its version. */
 struct xla_metadata { size_t size; struct xla_version version; uint32_t traits; };
 struct xla_metadata_extension { struct xla_extension base; struct xla_metadata *metadata; };
 
-struct xla_error;                                /* XLA's; NULL: none */
+struct xla_error;                                /* an error of XLA; NULL: none */
 enum { XLA_INVALID_ARGUMENT = 3, XLA_RESOURCE_EXHAUSTED = 8, XLA_UNIMPLEMENTED = 12, XLA_INTERNAL = 13 };
 struct xla_error_create { size_t size; struct xla_extension *extensions; const char *message; int code; };
 
