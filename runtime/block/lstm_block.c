@@ -355,7 +355,7 @@ int cg_lstm_block_grad(struct cg_stream *stream, const struct cg_lstm_block *op)
 #define ABOUT_CLIP "cs is kept from -cell_clip to cell_clip; 0 or less: no limit"
 
 static const struct cg_dim lstm_dims[] = {
-	{ "T", LSTM(T), 1, .only = "it is one step; sequences are block_lstm's", .about = ABOUT_T },
+	{ "T", LSTM(T), 1, .only = "this op is one step; block_lstm computes sequences", .about = ABOUT_T },
 	{ "B", LSTM(B), .least = 0, .about = ABOUT_B },
 	{ "I", LSTM(I), .least = 1, .about = ABOUT_I },
 	{ "U", LSTM(U), .least = 1, .about = ABOUT_U },

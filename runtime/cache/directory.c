@@ -81,7 +81,7 @@ static void find_path(struct cg_cache_directory *directory)
 		;
 	if (n >= most || (size_t)snprintf(directory->path, most, "%.*s%s", (int)n, choices[k].folder, choices[k].below) >= most) {
 		directory->path[0] = '\0';
-		snprintf(directory->why, sizeof directory->why, "the path has %zu bytes or more: '%.100s...'", most, choices[k].folder);
+		snprintf(directory->why, sizeof directory->why, "expected a path of fewer than %zu bytes, got '%.100s...'", most, choices[k].folder);
 	} else if (!directory->path[0]) {
 		strcpy(directory->path, "/");
 	}
@@ -118,7 +118,7 @@ void cg_cache_choose_directory(struct cg_cache_directory *directory)
 {
 	memset(directory, 0, sizeof *directory);
 	if (!DIGESTS)
-		snprintf(directory->why, sizeof directory->why, "this build has no SHA-256, which is libmd's (Debian: libmd-dev)");
+		snprintf(directory->why, sizeof directory->why, "this build has no SHA-256: it was configured without libmd (Debian: libmd-dev)");
 	else if (cg_disk.elevated())
 		snprintf(directory->why, sizeof directory->why, "this program runs with another user's rights");
 	if (!directory->why[0])
@@ -167,7 +167,7 @@ int cg_cache_enter_directory(struct cg_cache_directory *directory, int make)
 	if (fd < 0) {
 		if (errno != ENOENT || make) {
 			snprintf(directory->why, sizeof directory->why, "%.300s: %s", directory->path,
-			         errno == ELOOP || errno == ENOTDIR ? "a symbolic link, or no folder" : strerror(errno));
+			         errno == ELOOP || errno == ENOTDIR ? "a symbolic link, or not a folder" : strerror(errno));
 			directory->reads = directory->writes = 0;
 		}
 		return -1;
@@ -182,7 +182,7 @@ int cg_cache_enter_directory(struct cg_cache_directory *directory, int make)
 		return refuse(directory, fd);
 	}
 	if (s.st_mode & (S_IWGRP | S_IWOTH)) {
-		snprintf(directory->why, sizeof directory->why, "%.300s: others may write in it, by its mode %03o",
+		snprintf(directory->why, sizeof directory->why, "%.300s: other users may write to it, by its mode %03o",
 		         directory->path, (unsigned)s.st_mode & 0777);
 		return refuse(directory, fd);
 	}

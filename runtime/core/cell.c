@@ -205,7 +205,7 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 	if (!cg_dtype_bytes(kernel->dtype))
 		return cg_fail(CG_BAD_ARGUMENT, "%s: dtype: expected an enum cg_dtype, got %d", call, kernel->dtype);
 	if (kernel->stage < 0 || kernel->stage > kernel->cell->n_stages)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: cell %s has %d, got %d", call, kernel->cell->name, kernel->cell->n_stages,
+		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: expected 0 to %d of cell %s, got %d", call, kernel->cell->n_stages, kernel->cell->name,
 		               kernel->stage);
 	return CG_OK;
 }
@@ -214,12 +214,12 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 static int check_scan(const struct cg_kernel *kernel, int lang, const char *call)
 {
 	if (kernel->pass != CG_SEQ_FORWARD && kernel->pass != CG_SEQ_GRAD)
-		return cg_fail(CG_UNSUPPORTED, "%s: shape: CG_SCAN has the passes %s and %s, got %s", call, cg_pass_names[CG_SEQ_FORWARD],
+		return cg_fail(CG_UNSUPPORTED, "%s: shape: CG_SCAN needs pass %s or %s, got %s", call, cg_pass_names[CG_SEQ_FORWARD],
 		               cg_pass_names[CG_SEQ_GRAD], cg_pass_names[kernel->pass]);
 	if (kernel->stage)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: CG_SCAN has all stages: expected 0, got %d", call, kernel->stage);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: CG_SCAN computes all stages: expected 0, got %d", call, kernel->stage);
 	if (lang != CG_LANG_C)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: CG_SCAN is printed in %s alone: in %s the host launches each step", call,
+		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: CG_SCAN is available in %s alone; in %s the host launches each step", call,
 		               cg_lang_names[CG_LANG_C], cg_lang_names[lang]);
 	return CG_OK;
 }
@@ -234,7 +234,8 @@ static int plan_of(const struct cg_kernel *kernel, int lang, const char *call, s
 	if (kernel->shape == CG_SCAN)
 		CG_TRY(check_scan(kernel, lang, call));
 	else if (kernel->shape != CG_POINT)
-		return cg_fail(CG_UNSUPPORTED, "%s: shape: this version prints CG_POINT, with the sums that follow it, and CG_SCAN", call);
+		return cg_fail(CG_UNSUPPORTED, "%s: shape: expected CG_POINT, which includes the sums, or CG_SCAN, got %d", call,
+		               kernel->shape);
 	*plan = kernel->shape == CG_SCAN
 		? cg_plan_steps(kernel->cell, options, kernel->pass, kernel->dtype, cg_memory, &mistake)
 		: cg_plan(kernel->cell, options, kernel->pass, kernel->stage, kernel->dtype, cg_memory, &mistake);
@@ -251,7 +252,7 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 	int k = 0, code;
 
 	if (!result)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected where to put the text, got NULL", call);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: text: expected a pointer for the result, got NULL", call);
 	*result = NULL;
 	while (k < CG_LANG_COUNT && (!lang || strcmp(lang, cg_lang_names[k])))
 		k++;

@@ -42,7 +42,7 @@ static int read_text(int fd, const char *path, char *text)
 		return REFUSE("%s: expected at most %d bytes", path, CG_TEXT_MAX);
 	text[length] = '\0';
 	if (strlen(text) != (size_t)length)
-		return REFUSE("%s: has a zero byte, so it is no text", path);
+		return REFUSE("%s: has a zero byte, so it is not text", path);
 	return CG_OK;
 }
 

@@ -264,7 +264,7 @@ int cg_environment_unknown(const char *entry, char *message, size_t capacity)
 		if (!strncmp(cg_variables[which].name, prefix, sizeof prefix - 1) && !is_prefix(cg_variables[which].name))
 			names[n++] = cg_variables[which].name;
 	nearest = cg_nearest(name, names, n);
-	snprintf(message, capacity, "%s is no variable of cellgrad; %s%s%s", name, nearest ? "did you mean " : "cellgrad(1) lists them",
+	snprintf(message, capacity, "%s is not a variable of cellgrad; %s%s%s", name, nearest ? "did you mean " : "cellgrad(1) lists them",
 	         nearest ? nearest : "", nearest ? "?" : "");
 	return 1;
 }

@@ -48,7 +48,7 @@ int cg_set_allocator(const struct cg_allocator *allocator)
 	if (allocator && !allocator->resize)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: missing");
 	if (blocks)
-		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected before the library has taken memory, it holds %zu pieces",
+		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected a call before the library allocates memory; it holds %zu blocks",
 		               blocks);
 	from = allocator ? *allocator : (struct cg_allocator){ standard, NULL };
 	return CG_OK;

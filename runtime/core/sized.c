@@ -26,7 +26,7 @@ int cg_sized_check(const char *call, const char *type, const void *given, size_t
 		return cg_fail(CG_BAD_ARGUMENT, "%s: size: expected %zu, got %zu: call %s_init first", call, ours, size, type);
 	for (size_t k = ours; k < size; k++)
 		if (((const char *)given)[k])
-			return cg_fail(CG_BAD_ARGUMENT, "%s: size: expected %zu, got %zu with fields set that this library does not know: call "
+			return cg_fail(CG_BAD_ARGUMENT, "%s: size: expected %zu, got %zu with nonzero fields that this library lacks: call "
 			               "%s_init first, or use a later library", call, ours, size, type);
 	return CG_OK;
 }

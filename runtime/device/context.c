@@ -176,7 +176,7 @@ int cg_stream_open(struct cg_context *context, void *native, struct cg_stream **
 	int code;
 
 	if (!result)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: stream: expected where to put it, got NULL");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: stream: expected a pointer for the result, got NULL");
 	*result = NULL;
 	CG_TRY(cg_context_check(context, "cg_stream_open"));
 	stream = cg_memory(NULL, sizeof *stream);

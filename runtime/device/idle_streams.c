@@ -42,7 +42,7 @@ int cg_stream_take(struct cg_context *context, struct cg_stream **stream)
 	struct idle *idle;
 
 	if (!stream)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_take: stream: expected where to put it, got NULL");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_take: stream: expected a pointer for the result, got NULL");
 	*stream = NULL;
 	CG_TRY(cg_context_check(context, "cg_stream_take"));
 	idle = get_idle(context);

@@ -14,7 +14,7 @@ struct cg_mem cg_host(const void *pointer, size_t bytes)
 int cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem)
 {
 	if (!mem)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_alloc: mem: expected where to put it, got NULL");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_alloc: mem: expected a pointer for the result, got NULL");
 	memset(mem, 0, sizeof *mem);
 	CG_TRY(cg_context_check(context, "cg_alloc"));
 	return bytes ? context->backend->alloc(context->device, NULL, bytes, mem) : CG_OK;

@@ -182,7 +182,7 @@ static int open_any(int verbose, struct cg_context **context)
 			used += (size_t)snprintf(reasons + used, sizeof reasons - used, "%s%s: %s", used ? "; " : "", (*b)->name,
 			                         cg_message());
 	}
-	return cg_fail(CG_NO_DEVICE, "no backend opens: %s", reasons);
+	return cg_fail(CG_NO_DEVICE, "no backend could be opened: %s", reasons);
 }
 
 int cg_open(const char *where, struct cg_context **context)
@@ -191,7 +191,7 @@ int cg_open(const char *where, struct cg_context **context)
 	int verbose;
 
 	if (!context)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_open: context: expected where to put it, got NULL");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_open: context: expected a pointer for the result, got NULL");
 	*context = NULL;
 	CG_TRY(cg_environment_check());
 	CG_TRY(cg_verbose_level(&verbose));
@@ -220,7 +220,7 @@ int cg_adopt(const char *backend, void *native, void *device, struct cg_context 
 	if (!found)
 		return refuse_name("cg_adopt", backend, strlen(backend));
 	if (!found->adopt)
-		return cg_fail(CG_UNSUPPORTED, "cg_adopt: %s has no contexts: cg_open it", backend);
+		return cg_fail(CG_UNSUPPORTED, "cg_adopt: backend %s has no contexts to adopt; open it with cg_open", backend);
 	CG_TRY(found->adopt(native, device, &own));
 	return keep(found, own, context);
 }

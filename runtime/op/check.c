@@ -111,7 +111,7 @@ static int check_bytes(const struct check *c, const struct cg_port *port, size_t
 	shape = cg_shape_format(c->row, port, c->op, c->size, text);
 	if (got < want)
 		return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes", shape, type, want, got);
-	return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes; of a larger piece of memory, shorten bytes to %zu",
+	return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes; for a larger buffer, shorten bytes to %zu",
 	              shape, type, want, got, want);
 }
 

@@ -275,11 +275,11 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 	CG_TRY(cg_context_check(stream ? stream->context : NULL, "cg_kernel_run"));
 	CG_TRY(cg_kernel_check(kernel, "cg_kernel_run", &options));
 	if (kernel->shape != CG_POINT && kernel->shape != CG_SUM)
-		return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: shape: this version runs CG_POINT and CG_SUM");
+		return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: shape: expected CG_POINT or CG_SUM, got %d", kernel->shape);
 	*known = options;
 	if (!kernel->stage && kernel->cell->n_stages > 1)
-		return REFUSE("stage: cell %s has %d, with products between them: expected one of them", kernel->cell->name,
-		              kernel->cell->n_stages);
+		return REFUSE("stage: expected 1 to %d of cell %s, which has products between its stages, got 0", kernel->cell->n_stages,
+		              kernel->cell->name);
 	if (rows < 0 || units < 1)
 		return REFUSE("expected rows of at least 0 and units of at least 1, got [%lld, %lld]", (long long)rows,
 		              (long long)units);

@@ -79,7 +79,7 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 		return REFUSE("plan: missing");
 	CG_TRY(cg_sized_check("rnn", "cg_rnn_call", c, sizeof *c));
 	if (stream->context != rnn->context)
-		return REFUSE("plan: expected one of the stream's context");
+		return REFUSE("plan: expected a plan of the stream's context");
 	CG_TRY(cg_rnn_measure(rnn, pass, c, shape));
 	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
@@ -90,7 +90,7 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 	if (c->no_dropout != 0 && c->no_dropout != 1)
 		return REFUSE("no_dropout: expected 0 or 1, got %d", c->no_dropout);
 	if (c->no_dropout && shape->is_vendors && rnn->net.allow_vendor_dropout && cg_rnn_drops(rnn))
-		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: the masks are the library's on route %s: without allow_vendor_dropout they are ours",
+		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: expected 0 on route %s with allow_vendor_dropout, by which the vendor's library makes the masks",
 		               rnn->route);
 	return CG_OK;
 }
@@ -99,7 +99,7 @@ static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, co
 {
 	for (const struct cg_port *p = row->ports; p->name && rnn->state < 0; p++)
 		if (p->flags & CG_OF_STATE && cg_present(*(const struct cg_mem *)((const char *)op + p->at)))
-			return REFUSE("%s: cell %s has no state: expected none", p->name, rnn->net.cell->name);
+			return REFUSE("%s: cell %s has no cell state: expected none", p->name, rnn->net.cell->name);
 	return CG_OK;
 }
 

@@ -205,7 +205,7 @@ static int read_rules(const struct cg_rnn *rnn, const char *text, struct choice 
 			return REFUSE("words: expected %s or nothing after three rules, got '%s'", unit_forget, word);
 		n += n < KINDS;
 	}
-	return n == KINDS ? CG_OK : REFUSE("words: expected one for %s, one for %s and one for %s, got %d", kinds[0], kinds[1], kinds[2], n);
+	return n == KINDS ? CG_OK : REFUSE("words: expected three rules, for %s, %s and %s, got %d", kinds[0], kinds[1], kinds[2], n);
 }
 
 /* ---- params ---- */
@@ -249,7 +249,7 @@ int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t see
 		return REFUSE("%s: missing", !rnn ? "rnn" : !words ? "words" : "params");
 	bytes = (size_t)rnn->net.params * cg_dtype_bytes(rnn->net.dtype);
 	if (params.place != CG_HOST)
-		return cg_fail(CG_UNSUPPORTED, "cg_rnn_init_params: params: expected memory of the host, which cg_put copies to a device");
+		return cg_fail(CG_UNSUPPORTED, "cg_rnn_init_params: params: expected host memory, which cg_put copies to a device");
 	if (params.bytes != bytes)
 		return REFUSE("params: expected %zu bytes, got %zu", bytes, params.bytes);
 	CG_TRY(read_rules(rnn, words, &choice));

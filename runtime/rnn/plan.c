@@ -234,7 +234,7 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 	int code;
 
 	if (!result)
-		return REFUSE("expected where to put the plan, got NULL");
+		return REFUSE("plan: expected a pointer for the result, got NULL");
 	*result = NULL;
 	CG_TRY(cg_context_check(context, "cg_rnn_open"));
 	rnn = cg_memory(NULL, sizeof *rnn);

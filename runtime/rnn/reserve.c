@@ -61,7 +61,7 @@ int cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *counter)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: reserve: expected at least %zu bytes, got %zu", sizeof h, bytes);
 	memcpy(&h, reserve, sizeof h);
 	if (memcmp(h.magic, (struct header){ .magic = MAGIC }.magic, sizeof h.magic))
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: reserve: expected what a forward wrote, got something else");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: reserve: expected a reserve space that cg_rnn_forward wrote, got other bytes");
 	*counter = h.counter;
 	return CG_OK;
 }
@@ -81,12 +81,12 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	if (!memcmp(&want, &got, sizeof want))
 		return CG_OK;
 	if (memcmp(want.magic, got.magic, sizeof want.magic))
-		return REFUSE("expected what a forward of this plan wrote, got something else");
+		return REFUSE("expected a reserve space that a forward call of this plan wrote, got other bytes");
 	if (want.fingerprint != got.fingerprint)
-		return REFUSE("expected one of this plan's, got one of a network that is another");
+		return REFUSE("expected one of this plan, got one of another network");
 	if (want.T != got.T || want.B != got.B)
-		return REFUSE("expected that of a call of T=%lld, B=%lld, got one of T=%lld, B=%lld", (long long)want.T, (long long)want.B,
+		return REFUSE("expected one of a call with T=%lld, B=%lld, got one with T=%lld, B=%lld", (long long)want.T, (long long)want.B,
 		              (long long)got.T, (long long)got.B);
-	return REFUSE("expected that of this call, got one with %s", want.N != got.N || want.lengths != got.lengths ? "other lengths" :
+	return REFUSE("expected one of a call like this, got one with %s", want.N != got.N || want.lengths != got.lengths ? "other lengths" :
 	              want.counter != got.counter ? "another counter" : want.first_step != got.first_step ? "another first_step" : "another no_dropout");
 }

@@ -84,7 +84,7 @@ static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_ven
 
 	rnn->scans = (!wanted || strcmp(wanted, composed)) && cg_rnn_can_scan(rnn, why);
 	if (wanted && !rnn->scans && strcmp(wanted, composed))
-		return cg_fail(CG_UNSUPPORTED, "rnn: route: scan does not take this network (%s); composed does", why);
+		return cg_fail(CG_UNSUPPORTED, "rnn: route: scan does not support this network (%s); composed does", why);
 	if (not_vendor)
 		snprintf(rnn->route, sizeof rnn->route, "%s (%s: not %s)", rnn->scans ? scan : composed, not_vendor, backend->net->name);
 	else if (*why && backend->scan_work)
@@ -109,7 +109,7 @@ int cg_rnn_open_route(struct cg_rnn *rnn, const char *wanted)
 	if (wanted ? is_ours(rnn, wanted) : !route)
 		return open_ours(rnn, wanted, NULL);
 	if (wanted && (!route || strcmp(wanted, route->name)))
-		return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed takes every network", wanted,
+		return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: the %s backend has no such route; composed supports every network", wanted,
 		               rnn->context->backend->name);
 	rnn->net.name = rnn->text.cell;
 	rnn->net.options = rnn->text.options;

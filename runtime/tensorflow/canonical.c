@@ -31,7 +31,7 @@ static int check(const struct cg_op *row, const struct cg_rnn_op *op)
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		CG_TRY(cg_attribute_check(row, a, op, 1));
 	if (op->num_proj && cell->n_prevs < 2)
-		return REFUSE(row, "num_proj: cell %s has no state: expected 0, got %lld", cell->name, (long long)op->num_proj);
+		return REFUSE(row, "num_proj: cell %s has no cell state: expected 0, got %lld", cell->name, (long long)op->num_proj);
 	if (op->num_proj > op->num_units)
 		return REFUSE(row, "num_proj: expected at most num_units=%lld, got %lld", (long long)op->num_units, (long long)op->num_proj);
 	if (op->input_mode == CG_SKIP && op->input_size != op->num_units)

@@ -77,7 +77,7 @@ static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound
 	if (op->L > INT_MAX / 2)
 		return REFUSE(row, "input_h: expected at most %d layers, got %lld", INT_MAX / 2, (long long)op->L);
 	if (op->num_layers && op->num_layers != op->L)
-		return REFUSE(row, "num_layers: expected L=%lld as input_h has it, got %lld", (long long)op->L, (long long)op->num_layers);
+		return REFUSE(row, "num_layers: expected L=%lld, as in the shape of input_h, got %lld", (long long)op->L, (long long)op->num_layers);
 	return CG_OK;
 }
 
@@ -88,7 +88,7 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 	int64_t P = op->num_proj;
 
 	if (P && !has_state(op))
-		return REFUSE(row, "num_proj: cell %s has no state: expected 0, got %lld", cell->name, (long long)P);
+		return REFUSE(row, "num_proj: cell %s has no cell state: expected 0, got %lld", cell->name, (long long)P);
 	if (!has_H && !has_U && !op->num_units)
 		return REFUSE(row, "num_units: without input_h expected at least 1, got 0");
 	if (!has_U)
@@ -105,7 +105,7 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 		return REFUSE(row, "input_c: expected the shape of input_h, H=%lld, where there is no projection, got U=%lld",
 		              (long long)op->H, (long long)op->U);
 	if (op->num_units && op->num_units != op->U)
-		return REFUSE(row, "num_units: expected U=%lld as the states have it, got %lld", (long long)op->U, (long long)op->num_units);
+		return REFUSE(row, "num_units: expected U=%lld, as in the shapes of the states, got %lld", (long long)op->U, (long long)op->num_units);
 	return CG_OK;
 }
 

@@ -101,7 +101,7 @@ static int check_params(const struct cg_layout *l)
 			int idle = params[k].has == CG_HAS_CELL_CLIP ? value <= 0 : value == 0;
 
 			if (!strcmp(params[k].name, cell->params[p].name) && !(l->form->params & params[k].has) && !idle)
-				return cg_fail(CG_UNSUPPORTED, "%s: %s: expected %s, which is all it has a place for, got %g", l->format->name,
+				return cg_fail(CG_UNSUPPORTED, "%s: %s: expected %s, since the format does not store it, got %g", l->format->name,
 				               params[k].name, params[k].expected, value);
 		}
 	return CG_OK;
@@ -121,10 +121,10 @@ static int check(const struct cg_layout *l)
 
 	CG_TRY(check_params(l));
 	if (l->network.P && !has_part(l->form, 'P'))
-		return cg_fail(CG_UNSUPPORTED, "%s: proj: holds no projection: expected 0, got %lld; cellgrad, canonical and pytorch do", name,
+		return cg_fail(CG_UNSUPPORTED, "%s: proj: the format holds no projection: expected 0, got %lld; cellgrad, canonical and pytorch hold one", name,
 		               (long long)l->network.P);
 	if (l->network.n_vectors && !has_part(l->form, 'v'))
-		return cg_fail(CG_UNSUPPORTED, "%s: options: holds no per-unit weights of cell %s: expected none, got %s", name,
+		return cg_fail(CG_UNSUPPORTED, "%s: options: the format holds no per-unit weights of cell %s: expected none, got %s", name,
 		               l->network.cell->name, l->text.options);
 	if (l->network.skip && !l->format->skips)
 		return cg_fail(CG_UNSUPPORTED, "%s: input_mode: expected linear_input, got skip_input; cellgrad and canonical hold it", name);

@@ -90,7 +90,7 @@ static int check(const struct cg_weights *w, const struct cg_layout *l, int k, c
 		return REFUSE("params: missing");
 	if (w->bytes != params)
 		return REFUSE("bytes: expected %zu of params, got %zu%s", params, w->bytes,
-		              w->bytes > params ? "; of a larger piece of memory, shorten bytes" : "");
+		              w->bytes > params ? "; for a larger buffer, shorten bytes" : "");
 	describe(l, k, &t);
 	if (!memory && t.bytes)
 		return REFUSE("%s: missing", t.name);
@@ -133,10 +133,10 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 	lost = w->lossy ? 0 : cg_count_lost_biases(&conversion, theirs.format->bias, k);
 	describe(&theirs, k, &t);
 	if (lost && w->gradients)
-		return cg_fail(CG_UNSUPPORTED, "weights: %s: gradients by bW and bR expected to be equal, %lld are not; with lossy that by bW is taken",
+		return cg_fail(CG_UNSUPPORTED, "weights: %s: expected equal gradients of bW and bR, but %lld differ; lossy takes that of bW",
 		               t.name, (long long)lost);
 	if (lost)
-		return cg_fail(CG_UNSUPPORTED, "weights: %s: bW + bR is one bias in %s, and %lld of them would be loaded as other bits; lossy allows it",
+		return cg_fail(CG_UNSUPPORTED, "weights: %s: bW + bR is one bias in %s, and %lld of them would not be loaded with the same bits; lossy allows it",
 		               t.name, theirs.format->name, (long long)lost);
 	cg_convert_into(&conversion, k);
 	return CG_OK;

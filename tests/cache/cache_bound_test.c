@@ -219,7 +219,7 @@ static void test_list(void **state)
 	assert_int_equal(chmod(disk_folder, 0777), 0);
 	assert_int_equal(cg_cache_list(see, &seen), CG_UNSUPPORTED);
 	assert_int_equal(cg_cache_clear(&n, &bytes), CG_UNSUPPORTED);
-	assert_non_null(strstr(cg_message(), "others may write in it"));
+	assert_non_null(strstr(cg_message(), "other users may write to it"));
 }
 
 int main(void)

@@ -51,9 +51,9 @@ static void test_folders(void **state)
 	(void)state;
 	assert_int_equal(mkdir(disk_folder, 0700), 0);
 	assert_int_equal(chmod(disk_folder, 0720), 0);
-	expect_none("kernels: others may write in it, by its mode 720");
+	expect_none("kernels: other users may write to it, by its mode 720");
 	assert_int_equal(chmod(disk_folder, 01777), 0);
-	expect_none("kernels: others may write in it, by its mode 777");
+	expect_none("kernels: other users may write to it, by its mode 777");
 	assert_int_equal(files(), 0);
 	assert_int_equal(chmod(disk_folder, 0755), 0);
 	cg_disk.geteuid = someone_else;
@@ -65,12 +65,12 @@ static void test_folders(void **state)
 	snprintf(link, sizeof link, "%s/link", disk_top);
 	assert_int_equal(symlink(disk_folder, link), 0);
 	setenv("CELLGRAD_CACHE_DIR", link, 1);
-	expect_none("link: a symbolic link, or no folder");
+	expect_none("link: a symbolic link, or not a folder");
 	snprintf(path, sizeof path, "%s//", link);
 	setenv("CELLGRAD_CACHE_DIR", path, 1);
-	expect_none("link: a symbolic link, or no folder");
+	expect_none("link: a symbolic link, or not a folder");
 	setenv("CELLGRAD_CACHE_DIR", path_of("a"), 1);
-	expect_none("a symbolic link, or no folder");
+	expect_none("a symbolic link, or not a folder");
 	setenv("CELLGRAD_CACHE_DIR", "/proc/1/nowhere/kernels", 1);
 	put("a", "the bytes");
 	assert_int_equal(has("a", "the bytes"), 0);
@@ -89,7 +89,7 @@ static void test_environment(void **state)
 	far[0] = '/';
 	memset(far + 1, 'x', sizeof far - 2);
 	setenv("CELLGRAD_CACHE_DIR", far, 1);
-	expect_none("the path has 4096 bytes or more");
+	expect_none("expected a path of fewer than 4096 bytes");
 
 	setenv("CELLGRAD_CACHE_DIR", "", 1);
 	snprintf(path, sizeof path, "%s/xdg/cellgrad", disk_top);

@@ -188,7 +188,7 @@ static void test_strange_files(void **state)
 		expect_rebuilt("socket", 0);
 	}
 	assert_int_equal(chmod(path, 0620), 0);
-	expect_rebuilt("others may write", 0);
+	expect_rebuilt("other users may write", 0);
 	/* A folder stays, and nobody minds. */
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);

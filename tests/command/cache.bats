@@ -58,7 +58,7 @@ entry() {
 	refuses "$PWD/kernels|775" cache list
 	refuses "$PWD/kernels|775" cache clear
 	works info
-	[[ $output == *"Compiled kernels on disk:"*"none: $PWD/kernels: others may write in it"* ]]
+	[[ $output == *"Compiled kernels on disk:"*"none: $PWD/kernels: other users may write to it"* ]]
 	CELLGRAD_CACHE=off works cache path --json
 	[[ $output == '{"reads":false,"writes":false,"why":"CELLGRAD_CACHE=off",'* ]]
 	(unset HOME XDG_CACHE_HOME CELLGRAD_CACHE_DIR; refuses "CELLGRAD_CACHE_DIR|XDG_CACHE_HOME|HOME" cache path)

@@ -249,7 +249,7 @@ static void test_warning(void **state)
 	listen("0", output, sizeof output);
 	assert_string_equal(output, "");
 	listen("1", output, sizeof output);
-	has(output, "cellgrad: CELLGRAD_BACKEDN is no variable of cellgrad; did you mean CELLGRAD_BACKEND?\n");
+	has(output, "cellgrad: CELLGRAD_BACKEDN is not a variable of cellgrad; did you mean CELLGRAD_BACKEND?\n");
 	assert_null(strchr(strchr(output, '\n') + 1, '\n'));
 }
 

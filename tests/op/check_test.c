@@ -109,7 +109,7 @@ static void test_a_cell_is_one_step(void **state)
 		fill(row, &a);
 		a.lstm.T = steps[i];
 		refused(__LINE__, row, &a, CG_UNSUPPORTED,
-		        "lstm_block_cell_grad: T: expected 1, got %lld: it is one step; sequences are block_lstm's",
+		        "lstm_block_cell_grad: T: expected 1, got %lld: this op is one step; block_lstm computes sequences",
 		        (long long)steps[i]);
 	}
 }
@@ -159,7 +159,7 @@ static void test_the_structs_size(void **state)
 		memcpy(&a, &bad, sizeof bad);                    /* a later header's struct, its news not used */
 		ACCEPTED(row, &a);
 		a.bytes[bad - 1] = 1;
-		REFUSED(row, &a, "%s: size: expected %zu, got %zu with fields set that this library does not know: call "
+		REFUSED(row, &a, "%s: size: expected %zu, got %zu with nonzero fields that this library lacks: call "
 		        "%s_init first, or use a later library", row->name, row->size, bad, row->type);
 		a.bytes[bad - 1] = 0;
 		a.bytes[bad] = 1;
@@ -315,7 +315,7 @@ static void test_every_argument_in_every_way(void **state)
 				        shape_words(row, p, &a), type, bytes, bytes - 1);
 				a = good;
 				m->bytes++;
-				REFUSED(row, &a, "%s: %s: expected %s %s, %zu bytes, got %zu bytes; of a larger piece of memory, shorten "
+				REFUSED(row, &a, "%s: %s: expected %s %s, %zu bytes, got %zu bytes; for a larger buffer, shorten "
 				        "bytes to %zu", row->name, name, shape_words(row, p, &a), type, bytes, bytes + 1, bytes);
 				a = good;
 				m->data = NULL;

@@ -192,7 +192,7 @@ static void test_refusals(void **state)
 	assert_int_equal(cg_kernel_run(NULL, &kernel, 2, 3, args, n), CG_BAD_ARGUMENT);
 	assert_int_equal(cg_kernel_run(stream, &kernel, 2, 3, NULL, n), CG_BAD_ARGUMENT);
 	kernel.cell = cg_cell_find("gru_block");
-	REFUSED("stage: cell gru_block has 2");
+	REFUSED("stage: expected 1 to 2 of cell gru_block");
 	kernel.cell = cell;
 	assert_int_equal(cg_kernel_run(stream, &kernel, 0, 3, args, n), CG_OK);
 	assert_true(h[0] == 5);

@@ -206,7 +206,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "lang: expected one of", kernel.emit, "hip")
         self.refuse(ValueError, "no option", cellgrad.Kernel("lstm", options="p").emit)
         self.refuse(ValueError, "stage", cellgrad.Kernel("lstm", stage=4).emit)
-        self.refuse(NotImplementedError, "this version prints CG_POINT", cellgrad.Kernel("lstm", "grad", shape="sum").emit)
+        self.refuse(NotImplementedError, "expected CG_POINT, which includes the sums, or CG_SCAN", cellgrad.Kernel("lstm", "grad", shape="sum").emit)
 
     def test_weights(self):
         """Weights of other programs"""

@@ -131,8 +131,8 @@ static void test_numbers(void **state)
 	small(&whole);
 	SPOILT(call.T, -1, "rnn: T: expected at least 0, got -1");
 	SPOILT(call.B, -2, "rnn: B: expected at least 0, got -2");
-	SPOILT(call.T, INT64_MAX, "rnn: T=9223372036854775807, B=2: more than memory has room for");
-	SPOILT(call.B, INT64_MAX, "rnn: T=3, B=9223372036854775807: more than memory has room for");
+	SPOILT(call.T, INT64_MAX, "rnn: T=9223372036854775807, B=2: more than memory can hold");
+	SPOILT(call.B, INT64_MAX, "rnn: T=3, B=9223372036854775807: more than memory can hold");
 	SPOILT(call.lengths, bad[0], "rnn: sequence_lengths: [1]: expected 0 to T=3, got 4");
 	SPOILT(call.lengths, bad[1], "rnn: sequence_lengths: [0]: expected 0 to T=3, got -1");
 	SPOILT(call.lengths, bad[2], "rnn: sequence_lengths: [1]: expected 0 to T=3, got -2147483648");
@@ -156,7 +156,7 @@ static void test_numbers(void **state)
 
 	assert_int_equal(cg_open("cpu", &other), CG_OK);
 	assert_int_equal(cg_stream_open(other, NULL, &others), CG_OK);
-	SPOILT(stream, others, "rnn: plan: expected one of the stream's context");
+	SPOILT(stream, others, "rnn: plan: expected a plan of the stream's context");
 	cg_stream_close(others);
 	cg_close(other);
 
@@ -335,7 +335,7 @@ static void test_states(void **state)
 
 				*net_mem(&n, &net_ports[p]) = n.call.input_h;
 				if (flow_of(&net_ports[p], pass) != NET_NOT)
-					REFUSED(&n, &whole, pass, "rnn: %s: cell gru has no state: expected none", names[k]);
+					REFUSED(&n, &whole, pass, "rnn: %s: cell gru has no cell state: expected none", names[k]);
 			}
 	net_close(&whole);
 	small(&whole);
@@ -467,18 +467,18 @@ static void another_first(struct net *n) { n->config.bidirectional = 0; n->call.
 
 static void test_foreign(void **state)
 {
-	static const char another[] = "expected one of this plan's, got one of a network that is another";
+	static const char another[] = "expected one of this plan, got one of another network";
 	static const struct { void (*ours)(struct net *), (*theirs)(struct net *); const char *text; } pairs[] = {
 		{ nothing, another_seed, another }, { nothing, another_rate, another }, { nothing, another_input, another },
 		{ with_skip, without_skip, another }, { nothing, batch_major, another }, { batch_major, nothing, another },
 		{ nothing, with_peepholes, another }, { nothing, another_cell, another },
-		{ nothing, other_sizes, "expected that of a call of T=3, B=2, got one of T=2, B=3" },
-		{ nothing, more_sizes, "expected that of a call of T=3, B=2, got one of T=4, B=2" },
-		{ nothing, another_counter, "expected that of this call, got one with another counter" },
-		{ ragged, nothing, "expected that of this call, got one with other lengths" },
-		{ ragged, ragged_otherwise, "expected that of this call, got one with other lengths" },
-		{ nothing, without_dropout, "expected that of this call, got one with another no_dropout" },
-		{ one_direction, another_first, "expected that of this call, got one with another first_step" },
+		{ nothing, other_sizes, "expected one of a call with T=3, B=2, got one with T=2, B=3" },
+		{ nothing, more_sizes, "expected one of a call with T=3, B=2, got one with T=4, B=2" },
+		{ nothing, another_counter, "expected one of a call like this, got one with another counter" },
+		{ ragged, nothing, "expected one of a call like this, got one with other lengths" },
+		{ ragged, ragged_otherwise, "expected one of a call like this, got one with other lengths" },
+		{ nothing, without_dropout, "expected one of a call like this, got one with another no_dropout" },
+		{ one_direction, another_first, "expected one of a call like this, got one with another first_step" },
 	};
 	struct net a, b, with;
 
@@ -499,7 +499,7 @@ static void test_foreign(void **state)
 	with.call.reserve = b.call.reserve;
 	ACCEPTED(&with, 1);
 	memset(b.call.reserve.data, 0x5a, b.call.reserve.bytes);
-	foreign(&a, &b, "expected what a forward of this plan wrote, got something else");
+	foreign(&a, &b, "expected a reserve space that a forward call of this plan wrote, got other bytes");
 	net_close(&a);
 	net_close(&b);
 }
@@ -544,7 +544,7 @@ static void test_digests(void **state)
 		if (cells[k].same)
 			ACCEPTED(&with, 1);
 		else
-			foreign(&b, &a, "expected one of this plan's, got one of a network that is another");
+			foreign(&b, &a, "expected one of this plan, got one of another network");
 		net_close(&b);
 		cg_cell_close(other);
 	}
@@ -573,10 +573,10 @@ static void test_foreign_on_a_device(void **state)
 	with.call.reserve.bytes += 64;
 	ACCEPTED(&with, 1);
 	assert_int_equal(setenv("CELLGRAD_CHECK", "1", 1), 0);
-	REFUSED(&with, &a, 1, "rnn: reserve: expected what a forward of this plan wrote, got something else");
+	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space that a forward call of this plan wrote, got other bytes");
 	ACCEPTED(&a, 0);
 	ACCEPTED(&b, 0);
-	REFUSED(&with, &a, 1, "rnn: reserve: expected one of this plan's, got one of a network that is another");
+	REFUSED(&with, &a, 1, "rnn: reserve: expected one of this plan, got one of another network");
 	ACCEPTED(&a, 1);
 	assert_int_equal(setenv("CELLGRAD_CHECK", "maybe", 1), 0);
 	REFUSED(&a, &a, 0, "CELLGRAD_CHECK: expected 0 or 1, got 'maybe'");
@@ -620,7 +620,7 @@ static void test_lengths_are_copied(void **state)
 	ACCEPTED(&n, 1);
 	assert_int_equal(net_print(&n, &before), CG_OK);
 	lengths[0] = 1;
-	REFUSED(&n, &n, 1, "rnn: reserve: expected that of this call, got one with other lengths");
+	REFUSED(&n, &n, 1, "rnn: reserve: expected one of a call like this, got one with other lengths");
 	lengths[0] = 2;
 	ACCEPTED(&n, 1);
 	assert_int_equal(net_print(&n, &after), CG_OK);

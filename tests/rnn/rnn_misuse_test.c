@@ -70,7 +70,7 @@ static void test_config(void **state)
 	opens(&c);
 	refused(NULL, CG_BAD_ARGUMENT, "rnn: expected a struct cg_rnn_config, got NULL");
 	assert_int_equal(cg_rnn_open(context, &c, NULL), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), "rnn: expected where to put the plan, got NULL");
+	assert_string_equal(cg_message(), "rnn: plan: expected a pointer for the result, got NULL");
 	assert_int_equal(cg_rnn_open(NULL, &c, &rnn), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "cg_rnn_open: context or stream: missing");
 	assert_null(rnn);
@@ -109,14 +109,14 @@ static void test_config(void **state)
 	SPOILT(route, "", "rnn: route: expected " ROUTES ", or NULL for the best, got ''");
 	SPOILT(options, "peephol", "rnn: options: cell lstm has no option 'peephol'; it has peephole");
 	c.route = "cudnn";
-	refused(&c, CG_UNSUPPORTED, "rnn: route: cudnn: the cpu backend has no such route; composed takes every network");
+	refused(&c, CG_UNSUPPORTED, "rnn: route: cudnn: the cpu backend has no such route; composed supports every network");
 	c.route = "composed";
 	opens(&c);
 	c.route = "scan";
 	opens(&c);
 	c.dropout = 1;
 	c.proj = 4;
-	refused(&c, CG_UNSUPPORTED, "rnn: route: scan does not take this network (projection); composed does");
+	refused(&c, CG_UNSUPPORTED, "rnn: route: scan does not support this network (projection); composed does");
 	c.route = "composed";
 	opens(&c);
 	c.input_mode = CG_AUTO;
@@ -143,7 +143,7 @@ static void test_the_structs_size(void **state)
 	longer.c.size = sizeof longer;
 	opens(&longer.c);
 	longer.later[15] = 1;
-	snprintf(message, sizeof message, "rnn: size: expected %zu, got %zu with fields set that this library does not know: call "
+	snprintf(message, sizeof message, "rnn: size: expected %zu, got %zu with nonzero fields that this library lacks: call "
 	         "cg_rnn_config_init first, or use a later library", sizeof longer.c, sizeof longer);
 	refused(&longer.c, CG_BAD_ARGUMENT, message);
 }
@@ -261,12 +261,12 @@ static void test_sizes(void **state)
 	REFUSED(cg_rnn_sizes(rnn, 3, 2, lengths, &sizes), "rnn: sequence_lengths: [1]: expected 0 to T=3, got 4");
 	lengths[1] = -1;
 	REFUSED(cg_rnn_sizes(rnn, 3, 2, lengths, &sizes), "rnn: sequence_lengths: [1]: expected 0 to T=3, got -1");
-	REFUSED(cg_rnn_sizes(rnn, (int64_t)1 << 31, 1, NULL, &sizes), "rnn: T=2147483648, B=1: more than memory has room for");
+	REFUSED(cg_rnn_sizes(rnn, (int64_t)1 << 31, 1, NULL, &sizes), "rnn: T=2147483648, B=1: more than memory can hold");
 	REFUSED(cg_rnn_sizes(rnn, INT64_MAX, INT64_MAX, NULL, &sizes),
-	        "rnn: T=9223372036854775807, B=9223372036854775807: more than memory has room for");
-	REFUSED(cg_rnn_sizes(rnn, 0, INT64_MAX, NULL, &sizes), "rnn: T=0, B=9223372036854775807: more than memory has room for");
+	        "rnn: T=9223372036854775807, B=9223372036854775807: more than memory can hold");
+	REFUSED(cg_rnn_sizes(rnn, 0, INT64_MAX, NULL, &sizes), "rnn: T=0, B=9223372036854775807: more than memory can hold");
 	REFUSED(cg_rnn_sizes(rnn, INT32_MAX, INT64_MAX / INT32_MAX, NULL, &sizes),
-	        "rnn: T=2147483647, B=4294967298: more than memory has room for");
+	        "rnn: T=2147483647, B=4294967298: more than memory can hold");
 #undef REFUSED
 	assert_int_equal(cg_rnn_sizes(rnn, 0, 0, NULL, &sizes), CG_OK);
 	assert_int_equal(cg_rnn_sizes(rnn, INT32_MAX, 0, NULL, &sizes), CG_OK);
@@ -312,7 +312,7 @@ static void grow(const char *what, int64_t *size, int *count, size_t times)
 		code = measure(&s);
 		if (code) {
 			assert_int_equal(code, CG_BAD_ARGUMENT);
-			assert_non_null(strstr(cg_message(), "more than memory has room for"));
+			assert_non_null(strstr(cg_message(), "more than memory can hold"));
 			if (!refusals++ && last < PTRDIFF_MAX / times - 4096)
 				fail_msg("%s = 2^%d: half as much needs %zu bytes: %s", what, bits, last, cg_message());
 			continue;
@@ -360,8 +360,8 @@ static void test_many_layers(void **state)
 	struct cg_rnn *rnn;
 
 	(void)state;
-	SPOILT(units, INT64_MAX, "rnn: params: layers=2, I=3, U=9223372036854775807, P=0: more than memory has room for");
-	SPOILT(input, INT64_MAX, "rnn: params: layers=2, I=9223372036854775807, U=4, P=0: more than memory has room for");
+	SPOILT(units, INT64_MAX, "rnn: params: layers=2, I=3, U=9223372036854775807, P=0: more than memory can hold");
+	SPOILT(input, INT64_MAX, "rnn: params: layers=2, I=9223372036854775807, U=4, P=0: more than memory can hold");
 	c.bidirectional = 1;
 	c.layers = INT_MAX;
 	refused(&c, CG_BAD_ARGUMENT, "rnn: layers: expected at most 1073741823 of 2 directions, got 2147483647");
@@ -369,7 +369,7 @@ static void test_many_layers(void **state)
 	c.input = c.units = 1;
 	c.cell = cg_cell_find("rnn_tanh");
 	if (sizeof(size_t) < 8) {
-		refused(&c, CG_BAD_ARGUMENT, "rnn: params: layers=1073741823, I=1, U=1, P=0: more than memory has room for");
+		refused(&c, CG_BAD_ARGUMENT, "rnn: params: layers=1073741823, I=1, U=1, P=0: more than memory can hold");
 		return;
 	}
 	/* W [1, 1] and R [1, 1] of layer 0, W [1, 2] and R [1, 1] of the others, two biases. */

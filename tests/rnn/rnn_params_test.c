@@ -279,8 +279,8 @@ static void test_refused_rules(void **state)
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(NULL, bytes)), "params: missing");
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(numbers, bytes - 8)), "params: expected ");
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(numbers, bytes + 8)), "params: expected ");
-	REFUSED(cg_rnn_init_params(rnn, "", 1, params), "one for biases, got 0");
-	REFUSED(cg_rnn_init_params(rnn, "zeros zeros", 1, params), "one for biases, got 2");
+	REFUSED(cg_rnn_init_params(rnn, "", 1, params), "recurrent matrices and biases, got 0");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros", 1, params), "recurrent matrices and biases, got 2");
 	REFUSED(cg_rnn_init_params(rnn, "xavier zeros zeros", 1, params), "no rule 'xavier' for input matrices");
 	REFUSED(cg_rnn_init_params(rnn, "zeros orthogonl zeros", 1, params), "did you mean 'orthogonal'?");
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros orthogonal", 1, params), "no rule 'orthogonal' for biases");
@@ -388,7 +388,7 @@ static void test_counter(void **state)
 	REFUSED(cg_rnn_reserve_counter(NULL, sizeof reserve, &counter), "reserve: missing");
 	REFUSED(cg_rnn_reserve_counter(reserve, sizeof reserve, NULL), "counter: missing");
 	REFUSED(cg_rnn_reserve_counter(reserve, 63, &counter), "expected at least 64 bytes, got 63");
-	REFUSED(cg_rnn_reserve_counter(params, sizeof params, &counter), "got something else");
+	REFUSED(cg_rnn_reserve_counter(params, sizeof params, &counter), "got other bytes");
 	assert_true(counter == 1);
 	cg_rnn_close(rnn);
 	cg_stream_close(stream);

@@ -219,7 +219,7 @@ static void test_gradients(void **state)
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);
 	assert_true(bias[0] == 1 && bias[19] == 20);
 	params[biases + 7] += 1;
-	refuses("expected to be equal, 1 are not", CG_UNSUPPORTED, cg_weights_save(&w, 1, bias, sizeof bias));
+	refuses("expected equal gradients of bW and bR, but 1 differ", CG_UNSUPPORTED, cg_weights_save(&w, 1, bias, sizeof bias));
 	w.lossy = 1;
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);
 	assert_true(bias[12] == params[biases + 7]);
@@ -249,7 +249,7 @@ static void test_refusals(void **state)
 	w.bytes = 8;
 	refuses("bytes: expected 1600 of params, got 8", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
 	w.bytes = 1608;
-	refuses("bytes: expected 1600 of params, got 1608; of a larger", CG_BAD_ARGUMENT, cg_weights_save(&w, 0, tensor, 480));
+	refuses("bytes: expected 1600 of params, got 1608; for a larger", CG_BAD_ARGUMENT, cg_weights_save(&w, 0, tensor, 480));
 	w.params = NULL;
 	refuses("params: missing", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
 	w.gradients = 2;
@@ -265,10 +265,10 @@ static void test_refusals(void **state)
 	config.units = 0;
 	refuses("rnn: units: expected at least 1, got 0", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
 	config = network("lstm", 1, 0, 4);
-	refuses("keras: proj: holds no projection: expected 0, got 4", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("keras: proj: the format holds no projection: expected 0, got 4", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
 	config = network("lstm", 1, 0, 0);
 	config.options = "peephole";
-	refuses("keras: options: holds no per-unit weights of cell lstm: expected none, got peephole", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("keras: options: the format holds no per-unit weights of cell lstm: expected none, got peephole", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
 	config.options = NULL;
 	config.units = 3;
 	config.input_mode = CG_SKIP;
@@ -279,10 +279,10 @@ static void test_refusals(void **state)
 	config = network("lstm_block", 1, 0, 0);
 	config.values = values;
 	config.n_values = 1;
-	refuses("pytorch: forget_bias: expected 0, which is all it has a place for, got 1", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("pytorch: forget_bias: expected 0, since the format does not store it, got 1", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
 	values[0].value = 2;
 	config.n_values = 2;
-	refuses("pytorch: cell_clip: expected 0 or less, which is all it has a place for, got 2", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("pytorch: cell_clip: expected 0 or less, since the format does not store it, got 2", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
 	values[0].value = -1;
 	assert_int_equal(cg_weights_tensor(&w, 0, &t), CG_OK);
 	w.format = "block_v2";
