@@ -12,7 +12,7 @@ True
 
 `Network` trains layers of a cell over whole sequences; `Cell` reads equations; `Kernel` prints them, and their gradients, for other
 programs; `lstm_block_cell`, `lstm_block` and `gru_block_cell` are TensorFlow's block ops; `Context` names a device.
-python/README.md of the source has the whole of it.
+python/README.md in the source tree documents the package.
 """
 from ._blocks import GRUBlock, LSTMBlock, gru_block_cell, lstm_block, lstm_block_cell
 from ._cell import Cell, cell_names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m cellgrad` is the command `cellgrad`: that of CELLGRAD_LIBRARY's prefix, else the one of this package, else the PATH's."""
+"""`python -m cellgrad` runs the command `cellgrad`: the one in CELLGRAD_LIBRARY's prefix, else that of this package, else that on PATH."""
 import os
 import shutil
 import sys
@@ -26,7 +26,7 @@ def main(arguments: List[str]) -> int:
         print("cellgrad: there is no command: this package was built without it, for want of jansson or popt, and none is on the PATH",
               file=sys.stderr)
         return 1
-    # The demo's cases, of the package where the command is its own.
+    # The demo reads its cases from this package, if the package has them.
     data = os.path.join(FOLDER, "data")
     if arguments[:1] == ["demo"] and os.path.isdir(data) and not any(word.split("=")[0] == "--data" for word in arguments):
         arguments = ["demo", "--data", data, *arguments[1:]]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments, checked: numbers, texts, dtypes, and arrays as the library's memory.
+"""Checks arguments, and converts them for the library: numbers, texts, dtypes, and arrays, which become struct cg_mem.
 
-NumPy arrays are passed as they are.  np.from_dlpack takes anything else on the host that has __dlpack__, without a copy.  Lists and tuples
+NumPy arrays are passed without a copy, and so are other arrays in host memory that have __dlpack__, by np.from_dlpack.  Lists and tuples
 are converted.  An input that is not dense is copied once; an output is never copied.
 """
 import ctypes
@@ -18,7 +18,7 @@ from ._lib import C
 Shape = Tuple[int, ...]
 
 _CODES: Dict[str, int] = {"float32": C.CG_F32, "float64": C.CG_F64, "float16": C.CG_F16, "bfloat16": C.CG_BF16}
-# The manifest's words for types.
+# NumPy's names for the type names in a manifest.
 OF_MANIFEST = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 
 
@@ -26,7 +26,7 @@ OF_MANIFEST = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bf
 
 
 def text(name: str, value: Any) -> bytes:
-    """A str as the library takes it."""
+    """A str as bytes for the library; ArgumentTypeError for another type, ArgumentError for a NUL character."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
     if "\0" in value:
@@ -35,7 +35,7 @@ def text(name: str, value: Any) -> bytes:
 
 
 def words(name: str, value: Any) -> bytes:
-    """A list of words with commas, given so or as an iterable of str."""
+    """Words joined by commas, from a str that has them so already, or from an iterable of str."""
     if isinstance(value, str):
         return text(name, value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, np.ndarray)):
@@ -44,7 +44,7 @@ def words(name: str, value: Any) -> bytes:
 
 
 def integer(name: str, value: Any, low: int, high: int) -> int:
-    """An int in a range, of any type that is one; no float is."""
+    """An int from low to high; any integer type is accepted, and no float."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -71,7 +71,7 @@ def real(name: str, value: Any) -> float:
 
 
 def one_of(name: str, value: Any, names: Sequence[str]) -> int:
-    """The place of a word in a list."""
+    """The index of a word in a list."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
     if value not in names:
@@ -83,7 +83,7 @@ def one_of(name: str, value: Any, names: Sequence[str]) -> int:
 
 
 def dtype_of(value: Any) -> "np.dtype[Any]":
-    """The NumPy dtype that a name, a type or a dtype stands for: float32, float64, float16 or ml_dtypes.bfloat16."""
+    """The NumPy dtype of a name, a type or a dtype: float32, float64, float16 or ml_dtypes.bfloat16."""
     if isinstance(value, str) and value == "bfloat16":
         try:
             import ml_dtypes
@@ -114,7 +114,7 @@ def _spell(shape: Shape, axes: str) -> str:
 
 
 def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
-    """An array on the host that __dlpack__ does not show, as one of bfloat16, by __array__; None where there is none."""
+    """An array in host memory that np.from_dlpack cannot convert, such as one of bfloat16, converted by __array__; None if that fails."""
     try:
         return np.asarray(value) if value.__dlpack_device__()[0] == 1 and hasattr(value, "__array__") else None
     except (RuntimeError, TypeError, ValueError):
@@ -122,7 +122,7 @@ def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
 
 
 def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
-    """What is given for an array, as one, without a copy where there is memory to show."""
+    """Converts an argument to a NumPy array, without a copy if it has memory of its own."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(f"{name}: a masked array has no place for its mask here; filled() gives an array")
     if isinstance(value, np.ndarray):
@@ -147,7 +147,7 @@ def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any
 
 
 def shown(name: str, value: Any, dtype: "np.dtype[Any]", shape: Optional[Shape] = None, axes: str = "") -> "np.ndarray[Any, Any]":
-    """An input as it lies, of this dtype and, unless None, shape."""
+    """An input as an array with its own strides; its dtype must be this one, and its shape, unless shape is None."""
     array = _show(name, value, dtype)
     if array.dtype != dtype:
         raise ArgumentTypeError(f"{name}: expected {dtype}, got {array.dtype}; astype() converts it")
@@ -157,18 +157,18 @@ def shown(name: str, value: Any, dtype: "np.dtype[Any]", shape: Optional[Shape] 
 
 
 def dense(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """The array, or a copy of it, in C's order and aligned to its elements."""
+    """The array, or a copy of it, in C order and aligned to its elements."""
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else np.array(array, order="C", subok=False)
 
 
 def given(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "") -> "np.ndarray[Any, Any]":
-    """An input, dense."""
+    """An input as a dense array, copied if necessary."""
     return dense(shown(name, value, dtype, shape, axes))
 
 
 def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "", strided: bool = False) -> "np.ndarray[Any, Any]":
-    """The caller's memory, which is never copied: dense, unless `strided`."""
+    """The caller's array, which is never copied; it must be dense unless `strided`."""
     if not isinstance(value, np.ndarray):
         raise ArgumentTypeError(f"{name}: expected a NumPy array, which is used in place, got {type(value).__name__}")
     array = shown(name, value, dtype, shape, axes)
@@ -178,7 +178,7 @@ def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
 
 
 def writable(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "", strided: bool = False) -> "np.ndarray[Any, Any]":
-    """The caller's memory for an output, in place."""
+    """The caller's array for an output, which must be writable."""
     array = in_place(f"out: {name}", value, dtype, shape, axes, strided)
     if not array.flags.writeable:
         raise ArgumentError(f"out: {name}: the array is read-only")
@@ -193,7 +193,7 @@ def span(array: "np.ndarray[Any, Any]") -> int:
 
 
 def memory(array: Optional["np.ndarray[Any, Any]"]) -> Any:
-    """The array's memory as a struct cg_mem; None is absent.  Whoever has the struct keeps the array."""
+    """The array's memory as a struct cg_mem; None gives absent memory.  The caller keeps the array alive while the struct is in use."""
     if array is None:
         return C.cg_mem()
     return C.cg_mem(data=array.ctypes.data, bytes=span(array))
@@ -201,7 +201,7 @@ def memory(array: Optional["np.ndarray[Any, Any]"]) -> Any:
 
 def row_lengths(name: str, value: Any, count: Optional[int], high: int, what: str = "row") -> "np.ndarray[Any, np.dtype[np.int32]]":
     """Integers of 0 to high as int32, one for each row."""
-    # Numbers of Python keep their type, lest a float pass for an integer.
+    # Python numbers keep their type, so that a float is refused and not converted to an integer.
     array = np.asarray(value) if isinstance(value, (list, tuple, int, float)) else _show(name, value, np.dtype(np.int64))
     if array.size == 0 and isinstance(value, (list, tuple)):
         array = array.astype(np.int64)
@@ -216,19 +216,19 @@ def row_lengths(name: str, value: Any, count: Optional[int], high: int, what: st
 
 
 def address(array: Optional["np.ndarray[Any, Any]"]) -> Optional[int]:
-    """Where an array begins, for a call that takes the address; None for none, and for one without elements."""
+    """The address of an array, for a call that takes a pointer; None for None, and for an array without elements."""
     return array.ctypes.data if array is not None and array.size else None
 
 
 def struct_of(kind: str, init: Any) -> Any:
-    """A struct that its _init has filled in."""
+    """A struct of this kind, initialised by its function `init`."""
     struct = getattr(C, kind)()
     init(ctypes.byref(struct), ctypes.sizeof(struct))
     return struct
 
 
 def path_of(value: Any) -> Optional[str]:
-    """The path that a str ending in .cell, or any path object, is; None for other values."""
+    """The path, if the value is a path object or a str that ends in .cell; else None."""
     if isinstance(value, os.PathLike):
         path = os.fspath(value)
         return path if isinstance(path, str) else os.fsdecode(path)

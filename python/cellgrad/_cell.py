@@ -25,11 +25,11 @@ class Cell:
 
     source: the name of a built-in cell, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
 
-    `name`, `gates`, `vectors` (per-unit weights), `options`, `params` (each with its default, or None), `has_state` (networks of it
-    have a cell state `c` beside their output `h`), `stages`.
+    Attributes: `name`, `gates`, `vectors` (the per-unit weights), `options`, `params` (each with its default, or None), `has_state` (does
+    the cell have a cell state `c` beside its output `h`?), `stages`.
 
-    Raises ArgumentError if no built-in cell has that name, BuildError, with the place, if the text is wrong, MissingFileError if there
-    is no such file.
+    Raises ArgumentError if no built-in cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
+    the file does not exist.
 
     >>> import cellgrad
     >>> cell = cellgrad.Cell('''
@@ -57,7 +57,7 @@ class Cell:
         if not isinstance(source, (str, os.PathLike)):
             raise ArgumentTypeError(f"cell: expected the name, the path or the text of a cell, got {type(source).__name__}")
         self.source = source
-        # Closed with the object, in a forked child, too: a cell is of no device.
+        # Closed with the object, also in a forked child, since a cell does not depend on a device.
         self._own: Optional[ctypes.c_void_p] = None
         path = path_of(source)
         if path is not None:
@@ -81,7 +81,7 @@ class Cell:
 
     @property
     def pointer(self) -> Any:
-        """The library's cell."""
+        """The library's struct cg_cell."""
         return self._own or self._built_in
 
     def _read(self) -> None:
@@ -108,5 +108,5 @@ class Cell:
 
 
 def cell_of(value: Any) -> Cell:
-    """The cell that an argument is or names."""
+    """The argument, if it is a Cell, or else the Cell that it names."""
     return value if isinstance(value, Cell) else Cell(value)

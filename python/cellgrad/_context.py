@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts: a device, opened once for each process.  After a fork the child opens its own."""
+"""Contexts.  A context is a device that each process opens once; after a fork, the child opens it anew."""
 import ctypes
 import os
 import threading
@@ -9,7 +9,7 @@ from ._arguments import dtype_code, text
 from ._errors import UnsupportedError
 from ._load import check, lib
 
-# Held while anything is opened, and while the process forks: a child finds nothing half opened, and the lock free.
+# Held while anything is opened, and while the process forks, so that a forked child finds no half-opened object, and the lock free.
 opening = threading.Lock()
 _forks = 0
 
@@ -25,7 +25,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Handle:
-    """An object of the library's, closed when nobody has the handle any more.  In a forked child it is left alone."""
+    """An object of the library, which is closed when the last reference to the handle is gone; not in a forked child."""
 
     __slots__ = ("pointer", "_close", "_forks")
 
@@ -36,20 +36,20 @@ class Handle:
         return self._forks == _forks
 
     def __del__(self) -> None:
-        # An exception that __init__ met leaves no pointer.
+        # After an exception in __init__ there is no pointer.
         if getattr(self, "pointer", None) and self._forks == _forks:
             self._close(self.pointer)
 
 
 class Device(NamedTuple):
-    """A device: its name for `Context`, and a line about it, or why it cannot be opened."""
+    """A device: its name, as `Context` accepts it, and a line that describes it or says why it cannot be opened."""
 
     name: str
     about: str
 
 
 def devices() -> List[Device]:
-    """All devices of all backends.  Every driver of the system is loaded, which takes a while.
+    """All devices of all backends.  This loads every driver of the system, which takes a while.
 
     >>> import cellgrad
     >>> [device.name for device in cellgrad.devices() if device.name == "cpu"]
@@ -67,13 +67,13 @@ def devices() -> List[Device]:
 class Context:
     """One device of one backend.
 
-    where: "cpu", "cpu:threads=4", "opencl:0.1", "cuda:1", or several with commas, in order of preference.  None is what the
-    environment's CELLGRAD_BACKEND says, and unset the first backend that opens.
+    where: "cpu", "cpu:threads=4", "opencl:0.1", "cuda:1", or several separated by commas, in order of preference.  None stands for the
+    environment variable CELLGRAD_BACKEND, and if that is unset, for the first backend that can be opened.
 
-    Threads may share a context.  A process that is forked opens the device anew in the child, when it is first used there.
-    A context can be pickled: the copy opens the same device.
+    Threads may share a context.  After a fork, the child opens the device anew when it first uses the context.
+    A context can be pickled; the copy opens the same device.
 
-    Raises ArgumentError if there is no such backend, DeviceError if it does not open.
+    Raises ArgumentError if there is no such backend, DeviceError if it cannot be opened.
 
     >>> import cellgrad
     >>> context = cellgrad.Context("cpu:threads=2")
@@ -88,7 +88,7 @@ class Context:
         self.handle()
 
     def handle(self) -> Handle:
-        """The library's context, of this process."""
+        """The handle of the library's context in this process."""
         handle = self._open
         if handle is None or not handle.is_of_this_process():
             with opening:
@@ -96,7 +96,7 @@ class Context:
         return handle
 
     def _handle_locked(self) -> Handle:
-        """handle() for who holds `opening`."""
+        """handle(), for callers that hold the lock `opening`."""
         handle = self._open
         if handle is None or not handle.is_of_this_process():
             pointer = ctypes.c_void_p()
@@ -105,14 +105,14 @@ class Context:
         return handle
 
     def call(self, function: Callable[..., int], *arguments: Any) -> None:
-        """Calls a function of the library on a stream that is borrowed for it, and waits."""
+        """Takes a stream, calls a function of the library on it, and waits for the result."""
         handle = self.handle()
         stream = ctypes.c_void_p()
         check(lib.cg_stream_take(handle.pointer, ctypes.byref(stream)))
         try:
             check(function(stream, *arguments))
         except BaseException:
-            # The first failure is the one to report.
+            # Reports the first failure, not one of giving the stream back.
             lib.cg_stream_give(stream)
             raise
         check(lib.cg_stream_give(stream))
@@ -123,7 +123,7 @@ class Context:
         return str(lib.cg_describe(self.handle().pointer).decode(errors="replace"))
 
     def supports(self, op: str, dtype: Any = "float32") -> bool:
-        """Whether the device computes an op, by TensorFlow's name or ours, in a dtype.
+        """Whether the device can compute an op in a dtype; op: TensorFlow's name or the library's.
 
         Raises ArgumentError if there is no such op.
         """
@@ -144,7 +144,7 @@ _default: Optional[Context] = None
 
 
 def default_context() -> Context:
-    """The context of networks and calls that are given none: `Context()`, opened once.
+    """The context of networks and calls that get no `context` argument: `Context()`, opened once.
 
     >>> import cellgrad
     >>> cellgrad.default_context() is cellgrad.default_context()

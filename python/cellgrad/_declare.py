@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C declarations to ctypes: constants, structs and prototypes, of the C that cellgrad.h is written in and no more.
+"""Converts C declarations to ctypes: constants, structs and prototypes.  It parses only the subset of C that cellgrad.h uses.
 
-`declare(text)` returns a `Declarations`: constants and structs are its attributes, under their names in C, and `functions` has for
-each function its result and arguments.  A field whose name is a word of Python has `_` behind it.
+`declare(text)` returns a `Declarations`: constants and structs are its attributes, under their names in C, and `functions` has the
+result type and the argument types of each function.  A field whose name is a Python keyword gets a `_` at its end.
 """
 import ctypes
 import keyword
@@ -22,7 +22,7 @@ _FUNCTION_POINTER = re.compile(r"([\w *]+?)\s*\(\*(\w+)\)\((.*)\)$", re.S)
 
 
 class Declarations:
-    """What a text declares."""
+    """The declarations of a text."""
 
     def __init__(self) -> None:
         self.constants: Dict[str, int] = {}
@@ -36,10 +36,10 @@ class Declarations:
         raise AttributeError(name)
 
     def _type(self, base: str, stars: int) -> Any:
-        """The ctypes type of BASE with so many stars.
+        """The ctypes type of a base type with this number of stars.
 
-        Addresses of arrays, of memory and of opaque structs are c_void_p, and so is a text that is to be freed; what a call writes to
-        is a POINTER, for byref().
+        Pointers to arrays, to memory and to opaque structs are c_void_p, and so is a text that the caller frees.  Pointers that a call
+        writes through are POINTER types, for byref().
         """
         is_const, base = base.startswith("const "), re.sub("^const ", "", base)
         if base.startswith("enum "):
@@ -87,7 +87,7 @@ class Declarations:
 
 
 def _split(arguments: str) -> List[str]:
-    """The arguments of a prototype: commas within parentheses part none."""
+    """Splits the arguments of a prototype at the commas that are not within parentheses."""
     parts, depth, part = [], 0, ""
     for letter in arguments + ",":
         depth += (letter == "(") - (letter == ")")
@@ -108,7 +108,7 @@ def _constants(body: str, constants: Dict[str, int]) -> None:
 
 
 def declare(text: str) -> Declarations:
-    """Reads declarations.  Structs stand before those that have them as fields."""
+    """Parses declarations.  A struct must be declared before the structs that contain it."""
     found = Declarations()
     for name, value in _DEFINE.findall(text):
         found.constants[name] = int(value)

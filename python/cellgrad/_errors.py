@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions: one class for each kind of failure, which is also the built-in class that one would expect."""
+"""The exceptions: one class for each kind of failure, derived from Error and from the built-in exception for such a failure."""
 from typing import Dict, Optional, Type
 
 from ._lib import C
 
 
 class Error(Exception):
-    """Any failure of this package.  `code` is the library's enum cg_status, None where the library was not asked.
+    """Any failure of this package.  `code` is the library's enum cg_status, or None if the failure has none.
 
     >>> import cellgrad
     >>> try:
@@ -26,7 +26,7 @@ class ArgumentError(Error, ValueError):
 
 
 class ArgumentTypeError(Error, TypeError):
-    """An argument has a wrong dtype or is of a wrong type."""
+    """An argument has the wrong dtype or type."""
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -36,19 +36,19 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class DeviceError(Error, RuntimeError):
-    """No such backend or device here."""
+    """The backend or device does not exist or cannot be opened."""
 
     code = C.CG_NO_DEVICE
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The backend, the network or the format cannot do this.  The message says what can."""
+    """The backend, the network or the format does not support this.  The message names an alternative."""
 
     code = C.CG_UNSUPPORTED
 
 
 class BuildError(Error, RuntimeError):
-    """A kernel or a cell did not compile.  The message has the place, or the compiler's log."""
+    """A kernel or a cell could not be compiled.  The message has the line and column, or the compiler's log."""
 
     code = C.CG_BUILD
 
@@ -66,11 +66,11 @@ class FileError(Error, OSError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class LibraryError(Error, ImportError):
-    """The shared library of cellgrad was not found, could not be loaded, or is of another version than this package."""
+    """The shared library of cellgrad was not found, could not be loaded, or has another version than this package."""
 
 
 _OF_STATUS: Dict[int, Type[Error]] = {

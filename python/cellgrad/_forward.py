@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network's forward and backward over arrays."""
+"""The forward and backward pass of a network on NumPy arrays."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from ._network import Network
 
 Array = Any
-# A view of more than so many times its own memory is copied: its gradient, which lies as it does, would take as much.
+# A strided input that spans more than this many times a dense one's memory is copied, since its gradient gets the same strides.
 MOST = 2
 
 
 class Run:
-    """A forward pass: what it gave, and what its backward reads.
+    """The results of a forward pass, and everything that its backward pass reads.
 
-    output: [T, B, D*H].  h: [L*D, B, H].  c: [L*D, B, units], None if the cell has no state.  reserve: bytes, None unless training.
-    Also what went in: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
+    output: [T, B, D*H].  h: [L*D, B, H].  c: [L*D, B, units], None if the cell has no cell state.  reserve: the reserve space as bytes,
+    None unless training.  The arguments: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
     """
 
     __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "batch_sizes", "counter", "first_step", "drop", "output", "h", "c", "reserve")
@@ -60,7 +60,7 @@ def _remade(fields: Dict[str, Any]) -> Run:
 
 
 class Gradients(NamedTuple):
-    """The gradients by x, h0, c0 and params, shaped as these."""
+    """The gradients of x, h0, c0 and params, each with the shape of its array."""
 
     input: Optional[Array]
     h: Optional[Array]
@@ -86,7 +86,7 @@ def _state_axes(network: "Network", width: str) -> str:
 
 
 def _shapes(network: "Network", T: int, B: int, batch_sizes: Optional[Array]) -> Dict[str, Tuple[Tuple[int, ...], str]]:
-    """The shape of each argument, and its axes' names."""
+    """The shape of each argument, and the names of its axes."""
     config = network.config
     N = None if batch_sizes is None else int(batch_sizes.sum())
 
@@ -113,7 +113,7 @@ def _refuse_state(network: "Network", name: str, value: Any) -> None:
 
 
 def _outputs(out: Any, names: Sequence[str]) -> Mapping[str, Any]:
-    """The arrays to write to, by name."""
+    """The caller's arrays for outputs, by name."""
     if out is None:
         return {}
     if isinstance(out, Run):
@@ -134,7 +134,7 @@ def _make(network: "Network", out: Mapping[str, Any], name: str, shape: Tuple[Tu
 
 
 def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
-    """Of the caller's memory for an output."""
+    """The strides of the caller's array for an output; ArgumentError if the library cannot write to it."""
     strides = strides_of(array, network.config.time_major)
     if strides is None:
         raise ArgumentError(f"out: {name}: the array is used in place, and its rows are not contiguous or its strides not positive")
@@ -142,7 +142,7 @@ def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
 
 
 def _begin(run: Run, T: int, B: int) -> Any:
-    """The call, with all that forward and backward have in common."""
+    """A struct cg_rnn_call, with the fields that forward and backward share."""
     call = struct_of("cg_rnn_call", lib.cg_rnn_call_init)
     call.T, call.B, call.counter, call.first_step = T, B, run.counter, run.first_step
     call.lengths, call.batch_sizes, call.no_dropout = address(run.lengths), address(run.batch_sizes), 0 if run.drop else 1
@@ -159,7 +159,7 @@ def _steps(run_batch_sizes: Optional[Array], x: Array, time_major: bool) -> Tupl
 
 
 def _falling(value: Any, lengths: Any) -> Optional[Array]:
-    """A packed sequence's batch sizes."""
+    """Checks the batch sizes of a packed sequence, which must not increase."""
     if value is None:
         return None
     if lengths is not None:
@@ -210,7 +210,7 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
 
 
 def _reserve(array: Any, size: int) -> Array:
-    """Bytes for a reserve: of the caller's, as many as are needed."""
+    """An array of bytes for the reserve space: the caller's, if it is large enough, or a new one of `size` bytes."""
     if array is None:
         return np.empty(size, np.uint8)
     if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.uint8 and array.size < size:
@@ -223,7 +223,7 @@ def _reserve(array: Any, size: int) -> Array:
 
 
 def _lie_alike(run: Run, call: Any, arrays: Mapping[str, Any]) -> Tuple[Array, Mapping[str, Any]]:
-    """The input, which is copied where the caller's memory for its gradient lies otherwise: the library has the strides of both in one."""
+    """The input, copied if the caller's array for its gradient has other strides, since the library has one pair of strides for both."""
     array = arrays.get("input")
     if not isinstance(array, np.ndarray) or array.shape != run.x.shape:
         return run.x, arrays

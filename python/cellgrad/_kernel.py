@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels: one step's equations or their gradients, as text for other programs, or run over arrays."""
+"""Kernels: the equations of one step or their gradients, as source text for other programs, or run on arrays."""
 import ctypes
 import json
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -21,9 +21,10 @@ LANGUAGES = ("c", "opencl", "cuda")
 class Kernel:
     """A kernel of a cell.
 
-    cell: a `Cell`, or what makes one.  pass_: "forward", "grad", "gradgrad", "seq_forward" or "seq_grad".  options: of the cell, with
-    commas or as a list.  stage: 1 up to the cell's stages, 0 for all of them.  shape: "point", over elements, "sum", over rows, for
-    the gradients of biases and per-unit weights, or "scan", all steps of a sequence, which is text alone.
+    cell: a `Cell`, or an argument of `Cell`.  pass_: "forward", "grad", "gradgrad", "seq_forward" or "seq_grad".  options: the cell's
+    options that are on, separated by commas or as a list.  stage: 1 to the number of the cell's stages, or 0 for all.  shape: "point"
+    computes elements; "sum" sums over rows, for the gradients of biases and per-unit weights; "scan" is all steps of a sequence, as text
+    only.
 
     >>> import cellgrad, numpy as np
     >>> kernel = cellgrad.Kernel("rnn_tanh", "grad")
@@ -52,10 +53,10 @@ class Kernel:
             lib.cg_text_free(pointer)
 
     def emit(self, lang: str = "c") -> str:
-        """The source of every function that the pass needs, in "c", "opencl" or "cuda".  It compiles alone.
+        """The source of every function that the pass needs, in "c", "opencl" or "cuda".  It compiles without other sources.
 
-        Raises BuildError if names of the cell mean something else there, UnsupportedError or ArgumentError for texts that there are
-        not, as of sums alone.
+        Raises BuildError if a name in the cell is reserved in that language, UnsupportedError or ArgumentError for a combination that
+        has no text, such as sums alone.
 
         >>> import cellgrad
         >>> "tanh" in cellgrad.Kernel("rnn_tanh").emit("cuda")
@@ -64,7 +65,7 @@ class Kernel:
         return self._text(lib.cg_kernel_emit, lang)
 
     def manifest(self, lang: str = "c") -> Dict[str, Any]:
-        """What a program needs to call the functions of emit(lang): their names, arguments and launches.
+        """The manifest, by which a program can call the functions of emit(lang): their names, arguments and launches.
 
         >>> import cellgrad
         >>> cellgrad.Kernel("gru", "grad", dtype="float64").manifest()["acc"]
@@ -74,7 +75,7 @@ class Kernel:
         return manifest
 
     def _arguments(self) -> List[Dict[str, Any]]:
-        """The arguments of the functions that run() calls, by the manifest: each once, an output where it is one."""
+        """The arguments of the functions that run() calls, as the manifest describes them; each name once."""
         shape = self._struct.shape
         self._struct.shape = C.CG_POINT
         try:
@@ -93,7 +94,7 @@ class Kernel:
         return list(found.values())
 
     def inputs(self) -> Dict[str, str]:
-        """What run() takes: the name of each input, and whether it is a "tensor" [rows, units], "per_unit" [units], or "scalar".
+        """The inputs of run(): each name, with "tensor" for [rows, units], "per_unit" for [units], or "scalar".
 
         >>> import cellgrad
         >>> cellgrad.Kernel("rnn_tanh", "grad").inputs()
@@ -102,17 +103,17 @@ class Kernel:
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "in"}
 
     def outputs(self) -> Dict[str, str]:
-        """What run() gives, as inputs()."""
+        """The outputs of run(), in the form of inputs()."""
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "out"}
 
     def run(self, arguments: Mapping[str, Any], want: Optional[Sequence[str]] = None,
             context: Optional[Context] = None) -> Dict[str, "np.ndarray[Any, Any]"]:
-        """Runs the kernel over arrays and returns its outputs by name, all or those in `want`.
+        """Runs the kernel on arrays and returns its outputs by name, all or those in `want`.
 
-        arguments: by the names of inputs(): arrays [rows, units], [units] for those that are per unit, numbers for scalars.  Rows of
-        an array may lie apart.  An argument may be None: its numbers are zeros; a scalar that has a default may be left out.
+        arguments: the inputs by name: arrays [rows, units], arrays [units] for per-unit inputs, numbers for scalars.  Rows of an array
+        may be strided.  None stands for zeros; a scalar that has a default may be left out.
 
-        Raises ArgumentError for a name that the kernel has not, or a shape, ArgumentTypeError for a dtype.
+        Raises ArgumentError for an unknown name or a wrong shape, ArgumentTypeError for a wrong dtype.
         """
         known = {a["name"]: a for a in self._arguments()}
         outputs = [a for a in known.values() if a["flow"] == "out"]
@@ -131,7 +132,7 @@ class Kernel:
             self._bind(at, known[name], value, rows, units, keep)
         results = {}
         for at, a in zip(struct[len(arguments):], outputs):
-            # A slice of a ctypes array has its elements themselves, not copies.
+            # A slice of a ctypes array refers to its elements, and does not copy them.
             array = np.empty((rows, units) if a["kind"] == "tensor" else (units,), dtype_of(OF_MANIFEST[a["type"]]))
             results[a["name"]] = array
             self._bind(at, a, array, rows, units, keep)
@@ -140,7 +141,7 @@ class Kernel:
 
     @staticmethod
     def _sizes(known: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> Tuple[int, int]:
-        """Rows and units, by the first array that has them."""
+        """The numbers of rows and units, from the first array that has them."""
         rows = units = None
         for name, value in arguments.items():
             if value is None or known[name]["kind"] == "scalar":
@@ -157,7 +158,7 @@ class Kernel:
         return rows, units
 
     def _bind(self, at: Any, about: Mapping[str, Any], value: Any, rows: int, units: int, keep: List[Any]) -> None:
-        """Fills in a struct cg_arg; what it points to is put into `keep`."""
+        """Fills in a struct cg_arg, and appends the array that it points to, to `keep`."""
         name = about["name"]
         at.name = text("name", name)
         if about["kind"] == "scalar":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of cellgrad.h, and what ctypes makes of them.
+"""The declarations of cellgrad.h as ctypes types.
 
-The header is the one in this package; in the source, where nothing is installed, it is runtime/cellgrad.h.
+The header is that in this package, or runtime/cellgrad.h when the package is used from the source tree.
 """
 import os
 import re
@@ -13,7 +13,7 @@ _HEADERS = (os.path.join(_FOLDER, "include", "cellgrad.h"), os.path.join(_FOLDER
 
 
 def header_folder() -> str:
-    """Where cellgrad.h is.
+    """The folder of cellgrad.h.
 
     Raises ImportError if it is missing.
     """
@@ -29,7 +29,7 @@ def _read_header() -> str:
 
 
 def _strip(header: str) -> str:
-    """The declarations and the version, without comments and the rest of the preprocessor's lines."""
+    """The declarations and the version; removes comments and other preprocessor lines."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S).replace("CG_API ", "").replace('extern "C" {', "")
     text = re.sub(r"^#(?!define CG_VERSION_).*$", "", text, flags=re.M)
     return re.sub(r"[ \t]+$", "", text, flags=re.M)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and loads the shared library: CELLGRAD_LIBRARY, else the one beside this package, else the system's.
+"""Finds and loads the shared library: CELLGRAD_LIBRARY, else the one in this package, else the system's.
 
-`lib` has its functions as attributes.  It is loaded when this module is imported; a failure is kept back until a function is asked
-for, which tries again and raises LibraryError, so that `import cellgrad` succeeds where there is no library.
+`lib` has its functions as attributes.  Importing this module tries to load it and ignores a failure, so that `import cellgrad` works
+without a library; the first access to a function tries again, and raises LibraryError.
 """
 import ctypes
 import importlib.util
@@ -19,7 +19,7 @@ NAME = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
 
 
 def _advice() -> str:
-    """What to do where there is no library."""
+    """The advice for a user without a library."""
     if sys.platform == "darwin":
         return ("There are no wheels for macOS: build the library from its source with ./configure && make && make install, "
                 "and set CELLGRAD_LIBRARY to the path of libcellgrad.0.dylib.")
@@ -32,7 +32,7 @@ def _advice() -> str:
 
 
 def _use_scipy_openblas() -> None:
-    """Names the OpenBLAS of the extra `openblas` to the library, unless the user has named one.  Nothing of it is imported."""
+    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, unless the user has set it; imports nothing."""
     if "CELLGRAD_OPENBLAS_LIB" in os.environ:
         return
     try:
@@ -48,7 +48,7 @@ def _use_scipy_openblas() -> None:
 
 
 class Library:
-    """The shared library, loaded when a function of it is first asked for."""
+    """The shared library, loaded at the first access to one of its functions."""
 
     path: Optional[str] = None
 
@@ -59,14 +59,14 @@ class Library:
         return self.__dict__[name]
 
     def load(self) -> None:
-        """Raises LibraryError, with what was tried."""
+        """Loads the library.  Raises LibraryError, with the paths that were tried."""
         if self.path is not None:
             return
         path = os.environ.get("CELLGRAD_LIBRARY")
         beside = os.path.join(FOLDER, NAME)
         tried: List[str] = []
         if path:
-            # A library that is named is never replaced by another.
+            # A library that the user names is never replaced by another.
             library = self._open(path, "CELLGRAD_LIBRARY", tried)
         elif os.path.exists(beside):
             path = beside
@@ -88,7 +88,7 @@ class Library:
             return None
 
     def _bind(self, library: ctypes.CDLL, path: str) -> None:
-        """Declares all functions, of a library of this version alone: others have other functions and structs."""
+        """Declares all functions.  The library must have the version of this package, since others have other functions and structs."""
         try:
             version = library.cg_version
         except AttributeError:
@@ -116,7 +116,7 @@ except LibraryError:
 
 
 def names_of(function: Any) -> Tuple[str, ...]:
-    """The names that a function of the library gives for 0, 1, 2 and so on, until it has no more."""
+    """The names that a function of the library returns for 0, 1, 2 and so on, until it returns NULL."""
     names: List[str] = []
     while (name := function(len(names))) is not None:
         names.append(name.decode())
@@ -124,6 +124,6 @@ def names_of(function: Any) -> Tuple[str, ...]:
 
 
 def check(status: int) -> None:
-    """Raises the exception for a status that is not CG_OK, with the library's message.  To be called right after the call."""
+    """Raises the exception for a status other than CG_OK, with the library's message; must follow the library's call directly."""
     if status:
         raise error_of(status, lib.cg_message().decode(errors="replace"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks: layers of a cell over whole sequences, and where their parameters lie."""
+"""Networks: layers of a cell over whole sequences, and the layout of their params."""
 import ctypes
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -19,14 +19,14 @@ INPUT_MODES = ("linear", "skip", "auto")
 
 
 class Region(NamedTuple):
-    """A part of the parameters: where it begins, in elements, and its shape."""
+    """A part of params: its offset in elements, and its shape."""
 
     offset: int
     shape: Tuple[int, ...]
 
 
 def default_rules(cell: Cell) -> str:
-    """The rules for numbers to begin training with where none are given, which are Keras's."""
+    """The default rules for the initial values of params, which are those of Keras."""
     return "xavier_uniform orthogonal zeros" + (" unit_forget" if "a_f" in cell.gates else "")
 
 
@@ -35,14 +35,14 @@ class Network:
 
     cell: a `Cell`, or the name, the path or the text of one.
     input, units: the width of a step's input and of the cell.
-    layers, bidirectional: layer k > 0 reads the outputs of both directions of the one below.
+    layers, bidirectional: layer k > 0 reads the outputs of both directions of layer k - 1.
     dtype: "float32", "float64", "float16" or "bfloat16", which is ml_dtypes.bfloat16; all arrays have it.
-    options: of the cell, as "peephole"; values: of its params, as {"forget_bias": 1.0}.
+    options: the cell's options that are on, such as "peephole"; values: those of the cell's params, such as {"forget_bias": 1.0}.
     proj: the width of a projection of the output, 0 for none.
     input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
     time_major: sequences are [T, B, .], else [B, T, .].  states_major: states are [L*D, B, .] in either case.
     dropout: between layers, in training; seed: of its masks.
-    training: False keeps no reserve and drops nothing; there is no backward.
+    training: False makes no reserve space and has no dropout; there is no backward pass.
     reverse: one direction, from each sequence's last step to its first.
     route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see cellgrad(3).
     context: the device; None is `default_context()`.
@@ -51,7 +51,7 @@ class Network:
 
     Threads may share a network.  It can be used in a forked child, and be pickled.
 
-    Raises ArgumentError for a value, ArgumentTypeError for a type, UnsupportedError for what the device cannot do.
+    Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type, UnsupportedError if the device cannot compute the network.
 
     >>> import cellgrad, numpy as np
     >>> network = cellgrad.Network("lstm", input=3, units=4)
@@ -77,7 +77,7 @@ class Network:
             raise ArgumentTypeError(f"values: expected a mapping of names to numbers, got {type(values).__name__}")
         self._context = context
         config = self.config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
-        # What the struct points to lives as long as the network.
+        # The struct points to these, so that the network keeps them.
         self._options, self._route = words("options", options), None if route is None else text("route", route)
         numbers = [C.cg_value(name=text("values", name), value=real(f"values: {name}", value)) for name, value in (values or {}).items()]
         self._values = (C.cg_value * max(1, len(numbers)))(*numbers)
@@ -96,11 +96,11 @@ class Network:
         self._plan: Optional[Handle] = None
         size = ctypes.c_size_t()
         check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
-        #: How many elements the parameters have.
+        #: The number of elements of params.
         self.params_size: int = size.value // self.dtype.itemsize
         self.plan()
 
-    # ---- what it is ----
+    # ---- properties ----
 
     @property
     def context(self) -> Context:
@@ -109,7 +109,7 @@ class Network:
 
     @property
     def route(self) -> str:
-        """The way that calls take on the device, and why not another: "scan", "composed (projection: not scan)"."""
+        """The route of calls on the device, with the reason against a faster one: "scan", "composed (projection: not scan)"."""
         return str(lib.cg_rnn_route(self.plan().pointer).decode())
 
     @property
@@ -123,7 +123,7 @@ class Network:
         return int(self.directions * (self.config.proj or self.config.units))
 
     def plan(self) -> Handle:
-        """The library's plan, of this process."""
+        """The handle of the library's plan in this process."""
         plan = self._plan
         if plan is None or not plan.is_of_this_process():
             context = self.context.handle()
@@ -136,7 +136,7 @@ class Network:
         return plan
 
     def replace(self, **changes: Any) -> "Network":
-        """The same network but for these arguments: `network.replace(training=False)` serves the same parameters.
+        """A network with these arguments changed; `network.replace(training=False)` uses the same params.
 
         >>> import cellgrad
         >>> network = cellgrad.Network("gru", input=3, units=4, dropout=0.5, layers=2)
@@ -157,13 +157,13 @@ class Network:
 
     def init_params(self, rules: Optional[str] = None, seed: int = 0,
                     out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
-        """Numbers to begin training with, [params_size], the same on every machine for the same network, rules and seed.
+        """Initial params, [params_size]; the same on every machine for the same network, rules and seed.
 
-        rules: a word for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights:
-        zeros, ones, uniform, xavier_uniform, kaiming_uniform or orthogonal; "unit_forget" behind them gives the gate a_f a bias of 1.
-        None is "xavier_uniform orthogonal zeros", as Keras has it, with unit_forget if there is a gate a_f.
+        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights, each
+        zeros, ones, uniform, xavier_uniform, kaiming_uniform or orthogonal; "unit_forget" after them gives gate a_f a bias of 1.
+        None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
 
-        Raises ArgumentError for a word that is no rule.
+        Raises ArgumentError for an unknown rule.
 
         >>> import cellgrad
         >>> network = cellgrad.Network("lstm", input=3, units=4)
@@ -178,7 +178,7 @@ class Network:
 
     @property
     def regions(self) -> Dict[str, Region]:
-        """Where each matrix, bias and per-unit weight lies among the parameters.
+        """The region of each matrix, bias and per-unit weight in params, by name.
 
         The names are "layer0.input.a_i", "layer0.recurrent.a_i", "layer0.projection", "layer0.input_bias.a_i",
         "layer0.recurrent_bias.a_i" and "layer0.vector.p_i", with the cell's names of gates and per-unit weights; those of the second
@@ -206,9 +206,9 @@ class Network:
         return self._regions
 
     def params_view(self, params: "np.ndarray[Any, Any]") -> Dict[str, "np.ndarray[Any, Any]"]:
-        """Each part of parameters, or of gradients by them, by the names of `regions`: views, so that what is written to one is there.
+        """The parts of params, or of their gradients, by the names of `regions`, as views: writing to a view changes params.
 
-        params: [params_size], contiguous, or the views would be of a copy.
+        params: [params_size]; it must be contiguous, since it is not copied.
 
         >>> import cellgrad
         >>> network = cellgrad.Network("lstm", input=3, units=4)
@@ -225,20 +225,20 @@ class Network:
 
     def forward(self, params: Any, x: Any, h0: Any = None, c0: Any = None, *, lengths: Any = None, batch_sizes: Any = None,
                 counter: int = 0, first_step: int = 0, drop: bool = True, out: Any = None) -> Run:
-        """Runs the network.  Without T, B or lengths in mind: `network.forward(params, x).output`.
+        """Runs the forward pass.  `network.forward(params, x).output` is the output for whole sequences and zero initial states.
 
         params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
-        h0: [L*D, B, H], c0: [L*D, B, units], or [B, L*D, .] where neither time_major nor states_major; None is zeros.
-        lengths: [B] integers, how many steps of each sequence are valid; beyond them outputs are zero.
-        batch_sizes: [T] integers, none more than the one before: x and the output are packed sequences, [N, .], as PyTorch has them.
-        counter: the number of the call, for dropout's masks; first_step: of this piece in a longer sequence.
-        drop: False drops nothing, as in evaluation, and still allows a backward.
-        out: an array that the output is written to, or a mapping of "output", "h", "c", "reserve" to arrays, or a `Run` whose arrays are
-        written again.
+        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, or [B, L*D, .] unless time_major or states_major; None is zeros.
+        lengths: [B] integers, the number of valid steps of each row; the outputs of further steps are zero.
+        batch_sizes: [T] integers, none larger than the one before: x and the output are then packed sequences, [N, .], as in PyTorch.
+        counter: the number of the call, on which dropout's masks depend; first_step: the number of the first step, if x is a piece of a
+        longer sequence.
+        drop: False switches dropout off, as in evaluation, and still allows a backward pass.
+        out: an array for the output, or a mapping of "output", "h", "c", "reserve" to arrays, or a `Run` whose arrays are overwritten.
 
-        Returns a `Run`.  Its inputs are kept by reference: they are to be as they were when `backward` is called.
+        Returns a `Run`.  It refers to the arguments without a copy, so that they must be unchanged when `backward` is called.
 
-        Raises ArgumentError for a shape or a value, ArgumentTypeError for a dtype, OutOfMemoryError.
+        Raises ArgumentError for a wrong shape or value, ArgumentTypeError for a wrong dtype, OutOfMemoryError.
 
         >>> import cellgrad, numpy as np
         >>> network = cellgrad.Network("gru", input=2, units=3, bidirectional=True, dtype="float64")
@@ -251,14 +251,14 @@ class Network:
     def backward(self, run: Run, d_output: Any = None, d_h: Any = None, d_c: Any = None, *,
                  want: Sequence[str] = ("input", "h", "c", "params"), out: Optional[Mapping[str, Any]] = None, accumulate: bool = False,
                  spend_reserve: bool = False) -> Gradients:
-        """The gradients of a run, from those by its output, h and c; None is zero.
+        """Runs the backward pass: computes the gradients of a run from the upstream gradients of its output, h and c.
 
-        d_output, d_h, d_c: shaped as run.output, run.h, run.c.
-        want: which gradients to compute.
-        out: arrays to write them to, by these names.  accumulate: add to out["params"] rather than overwrite it.
-        spend_reserve: the reserve may be destroyed, which spares a copy on route cudnn; the run has no second backward.
+        d_output, d_h, d_c: the upstream gradients, with the shapes of run.output, run.h, run.c; None is zero.
+        want: the gradients to compute, by name.
+        out: arrays for them, by the same names.  accumulate: adds to out["params"] instead of overwriting it.
+        spend_reserve: the backward pass may overwrite the reserve space, which avoids a copy on route cudnn; it can then run only once.
 
-        Returns `Gradients`: by input, h, c (of h0 and c0) and params, None for those that are not wanted or not there.
+        Returns `Gradients`: of input, h and c (that is x, h0 and c0) and params; None for those that are not wanted or do not exist.
 
         >>> import cellgrad, numpy as np
         >>> network = cellgrad.Network("rnn_tanh", input=2, units=3, dtype="float64")
@@ -269,10 +269,10 @@ class Network:
         """
         return _forward.backward(self, run, d_output, d_h, d_c, want, out, accumulate, spend_reserve)
 
-    # ---- weights of other programs, in _weights.py ----
+    # ---- weights in the formats of other programs, in _weights.py ----
 
     def weight_shapes(self, format: str) -> Dict[str, Tuple[int, ...]]:
-        """The tensors that a format has of this network: the shape of each by its name.  `formats()` are the names of formats.
+        """The shapes of the tensors that a format has for this network, by name.  `formats()` lists the formats.
 
         Raises UnsupportedError if the format cannot hold the network.
 
@@ -284,11 +284,11 @@ class Network:
 
     def load_weights(self, tensors: Mapping[str, Any], format: str, *, prefix: str = "", strict: bool = True, gradients: bool = False,
                      lossy: bool = False) -> "np.ndarray[Any, Any]":
-        """Parameters [params_size] from the tensors of another program.
+        """Params, [params_size], from the tensors of another program.
 
-        tensors: arrays by the format's names, each behind `prefix`.  strict: all must be there, and no others behind the prefix; else
-        those that are not there are zeros.  gradients: they are gradients by weights.  lossy: load even what save_weights would not give
-        back.
+        tensors: arrays by the format's names, each with `prefix` before it.  strict: all tensors must be there, and no other name may begin
+        with the prefix; without strict, missing tensors are zeros.  gradients: the tensors are gradients of weights.  lossy: loads even
+        tensors that save_weights would not restore.
 
         Raises ArgumentError for a name or a shape, ArgumentTypeError for a dtype.
 
@@ -302,9 +302,9 @@ class Network:
 
     def save_weights(self, params: Any, format: str, *, prefix: str = "", gradients: bool = False,
                      lossy: bool = False) -> Dict[str, "np.ndarray[Any, Any]"]:
-        """Parameters, or gradients by them, as the tensors of another program, by their names behind `prefix`.
+        """Params, or their gradients, as the tensors of another program, by the format's names with `prefix` before each.
 
-        Raises UnsupportedError if the format cannot hold them, unless lossy.
+        Raises UnsupportedError if the format cannot hold them without loss, unless lossy.
         """
         return _weights.save(self, params, format, prefix, gradients, lossy)
 

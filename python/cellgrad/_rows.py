@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the rows of a sequence lie in an array, and what of that the library takes as it is."""
+"""The strides of a sequence in an array, and whether the library can read the array without a copy."""
 from typing import Any, Optional, Tuple
 
 import numpy as np
@@ -13,7 +13,7 @@ DENSE: Strides = (0, 0)
 
 
 def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
-    """Elements from step to step and from batch row to batch row, (0, 0) of a dense array; None if the library has to have a copy."""
+    """Elements from step to step and from batch row to batch row; (0, 0) for a dense array; None if the library needs a copy."""
     if array.ndim == 2 or array.flags.c_contiguous:
         return DENSE if array.flags.c_contiguous and array.flags.aligned else None
     each = array.itemsize
@@ -22,14 +22,14 @@ def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
         return None
     if any(array.shape[axis] > 1 and (array.strides[axis] <= 0 or array.strides[axis] % each) for axis in (0, 1)):
         return None
-    # The stride of an axis of one element reaches nothing.
+    # The stride of an axis with one element does not matter.
     t, b = (array.strides[axis] // each if array.shape[axis] > 1 else 0 for axis in (steps, rows))
     return t, b
 
 
 def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: str, time_major: bool, most: Optional[int] = None) -> Array:
-    """An input as it lies, or copied once: where its rows are not dense, overlap like those of broadcast_to, or, with `most`, lie in more than
-    so many times the memory of a dense one."""
+    """An input, as it is or copied.  It is copied if a row is not contiguous, if rows overlap as those of broadcast_to do, or if it spans
+    more than `most` times the memory of a dense array."""
     array = shown(name, value, dtype, shape, axes)
     if strides_of(array, time_major) is None or (most and not array.flags.c_contiguous and span(array) > most * array.nbytes):
         return dense(array)
@@ -37,7 +37,7 @@ def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: st
 
 
 def like(array: Array) -> Array:
-    """A new array that lies as this one does."""
+    """A new array with the shape and the strides of this one."""
     if array.flags.c_contiguous:
         return np.empty(array.shape, array.dtype)
     memory = np.empty(span(array) // array.itemsize, array.dtype)

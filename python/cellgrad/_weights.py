@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights in other programs' formats, tensor by tensor."""
+"""Converts weights from and to the formats of other programs, tensor by tensor."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Tuple
 
@@ -33,7 +33,7 @@ def _weights(network: "Network", format: Any, gradients: Any, lossy: Any, params
 
 
 def _tensors(weights: Any) -> Dict[str, Tuple[int, ...]]:
-    """The shapes of the format's tensors by name, in the order of their numbers."""
+    """The shapes of the format's tensors by name, in the order of the library."""
     found: Dict[str, Tuple[int, ...]] = {}
     tensor = C.cg_tensor()
     while True:
