@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent networks for PyTorch: modules that stand in for nn.LSTM, nn.GRU and nn.RNN, and any cell as a module.
+"""Recurrent networks for PyTorch: modules that replace nn.LSTM, nn.GRU and nn.RNN, and a module for any cell.
 
 >>> import cellgrad.torch, torch
 >>> model = torch.nn.LSTM(3, 8)
@@ -10,8 +10,8 @@ True
 >>> model.weight_hh_l0.grad.shape
 torch.Size([32, 8])
 
-`LSTM`, `GRU`, `RNN` have the arguments of PyTorch's; `Cell` is a module of any cell; `replace` exchanges the modules of a model.
-python/cellgrad/torch/README.md of the source has the whole of it.
+`LSTM`, `GRU` and `RNN` have the arguments of PyTorch's modules; `Cell` is a module for any cell; `replace` replaces the modules of a model.
+python/cellgrad/torch/README.md in the source tree documents the package.
 """
 try:
     import torch as _torch

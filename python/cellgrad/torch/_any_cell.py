@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any cell of the library as a module."""
+"""A module for any cell of the library."""
 import math
 import os
 from typing import Any, Mapping, Optional, Sequence, Union
@@ -16,11 +16,13 @@ from ._spec import spec_of, spec_text
 class Cell(Recurrent):
     """Layers of any cell of the library: the name of a built-in one, the path of a .cell file, or the text of one.
 
-    The other arguments are nn.LSTM's.  options: of the cell, as "peephole"; values: of its params, as {"leak": 0.3}.
-    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, bias_ih_l0, bias_hh_l0, of G gates in the cell's order, and
-    weight_p_l0 [n, hidden_size] of its n per-unit weights.  A file's text is kept: a pickled module does not need the file.
+    The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of its params,
+    such as {"leak": 0.3}.
+    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, bias_ih_l0, bias_hh_l0, for G gates in the cell's order, and
+    weight_p_l0 [n, hidden_size] for its n per-unit weights.  The module keeps the text of a file, so that a pickled one does not need it.
 
-    Returns output and h, or (h, c) of a cell with a state.  Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError.
+    A call returns output and h, or output and (h, c) if the cell has a cell state.  Raises cellgrad.BuildError for a wrong text,
+    cellgrad.MissingFileError.
 
     >>> import cellgrad.torch, torch
     >>> leaky = '''
@@ -69,7 +71,7 @@ class Cell(Recurrent):
         self.flatten_parameters()
 
     def reset_parameters(self) -> None:
-        """Numbers to begin training with, as PyTorch's networks have them: uniform, up to 1 / sqrt(hidden_size)."""
+        """Sets initial weights as PyTorch does: uniform from -1 / sqrt(hidden_size) to 1 / sqrt(hidden_size)."""
         bound = 1 / math.sqrt(self.hidden_size)
         for weight in self.parameters():
             nn.init.uniform_(weight, -bound, bound)
@@ -80,7 +82,7 @@ class Cell(Recurrent):
         return result
 
     def extra_repr(self) -> str:
-        """What print shows."""
+        """The arguments that print shows."""
         return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
     def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where tensors are, as contexts and streams of the library.
+"""Finds the library's context and stream for the device of a tensor.
 
-Tensors of the cpu are computed on by the context "cpu", or by what CELLGRAD_BACKEND names; those of a CUDA device in PyTorch's own context
-of it, on its current stream.  Where several processes share the machine, as torchrun says by LOCAL_WORLD_SIZE, each takes its share of the
-processors, unless CELLGRAD_CPU_THREADS says how many.
+For tensors on the cpu, that is the context "cpu" or the one that CELLGRAD_BACKEND names; for tensors on a CUDA device, PyTorch's own
+context and its current stream.  If several processes share the machine, which torchrun shows by LOCAL_WORLD_SIZE, each uses its share of
+the processors, unless CELLGRAD_CPU_THREADS is set.
 """
 import ctypes
 import os
@@ -19,7 +19,7 @@ from ._errors import check
 
 
 def cpu_name() -> str:
-    """What the context of the cpu is opened by."""
+    """The argument by which the context of the cpu is opened."""
     where = os.environ.get("CELLGRAD_BACKEND") or "cpu"
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
     if where != "cpu" or "CELLGRAD_CPU_THREADS" in os.environ or not ranks.isdigit() or int(ranks) < 2:
@@ -29,7 +29,7 @@ def cpu_name() -> str:
 
 
 class Cpu:
-    """The host's memory."""
+    """Host memory: its context and streams."""
 
     place = C.CG_HOST
 
@@ -37,7 +37,7 @@ class Cpu:
         self._context: Optional[Context] = None
 
     def context(self) -> Handle:
-        """The library's context, of this process."""
+        """The handle of the library's context in this process."""
         if self._context is None:
             self._context = Context(cpu_name())
         return self._context.handle()
@@ -49,12 +49,12 @@ class Cpu:
         return stream
 
     def give(self, stream: Any) -> None:
-        """Gives it back."""
+        """Gives a stream back."""
         check(lib.cg_stream_give(stream))
 
 
 def native_context(index: int) -> int:
-    """PyTorch's CUcontext of a device: the primary one."""
+    """The CUcontext that PyTorch uses on a device, which is the primary one."""
     driver = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
     for name, arguments in (("cuInit", (0,)), ("cuDeviceGet", (ctypes.byref(device), index)),
@@ -71,18 +71,18 @@ def native_stream(index: int) -> int:
 
 
 class Cuda:
-    """The memory of a CUDA device."""
+    """The memory of a CUDA device: its context and streams."""
 
     place = C.CG_DEVICE
 
     def __init__(self, index: int):
         self.index = index
         self._handle: Optional[Handle] = None
-        # Streams that no call has now, by the CUstream that they are; a thread pops one for a call.
+        # The library's streams that no call uses, by their CUstream; a thread pops one for a call.
         self._idle: Dict[int, List[Any]] = {}
 
     def context(self) -> Handle:
-        """The library's context in PyTorch's."""
+        """The handle of the library's context, which adopts PyTorch's."""
         if self._handle is None or not self._handle.is_of_this_process():
             native = native_context(self.index)
             with opening:
@@ -92,7 +92,7 @@ class Cuda:
         return self._handle
 
     def take(self, context: Handle) -> Any:
-        """A stream of the library's that is PyTorch's current one.  CUDA's default stream has the number 1 there."""
+        """A stream of the library over PyTorch's current CUstream.  The number 1 stands for CUDA's default stream."""
         native = native_stream(self.index) or 1
         idle = self._idle.setdefault(native, [])
         try:
@@ -103,12 +103,12 @@ class Cuda:
             return _Stream(Handle(pointer, lib.cg_stream_close), native)
 
     def give(self, stream: Any) -> None:
-        """Keeps it for the next call; what was enqueued is not waited for."""
+        """Keeps a stream for the next call, without waiting for the work on it."""
         self._idle.setdefault(stream.native, []).append(stream)
 
 
 class _Stream:
-    """A stream with the CUstream that it is."""
+    """A stream of the library, with its CUstream."""
 
     def __init__(self, handle: Handle, native: int):
         self._handle, self.native = handle, native
@@ -120,9 +120,9 @@ _cuda: Dict[int, Cuda] = {}
 
 
 def place_of(device: Any) -> Any:
-    """Where a device's memory is.
+    """The `Cpu` or `Cuda` object of a device.
 
-    Raises UnsupportedError for a device that no backend has.
+    Raises UnsupportedError for a device that no backend supports.
     """
     kind = device.type
     if kind == "cpu":

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions of wrong tensors: each is a class of the package and what PyTorch's users expect."""
+"""The exceptions for wrong tensors.  Each derives from an exception of the package and from the one that PyTorch raises in that case."""
 from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError, error_of
 from .._lib import C
 from .._load import lib
 
 
 class TensorError(ArgumentError, RuntimeError):
-    """A tensor has a wrong shape or value, or lies on a wrong device; as PyTorch's own, a RuntimeError, and a ValueError as well.
+    """A tensor has a wrong shape or value, or is on a wrong device.  It is a RuntimeError, as in PyTorch, and a ValueError.
 
     >>> import cellgrad.torch, torch
     >>> try:
@@ -30,7 +30,7 @@ class TensorTypeError(ArgumentTypeError, RuntimeError, ValueError):
 
 
 class SecondGradientError(UnsupportedError, RuntimeError):
-    """A gradient of a gradient was asked for, which networks do not have.
+    """A gradient of a gradient was requested, which networks do not support.
 
     >>> import cellgrad.torch, torch
     >>> x = torch.randn(5, 2, 3, requires_grad=True)
@@ -44,7 +44,7 @@ class SecondGradientError(UnsupportedError, RuntimeError):
 
 
 def check(status: int) -> None:
-    """Raises the exception for a status that is not CG_OK."""
+    """Raises the exception for a status other than CG_OK."""
     if status:
         words = lib.cg_message().decode(errors="replace")
         raise TensorError(words) if status == C.CG_BAD_ARGUMENT else error_of(status, words)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nn.LSTM, nn.GRU and nn.RNN over the library."""
+"""nn.LSTM, nn.GRU and nn.RNN, computed by the library."""
 import math
 from typing import Any
 
@@ -22,7 +22,7 @@ class _OfTorch(Recurrent, nn.RNNBase):
         self.flatten_parameters()
 
     def _adopt(self, peephole: bool = False) -> None:
-        """Makes a module of PyTorch's, or one that was just constructed, one of these."""
+        """Completes a module that was just constructed, or converts a module of PyTorch whose class was changed."""
         options = ""
         if peephole:
             options = "peephole"
@@ -39,22 +39,23 @@ class _OfTorch(Recurrent, nn.RNNBase):
         self._init_flat_weights()
 
     def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:
-        """output and the last states, as PyTorch's module.
+        """Returns output and the last states, as PyTorch's module does.
 
         input: [T, B, input_size], [B, T, input_size] with batch_first, [T, input_size], or a PackedSequence.
-        hx: h_0 [L*D, B, H], of an LSTM (h_0, c_0), c_0 [L*D, B, hidden_size]; without B for an input without it; None is zeros.
-        lengths: [B] integers on the cpu, how many steps of each row are valid; beyond them outputs are zero.
+        hx: the initial states h_0 [L*D, B, H], for an LSTM (h_0, c_0) with c_0 [L*D, B, hidden_size]; without B if the input has none;
+        None is zeros.
+        lengths: [B] integers on the cpu, the number of valid steps of each row; the outputs of further steps are zero.
 
-        Raises TensorError for a shape, TensorTypeError for a dtype.
+        Raises TensorError for a wrong shape, TensorTypeError for a wrong dtype.
         """
         return self._forward(input, hx, lengths)
 
 
 class LSTM(_OfTorch):
-    """torch.nn.LSTM with the same arguments, parameters, names and results, and `peephole=True` for weights weight_p_l0 [3, hidden_size]
-    from the cell state to the gates i, f and o.
+    """Has the arguments, parameters, names and results of torch.nn.LSTM.  `peephole=True` adds weights weight_p_l0 [3, hidden_size] from
+    the cell state to the gates i, f and o.
 
-    It is an nn.RNNBase and no nn.LSTM, so that torch.compile traces it.  Raises what nn.LSTM raises.
+    It derives from nn.RNNBase and not from nn.LSTM, so that torch.compile can trace it.  Raises the exceptions of nn.LSTM.
 
     >>> import cellgrad.torch, torch
     >>> theirs = torch.nn.LSTM(3, 4, num_layers=2, bidirectional=True)
@@ -72,7 +73,7 @@ class LSTM(_OfTorch):
 
 
 class GRU(_OfTorch):
-    """torch.nn.GRU with the same arguments, parameters, names and results.
+    """Has the arguments, parameters, names and results of torch.nn.GRU.
 
     >>> import cellgrad.torch, torch
     >>> output, h = cellgrad.torch.GRU(3, 4, batch_first=True)(torch.randn(2, 5, 3), lengths=[5, 2])
@@ -88,7 +89,7 @@ class GRU(_OfTorch):
 
 
 class RNN(_OfTorch):
-    """torch.nn.RNN with the same arguments, parameters, names and results.
+    """Has the arguments, parameters, names and results of torch.nn.RNN.
 
     >>> import cellgrad.torch, torch
     >>> cellgrad.torch.RNN(3, 4, nonlinearity="relu")(torch.randn(5, 3))[1].shape

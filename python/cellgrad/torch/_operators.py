@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators cellgrad::rnn and cellgrad::rnn_backward, and the way past the dispatcher for tensors that need none of it.
+"""The operators cellgrad::rnn and cellgrad::rnn_backward, and a path that avoids the dispatcher for tensors that do not need it.
 
-`rnn` is what modules call.  Where something of PyTorch looks on (torch.compile, torch.export, autocast, a mode, functorch, a tensor's
-subclass) it calls the operator; else, a node of autograd, or with nothing to differentiate the library itself.
+Modules call `rnn`.  It calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export, autocast, a mode,
+functorch, a subclass of Tensor).  Otherwise it makes a node of autograd, or, if no gradient is needed, calls the library directly.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -28,7 +28,7 @@ library.define("rnn_backward(Tensor? d_output, Tensor? d_h, Tensor? d_c, Tensor 
 
 
 def _number(counter: Optional[Tensor]) -> int:
-    """A call's number, for the masks of dropout."""
+    """The number of a call, on which the masks of dropout depend."""
     if counter is None:
         return 0
     if counter.dtype != torch.int64 or counter.numel() != 1 or counter.device.type != "cpu":
@@ -37,7 +37,7 @@ def _number(counter: Optional[Tensor]) -> int:
 
 
 def _reserve_size(spec: Any, x: Any, place: Any) -> Any:
-    """Bytes for the reserve of any lengths; T and B may be symbols.  None: only the call knows."""
+    """Bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  None: the route has no such bound."""
     if not spec.reserve:
         return 0
     bound = spec.plan(x.dtype, place).bound()
@@ -51,7 +51,7 @@ def _rnn(input: Tensor, weights: List[Tensor], h0: Optional[Tensor], c0: Optiona
          counter: Optional[Tensor], network: str) -> Tuple[Tensor, ...]:
     spec = spec_of(network)
     size = _reserve_size(spec, input, place_of(input.device)) if input.dim() == 3 and input.dtype in CODES else None
-    # The operator's tensors are dense, as its fake says.
+    # The operator's tensors are dense, as its fake implementation declares.
     return forward(spec, input.contiguous(), weights, h0, c0, lengths, _number(counter), size)
 
 
@@ -67,7 +67,7 @@ for _key in ("CPU", "CUDA"):
     library.impl("rnn_backward", _rnn_backward, _key)
 
 
-# ---- shapes without numbers ----
+# ---- fake implementations: shapes without data ----
 
 
 @torch.library.register_fake("cellgrad::rnn", lib=library)
@@ -99,7 +99,7 @@ def _rnn_backward_fake(d_output: Any, d_h: Any, d_c: Any, input: Any, weights: A
 
 
 def _apart(flat: Tensor, weights: Sequence[Tensor], needs: Sequence[bool]) -> List[Optional[Tensor]]:
-    """The gradient of each weight, a part of the flat one."""
+    """The gradient of each weight, as a part of the gradient of all weights in one buffer."""
     parts = flat.split([weight.numel() for weight in weights])
     return [part.view(weight.shape) if need else None for part, weight, need in zip(parts, weights, needs)]
 
@@ -126,7 +126,7 @@ def _grad(ctx: Any, d_output: Any, d_h: Any, d_c: Any, _: Any) -> Tuple[Any, ...
 
 
 def _no_second(ctx: Any, *_: Any) -> None:
-    # Without a formula PyTorch warns and goes on with a second gradient of zero.
+    # Without this function, PyTorch would only warn, and continue with a second gradient of zero.
     raise SecondGradientError("cellgrad::rnn_backward: a network has no gradient of its gradient; "
                               "kernels of a cell have it: cellgrad.Kernel(cell, 'gradgrad')")
 
@@ -158,11 +158,11 @@ library.impl("rnn", _autocast("cpu"), "AutocastCPU")
 library.impl("rnn", _autocast("cuda"), "AutocastCUDA")
 
 
-# ---- past the dispatcher ----
+# ---- calls without the dispatcher ----
 
 
 class _Node(torch.autograd.Function):
-    """The same without the dispatcher, of plain tensors.  made: what `_run.forward` returned."""
+    """A node of autograd for a call without the dispatcher, on plain tensors.  made: the result of `_run.forward`."""
 
     @staticmethod
     def forward(ctx: Any, network: str, lengths: Any, batch_sizes: Any, counter: int, made: Any, x: Any, h0: Any, c0: Any,
@@ -191,7 +191,7 @@ class _Node(torch.autograd.Function):
         wanted = (*needs[:3], any(needs[3:]))
         arguments = gradients, x, weights, h0, c0, lengths, reserve, ctx.counter, wanted, ctx.batch_sizes
         if is_repeated:
-            # create_graph: a node that refuses to be differentiated.
+            # With create_graph: a node whose backward raises SecondGradientError.
             dx, dh0, dc0, flat = _Refusal.apply(spec, arguments, x, h0, c0, d_output, d_h, d_c, *weights)
         else:
             dx, dh0, dc0, flat = backward(spec, *arguments)
@@ -200,7 +200,7 @@ class _Node(torch.autograd.Function):
                 + (dx if needs[0] else None, dh0 if needs[1] else None, dc0 if needs[2] else None, *parts))
 
 
-# Arguments of _Node.forward before the tensors that have gradients.
+# The number of arguments of _Node.forward before the tensors that may have gradients.
 _FIRST = 5
 
 
@@ -219,13 +219,13 @@ _interpreters = torch._C._functorch.peek_interpreter_stack
 
 
 def is_watched(kind: str) -> bool:
-    """Does something of PyTorch look on, in calls on the cpu or on cuda?"""
+    """Does a feature of PyTorch, such as a mode or autocast, intercept operators on this kind of device, "cpu" or "cuda"?"""
     return bool(_modes() or _functions() or _interpreters() is not None or _tracing_state() is not None or forward_ad._current_level >= 0
                 or torch.is_autocast_enabled(kind))
 
 
 def _is_plain(tensors: Sequence[Any]) -> bool:
-    """Does nothing of PyTorch look on, and are these its own tensors?"""
+    """Are these plain tensors on the cpu or on cuda, and does no feature of PyTorch intercept operators?"""
     for tensor in tensors:
         if tensor is not None and type(tensor) not in FLAT_TYPES:
             return False
@@ -235,22 +235,22 @@ def _is_plain(tensors: Sequence[Any]) -> bool:
 
 def node(network: str, made: Tuple[Tensor, ...], input: Tensor, h0: Optional[Tensor], c0: Optional[Tensor],
          weights: Sequence[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
-    """output, h and c as outputs of a node of autograd.  made: those and the reserve, of a forward without dropout and lengths."""
+    """output, h and c as outputs of a node of autograd.  made: the results of a forward pass without dropout and lengths."""
     output, h, c = _Node.apply(network, None, None, 0, made, input, h0, c0, *weights)
     return output, h, c
 
 
 def takes_packed(input: Tensor, weights: Sequence[Tensor]) -> bool:
-    """Does `rnn` take a PackedSequence's data as it is?  The operator takes padded sequences alone."""
+    """Can `rnn` read the data of a PackedSequence directly?  The operator cannot, since it takes padded sequences alone."""
     return not torch.compiler.is_compiling() and _is_plain((input, *weights))
 
 
 def rnn(input: Tensor, weights: Sequence[Tensor], h0: Optional[Tensor], c0: Optional[Tensor], lengths: Optional[Tensor], drops: bool,
         networks: Tuple[str, str], batch_sizes: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
-    """output, h and c.
+    """Computes output, h and c.
 
-    drops: there is dropout, whose masks PyTorch's generator numbers; networks: without and with a reserve; batch_sizes: int32, of an
-    input that is a PackedSequence's data.
+    drops: there is dropout; PyTorch's generator then draws the number of the call.  networks: the texts of the network without and with a
+    reserve space.  batch_sizes: int32, if the input is the data of a PackedSequence.
     """
     tensors = (input, h0, c0, *weights)
     needs = torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)

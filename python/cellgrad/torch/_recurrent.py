@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the modules share: a forward over the weights of a network, which lie one behind the other in one buffer."""
+"""The base class of all modules: it keeps the weights in one buffer, and runs calls."""
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
@@ -11,12 +11,12 @@ from ._operators import rnn, takes_packed
 from ._run import are_flat
 from ._small import small_call
 from ._spec import spec_of, spec_text
-# Texts of so many settings are kept with a module, whose dropout may be another in each call.
+# A module keeps the texts of at most this many settings, since a user may change dropout between calls.
 KEPT_TEXTS = 16
 
 
 def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
-    """Lengths as the library takes them.
+    """Converts lengths to int32 for the library.
 
     Raises TensorTypeError unless they are integers, TensorError unless there is one for each row, on the cpu, from 0 to T.
     """
@@ -34,7 +34,7 @@ def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
 
 
 class Recurrent(nn.Module):
-    """What the modules share: a forward over the weights of a network, which lie one behind the other in one buffer."""
+    """The base class of all modules.  The weights of the network are views of one buffer, in the order of the library's params."""
 
     input_size: int
     hidden_size: int
@@ -49,11 +49,11 @@ class Recurrent(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, nn.Parameter) and type(value) is not nn.Parameter:
-            # A DTensor, as fully_shard of PyTorch puts it there: what it gathers for a call is not this module's to move.
+            # A DTensor, which PyTorch's fully_shard sets: the module must not move the tensors that it gathers for a call.
             self.__dict__["_are_lent"] = True
 
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
-        """Notes the network, and the weights' names in the order of the library's parameters."""
+        """Stores the network, and the names of the weights in the order of the library's params."""
         self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
         self._texts: Dict[Any, Tuple[str, str]] = {}
         spec = spec_of(self._networks(0.0)[1])
@@ -66,16 +66,16 @@ class Recurrent(nn.Module):
         self._has_state = spec.cell.has_state
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
-            # The parameters have biases, in any case: zeros here, that nobody trains.
+            # The library's params always have biases: here zeros, which are not trained.
             like = self.get_parameter(self._matrix_names[0])
             zeros = torch.zeros(2 * len(ends), like.shape[0], dtype=like.dtype, device=like.device)
             self.register_buffer("_no_bias", zeros, persistent=False)
 
     def _networks(self, dropout: float) -> Tuple[str, str]:
-        """The network without and with a reserve."""
+        """The texts of the network without and with a reserve space."""
         if torch.compiler.is_compiling():
             return self._networks_of(dropout)
-        # All that a text is made of and that may change after _ready.
+        # Everything in the text that may change after _ready.
         key = (dropout, self.batch_first, self.input_size, self.hidden_size, self.num_layers, self.bidirectional, self.proj_size)
         found = self._texts.get(key)
         if found is None:
@@ -92,7 +92,7 @@ class Recurrent(nn.Module):
         return without, with_reserve
 
     def _weights(self) -> List[Tensor]:
-        """The weights in the order of the library's parameters."""
+        """The weights in the order of the library's params."""
         own = None if torch.compiler.is_compiling() else self._own_weights()
         if own is not None:
             return own
@@ -102,8 +102,8 @@ class Recurrent(nn.Module):
                 *(getattr(self, name) for name in self._vector_names)]
 
     def _own_weights(self) -> Optional[List[Tensor]]:
-        """The same without nn.Module's search for attributes, which takes longer than a small call; None unless all are parameters of the
-        module itself, and not, say, parametrizations."""
+        """The weights, found without nn.Module's search for attributes, which takes longer than a small call; None unless all are
+        parameters of the module itself, and not, for example, parametrizations."""
         parameters = self._parameters
         try:
             if self.bias:
@@ -114,16 +114,16 @@ class Recurrent(nn.Module):
             return None
 
     def _owned(self) -> List[Tensor]:
-        """The tensors that have them: without biases, one for all the zeros."""
+        """The tensors that own the weights; without biases, one tensor of zeros for all of them."""
         if self.bias:
             return self._weights()
         return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
                 *(getattr(self, name) for name in self._vector_names)]
 
     def flatten_parameters(self) -> None:
-        """Makes the weights views of one buffer, as the library takes them, unless they are.
+        """Makes the weights views of one buffer, as the library reads them, unless they are already.
 
-        Forward does so by itself where they no longer are: after `.to()`, `load_state_dict(assign=True)` or `weight.data = ...`.
+        A call does so itself if they no longer are: after `.to()`, `load_state_dict(assign=True)` or `weight.data = ...`.
         """
         if "_matrix_names" not in self.__dict__:
             return
@@ -148,7 +148,7 @@ class Recurrent(nn.Module):
         weights = self._weights()
         if not torch.compiler.is_compiling():
             first = weights[0]
-            # Their own parameters alone: those that functional_call, DataParallel or a parametrization puts there are left as they are.
+            # Only the module's own parameters are moved, not those that functional_call, DataParallel or a parametrization sets.
             if type(first) is nn.Parameter and self._parameters and not self._are_lent and not are_flat(
                     weights, [w.numel() for w in weights], first.element_size()):
                 self.flatten_parameters()
@@ -185,7 +185,7 @@ class Recurrent(nn.Module):
         return output, ((h, c) if self._has_state else h)
 
     def _forward_packed(self, input: PackedSequence, hx: Any, weights: List[Tensor]) -> Any:
-        """A PackedSequence without padding: its rows are sorted, states are in the caller's order."""
+        """Runs a PackedSequence without padding it.  Its rows are sorted by length; states are in the caller's order."""
         states: List[Any] = list(self._states(hx, True))
         if input.sorted_indices is not None:
             states = [None if state is None else state.index_select(1, input.sorted_indices) for state in states]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The modules of PyTorch in a model, exchanged for those of this package."""
+"""Replaces the modules of PyTorch in a model by those of this package."""
 from typing import Any, List
 
 from torch import nn
@@ -10,10 +10,10 @@ _OURS = {nn.LSTM: LSTM, nn.GRU: GRU, nn.RNN: RNN}
 
 
 def replace(model: nn.Module) -> nn.Module:
-    """Makes each nn.LSTM, nn.GRU and nn.RNN of a model one of this package, in place: its parameters, which an optimizer may have, its
-    hooks, its mode and its place in the model stay as they are.  Modules of other classes, derived ones too, are left alone.
+    """Converts each nn.LSTM, nn.GRU and nn.RNN of a model to a module of this package, in place.  Its parameters, which an optimizer may
+    refer to, its hooks, its mode and its place in the model stay the same.  Modules of other classes, also derived ones, are unchanged.
 
-    Returns the model; the model itself may be such a module.  Raises TypeError if it is no nn.Module.
+    Returns the model, which may itself be such a module.  Raises TypeError if it is not an nn.Module.
 
     >>> import cellgrad.torch, torch
     >>> model = torch.nn.Sequential(torch.nn.LSTM(3, 4))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of the library on tensors.
 
-Tensors are passed as they lie: dense ones by their addresses, sequences whose rows are dense by their strides as well, a PackedSequence's
-data with its batch sizes.  Of dense ones no more is used than shape, dtype, device, data_ptr(), is_contiguous() and new_empty().
+Tensors are passed without a copy: dense ones by their addresses, sequences with dense rows by address and strides, a PackedSequence by
+its data and batch sizes.  Of dense tensors only shape, dtype, device, data_ptr(), is_contiguous() and new_empty() are used.
 """
 import ctypes
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -17,7 +17,7 @@ from ._errors import TensorError, TensorTypeError, check
 from ._spec import Plan, Spec
 
 _Call = C.cg_rnn_call
-copies = 0                                       # dense copies that were made, for the tests
+copies = 0                                       # the number of dense copies made so far, for the tests
 
 
 def _dense(tensor: Any) -> Any:
@@ -30,7 +30,7 @@ def _dense(tensor: Any) -> Any:
 
 
 def _strides(spec: Spec, x: Any) -> Optional[Tuple[int, int]]:
-    """The strides of steps and of rows, if the library takes a sequence that is not dense by them: its rows are, and do not overlap."""
+    """The strides of steps and of batch rows, if the library can read the sequence by them: rows must be dense and must not overlap."""
     if x.dim() != 3 or x.stride(2) != 1 or 0 in x.shape:
         return None
     t, b = (1, 0) if spec.batch_first else (0, 1)
@@ -41,7 +41,7 @@ def _strides(spec: Spec, x: Any) -> Optional[Tuple[int, int]]:
 
 
 def are_flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> bool:
-    """Do the weights lie one behind the other, as the library's parameters do?"""
+    """Are the weights contiguous in memory, one after the other, as the library's params are?"""
     at = weights[0].data_ptr()
     for weight, numel in zip(weights, numels):
         if weight.data_ptr() != at or not weight.is_contiguous():
@@ -51,7 +51,7 @@ def are_flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> bo
 
 
 def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[int, Any]:
-    """The address of the parameters, and who keeps them alive: the weights, or a copy where they do not lie one behind the other."""
+    """The address of the params, and the object that keeps them alive: the weights, or a copy if they are not one after the other."""
     global copies
     if are_flat(weights, numels, itemsize):
         return weights[0].data_ptr(), weights
@@ -61,7 +61,7 @@ def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[
 
 
 def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, batch_sizes: Any = None) -> None:
-    """Raises TensorError for a shape or a device, TensorTypeError for a dtype."""
+    """Checks the arguments.  Raises TensorError for a wrong shape or device, TensorTypeError for a wrong dtype."""
     dtype, device, shape = x.dtype, x.device, x.shape
     if batch_sizes is not None:
         if len(shape) != 2 or shape[1] != spec.input:
@@ -109,7 +109,7 @@ def _put(mem: Any, tensor: Any, size: int, place: int) -> None:
 
 
 class _Begun(NamedTuple):
-    """What forward and backward have in common: the call's struct, the input as it was taken, its rows, and bytes."""
+    """A call that was checked: the library's struct, the input or its dense copy, the batch rows, and sizes in bytes."""
 
     plan: Plan
     call: Any
@@ -118,13 +118,13 @@ class _Begun(NamedTuple):
     input_size: int
     reserve: int
     work: int
-    keep: Any                                    # whose memory the struct points to
+    keep: Any                                    # objects that own memory that the struct points to
 
 
 def _begin(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, counter: int, batch_sizes: Any) -> _Begun:
-    """Checks the arguments of a call, and notes them in the library's struct.
+    """Checks the arguments of a call, and sets them in the library's struct.
 
-    Raises TensorError for a shape or a device, TensorTypeError for a dtype.
+    Raises TensorError for a wrong shape or device, TensorTypeError for a wrong dtype.
     """
     check_inputs(spec, x, weights, h0, c0, lengths, batch_sizes)
     plan = spec.plan(x.dtype, place_of(x.device))
@@ -162,7 +162,7 @@ def _begin(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths
 
 
 def _run(begun: _Begun, function: Any) -> None:
-    """The call, on a stream of the device, with work memory by PyTorch's allocator where the device is not the host."""
+    """Runs the call on a stream of the device; for device memory, PyTorch's allocator provides the workspace."""
     place, work = begun.plan.place, begun.work
     if place.place == C.CG_DEVICE and work:
         memory = begun.x.new_empty((work,), dtype=torch.uint8)
@@ -176,9 +176,9 @@ def _run(begun: _Begun, function: Any) -> None:
 
 def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, counter: int,
             reserve_size: Optional[int] = None, batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
-    """output, h, c and reserve.
+    """Computes output, h, c and the reserve space.
 
-    reserve_size: bytes to make the reserve of, None for those of the call.  batch_sizes: x is a PackedSequence's data.
+    reserve_size: bytes of the reserve space, None for those that the call needs.  batch_sizes: given if x is the data of a PackedSequence.
     """
     if lengths is None and batch_sizes is None and (reserve_size is None or not spec.reserve):
         made = _stable.forward(spec, x, weights, h0, c0, counter)
@@ -197,7 +197,7 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
     count = (need if reserve_size is None else reserve_size) if spec.reserve else 0
     reserve = _memory.empty(x, (count,), torch.uint8)
     if count:
-        # The bytes that this call leaves alone.
+        # Zeros the bytes that this call does not write.
         if count > need:
             reserve[need:].zero_()
         _put(call.reserve, reserve, count, place)
@@ -206,7 +206,7 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
 
 
 def _taken(spec: Spec, x: Any) -> Any:
-    """An input as it lies, if the library takes it so, or a dense copy."""
+    """The input, if the library can read it by its strides, or a dense copy."""
     return x if x.is_contiguous() or _strides(spec, x) is not None else _dense(x)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module's call with as little Python as may be: dense tensors, without dropout, by the extension of _stable.py."""
+"""A module's call with as little Python code as possible: on dense tensors, without dropout, by the extension of _stable.py."""
 from typing import Any, Optional, Sequence
 
 import torch
@@ -13,7 +13,7 @@ _STATE_TYPES = FLAT_TYPES | {type(None)}
 
 
 def _need_gradients(tensors: Sequence[Optional[Tensor]]) -> bool:
-    """Has one of the tensors a gradient that is to be computed?"""
+    """Does one of the tensors require a gradient?"""
     for tensor in tensors:
         if tensor is not None and tensor.requires_grad:
             return True
@@ -21,9 +21,9 @@ def _need_gradients(tensors: Sequence[Optional[Tensor]]) -> bool:
 
 
 def small_call(module: Any, input: Any, hx: Any) -> Any:
-    """output and the last states, or None: the call goes through `Recurrent._forward`, which raises what is wrong with its arguments.
+    """Returns output and the last states, or None if `Recurrent._forward` must run the call; that also raises errors for wrong arguments.
 
-    Nothing of the weights is kept: the extension looks at all of them, in each call.
+    Nothing about the weights is cached: the extension checks all of them in each call.
     """
     if _stable.is_off or _stable.extension() is None or type(input) is not Tensor:
         return None

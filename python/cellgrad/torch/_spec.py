@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What does not change from call to call, as a text: an operator's argument that prints, hashes and is exported as it is.
+"""The description of a network as a text: an operator's argument that can be printed, hashed and exported.
 
-`spec_text` makes the text, in Python that torch.compile can trace; `spec_of` reads it; a `Spec` has the shapes and the library's plan.
+`spec_text` makes the text, in Python code that torch.compile can trace; `spec_of` parses it; a `Spec` has the shapes and the library's
+plans.
 """
 import ctypes
 import functools
@@ -18,13 +19,13 @@ from . import _stable
 from ._errors import TensorError, TensorTypeError, check
 
 CODES: Dict[torch.dtype, int] = {torch.float32: C.CG_F32, torch.float64: C.CG_F64, torch.float16: C.CG_F16, torch.bfloat16: C.CG_BF16}
-# Structs for so many pairs of T and B are kept with a plan.
+# A plan keeps structs for at most this many pairs of T and B.
 KEPT_CALLS = 256
 
 
 def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirectional: bool = False, batch_first: bool = False, proj: int = 0,
               options: str = "", values: Sequence[Tuple[str, float]] = (), dropout: float = 0.0, reserve: bool = True) -> str:
-    """The text of a network, as the operators cellgrad::rnn and cellgrad::rnn_backward take it.
+    """The text of a network, which the operators cellgrad::rnn and cellgrad::rnn_backward take.
 
     cell: the name or the text of a cell; the other arguments are those of `cellgrad.Network`.
 
@@ -41,7 +42,7 @@ def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirection
 
 
 class Spec:
-    """A text that was read.  Shapes are those of PyTorch: sequences [T, B, .], or [B, T, .], states [L*D, B, .]."""
+    """A parsed text.  Shapes are those of PyTorch: sequences [T, B, .] or [B, T, .], states [L*D, B, .]."""
 
     def __init__(self, text: str):
         fields = text.split("|", 10)
@@ -62,7 +63,7 @@ class Spec:
         self.config(torch.float32)
 
     def _parts(self) -> List[Tuple[int, int]]:
-        """The shapes of the weights in the order of the library's parameters; a column of 0 stands for a vector's."""
+        """The shapes of the weights in the order of the library's params, as rows and columns; a bias has one column."""
         gates, below, parts = len(self.cell.gates), self.input, []
         for layer in range(self.layers):
             below = self.input if layer == 0 else self.width * self.directions
@@ -75,9 +76,9 @@ class Spec:
         return parts
 
     def config(self, dtype: torch.dtype) -> Tuple[Any, Any]:
-        """The library's struct, checked, and what it points to.
+        """The library's config, which has been checked, and the values that it points to.
 
-        Raises TensorError if the library knows no such network.
+        Raises TensorError if the library does not accept the network.
         """
         numbers = [C.cg_value(name=name.encode(), value=value) for name, value in self.values]
         values = (C.cg_value * max(1, len(numbers)))(*numbers)
@@ -98,17 +99,17 @@ class Spec:
         return sum(option in on for option in self.cell.vector_options)
 
     def sizes(self, x: Any) -> Tuple[Any, Any]:
-        """T and B of an input, which may be symbols."""
+        """T and B of an input; both may be symbols."""
         return (x.shape[1], x.shape[0]) if self.batch_first else (x.shape[0], x.shape[1])
 
     def shapes(self, x: Any, B: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
-        """The shapes of output, h and c, of an input of B rows."""
+        """The shapes of output, h and c, for an input with B rows."""
         count = self.layers * self.directions
         return ((*x.shape[:-1], self.directions * self.width), (count, B, self.width),
                 (count, B, self.units) if self.cell.has_state else (0,))
 
     def plan(self, dtype: torch.dtype, place: Any) -> "Plan":
-        """The library's plan on a device, of this process."""
+        """The library's plan on a device, opened in this process."""
         key = dtype, place
         plan = self._plans.get(key)
         if plan is None or not plan.handle.is_of_this_process():
@@ -118,19 +119,19 @@ class Spec:
         return plan
 
     def stable(self, dtype: torch.dtype) -> Any:
-        """The extension's plan for tensors of the cpu, if there is one that is of this process; none is made."""
+        """The extension's plan for tensors on the cpu, if this process has made one already; else None."""
         plan = self._stable.get(dtype)
         return plan.stable if plan is not None and plan.handle.is_of_this_process() else None
 
 
 @functools.lru_cache(maxsize=4096)
 def spec_of(text: str) -> Spec:
-    """Reads the text."""
+    """Parses the text; equal texts share a Spec."""
     return Spec(text)
 
 
 class Plan:
-    """A network that is ready on a device."""
+    """A network that is opened on a device."""
 
     def __init__(self, spec: Spec, dtype: torch.dtype, place: Any):
         if dtype not in CODES:
@@ -148,7 +149,7 @@ class Plan:
         self._calls: Dict[Tuple[int, int], Tuple[Any, int, int]] = {}
 
     def bound(self) -> Optional[Tuple[int, int]]:
-        """Bytes of any call's reserve: the first, and the second for each step of a row; None where only the call itself can say."""
+        """A bound on the bytes of a call's reserve space: a fixed number, and a number for each step of each row; None if there is none."""
         if self._bound is None:
             fixed, step = ctypes.c_size_t(), ctypes.c_size_t()
             if lib.cg_rnn_reserve_bound(self.pointer, ctypes.byref(fixed), ctypes.byref(step)):
@@ -157,7 +158,7 @@ class Plan:
         return self._bound
 
     def call(self, T: int, B: int) -> Tuple[Any, int, int]:
-        """A struct for calls of these sizes, to be copied; the bytes of their reserve, of rows of any lengths, and of their work."""
+        """A struct for calls of these sizes, which callers copy; and the bytes of the reserve space and the workspace without lengths."""
         found = self._calls.get((T, B))
         if found is None:
             if len(self._calls) >= KEPT_CALLS:

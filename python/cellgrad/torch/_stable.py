@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls by PyTorch's stable ABI: finds and loads the extension that `python -m cellgrad.torch.build` makes of stable.cc.
+"""Calls by PyTorch's stable ABI: finds and loads the extension that `python -m cellgrad.torch.build` compiles from stable.cc.
 
-It is the one that CELLGRAD_TORCH_EXTENSION names, else the one beside this package, else the one in the user's cache folder; an empty
-CELLGRAD_TORCH_EXTENSION is none.  Where none serves, and for what the extension declines, calls go by ctypes.
+The extension is the file that CELLGRAD_TORCH_EXTENSION names, else the one in this package, else the one in the user's cache folder; an
+empty CELLGRAD_TORCH_EXTENSION switches it off.  Without an extension, and for calls that it does not support, ctypes is used.
 """
 import ctypes
 import importlib.machinery
@@ -18,12 +18,12 @@ from .._lib import C, VERSION
 from .._load import lib
 
 VARIABLE = "CELLGRAD_TORCH_EXTENSION"
-# The first PyTorch whose stable ABI makes tensors of Python's objects, and objects of tensors.
+# The first PyTorch whose stable ABI converts Python objects to tensors, and tensors to objects.
 OLDEST = (2, 14)
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 NAME = "_extension.abi3.so"
 
-is_off = False                                   # True: all calls go by ctypes, for tests and the benchmark
+is_off = False                                   # True: all calls use ctypes, for tests and the benchmark
 _found: Optional[Tuple[Any, str]] = None
 
 
@@ -33,7 +33,7 @@ def torch_version() -> Tuple[int, ...]:
 
 
 def cache_folder() -> Optional[str]:
-    """Where the extension is if the package's folder cannot be written to: in the library's cache folder."""
+    """The folder, in the library's cache folder, for the extension if the package's folder is not writable."""
     for folder, below in ((os.environ.get("CELLGRAD_CACHE_DIR"), ""), (os.environ.get("XDG_CACHE_HOME"), "cellgrad"),
                           (os.path.expanduser("~"), ".cache/cellgrad")):
         if folder and os.path.isabs(folder):
@@ -42,12 +42,12 @@ def cache_folder() -> Optional[str]:
 
 
 def _is_own(path: str) -> bool:
-    """May nobody else have written the file, or put it into its folder?"""
+    """Do the file and its folder belong to the user, and may no other user write to them?"""
     return all(about.st_uid == os.geteuid() and not about.st_mode & 0o022 for about in (os.stat(path), os.stat(os.path.dirname(path))))
 
 
 def _open(path: str) -> Any:
-    """The extension in a file.
+    """Loads the extension in a file.
 
     Raises ImportError if it does not load, or is of another version.
     """
@@ -63,7 +63,7 @@ def _open(path: str) -> Any:
 
 
 def _find() -> Tuple[Any, str]:
-    """The extension or None, and the words of `route`."""
+    """The extension or None, and the text in parentheses of `route`."""
     named = os.environ.get(VARIABLE)
     if named == "":
         return None, f"{VARIABLE} is empty"
@@ -83,7 +83,7 @@ def _find() -> Tuple[Any, str]:
 
 
 def extension() -> Any:
-    """The extension, or None; looked for once."""
+    """The extension, or None; it is searched for once."""
     global _found
     if _found is None:
         _found = _find()
@@ -91,7 +91,7 @@ def extension() -> Any:
 
 
 def route() -> str:
-    """How calls on the cpu reach the library: "stable ABI (FILE)" by the extension, else "ctypes (WHY)".
+    """The route by which calls on the cpu reach the library: "stable ABI (FILE)" by the extension, else "ctypes (REASON)".
 
     >>> import cellgrad.torch
     >>> cellgrad.torch.route().split(" (")[0] in ("stable ABI", "ctypes")
@@ -102,7 +102,7 @@ def route() -> str:
 
 
 def plan_of(plan: Any) -> Any:
-    """The extension's object for a `_spec.Plan`, or None: the extension takes tensors in the host's memory alone."""
+    """The extension's object for a `_spec.Plan`; None without an extension, or for device memory, which it does not support."""
     module, spec = extension(), plan.spec
     if module is None or plan.place.place != C.CG_HOST:
         return None
@@ -112,9 +112,9 @@ def plan_of(plan: Any) -> Any:
 
 
 def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0) -> Optional[Tuple[Any, ...]]:
-    """output, h and c by the extension, and the reserve of a network that has one.
+    """Computes output, h and c, and the reserve space if the network has one, by the extension.
 
-    None: there is no extension, it declines, or no call has made the network's plan.
+    None: there is no extension, it does not support the call, or no earlier call has opened the network's plan.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
@@ -125,7 +125,7 @@ def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter
 
 def backward(spec: Any, gradients: Sequence[Any], x: Any, weights: Sequence[Any], h0: Any, c0: Any, reserve: Any, counter: int,
              needs: Tuple[bool, ...]) -> Optional[Tuple[Any, ...]]:
-    """The gradients by input, h0, c0 and each weight by the extension, None where `needs` is False.
+    """Computes the gradients of input, h0, c0 and each weight by the extension; None for those whose `needs` is False.
 
     None: as in `forward`.
     """

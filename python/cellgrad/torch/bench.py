@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m cellgrad.torch.bench`: this package beside nn.LSTM, as a table in Markdown.
+"""`python -m cellgrad.torch.bench`: compares this package with nn.LSTM, as a table in Markdown.
 
-The modules run in turn, and the least time of each counts.  Each call goes by every route there is: PyTorch's stable ABI, if the
-extension was built, and ctypes.  A forward has no gradients.  A training step is a forward and a backward, with the gradient of the input,
-without an optimizer; its last column is the time of the same passes by `cellgrad bench`, without Python.  The last rows are sequences of
-one step.
---threads N: threads of both; --device cuda: on a GPU.
+The modules run in turn, and the least time of each is printed.  Each call is timed by every route: PyTorch's stable ABI, if the extension
+was built, and ctypes.  A forward call computes no gradients.  A training step is a forward and a backward pass, with the gradient of the
+input, without an optimizer; its last column is the time of the same passes by `cellgrad bench`, without Python.  The last rows are
+sequences of one step.
+--threads N: the threads of both; --device cuda: runs on a GPU.
 """
 import argparse
 import functools
@@ -24,7 +24,7 @@ SIZES = ((100, 32, 256), (50, 32, 128), (100, 8, 256), (400, 4, 64))
 
 
 def least(calls: List[Callable[[], Any]], seconds: float, device: str) -> List[float]:
-    """The least time of each call, of calls by turns."""
+    """The least time of each call; the calls run in turn."""
     best = [float("inf")] * len(calls)
     end, rounds = time.perf_counter() + seconds, 0
     while time.perf_counter() < end or rounds < 5:
@@ -39,14 +39,14 @@ def least(calls: List[Callable[[], Any]], seconds: float, device: str) -> List[f
 
 
 def step(module: Any, x: Any, gradient: Any) -> None:
-    """A forward and a backward."""
+    """Runs a forward and a backward pass."""
     module.zero_grad(set_to_none=True)
     x.grad = None
     module(x)[0].backward(gradient)
 
 
 def of_command(T: int, B: int, H: int, seconds: float, device: str) -> float:
-    """The least time of a forward and a backward by `cellgrad bench`; not a number without the command."""
+    """The least time of a forward and a backward pass by `cellgrad bench`; NaN without the command."""
     environment = {**os.environ, "CELLGRAD_BACKEND": "cuda"} if device == "cuda" else dict(os.environ)
     words = ["--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", "--T", str(T), "--B", str(B), "--I", str(H), "--H", str(H)]
     if device == "cpu":
@@ -58,7 +58,7 @@ def of_command(T: int, B: int, H: int, seconds: float, device: str) -> float:
 
 
 def by(way: str, call: Callable[[], Any]) -> Any:
-    """A call by a route."""
+    """Runs a call by a route."""
     _stable.is_off = way == "ctypes"
     result = call()
     _stable.is_off = False
@@ -68,8 +68,8 @@ def by(way: str, call: Callable[[], Any]) -> Any:
 def main(arguments: Optional[List[str]] = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m cellgrad.torch.bench", description="cellgrad.torch.LSTM beside torch.nn.LSTM")
-    parser.add_argument("--threads", type=int, default=0, help="threads of both; 0: as they are")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each row")
+    parser.add_argument("--threads", type=int, default=0, help="threads of both; 0: the defaults")
+    parser.add_argument("--seconds", type=float, default=4.0, help="seconds for each row")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     given = parser.parse_args(arguments)
     if given.threads:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad.torch.build`: compiles the extension, with which calls use PyTorch's stable ABI instead of ctypes.
 
-It is put beside this package, or where that cannot be written to, in the user's cache folder; --into FOLDER: there.  CXX and CXXFLAGS are
-the compiler and more options for it.  The extension serves PyTorch 2.14 and every later one, CPython 3.10 and every later one, and the
-version of cellgrad that it was made for.
+The extension goes into the package's folder, or, if that is not writable, into the user's cache folder; --into FOLDER chooses another one.
+CXX and CXXFLAGS are the compiler and further options for it.  The extension works with PyTorch 2.14 and later, with CPython 3.10 and later,
+and with the version of cellgrad that it was built for.
 """
 import argparse
 import os
@@ -22,7 +22,7 @@ from .._lib import header_folder
 from ._stable import FOLDER, NAME, OLDEST, VARIABLE, cache_folder, torch_version
 
 SOURCE = os.path.join(FOLDER, "stable.cc")
-# Loads the extension and calls by it, in a process of its own.
+# Loads the extension and makes a call with it, in a separate process.
 TRIAL = """import sys, torch, cellgrad.torch as ours
 module, x = ours.LSTM(2, 3), torch.ones(1, 1, 2)
 with torch.no_grad():
@@ -32,9 +32,9 @@ sys.exit(None if way.startswith("stable ABI") and same else way)"""
 
 
 def command(output: str) -> List[str]:
-    """The compiler's command.
+    """The command that compiles the extension.
 
-    Raises BuildError, with what is missing.
+    Raises BuildError if something is missing, and names it.
     """
     if torch_version() < OLDEST:
         raise BuildError(f"PyTorch {OLDEST[0]}.{OLDEST[1]} or later is needed, and this is {torch.__version__}")
@@ -65,9 +65,9 @@ def place() -> str:
 
 
 def build(into: Optional[str] = None) -> str:
-    """Makes the extension, tries it, and returns its path; one that is there is replaced once the new one has been tried.
+    """Compiles the extension, tries it, and returns its path; an older one is replaced only after the new one has worked.
 
-    Raises BuildError: what is missing, or the compiler's words; OSError.
+    Raises BuildError, with what is missing or the compiler's output; OSError.
     """
     folder = os.path.abspath(into) if into is not None else place()
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -87,9 +87,9 @@ def build(into: Optional[str] = None) -> str:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Prints the extension's path, or why there is none."""
+    """Prints the extension's path, or the reason why it could not be built."""
     parser = argparse.ArgumentParser(prog="python -m cellgrad.torch.build", description="the extension for PyTorch's stable ABI")
-    parser.add_argument("--into", metavar="FOLDER", help=f"where to put it, for {VARIABLE} to name; without it, where it is found")
+    parser.add_argument("--into", metavar="FOLDER", help=f"the folder to put it into; {VARIABLE} must then name the file")
     try:
         print(build(parser.parse_args(arguments).into))
     except (BuildError, OSError) as error:

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forward and backward on dense tensors of the cpu by PyTorch's stable ABI.  They make the same calls of the library as _run.py does by
- * ctypes, and so give the same bits.  `python -m cellgrad.torch.build` compiles this file to _extension.abi3.so, which _stable.py loads.
+ * The forward and backward pass on dense tensors on the cpu, by PyTorch's stable ABI.  They make the same calls of the library as _run.py
+ * does by ctypes, and so give the same bits.  `python -m cellgrad.torch.build` compiles this file to _extension.abi3.so, which _stable.py
+ * loads.
  *
  * The extension links PyTorch's libtorch_cpu but not libcellgrad: `start` takes the addresses of the library's functions.
- * Neither pass raises for a wrong argument: it returns None, and the caller then goes by ctypes, which raises the error.
+ * Neither pass raises for a wrong argument: it returns None, and the caller then uses ctypes, which raises the error.
  */
 #define Py_LIMITED_API 0x030a0000
 #include <Python.h>
@@ -37,10 +38,10 @@ PyObject *tensor_type, *parameter_type;
 struct Plan {
 	cg_context *context;
 	cg_rnn *rnn;
-	int32_t dtype;                           /* PyTorch's code */
+	int32_t dtype;                           /* PyTorch's code of the dtype */
 	int64_t itemsize, has_reserve, batch_first, has_state, directions, rows, input, units, width;     /* rows: layers * directions */
 	std::vector<int64_t> parts;              /* rows and columns of each weight */
-	int64_t params;                          /* elements */
+	int64_t params;                          /* elements of params */
 };
 
 /* ---- tensors ---- */
@@ -60,7 +61,7 @@ void ask_for_huge_pages(char *data, size_t bytes)
 #endif
 }
 
-/* A tensor of PyTorch's, one reference. */
+/* A reference to a tensor of PyTorch. */
 struct Tensor {
 	AtenTensorHandle handle = nullptr;
 	int64_t dim = 0;
@@ -116,7 +117,7 @@ struct Tensor {
 		return make(1, &n, &stride, dtype);
 	}
 
-	/* Makes a view of a matrix, or where n is 1 of a vector of so many rows, at an offset in elements. */
+	/* Makes a view of a matrix, or, if n is 1, of a vector of `rows` elements, at an offset in elements. */
 	bool view(const Tensor &whole, int64_t n, int64_t rows, int64_t columns, int64_t offset)
 	{
 		const int64_t sizes[] = { rows, columns }, strides[] = { n == 1 ? 1 : columns, 1 };
@@ -146,7 +147,7 @@ private:
 	}
 };
 
-/* A tensor as an argument of the library; an absent one where there is no tensor. */
+/* A tensor as an argument of the library; without a tensor an absent one. */
 cg_mem mem(const Tensor &tensor, int64_t bytes)
 {
 	cg_mem made = {};
@@ -161,13 +162,13 @@ cg_mem mem(const Tensor &tensor, int64_t bytes)
 
 /* ---- calls ---- */
 
-/* The k-th of a list or a tuple of weights. */
+/* The k-th element of a list or a tuple of weights. */
 PyObject *weight_of(PyObject *weights, size_t k)
 {
 	return PyList_Check(weights) ? PyList_GetItem(weights, Py_ssize_t(k)) : PyTuple_GetItem(weights, Py_ssize_t(k));
 }
 
-/* The address of weights of the plan's shapes that lie one behind the other; nullptr: these do not, or are others. */
+/* The address of the weights, if they have the plan's shapes and are one after the other in memory; else nullptr. */
 char *flat(PyObject *weights, const Plan &plan)
 {
 	const bool is_list = PyList_Check(weights);
@@ -193,7 +194,7 @@ char *flat(PyObject *weights, const Plan &plan)
 	return first;
 }
 
-/* The pass on a stream that is taken for it, while other threads of Python may run. */
+/* Runs the pass on a stream that is taken for it, without the interpreter's lock. */
 int run(const Plan &plan, decltype(rnn_forward) pass, const cg_rnn_call &call)
 {
 	PyThreadState *state = PyEval_SaveThread();
@@ -221,7 +222,7 @@ struct Call {
 		call_init(&call, sizeof call);
 	}
 
-	/* false: decline. */
+	/* Reads and checks the arguments; false: the extension does not support them. */
 	bool begin(PyObject *input, PyObject *weights, PyObject *h, PyObject *c, uint64_t counter)
 	{
 		if (!x.read(input, plan.dtype) || x.dim != 3 || x.shape[2] != plan.input || !x.shape[0] || !x.shape[1])
@@ -244,14 +245,14 @@ struct Call {
 		return call.params.data != nullptr;
 	}
 
-	/* Takes a tensor [rows, B, width], or none of None. */
+	/* Reads a state, a tensor [rows, B, width] or None. */
 	bool take_state(Tensor &state, PyObject *object, int64_t width)
 	{
 		return object == Py_None || (state.read(object, plan.dtype) && state.is(plan.rows, call.B, width));
 	}
 };
 
-/* output, h and c, and in training the reserve; or None: decline. */
+/* Computes output, h and c, and in training the reserve space; returns None if the arguments are not supported. */
 PyObject *forward_of(const Plan &plan, PyObject *input, PyObject *weights, PyObject *h0, PyObject *c0, uint64_t counter)
 {
 	Call of(plan);
@@ -262,7 +263,7 @@ PyObject *forward_of(const Plan &plan, PyObject *input, PyObject *weights, PyObj
 	if (!of.begin(input, weights, h0, c0, counter) ||
 	    !output.make(of.x.shape[0], of.x.shape[1], plan.directions * plan.width, plan.dtype) ||
 	    !h.make(plan.rows, call.B, plan.width, plan.dtype) ||
-	    /* Of a network without a cell state c has no elements. */
+	    /* Without a cell state, c has no elements. */
 	    !(plan.has_state ? c.make(plan.rows, call.B, plan.units, plan.dtype) : c.make(0, plan.dtype)))
 		return Py_None;
 	call.output = mem(output, of.output_bytes);
@@ -280,7 +281,7 @@ PyObject *forward_of(const Plan &plan, PyObject *input, PyObject *weights, PyObj
 		Py_BuildValue("(NNN)", output.object(), h.object(), c.object());
 }
 
-/* The gradients of the input, h0, c0 and each weight, None where `needs` is false; or None: decline. */
+/* Makes the tuple of gradients of the input, h0, c0 and each weight, with None where `needs` is false; nullptr on failure. */
 PyObject *gradients(const Tensor *made, const Tensor &params, const Plan &plan, PyObject *weights, PyObject *needs)
 {
 	const size_t count = plan.parts.size() / 2;
@@ -308,7 +309,7 @@ PyObject *gradients(const Tensor *made, const Tensor &params, const Plan &plan, 
 	return result;
 }
 
-/* The same, of upstream gradients d_output, d_h and d_c, each a tensor or None. */
+/* Computes the gradients from the upstream gradients d_output, d_h and d_c, each a tensor or None; returns None if not supported. */
 PyObject *backward_of(const Plan &plan, PyObject *const *upstream, PyObject *input, PyObject *weights, PyObject *h0, PyObject *c0,
                       PyObject *kept, uint64_t counter, PyObject *needs)
 {
@@ -410,7 +411,7 @@ PyObject *plan(PyObject *, PyObject *arguments)
 	}
 }
 
-/* The value of a result that may be Py_None without a reference. */
+/* Takes a reference if the result is Py_None, so that the caller owns the result in any case. */
 PyObject *owned(PyObject *result)
 {
 	if (result == Py_None)
@@ -459,7 +460,7 @@ PyMODINIT_FUNC PyInit__extension()
 {
 	PyObject *made = PyModule_Create(&module);
 
-	/* The version of the header, whose structs this was compiled with. */
+	/* The version of the header that this file was compiled with. */
 	if (made && PyModule_AddObject(made, "VERSION", PyUnicode_FromFormat("%d.%d.%d", CG_VERSION_MAJOR, CG_VERSION_MINOR, CG_VERSION_PATCH))) {
 		Py_DECREF(made);
 		return nullptr;
