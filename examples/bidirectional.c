@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two layers of LSTM, both ways, over rows of different lengths, and the gradient of their weights. */
+/* A bidirectional LSTM of two layers, over rows of different lengths, and the gradient of its weights. */
 #include <cellgrad.h>
 #include <stdio.h>
 
 enum { T = 5, B = 3, I = 4, U = 6, LAYERS = 2, DIRECTIONS = 2 };
 
-static struct cg_mem floats(size_t bytes)       /* so many bytes of them on the host, small and all different */
+static struct cg_mem floats(size_t bytes)       /* host memory of this size, with small numbers that all differ */
 {
 	static float room[1 << 15], next;
 	static size_t used;
@@ -37,10 +37,10 @@ int main(void)
 
 	cg_rnn_call_init(&call, sizeof call);
 	call.T = T; call.B = B; call.lengths = lengths;
-	call.input = floats(T * B * I * sizeof(float));         /* states begin as zeros where none are given */
+	call.input = floats(T * B * I * sizeof(float));         /* without input_h and input_c, the initial states are zeros */
 	call.params = floats(sizes.params);
 	call.output = floats(wide);
-	call.reserve = floats(sizes.reserve);                   /* what forward keeps for backward */
+	call.reserve = floats(sizes.reserve);                   /* the reserve space, which backward reads */
 	if (cg_rnn_forward(stream, rnn, &call))
 		return fprintf(stderr, "%s\n", cg_message()), 1;
 
@@ -53,7 +53,7 @@ int main(void)
 	for (int layer = 0; layer < LAYERS; layer++) {
 		struct cg_rnn_region bias;
 
-		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* of the forget gate, first direction */
+		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* that of the forget gate, first direction */
 		printf(" %9.5f", ((float *)call.params_backprop.data)[bias.offset]);
 	}
 	printf("\n");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network that trains where its host program keeps it: the program's own OpenCL context, queue and memory.  Forward and
- * backward run on its cl_mems, its own kernels compute the loss and move the weights between them, and no call waits until the
- * losses are read: the queue is held shut while the first steps are put into it, so one that waited would do so for ever.  The
- * network learns to say again what it heard LATE steps ago.
+ * Trains a network in the program's own OpenCL context, queue and memory.  Forward and backward run on its cl_mems, and its own kernels
+ * compute the loss and update the weights in between.  No call waits for the device until the losses are read: the queue is blocked while
+ * the first steps are enqueued, so that a call that waited would never return.  The network learns to repeat its input of LATE steps
+ * before.
  *
  * Exit status 77: there is no OpenCL device.
  */
@@ -14,7 +14,7 @@
 
 enum { T = 20, B = 16, U = 16, LAYERS = 2, LATE = 1, STEPS = 301, EACH = 30, HELD = 3, N = T * B * U, MEMS = 16 };
 
-/* ---- OpenCL: the calls that are made here, for want of CL/cl.h and -lOpenCL ---- */
+/* ---- OpenCL: the functions that this program calls, declared here so that it needs no CL/cl.h and no -lOpenCL ---- */
 
 #define CALLS \
 	CALL(int, clGetPlatformIDs, (unsigned room, void **platforms, unsigned *n)) \
@@ -47,7 +47,7 @@ CALLS
 enum { ANY_DEVICE = -1, COPY_HOST = 1 << 5, COMPLETE = 0 };
 
 static void *context, *device, *queue, *program;
-static struct cg_mem mems[MEMS];                /* all that were made */
+static struct cg_mem mems[MEMS];                /* all buffers, to be freed at the end */
 
 static void stop(int status, const char *what)
 {
@@ -55,7 +55,7 @@ static void stop(int status, const char *what)
 	exit(status);
 }
 
-static void check(int error)                    /* of OpenCL and of cellgrad: 0 is well */
+static void check(int error)                    /* a code of OpenCL or of cellgrad; 0 is success */
 {
 	if (error)
 		stop(1, *cg_message() ? cg_message() : "a call of OpenCL failed");
@@ -86,9 +86,9 @@ static void open_opencl(void)
 	check(error);
 }
 
-/* ---- memory and kernels of the program's own ---- */
+/* ---- the program's own memory and kernels ---- */
 
-/* Of n floats: numbers up to `scale` in size, or zeros. */
+/* Makes a buffer of n floats: random numbers from -scale to scale, or zeros if scale is 0. */
 static struct cg_mem buffer(size_t n, float scale)
 {
 	static int made;

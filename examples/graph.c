@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step of training as a CUDA graph: forward and backward of a network are captured once, on the program's own stream and memory, and
- * then launched again and again, each time on other numbers.  The first step runs as it is: it compiles kernels and takes memory, which
- * a capture may not.  What the graph leaves has the bits of the same step that was not captured.
+ * A training step as a CUDA graph: the forward and backward pass of a network are captured once, on the program's own stream and memory,
+ * and then launched repeatedly, each time with other numbers.  The first step runs without a capture, since it compiles kernels and
+ * allocates memory, which is not allowed in a capture.  The results of the graph have the same bits as those of steps without it.
  *
  * Exit status 77: there is no CUDA device, or cellgrad has no cuda backend.
  */
@@ -15,7 +15,7 @@
 
 enum { T = 20, B = 8, U = 16, LAYERS = 2, STEPS = 3, N = T * B * U, MEMS = 16 };
 
-/* ---- CUDA: the calls that are made here, for want of cuda.h and -lcuda ---- */
+/* ---- CUDA: the functions that this program calls, declared here so that it needs no cuda.h and no -lcuda ---- */
 
 typedef unsigned long long address;
 
@@ -46,7 +46,7 @@ CALLS
 enum { NON_BLOCKING = 1, GLOBAL = 0 };
 
 static void *context, *stream;
-static struct cg_mem mems[MEMS];                /* all that were made */
+static struct cg_mem mems[MEMS];                /* all buffers, to be freed at the end */
 
 static void stop(int status, const char *what)
 {
@@ -54,7 +54,7 @@ static void stop(int status, const char *what)
 	exit(status);
 }
 
-static void check(int error)                    /* of CUDA and of cellgrad: 0 is well */
+static void check(int error)                    /* a code of CUDA or of cellgrad; 0 is success */
 {
 	if (error)
 		stop(1, *cg_message() ? cg_message() : "a call of CUDA failed");
@@ -77,7 +77,7 @@ static void open_cuda(void)
 	check(cuStreamCreate(&stream, NON_BLOCKING));
 }
 
-/* ---- memory of the program's own ---- */
+/* ---- the program's own memory ---- */
 
 static void put(struct cg_mem mem, unsigned seed, float scale)
 {
@@ -140,7 +140,7 @@ static struct cg_rnn *open_network(struct cg_context *cg, struct cg_rnn_call *ca
 	call->output_backprop = buffer(N * sizeof(float), 0.1f);
 	call->input_backprop = buffer(N * sizeof(float), 0);
 	call->reserve = buffer(sizes.reserve, 0);
-	call->work = buffer(sizes.work, 0);             /* its own: in a capture none can be taken */
+	call->work = buffer(sizes.work, 0);             /* the caller's: a capture cannot allocate it */
 	return rnn;
 }
 
@@ -162,7 +162,7 @@ static void *capture(struct cg_stream *cg, const struct cg_rnn *rnn, const struc
 	return exec;
 }
 
-/* What a step leaves, and whether it is what another one left. */
+/* The results of a step, to be compared with those of another one. */
 struct answer { void *output, *gradient; };
 
 static struct answer answer_of(const struct cg_rnn_call *call)
@@ -210,7 +210,7 @@ int main(void)
 	struct cg_rnn *rnn;
 	int equal;
 
-	/* For cuDNN: its sums repeat to the bit only so.  Before any library of CUDA is loaded. */
+	/* With this setting cuDNN's sums repeat to the bit.  It must be set before any CUDA library is loaded. */
 	setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:2", 0);
 	open_cuda();
 	if (cg_adopt("cuda", context, NULL, &cg))

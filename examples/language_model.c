@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network that learns to write, by truncated backpropagation through time: each row of a batch is a stretch of a text, a
- * step takes the next characters of each row, and the states go on from piece to piece.
+ * Trains a language model of characters by truncated backpropagation through time: each row of the batch is a part of a text, a step reads
+ * the next piece of each row, and the last states of a piece are the initial states of the next one.
  *
  *	language_model [-n STEPS] [-c FILE] [TEXT]
  *
- * -c FILE goes on from the checkpoint in FILE, if it is there, and leaves one.  20 steps and 20 more print what 40 steps do, to
- * the last bit.  TEXT is by default the one of cellgrad's demo; CELLGRAD_BACKEND says where the network is computed.
+ * -c FILE continues from the checkpoint in FILE, if it exists, and saves one at the end.  20 steps and 20 more print the same losses as 40
+ * steps, to the last bit.  TEXT is by default that of cellgrad's demo; CELLGRAD_BACKEND names the backend.
  */
 #include <cellgrad.h>
 #include <math.h>
@@ -17,8 +17,8 @@
 enum { ROWS = 16, LENGTH = 32, PLACES = ROWS * LENGTH, LAYERS = 2, UNITS = 128, GATES = 4 };
 
 struct training {
-	unsigned char *text, next[PLACES];       /* symbols: bytes, numbered as they come */
-	/* A checkpoint is this, and the arrays that stand in `kept`: all that a step hands to the next. */
+	unsigned char *text, next[PLACES];       /* symbols: bytes, numbered in the order in which they first occur */
+	/* A checkpoint is this struct and the arrays in `kept`: everything that a step passes to the next one. */
 	struct place { char kind[8]; int64_t symbols, characters, step, pass, at; } place;
 	float *kept, *weights, *mean, *square, *h, *c;
 	float *gradient, *x, *y, *next_h, *next_c;
@@ -66,7 +66,7 @@ static void read_text(struct training *t, const char *path)
 		die(path, "expected more than 528 bytes, of at most 128 kinds");
 }
 
-/* The next piece of each row; at their ends all rows begin again, with nothing in mind. */
+/* Reads the next piece of each row.  At the end of the rows all begin again, with zero initial states. */
 static void read_piece(struct training *t)
 {
 	int64_t row = (t->place.characters - 1) / ROWS, symbols = t->place.symbols;
@@ -87,7 +87,7 @@ static void read_piece(struct training *t)
 
 /* ---- the network ---- */
 
-/* A projection makes the output as wide as there are symbols: it is the scores of the next one. */
+/* Opens the network.  A projection makes the output as wide as the number of symbols: it is the scores of the next symbol. */
 static void open_network(struct training *t)
 {
 	struct cg_rnn_config c;
@@ -126,7 +126,8 @@ static void take_memory(struct training *t)
 	t->next_c = (t->next_h = t->y + piece) + t->n_h;
 }
 
-/* Weights that are summed are small; of those of a character one is read at a time.  The forget gate begins open. */
+/* Sets the initial weights.  They are small, except the first layer's input matrices, of which a character reads one column.  The forget
+ * gate begins open. */
 static void first_weights(struct training *t)
 {
 	struct cg_rnn_region r;
@@ -153,7 +154,7 @@ static struct cg_mem host(void *data, size_t n)
 	return (struct cg_mem){ data, 0, n * sizeof(float), CG_HOST };
 }
 
-/* The mean loss in bits a character; scores become its gradient, in nats. */
+/* Returns the mean loss in bits per character, and replaces the scores by its gradient, in nats. */
 static double softmax(float *scores, const unsigned char *right, int64_t n, int64_t symbols)
 {
 	double loss = 0;
@@ -194,7 +195,7 @@ static double step(struct training *t)
 	cg_rnn_call_init(&call, sizeof call);
 	call.T = LENGTH;
 	call.B = ROWS;
-	call.counter = (uint64_t)t->place.pass;          /* dropout: the masks of one long sequence, */
+	call.counter = (uint64_t)t->place.pass;          /* dropout has the masks of one long sequence, */
 	call.first_step = t->place.at;                   /* of which this is a piece */
 	call.params = host(t->weights, t->n);
 	call.reserve = t->reserve;
@@ -233,7 +234,7 @@ static void load(struct training *t, const char *path)
 	fclose(file);
 }
 
-/* Under another name first: the last one stays until all of the new one is there. */
+/* Writes the checkpoint under another name first, so that the old one stays until the new one is complete. */
 static void save(const struct training *t, const char *path)
 {
 	char other[FILENAME_MAX];

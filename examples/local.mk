@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs a user would start from.  They see the library as a user does.
+# Example programs.  They use the library's public interface alone.
 check_PROGRAMS += %D%/peephole_lstm %D%/bidirectional %D%/language_model %D%/device_memory %D%/graph %D%/own_runtime %D%/step
 %C%_peephole_lstm_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_peephole_lstm_LDADD = libcellgrad.la
@@ -15,7 +15,7 @@ check_PROGRAMS += %D%/peephole_lstm %D%/bidirectional %D%/language_model %D%/dev
 %C%_own_runtime_LDADD = libcellgrad.la
 %C%_step_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_step_LDADD = libcellgrad.la
-# Compiled by tests/install.sh, as a user compiles them, where they are installed, and by tests/parallel.sh.
+# tests/install.sh compiles own_cell.c and own_cell.cc with the installed library, as a user does; tests/parallel.sh compiles parallel.c.
 EXTRA_DIST += %D%/README.md %D%/own_cell.c %D%/own_cell.cc %D%/parallel.c %D%/python/ddp.py %D%/python/jax_sharded.py %D%/python/onnx_train.py \
 	%D%/python/tensorflow_v1.py %D%/python/keras_lstm.py
 examplesdir = $(docdir)/examples

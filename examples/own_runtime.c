@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels for a runtime of one's own, here the system's C compiler and this program's memory: a step of an LSTM in a sequence,
- * and that step's gradient.  cellgrad gives text and a manifest; the program reads from the manifest what there is to call and
- * with what, has a library made of the text, and walks a sequence there and back.  At each step cellgrad computes the same, on
- * whatever backend CELLGRAD_BACKEND names, and every bit is compared.  $CC names the compiler, else it is cc.
+ * Runs kernels by the program's own runtime, here the system's C compiler and this program's memory: a step of an LSTM in a sequence, and
+ * its gradient.  cellgrad prints the text of the kernels and a manifest.  The program reads the function's name and arguments from the
+ * manifest, compiles the text to a library, and runs a sequence forward and backward.  At each step it compares every bit with the result
+ * of cellgrad on the backend that CELLGRAD_BACKEND names.  $CC names the compiler; the default is cc.
  */
 #define _XOPEN_SOURCE 700
 #include <cellgrad.h>
@@ -15,7 +15,7 @@
 
 enum { STEPS = 20, ROWS = 5, UNITS = 37, N = ROWS * UNITS, ARGUMENTS = 64, ROOMS = 32, NAME = 32 };
 
-/* A kernel as the manifest describes it, and as the compiler made it. */
+/* A kernel: its description from the manifest, and the compiled function. */
 struct argument { char name[NAME], kind[NAME], type[NAME], flow[NAME]; };
 struct foreign {
 	struct cg_kernel kernel;
@@ -37,9 +37,9 @@ static void check(int status)
 		die("cellgrad", cg_message());
 }
 
-/* ---- the manifest: JSON, an argument a line ---- */
+/* ---- the manifest: JSON with one argument on each line ---- */
 
-/* The string that stands under a key, from `at` on; returns where it ends. */
+/* Reads the string of a key, searched from `at` on; returns its end. */
 static const char *string_of(const char *at, const char *key, char *out, size_t room)
 {
 	char quoted[NAME];
@@ -58,7 +58,7 @@ static const char *string_of(const char *at, const char *key, char *out, size_t 
 	return at + n;
 }
 
-/* The first function: it works on elements, and others after it sum over rows. */
+/* Reads the first function, which computes elements; others after it sum over rows. */
 static void read_manifest(struct foreign *f, const char *json)
 {
 	const char *at = strstr(json, "\"flags\": ["), *end;
@@ -84,7 +84,7 @@ static void read_manifest(struct foreign *f, const char *json)
 
 /* ---- the compiler ---- */
 
-/* The text, and after it a function that takes the arguments from an array, in the manifest's order. */
+/* Writes the text, followed by a function that passes the arguments from an array, in the order of the manifest. */
 static void write_source(const struct foreign *f, const char *text, const char *path)
 {
 	FILE *file = fopen(path, "w");
@@ -137,7 +137,7 @@ static struct foreign kernel(enum cg_pass pass)
 	return f;
 }
 
-/* ---- the memory of a step, by the manifest's names ---- */
+/* ---- the memory of a step, by the names in the manifest ---- */
 
 struct memory { struct { char name[NAME]; float data[N]; } rooms[ROOMS]; int n; };
 
@@ -188,7 +188,7 @@ static void run_ours(const struct foreign *f, struct memory *m, struct cg_stream
 
 /* ---- the sequence ---- */
 
-/* What a step takes and does not have yet: `carried` from the step beside it, where it is called `from`, else new numbers. */
+/* Fills the inputs that a step lacks: input `carried` with tensor `from` of the step beside it, any other with new numbers. */
 static void prepare(const struct foreign *f, struct memory *m, struct memory *beside, const char *carried, const char *from)
 {
 	static unsigned chance;
@@ -206,7 +206,7 @@ static void prepare(const struct foreign *f, struct memory *m, struct memory *be
 	}
 }
 
-/* The library runs a copy of the step. */
+/* Runs the step by the compiled function, and a copy of it by the library, and compares them. */
 static void run(const struct foreign *f, struct memory *m, struct cg_stream *stream)
 {
 	static struct memory ours;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training on several processes by MPI.  All ranks have the same weights, and each has a share of the batch.  A step is forward and
- * backward of the share, one MPI_Allreduce over params_backprop, and the same descent on every rank: the weights stay equal to the bit.
+ * Trains on several processes by MPI.  All ranks have the same weights, and each has a share of the batch.  A step is the forward and
+ * backward pass of the share, one MPI_Allreduce over params_backprop, and the same update on every rank, so that the weights stay equal to
+ * the bit.
  *
  *	mpirun -n 2 ./parallel [-B ROWS] [-T STEPS] [-U UNITS] [-L LAYERS] [-n REPEATS] [-o FILE]
  *
- * It prints the loss of each step, the least times of a share and of the sum, and whether the weights are equal on all ranks.  FILE gets,
- * as floats, the weights, the batch and the gradient of the first step, for another program to check.
+ * It prints the loss of each step, the least times of a share and of the sum, and whether the weights are equal on all ranks.  It writes
+ * the weights, the batch and the gradient of the first step to FILE as floats, so that another program can check them.
  */
 #include <cellgrad.h>
 #include <limits.h>
@@ -16,11 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static const float target = 0.5f;               /* of every output; the loss is half the sum of squares of what is missing */
+static const float target = 0.5f;               /* of every output; the loss is half the sum of squared differences */
 
 struct training {
 	long    T, B, I, U, L, repeats;
-	const char *path;                        /* of FILE, or NULL */
+	const char *path;                        /* FILE, or NULL */
 	int     rank, ranks;
 	long    first, rows;                     /* the share: rows of the batch */
 	float  *weights, *gradient, *batch;      /* [n] [n] [T B I] */
@@ -28,10 +29,10 @@ struct training {
 	struct cg_context *context;
 	struct cg_stream *stream;
 	struct cg_rnn *network;
-	struct cg_rnn_call call;                 /* of the share */
+	struct cg_rnn_call call;                 /* the call on the share */
 };
 
-/* Ends the program on all ranks: one that ended alone would leave the others waiting for it. */
+/* Ends the program on all ranks, since the others would wait for a rank that ended alone. */
 static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "parallel: %s: %s\n", what, why);
@@ -67,7 +68,7 @@ static void read_options(struct training *t, int argc, char **argv)
 	}
 }
 
-/* From -scale to scale, the same numbers on every rank. */
+/* Fills an array with numbers from -scale to scale, the same on every rank. */
 static void fill(float *to, size_t n, float scale, unsigned seed)
 {
 	for (size_t k = 0; k < n; k++) {
@@ -76,7 +77,7 @@ static void fill(float *to, size_t n, float scale, unsigned seed)
 	}
 }
 
-/* The share of the batch lies where it is: its rows of a step are dense, the next step is B rows on. */
+/* Prepares the call on the share, without copying it: its rows of one step are contiguous, and the next step is B rows further. */
 static void prepare(struct training *t)
 {
 	const size_t outputs = (size_t)(t->T * t->rows * t->U) * sizeof(float);
@@ -114,7 +115,7 @@ static void prepare(struct training *t)
 	check(cg_rnn_init_params(t->network, "uniform uniform uniform", 1, t->call.params));
 }
 
-/* The loss of the share, and its gradient, which is not yet that of the batch. */
+/* Computes the loss of the share, and the share's part of the gradient. */
 static double run_share(struct training *t)
 {
 	const size_t n = t->call.output.bytes / sizeof(float);
@@ -141,7 +142,7 @@ static void write_first_step(const struct training *t)
 		die(t->path, "cannot be written");
 }
 
-/* All steps.  MPI says nothing of the order in which it adds, but gives the same sum to all ranks. */
+/* Runs all steps.  The order of MPI's additions is unspecified, but all ranks get the same sum. */
 static void train(struct training *t)
 {
 	double least_share = 0, least_sum = 0;
@@ -149,7 +150,7 @@ static void train(struct training *t)
 	for (long step = 0; step < t->repeats; step++) {
 		double begin = MPI_Wtime(), loss = run_share(t), share = MPI_Wtime() - begin, sum;
 
-		MPI_Barrier(MPI_COMM_WORLD);             /* so that the sum's time is not that of waiting for a slower rank */
+		MPI_Barrier(MPI_COMM_WORLD);             /* keeps the wait for a slower rank out of the sum's time */
 		begin = MPI_Wtime();
 		MPI_Allreduce(MPI_IN_PLACE, t->gradient, (int)t->n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 		sum = MPI_Wtime() - begin;
@@ -168,7 +169,7 @@ static void train(struct training *t)
 		       cg_describe(t->context));
 }
 
-/* Have all ranks the weights of rank 0, to the bit? */
+/* Do all ranks have the weights of rank 0, to the bit? */
 static int compare_weights(const struct training *t)
 {
 	const size_t bytes = t->n * sizeof(float);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step of an LSTM with peepholes and its gradient, on whatever backend CELLGRAD_BACKEND names. */
+/* One step of an LSTM with peepholes and its gradient, on the backend that CELLGRAD_BACKEND names. */
 #include <cellgrad.h>
 #include <stdio.h>
 
 enum { B = 2, I = 3, U = 4 };
 
-static struct cg_mem tensor(int n)              /* n floats of host memory, small and all different */
+static struct cg_mem tensor(int n)              /* n floats in host memory: small numbers that all differ */
 {
 	static float room[1024], next;
 	static int used;
@@ -34,8 +34,8 @@ int main(void)
 	if (cg_open(NULL, &context) || cg_stream_open(context, NULL, &stream) || cg_lstm_block_forward(stream, &step))
 		return fprintf(stderr, "%s\n", cg_message()), 1;
 
-	step.h_grad = tensor(B * U);                    /* upstream; cs_grad is left out: zero */
-	step.x_grad = tensor(B * I);                    /* only what is asked for is computed */
+	step.h_grad = tensor(B * U);                    /* the upstream gradient of h; that of cs is absent, so zero */
+	step.x_grad = tensor(B * I);                    /* only the gradients that are present are computed */
 	step.cs_prev_grad = tensor(B * U);
 	step.w_grad = tensor((I + U) * 4 * U);
 	if (cg_lstm_block_grad(stream, &step))

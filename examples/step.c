@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One step of training of a PyTorch model's weights: its state_dict, saved as safetensors, goes into the library's one buffer, a
- * gradient and a step of plain descent are taken there, and what comes of it goes back under the same names:
+ * One training step on the weights of a PyTorch model: loads its state_dict, saved as safetensors, into the library's params, computes the
+ * gradient, takes a step of gradient descent, and saves the weights under the same names:
  *     step FILE PREFIX LR OUT
  * FILE has the weights of an LSTM or a GRU, in f32 or f64, with PREFIX before their names, `input` [T B I] and the loss's gradient
  * `output_backprop` [T B D*H].  OUT is FILE with the weights after the step.
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *file, *header, *data, *prefix;     /* the file; of it the header's text, ended by 0, and what follows */
-static size_t length, each;                     /* of the file; bytes of a number in it */
+static char *file, *header, *data, *prefix;     /* the file; the text of its header, with a final NUL; the data after it */
+static size_t length, each;                     /* bytes of the file; bytes of a number in it */
 
 static int stop(const char *what, const char *why)
 {
@@ -44,7 +44,7 @@ static void read_file(const char *path)
 	data = file + 8 + bytes;
 }
 
-/* A tensor's data, which may lie unaligned, and its shape; NULL where there is none.  A program of its own would ask a JSON parser. */
+/* Finds a tensor's data, which may be unaligned, and its shape; NULL: there is none.  A real program would use a JSON parser. */
 static char *tensor(const char *before, const char *name, int64_t shape[3], size_t bytes)
 {
 	char key[256], *at;
@@ -70,7 +70,7 @@ static char *tensor(const char *before, const char *name, int64_t shape[3], size
 	return data + begin;
 }
 
-/* What the weights' names and shapes say. */
+/* Sets the network by the names and shapes of the weights. */
 static void look(struct cg_rnn_config *network, int64_t x[3])
 {
 	int64_t in[3], h[3], proj[3];
@@ -91,7 +91,7 @@ static void look(struct cg_rnn_config *network, int64_t x[3])
 		network->layers++;
 }
 
-/* Every tensor of the network into params, or out of them. */
+/* Copies every tensor of the network to params, or from them. */
 static void carry(const struct cg_weights *weights, int (*how)(const struct cg_weights *, int, char *, size_t))
 {
 	struct cg_tensor t;
@@ -121,7 +121,7 @@ static int save(const struct cg_weights *weights, int k, char *at, size_t bytes)
 	return cg_weights_save(weights, k, at, bytes);
 }
 
-/* So many bytes, with those of the file's tensor of the name, or with zeros. */
+/* Allocates memory and fills it with the file's tensor of this name, or with zeros. */
 static struct cg_mem room(const char *name, size_t bytes)
 {
 	const char *from = name ? tensor("", name, NULL, bytes) : NULL;

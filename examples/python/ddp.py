@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training on several processes, with PyTorch's DistributedDataParallel: gloo on processors, nccl where each process has a GPU.
+"""Trains on several processes by PyTorch's DistributedDataParallel, with gloo on processors, or nccl if each process has a GPU.
 
 	torchrun --nproc_per_node=2 ddp.py
 
-Each process takes its share of every batch; the gradients are averaged, so that all have the same weights, to the bit, after each step.
-Against one process with the whole batch they differ by rounding alone, since sums are taken in another order: this program checks both.
-torchrun sets LOCAL_WORLD_SIZE, by which cellgrad.torch gives each process its share of the processors; CELLGRAD_CPU_THREADS says another
-number.
+Each process takes its share of every batch.  The gradients are averaged, so that all processes have the same weights, to the bit, after
+each step.  They differ from those of one process with the whole batch by rounding alone, since sums are in another order.  This program
+checks both.  torchrun sets LOCAL_WORLD_SIZE, by which cellgrad.torch gives each process its share of the processors; CELLGRAD_CPU_THREADS
+sets another number.
 """
 import os
 import sys
@@ -22,7 +22,7 @@ STEPS, T, ROWS, WIDTH, UNITS = 5, 20, 12, 8, 16
 
 
 class Model(torch.nn.Module):
-    """Two layers and what reads their last output."""
+    """Two layers of an LSTM, and a linear layer on the last output."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +34,7 @@ class Model(torch.nn.Module):
 
 
 def train(model, x, y):
-    """STEPS steps on a batch; the gradient of the first."""
+    """Trains for STEPS steps on a batch; returns the gradient of the first step."""
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     first = None
     for _ in range(STEPS):
@@ -70,7 +70,7 @@ def main():
     if rank == 0:
         print(f"{ranks} ranks: weights equal to the bit: {'yes' if is_equal else 'no'}; "
               f"the gradient of the whole batch within {worst:.1e} of its largest element")
-    # Nobody leaves while another still talks.
+    # A process must not exit while another one still communicates.
     dist.barrier()
     dist.destroy_process_group()
     return 0 if is_equal and worst < 1e-5 else 1

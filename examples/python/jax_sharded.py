@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training on several devices, with jax.shard_map: each device has its share of every batch.
+"""Trains on several devices by jax.shard_map: each device has its share of every batch.
 
 	python3 jax_sharded.py
 
@@ -22,13 +22,13 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 import cellgrad.jax
 
 STEPS, T, ROWS, WIDTH, UNITS = 5, 20, 12, 8, 16
-# Rows of the batch lie along the mesh's one axis; parameters are whole on each device.
+# The rows of the batch are divided along the mesh's one axis; each device has all params.
 WHOLE, SHARED = P(), P(None, "rows")
 network = cellgrad.jax.Network("lstm", input=WIDTH, units=UNITS, layers=2)
 
 
 def shard_map(function, **keywords):
-    """jax.shard_map, or what older versions of JAX have in its place; gradients are added up below, not by JAX."""
+    """jax.shard_map, or its predecessor in older versions of JAX.  The gradients are summed below, not by JAX."""
     if hasattr(jax, "shard_map"):
         return jax.shard_map(function, check_vma=False, **keywords)
     from jax.experimental.shard_map import shard_map as older
@@ -42,13 +42,13 @@ def loss(params, x, y):
 
 
 def share_of_step(params, x, y):
-    """A step on a device's share of the batch."""
+    """A training step on a device's share of the batch."""
     value, gradient = jax.lax.psum(jax.value_and_grad(loss)(params, x, y), "rows")
     return value / ROWS, jax.tree.map(lambda weight, by: weight - 0.1 / ROWS * by, params, gradient)
 
 
 def train(devices, params, x, y):
-    """The losses of STEPS steps, and the parameters after them."""
+    """Trains for STEPS steps; returns the losses and the final params."""
     mesh = Mesh(np.array(devices), ("rows",))
     step = jax.jit(shard_map(share_of_step, mesh=mesh, in_specs=(WHOLE, SHARED, SHARED), out_specs=(WHOLE, WHOLE)))
     x, y = (jax.device_put(array, NamedSharding(mesh, SHARED)) for array in (x, y))
@@ -61,7 +61,7 @@ def train(devices, params, x, y):
 
 
 def main():
-    """Trains on all devices and on one, and compares."""
+    """Trains on all devices and on one device, and compares the results."""
     key = jax.random.key(0)
     params = {"rnn": network.init(key), "out": jnp.full((UNITS, 1), 0.1)}
     x, y = jax.random.normal(key, (T, ROWS, WIDTH)), jax.random.normal(key, (1, ROWS, 1))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the recurrent node of an ONNX model on: its weights come from the model's file, and go into another one.
+"""Continues the training of the recurrent node of an ONNX model: reads its weights from a model's file, and writes another file.
 
 	onnx_train.py MODEL.onnx DATA.npz OUT.onnx [STEPS]
 
@@ -18,7 +18,7 @@ RATE, DECAY, TINY = 0.01, (0.9, 0.999), 1e-8
 
 
 class Adam:
-    """Kingma and Ba 2015, on one array in place."""
+    """Adam (Kingma and Ba 2015), which updates one array in place."""
 
     def __init__(self, params):
         self.params, self.step = params, 0
