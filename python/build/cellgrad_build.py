@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build backend, PEP 517, of the standard library alone.
+"""The build backend for pip, as PEP 517 defines it; it needs the standard library alone.
 
-Environment: CELLGRAD_PREFIX takes an installed library rather than building; CELLGRAD_CONFIGURE and CELLGRAD_MAKE are more arguments
-for configure and make.
+Environment variables: CELLGRAD_PREFIX uses an installed library in that prefix instead of building one; CELLGRAD_CONFIGURE and
+CELLGRAD_MAKE have further arguments for configure and make.
 """
 import tempfile
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the wheels and the sdist say of their projects: each one's pyproject.toml, and the version of the header.
-
-A project is the folder of its pyproject.toml, "" for that of the package and PLUGIN for that of cellgrad-tensorflow.
-"""
+"""The metadata of the wheel and the sdist, from pyproject.toml and the version in cellgrad.h."""
 import ast
 import os
 import re
@@ -12,7 +9,7 @@ PLUGIN = os.path.join("python", "plugin")
 
 
 class BuildFailure(SystemExit):
-    """Ends the build with words for the user."""
+    """Ends the build with a message for the user."""
 
     def __init__(self, words):
         super().__init__(f"cellgrad: {words}")
@@ -24,13 +21,13 @@ def read(*path):
 
 
 def version():
-    """CG_VERSION_* of the header."""
+    """The version, from CG_VERSION_* in the header."""
     return ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", read("runtime", "cellgrad.h"), re.M))
 
 
 def project(folder=""):
-    """The tables of a pyproject.toml, by their names: texts and lists of texts, which are written alike in TOML and Python.  Tables of tools
-    are left out."""
+    """The tables of a pyproject.toml by name.  Their values are strings and lists of strings, which TOML and Python write alike; tables of
+    tools are left out."""
     tables, table, key = {}, {}, None
     for line in read(folder, "pyproject.toml").splitlines():
         line = re.sub(r"\s+#.*$|^#.*$", "", line).strip()
@@ -50,7 +47,7 @@ def project(folder=""):
 
 
 def metadata(folder=""):
-    """The text of METADATA and PKG-INFO.  Dynamic dependencies are the package of the same version."""
+    """The text of the files METADATA and PKG-INFO.  Dynamic dependencies are the package of the same version."""
     tables = project(folder)
     about, extras = tables["project"], tables.get("project.optional-dependencies", {})
     lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {version()}", f"Summary: {about['description']}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sdist: what `make dist` has, and PKG-INFO.  It is the same from a checkout of git and from an unpacked tarball."""
+"""Makes the sdist: the files of `make dist`, and PKG-INFO.  A git checkout and an unpacked tarball give the same sdist."""
 import gzip
 import io
 import os
@@ -12,7 +12,7 @@ from cellgrad_wheel import name_of
 
 
 def moment():
-    """The date of the files: SOURCE_DATE_EPOCH, else the last commit's, else that of configure.ac, which has it in a tarball."""
+    """The date of the files: SOURCE_DATE_EPOCH, else that of the last commit, else that of configure.ac, which a tarball sets to it."""
     if os.environ.get("SOURCE_DATE_EPOCH"):
         return int(os.environ["SOURCE_DATE_EPOCH"])
     if os.path.exists(os.path.join(TOP, ".git")):

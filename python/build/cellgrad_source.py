@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source that is built from: this folder, or, in a checkout of git, a copy of its files with configure made in it."""
+"""The source for a build: this folder, or, in a git checkout, a copy of its files in which configure has been generated."""
 import os
 import shutil
 import subprocess
@@ -10,8 +10,8 @@ AUTOTOOLS = (("autoconf", "autoconf"), ("automake", "automake"), ("libtoolize", 
 
 
 def run(arguments, folder, what):
-    """Runs a program; its output is that of the build."""
-    # Where make called pip, its variables would change what the makes below do.
+    """Runs a program; its output goes to that of the build."""
+    # If make has called pip, make's variables would change the builds below.
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     try:
         status = subprocess.call(arguments, cwd=folder, env=environment)
@@ -22,7 +22,7 @@ def run(arguments, folder, what):
 
 
 def tracked():
-    """The files that git tracks here and that are there, None where this is no checkout of git."""
+    """The existing files that git tracks here; None if this is not a git checkout."""
     if not os.path.exists(os.path.join(TOP, ".git")):
         return None
     try:
@@ -33,7 +33,7 @@ def tracked():
 
 
 def prepared(room):
-    """A folder with the source and its configure.  `room` is a temporary folder."""
+    """Returns a folder with the source and its configure.  room: a temporary folder."""
     names = tracked()
     if names is None:
         if not os.path.exists(os.path.join(TOP, "configure")):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheels: the package, with the library and the command that configure and make build, or that CELLGRAD_PREFIX has, and that of cellgrad-tensorflow.
+"""Makes the wheels.  That of cellgrad has the package with the library and the command, which are built by configure and make or taken from
+CELLGRAD_PREFIX; the other one is that of cellgrad-tensorflow.
 
-They are py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow the loader, so that one wheel serves every Python.
+Their tag is py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow opens the loader, so that one wheel works with
+every version of Python.
 """
 import base64
 import glob
@@ -19,7 +21,7 @@ from cellgrad_project import PLUGIN, TOP, BuildFailure, metadata, project, versi
 from cellgrad_source import prepared, run
 
 LIBRARY = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
-# What JAX and TensorFlow load, installed in the folder cellgrad beside the library.
+# The modules that JAX and TensorFlow load, which are installed in the folder cellgrad beside the library.
 MODULES = ("cellgrad_jax.so", "cellgrad_tensorflow.so")
 LOADER = "cellgrad_tensorflow_loader.so"
 
@@ -43,7 +45,7 @@ def has_module(name):
 
 
 def configured(room, prefix):
-    """A configured folder in `room`.  The command is left out where it cannot be built."""
+    """Makes a configured build folder in `room`; without the command if its libraries are missing."""
     source, build = prepared(room), os.path.join(room, "build")
     os.mkdir(build)
     options = ["--prefix", prefix, "--libdir", os.path.join(prefix, "lib"), "--disable-static", "-q"]
@@ -70,7 +72,7 @@ def built(room):
 
 
 def found(prefix):
-    """The library of an installed prefix, of this version."""
+    """Finds the library of this version in an installed prefix."""
     header = os.path.join(prefix, "include", "cellgrad.h")
     for folder in (os.path.join(prefix, "lib"), os.path.join(prefix, "lib64"), *glob.glob(os.path.join(prefix, "lib", "*-linux-*"))):
         if os.path.exists(os.path.join(folder, LIBRARY)):
@@ -85,7 +87,7 @@ def found(prefix):
 
 
 def stripped(path, room):
-    """The bytes of a binary without what debuggers read."""
+    """The bytes of a binary without its debugging symbols."""
     copy = os.path.join(room, "stripped")
     shutil.copyfile(path, copy)
     if shutil.which("strip"):
@@ -109,7 +111,7 @@ def module_beside(library, name, room):
 
 
 def entries(prefix, room):
-    """The wheel's files but for its metadata: bytes by name."""
+    """The wheel's files without its metadata, as bytes by name."""
     files = {}
     package = os.path.join(TOP, "python", "cellgrad")
     parts = sorted(name + "/" for name in os.listdir(package) if os.path.exists(os.path.join(package, name, "__init__.py")))
@@ -134,7 +136,7 @@ def entries(prefix, room):
 
 
 def info_files(folder=""):
-    """METADATA, WHEEL and the licence of a project."""
+    """The metadata files of a project: METADATA, WHEEL and the licence."""
     info = name_of(".dist-info", folder)
     with open(os.path.join(TOP, "LICENSE"), "rb") as file:
         licence = file.read()
@@ -143,7 +145,7 @@ def info_files(folder=""):
 
 
 def write_info(directory, folder=""):
-    """Writes them into a directory and returns the name of their folder."""
+    """Writes the metadata files into a directory, and returns the name of their folder."""
     for name, data in info_files(folder).items():
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -153,7 +155,7 @@ def write_info(directory, folder=""):
 
 
 def write(directory, files, folder=""):
-    """Makes a project's wheel, with RECORD, in a directory and returns its name; the same files give the same bytes."""
+    """Writes a project's wheel, with RECORD, into a directory, and returns its name; the same files give the same bytes."""
     wheel, files, record = name_of(f"-{tag()}.whl", folder), {**files, **info_files(folder)}, []
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent networks for JAX, under jit, grad, vmap and shard_map, on the processor.
+"""Recurrent networks for JAX on the processor; they work under jit, grad, vmap and shard_map.
 
 >>> import cellgrad.jax, jax, jax.numpy as jnp
 >>> network = cellgrad.jax.Network("lstm", input=3, units=8)
@@ -9,7 +9,7 @@
 >>> gradient.shape == params.shape
 True
 
-`Network` is layers of any cell; `Cell` reads equations.  python/cellgrad/jax/README.md of the source has the whole of it.
+`Network` is layers of any cell; `Cell` reads equations.  python/cellgrad/jax/README.md in the source tree documents the package.
 """
 try:
     import jax as _jax

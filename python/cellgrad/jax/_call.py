@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network's call and its gradient, as JAX sees them.
+"""A network's call and its gradient as functions with custom derivatives for JAX.
 
-A gradient that nothing asks for is not computed, and an upstream gradient that is zero throughout is not passed.
+A gradient that is not needed is not computed, and an upstream gradient that JAX knows to be zero is not passed.
 """
 import functools
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
@@ -22,27 +22,27 @@ Results = Tuple[Array, Array, Optional[Array]]
 
 
 def _given(array: Optional[Array], dtype: Any) -> Array:
-    """An argument of a handler: an empty array stands for one that is absent."""
+    """An argument of a handler; an absent one becomes an empty array."""
     return jnp.zeros((0,), dtype) if array is None else array
 
 
 def _arguments(x: Array, h0: Optional[Array], c0: Optional[Array], params: Array, lengths: Optional[Array],
                counter: Optional[Array]) -> Tuple[Array, ...]:
-    """What both handlers begin with."""
+    """The first arguments of both handlers."""
     no_counter = jnp.zeros((2,), jnp.uint32)
     return (x, _given(h0, x.dtype), _given(c0, x.dtype), params, _given(lengths, jnp.int32), no_counter if counter is None else counter)
 
 
 def _refuse(*_: Any) -> Any:
-    """The rules of the gradients of a handler."""
+    """The derivative rule of functions that have no derivative."""
     raise SecondGradientError("cellgrad.jax: a network has no gradient of a gradient")
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _forward(network: "Network", is_trained: bool, inputs: Tuple[Any, ...]) -> Tuple[Results, Array]:
-    """Output, h and c, and the reserve, which is empty unless is_trained.
+    """Computes output, h and c, and the reserve space, which is empty unless is_trained.
 
-    A call that drops has a reserve in any case: the library drops in training alone.
+    A call with dropout always has a reserve space, since the library has dropout in training alone.
     """
     x, counter = inputs[0], inputs[5]
     drops = counter is not None
@@ -60,16 +60,16 @@ _forward.defvjp(_refuse, _refuse)
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def rnn(network: "Network", x: Array, h0: Optional[Array], c0: Optional[Array], params: Array, lengths: Optional[Array],
         counter: Optional[Array]) -> Results:
-    """Output, h and c, None for a cell without a state.
+    """Computes output, h and c; c is None for a cell without a cell state.
 
-    counter: two numbers of uint32 that number the masks of dropout; None drops nothing.
+    counter: the number of the call, on which the masks of dropout depend, as two of uint32; None switches dropout off.
     """
     return _forward(network, False, (x, h0, c0, params, lengths, counter))[0]
 
 
 def _rnn_forward(network: "Network", *primals: Any) -> Tuple[Results, Any]:
     inputs = jax.tree.map(lambda primal: primal.value, primals, is_leaf=_is_primal)
-    # What is None or () is no array, and part of the structure.
+    # None and () are not arrays, but part of the structure, so that they stay static.
     wanted = tuple(() if primal is not None and primal.perturbed else None for primal in primals[:4])
     made, reserve = _forward(network, True, inputs)
     return made, (inputs, reserve, wanted)
@@ -84,7 +84,7 @@ def _rnn_backward(network: "Network", kept: Any, upstream: Any) -> Tuple[Any, ..
     given = tuple(None if gradient is None or isinstance(gradient, SymbolicZero) else gradient for gradient in upstream)
     are_wanted = tuple(want is not None for want in wanted)
     made = _gradients(network, are_wanted, inputs, reserve, given)
-    # Zeros that nothing reads and XLA leaves out: JAX 0.7 takes no other structure of results for other gradients.
+    # Gradients that are not needed are zeros, which XLA removes: JAX 0.7 requires the same structure of results for all of them.
     return (*(gradient if want else _zeros_like(array) for gradient, want, array in zip(made, are_wanted, inputs)), None, None)
 
 
@@ -93,14 +93,14 @@ def _zeros_like(array: Optional[Array]) -> Optional[Array]:
 
 
 rnn.defvjp(_rnn_forward, _rnn_backward, symbolic_zeros=True)
-# Compiled for itself, so that calls outside of jax.jit are traced once; a shard_map outside of it takes no symbolic zeros.
+# Compiled, so that calls outside of jax.jit are traced only once, and since a shard_map outside of jax.jit does not take symbolic zeros.
 compiled = jax.jit(rnn, static_argnums=0)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _gradients(network: "Network", wanted: Tuple[bool, ...], inputs: Tuple[Any, ...], reserve: Array,
                upstream: Tuple[Optional[Array], ...]) -> Sequence[Array]:
-    """The gradients by x, h0, c0 and params, empty where they are not wanted."""
+    """Computes the gradients of x, h0, c0 and params; those that are not wanted are empty."""
     x, drops = inputs[0], inputs[5] is not None
     results = [(array.shape if want else (0,), x.dtype) for array, want in zip(inputs[:4], wanted)]
     given = [_given(gradient, x.dtype) for gradient in upstream]
@@ -111,9 +111,9 @@ _gradients.defvjp(_refuse, _refuse)
 
 
 def halves_of(key: Any) -> Array:
-    """A number of 64 bits that a key stands for, as two of 32.
+    """A number of 64 bits drawn by a key, as two of 32 bits.
 
-    Raises ArgumentTypeError for what is no key.
+    Raises ArgumentTypeError if the argument is not a key.
     """
     try:
         return jax.random.bits(key, (2,), jnp.uint32)
@@ -122,6 +122,6 @@ def halves_of(key: Any) -> Array:
 
 
 def init_params(network: "Network", key: Array, rules: str, dtype: Any) -> Array:
-    """Parameters to begin training with."""
+    """Computes initial params by the handler."""
     results = [((network.params_size,), dtype)]
     return _module.call(_module.INIT_PARAMS, results, [halves_of(key)], {**network.attributes(True, False, input_width=True), "rules": rules})[0]

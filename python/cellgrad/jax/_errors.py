@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exception of what networks under JAX do not have."""
+"""The exception for gradients of gradients."""
 from .._errors import UnsupportedError
 
 
 class SecondGradientError(UnsupportedError):
-    """A gradient of a gradient was asked for, which networks do not have.
+    """A gradient of a gradient was requested, which networks do not support.
 
     >>> import cellgrad.jax, jax, jax.numpy as jnp
     >>> network = cellgrad.jax.Network("gru", input=3, units=4)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the module of handlers, cellgrad_jax.so, and registers them with XLA.
 
-It lies beside the library, or in the folder cellgrad there: lib/cellgrad, where `make install` puts it.
+The module is in the library's folder, or in the folder cellgrad in it: `make install` puts it into lib/cellgrad.
 """
 import ctypes
 import functools
@@ -17,18 +17,18 @@ from .._load import lib
 from ._manual_axes import axes_of, result, varying
 
 NAME = "cellgrad_jax.so"
-# Handlers by the name that a program which JAX compiled has for them.
+# The names of the handlers in compiled programs.
 FORWARD, BACKWARD, INIT_PARAMS = TARGETS = ("cellgrad_jax_forward", "cellgrad_jax_backward", "cellgrad_jax_init_params")
 
 
 class _Found(ctypes.Structure):
-    """Dl_info of dladdr(3)."""
+    """struct Dl_info of dladdr(3)."""
 
     _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("address", ctypes.c_void_p)]
 
 
 def library_folder() -> str:
-    """Where the library that is loaded lies."""
+    """The folder of the library that is loaded."""
     lib.load()
     found = _Found()
     dladdr = ctypes.CDLL(None).dladdr
@@ -39,9 +39,9 @@ def library_folder() -> str:
 
 
 def load(folder: str) -> ctypes.CDLL:
-    """The module of a folder, or of the folder cellgrad in it.
+    """Loads the module in a folder, or in the folder cellgrad in it.
 
-    Raises LibraryError if there is none, if it does not load, or if it is of another version than this package.
+    Raises LibraryError if there is none, if it cannot be loaded, or if it has another version than this package.
     """
     paths = [os.path.join(folder, NAME), os.path.join(folder, "cellgrad", NAME)]
     path = next(filter(os.path.exists, paths), None)
@@ -60,7 +60,7 @@ def load(folder: str) -> ctypes.CDLL:
 
 
 def register() -> None:
-    """Tells XLA the handlers' addresses."""
+    """Registers the handlers with XLA."""
     module = load(library_folder())
     for name in TARGETS:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(module, name)), platform="cpu")
@@ -72,12 +72,12 @@ def _context_of(where: str) -> Context:
 
 
 def context() -> Context:
-    """A context on the device that the module opens: for sizes, not for calls."""
+    """A context on the device that the module opens.  It is used for sizes, not for calls."""
     return _context_of(os.environ.get("CELLGRAD_BACKEND") or "cpu")
 
 
 def call(name: str, results: Sequence[Tuple[Sequence[Any], Any]], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Any]:
-    """A handler's results, of these shapes and dtypes.  Under vmap it is called once for each element."""
+    """Calls a handler whose results have these shapes and dtypes.  Under vmap, the handler is called once for each element."""
     axes = axes_of(arguments)
     types = [result(shape, dtype, axes) for shape, dtype in results]
     made: Sequence[Any] = jax.ffi.ffi_call(name, types, vmap_method="sequential")(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks as functions of parameters and sequences."""
+"""Networks as functions of params and sequences."""
 import ctypes
 import math
 import os
@@ -22,7 +22,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
 def _text_of(cell: Cell) -> str:
-    """The name of a built-in cell, or the text of one, of a file as well: a compiled program has it and needs no file."""
+    """The name of a built-in cell, or the text of a cell, read from its file if it has one, so that a compiled program does not need the
+    file."""
     path = path_of(cell.source)
     if path is None:
         return str(cell.source)
@@ -31,22 +32,22 @@ def _text_of(cell: Cell) -> str:
 
 
 class Network:
-    """Layers of a cell over whole sequences: a function of parameters and arrays, to be used under jit, grad, vmap and shard_map.
+    """Layers of a cell over whole sequences: a function of params and arrays that works under jit, grad, vmap and shard_map.
 
     cell: a `Cell`, or the name, the path or the text of one.
     input, units: the width of a step's input and of the cell.
-    layers, bidirectional: layer k > 0 reads the outputs of both directions of the one below.
-    options: of the cell, as "peephole"; values: of its params, as {"forget_bias": 1.0}.
+    layers, bidirectional: layer k > 0 reads the outputs of both directions of layer k - 1.
+    options: the cell's options that are on, such as "peephole"; values: those of the cell's params, such as {"forget_bias": 1.0}.
     proj: the width of a projection of the output, 0 for none.
     input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
     time_major: sequences are [T, B, .], else [B, T, .].
     dropout: between layers, in calls that have a key.
     reverse: one direction, from each sequence's last step to its first.
 
-    L is the number of layers, D of directions, H the width of an output: proj, or units.  `params_size` is the number of parameters.
-    Networks of equal arguments are equal: one may be a static argument of jax.jit.  It holds no arrays, and can be pickled.
+    L is the number of layers, D of directions, H the width of an output: proj, or units.  `params_size` is the size of params.
+    Networks with equal arguments are equal, so that a network may be a static argument of jax.jit.  It holds no arrays, and can be pickled.
 
-    Raises ArgumentError for a value, ArgumentTypeError for a type, BuildError for a text that is no cell.
+    Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type, BuildError for a wrong text of a cell.
 
     >>> import cellgrad.jax, jax, jax.numpy as jnp
     >>> network = cellgrad.jax.Network("gru", input=3, units=4, layers=2, bidirectional=True)
@@ -95,9 +96,9 @@ class Network:
     # ---- what the library says of it ----
 
     def numpy(self, dtype: Any = "float32") -> _network.Network:
-        """The same network for NumPy, `cellgrad.Network`, in a dtype: it has the same parameters, and loads those of other programs.
+        """The same network for NumPy, a `cellgrad.Network`, in a dtype.  It has the same params, and can load weights of other programs.
 
-        Raises ArgumentTypeError for a dtype that networks do not have.
+        Raises ArgumentTypeError for a dtype that networks do not support.
 
         >>> import cellgrad.jax
         >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
@@ -115,7 +116,7 @@ class Network:
         return {**self._attributes, "training": np.int64(has_reserve), **more}
 
     def shapes(self, x: Sequence[Any]) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Optional[Tuple[Any, ...]]]:
-        """The shapes of output, h and c for an input of a shape; None: the cell has no state."""
+        """The shapes of output, h and c for the shape of an input; that of c is None if the cell has no cell state."""
         numpy = self.numpy()
         config, B = numpy.config, x[1] if self.time_major else x[0]
         count = config.layers * numpy.directions
@@ -123,7 +124,7 @@ class Network:
                 (count, B, config.units) if self.cell.has_state else None)
 
     def reserve_size(self, dtype: Any, x: Sequence[Any]) -> Any:
-        """Bytes that hold what forward keeps for backward, for an input of a shape, whatever its lengths."""
+        """Bytes that suffice for the reserve space, for the shape of an input, whatever the lengths are."""
         name = str(np.dtype(dtype))
         if name not in self._bounds:
             fixed, step = ctypes.c_size_t(), ctypes.c_size_t()
@@ -135,12 +136,12 @@ class Network:
     # ---- parameters ----
 
     def init(self, key: Array, rules: Optional[str] = None, dtype: Any = jnp.float32) -> Array:
-        """Parameters to begin training with, [params_size], the same on every machine for the same network, rules and key.
+        """Initial params, [params_size]; the same on every machine for the same network, rules and key.
 
-        key: of jax.random.  rules: those of `cellgrad.Network.init_params`; None is Glorot's uniform numbers for input matrices, orthogonal
-        recurrent ones, and biases of 0, but 1 for a gate a_f.
+        key: a key of jax.random.  rules: those of `cellgrad.Network.init_params`; None makes input matrices uniform by Glorot's rule,
+        recurrent matrices orthogonal, and biases 0, except 1 for a gate a_f.
 
-        Raises ArgumentTypeError for a dtype.  A word that is no rule is an error of the call, jax.errors.JaxRuntimeError.
+        Raises ArgumentTypeError for a wrong dtype.  An unknown rule is an error of the call, jax.errors.JaxRuntimeError.
 
         >>> import cellgrad.jax, jax
         >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
@@ -151,7 +152,7 @@ class Network:
         return _call.init_params(self, key, _network.default_rules(self.cell) if rules is None else rules, np.dtype(dtype))
 
     def weights(self, params: Array) -> Dict[str, Array]:
-        """Each matrix, bias and per-unit weight by its name, of parameters or of gradients by them.
+        """The matrices, biases and per-unit weights of params, or of their gradients, by name.
 
         params: [params_size].  The names are those of `cellgrad.Network.regions`.
 
@@ -165,9 +166,9 @@ class Network:
         return {name: params[at:at + math.prod(shape)].reshape(shape) for name, (at, shape) in self.numpy().regions.items()}
 
     def params(self, weights: Mapping[str, Array]) -> Array:
-        """The parameters of such weights, [params_size].
+        """Joins weights by name to params, [params_size]: the inverse of `weights`.
 
-        Raises ArgumentError for a name or a shape, ArgumentTypeError for a dtype.
+        Raises ArgumentError for a wrong name or shape, ArgumentTypeError for a wrong dtype.
 
         >>> import cellgrad.jax, jax
         >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
@@ -192,7 +193,7 @@ class Network:
 
     @staticmethod
     def _checked(name: str, value: Any, dtype: Any, shape: Tuple[Any, ...], axes: str) -> Array:
-        """An array of a shape, and of a dtype unless that is None."""
+        """Checks the shape of an array, and, unless dtype is None, its dtype."""
         array = jnp.asarray(value)
         if str(array.dtype) not in DTYPES:
             raise ArgumentTypeError(f"{name}: expected {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, got {array.dtype}")
@@ -221,17 +222,17 @@ class Network:
 
     def __call__(self, params: Array, x: Array, h0: Optional[Array] = None, c0: Optional[Array] = None,
                  lengths: Optional[Array] = None, key: Optional[Array] = None) -> Tuple[Array, Tuple[Array, Optional[Array]]]:
-        """Runs the network, in the dtype of its parameters, which all arrays have.
+        """Runs the network in the dtype of params, which all arrays must have.
 
         params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
-        h0: [L*D, B, H], c0: [L*D, B, units], in either layout; None is zeros.
-        lengths: [B] integers, how many steps of each sequence are valid; beyond them outputs are zero.
-        key: of jax.random, for the masks of dropout; None drops nothing, as in evaluation.
+        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, in either layout; None is zeros.
+        lengths: [B] integers, the number of valid steps of each row; the outputs of further steps are zero.
+        key: a key of jax.random, on which the masks of dropout depend; None switches dropout off, as in evaluation.
 
-        Returns output [T, B, D*H], or [B, T, D*H], and (h, c), shaped as h0 and c0; c is None for a cell without a state.
+        Returns output [T, B, D*H], or [B, T, D*H], and (h, c), with the shapes of h0 and c0; c is None for a cell without a cell state.
 
-        Raises ArgumentError for a shape, ArgumentTypeError for a dtype, when the call is traced; what only values show, such as a length
-        beyond T, is an error of the call, jax.errors.JaxRuntimeError.
+        Raises ArgumentError for a wrong shape and ArgumentTypeError for a wrong dtype when the call is traced.  An error that depends on
+        values, such as a length beyond T, is an error of the call, jax.errors.JaxRuntimeError.
 
         >>> import cellgrad.jax, jax, jax.numpy as jnp
         >>> network = cellgrad.jax.Network("lstm", input=3, units=4, layers=2, dropout=0.5)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m cellgrad.jax.bench`: a training step of an LSTM by this package, by jax.lax.scan and by `cellgrad bench`, as a table in Markdown.
+"""`python -m cellgrad.jax.bench`: times a training step of an LSTM by this package, jax.lax.scan and `cellgrad bench`, as a Markdown table.
 
-A step is a forward and a backward, compiled by jax.jit, with the gradients by parameters and input, without an optimizer.  The network of
-jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` has no Python and no XLA.  Each runs
-for a while alone, since XLA's threads go on spinning after a call; these turns are repeated, and of each the least time counts.  Page faults
-are those of a step by this package: of memory that it takes anew.
+A step is a forward and a backward pass, compiled by jax.jit, with the gradients of params and input, without an optimizer.  The network by
+jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` uses no Python and no XLA.  Each runs
+alone for a while, since XLA's threads keep spinning after a call; the turns are repeated, and the least time of each is printed.  The page
+faults are those of a step by this package: they show memory that is allocated anew.
 """
 import argparse
 import json
@@ -42,7 +42,7 @@ def scanned(weights: Tuple[Any, Any, Any], x: Any) -> Any:
 
 
 def weights_of(network: Network, params: Any) -> Tuple[Any, Any, Any]:
-    """Parameters as `scanned` takes them."""
+    """Params as the weights that `scanned` takes."""
     parts = network.weights(params)
     gates = network.cell.gates
     return (jnp.concatenate([parts[f"layer0.input.{gate}"] for gate in gates]),
@@ -51,7 +51,7 @@ def weights_of(network: Network, params: Any) -> Tuple[Any, Any, Any]:
 
 
 def step_of(forward: Step) -> Step:
-    """A forward and a backward: the outputs, and the gradients of both arguments."""
+    """A compiled training step: returns the outputs, and the gradients of both arguments."""
     def step(params: Any, x: Any, upstream: Any) -> Any:
         output, pull = jax.vjp(forward, params, x)
         return output, pull(upstream)
@@ -61,7 +61,7 @@ def step_of(forward: Step) -> Step:
 
 
 def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
-    """The least time of calls one after the other, and the page faults of one."""
+    """The least time of a call that is repeated for some seconds, and the page faults of one call."""
     jax.block_until_ready(call())
     best, rounds, end, faults = float("inf"), 0, time.perf_counter() + seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     while time.perf_counter() < end or rounds < 3:
@@ -73,7 +73,7 @@ def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
 
 
 def of_command(size: Tuple[int, int, int, int], seconds: float) -> Tuple[float, float]:
-    """The least time of the same by `cellgrad bench`; not a number without the command."""
+    """The least time of the same step by `cellgrad bench`; NaN without the command."""
     words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
     ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", *words,
                             "--time", str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)
@@ -84,7 +84,7 @@ def of_command(size: Tuple[int, int, int, int], seconds: float) -> Tuple[float, 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m cellgrad.jax.bench", description="cellgrad.jax.Network beside jax.lax.scan")
-    parser.add_argument("--seconds", type=float, default=6.0, help="for each time of a row")
+    parser.add_argument("--seconds", type=float, default=6.0, help="seconds for each time in a row")
     given = parser.parse_args(arguments)
     os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
     seconds = given.seconds / ROUNDS

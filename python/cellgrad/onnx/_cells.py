@@ -12,7 +12,7 @@ from .._errors import ArgumentError, UnsupportedError
 
 
 class Activation(NamedTuple):
-    """A function of ONNX's as a cell has it, of {x}; whether it takes an alpha and a beta, and these where none are given."""
+    """An activation of ONNX as an expression of {x} in the cell language; which of alpha and beta it takes, and their defaults."""
 
     equation: str
     takes: str = ""
@@ -90,7 +90,7 @@ _CLIP = "clip({x}, {limit}) * (1 - step({x} - {limit}) - step(-{x} - {limit})) +
 
 
 class Functions(NamedTuple):
-    """What a node says of a cell: its activations as equations of {x}, their names, and the rest of its attributes."""
+    """The attributes of a node that determine its cell: the activations as expressions of {x}, their names, and the other attributes."""
 
     operator: str
     names: Tuple[str, ...]
@@ -101,13 +101,13 @@ class Functions(NamedTuple):
 
 
 def built_in(operator: str, reset_after: bool) -> str:
-    """The name of the built-in cell whose parameters those of an operator's cells lie as."""
+    """The name of the built-in cell whose params have the same layout as those of the operator's cells."""
     return {"LSTM": "lstm", "GRU": "gru" if reset_after else "gru_block", "RNN": "rnn_tanh"}[operator]
 
 
 @functools.lru_cache(maxsize=64)
 def cell_of(functions: Functions) -> Cell:
-    """The built-in cell, where it computes the same, else the text of one."""
+    """The built-in cell that computes the same, or else a cell whose text is written here."""
     if functions.clip is None and not functions.input_forget:
         if functions.names == DEFAULTS[functions.operator]:
             return Cell(built_in(functions.operator, functions.reset_after))
@@ -128,7 +128,7 @@ def _text(functions: Functions) -> str:
         if line.startswith("save"):
             line = " ".join([line, *saved])
         elif bracket:
-            # The argument has a name of its own, since it stands in an equation more than once.
+            # The argument gets a name, since it occurs in an equation more than once.
             saved.append("in_" + name.strip())
             lines.append(f"{saved[-1]} = {argument[:-1]}")
             if functions.clip is not None and function != "{h}":
@@ -147,11 +147,11 @@ def _number(name: str, value: float) -> str:
 
 def read_activations(operator: str, directions: int, names: Optional[Sequence[str]], alphas: Sequence[float],
                      betas: Sequence[float]) -> List[Tuple[Tuple[str, ...], Tuple[str, ...]]]:
-    """Of each direction the names of its activations and their equations of {x}.
+    """For each direction, the names of its activations and their expressions of {x}.
 
-    alphas and betas are those of the activations that take one, in order; where there are too few the last ones have ONNX's defaults.
+    alphas and betas are those of the activations that take one, in order; if there are too few, the last activations get ONNX's defaults.
 
-    Raises UnsupportedError for Softplus, ArgumentError for another name, their number, or a missing or spare alpha or beta.
+    Raises UnsupportedError for Softplus, ArgumentError for an unknown name, a wrong number of names, or a missing or spare alpha or beta.
     """
     known = {name.lower(): name for name in ACTIVATIONS}
     count = len(DEFAULTS[operator])

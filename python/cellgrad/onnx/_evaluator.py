@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX's LSTM, GRU and RNN in ONNX's own evaluator, which computes the nodes around them, and the backend that this makes."""
+"""ONNX's LSTM, GRU and RNN for ONNX's reference evaluator, which computes all other nodes; and a backend made of both."""
 from typing import Any, Dict, Sequence, Tuple
 
 import onnx
@@ -19,7 +19,7 @@ _INPUTS: Dict[str, Tuple[str, ...]] = {
 
 
 class _Recurrent(OpRun):
-    """What the three operators share."""
+    """The base class of the three operators."""
 
     op_domain = ""
 
@@ -28,7 +28,7 @@ class _Recurrent(OpRun):
         require_version(self._label(), self.__class__.__name__, run_params["opsets"])
 
     def _label(self) -> str:
-        """The operator, and the node's name, or its outputs' where it has none."""
+        """The operator and the node's name, or the names of its outputs if it has none, for messages."""
         return f"{self.__class__.__name__} node '{self.onnx_node.name or ' '.join(filter(None, self.onnx_node.output))}'"
 
     def _run(self, *inputs: Any, **attributes: Any) -> Tuple[Any, ...]:
@@ -62,12 +62,12 @@ class RNN(_Recurrent):
 
 
 def evaluator(model: Any) -> ReferenceEvaluator:
-    """ONNX's evaluator for a model, with its LSTM, GRU and RNN nodes by cellgrad.
+    """ONNX's reference evaluator for a model; cellgrad computes the LSTM, GRU and RNN nodes.
 
-    model: a ModelProto, a NodeProto, or a path.  A node is of the newest opset.
+    model: a ModelProto, a NodeProto, or a path.  A NodeProto is read as one of the newest opset.
 
-    Raises UnsupportedError for a model of an opset before 7; `run` raises what `Layer` does, with the node's name; of the wrong types
-    ArgumentError as well.
+    Raises UnsupportedError for a model with an opset before 7.  `run` raises the exceptions of `Layer`, with the node's name; for wrong
+    types ArgumentError, too.
 
     >>> import cellgrad.onnx, numpy as np, onnx.helper
     >>> node = onnx.helper.make_node("GRU", ["X", "W", "R"], ["Y", "Y_h"], hidden_size=4)
@@ -80,7 +80,7 @@ def evaluator(model: Any) -> ReferenceEvaluator:
 
 
 def _feeds(names: Sequence[str], inputs: Any) -> Dict[str, Any]:
-    """Inputs by name."""
+    """The inputs as a dict by name."""
     if isinstance(inputs, dict):
         return inputs
     if not isinstance(inputs, (list, tuple)) or len(inputs) != len(names):
@@ -96,15 +96,15 @@ class Prepared(onnx.backend.base.BackendRep):
         self.evaluator = evaluator(model)
 
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
-        """All outputs, in the graph's order.
+        """Runs the model, and returns all outputs in the graph's order.
 
-        inputs: a list of arrays in the graph's order, or a dict of them by name.  Raises ArgumentError for another number of them.
+        inputs: a list of arrays in the graph's order, or a dict of them by name.  Raises ArgumentError for a wrong number of them.
         """
         return tuple(self.evaluator.run(None, _feeds(self.evaluator.input_names, inputs)))
 
 
 class Backend(onnx.backend.base.Backend):
-    """ONNX's interface of backends, for the device "CPU".
+    """Implements ONNX's backend interface for the device "CPU".
 
     >>> import cellgrad.onnx
     >>> cellgrad.onnx.Backend.supports_device("CPU"), cellgrad.onnx.Backend.supports_device("CUDA")
@@ -113,12 +113,12 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether the backend takes models of the device."""
+        """Whether the backend can run models on the device."""
         return cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """A model, ready to run.  Raises UnsupportedError for another device, or as `evaluator`."""
+        """Prepares a model to run.  Raises UnsupportedError for another device, and the exceptions of `evaluator`."""
         if not cls.supports_device(device):
             raise UnsupportedError(f"device: expected CPU, got '{device!s:.40}'")
         return Prepared(model)
@@ -126,7 +126,7 @@ class Backend(onnx.backend.base.Backend):
     @classmethod
     def run_node(cls, node: onnx.NodeProto, inputs: Sequence[Any], device: str = "CPU", outputs_info: Any = None,
                  **kwargs: Any) -> Tuple[Any, ...]:
-        """The outputs of one node, of the newest opset."""
+        """Runs one node, read as one of the newest opset, and returns its outputs."""
         return cls.prepare(node, device).run(_feeds([name for name in node.input if name], inputs))
 
     @classmethod

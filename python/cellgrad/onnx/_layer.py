@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recurrent node as networks, one for each direction: its attributes and shapes, its calls forward and back, its weights."""
+"""A recurrent node as networks, one for each direction: its attributes, shapes and weights, and its forward and backward calls."""
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -20,10 +20,10 @@ ATTRIBUTES: Dict[str, Tuple[str, ...]] = {
 
 
 class LayerRun(NamedTuple):
-    """What a layer's forward gave, and what its backward reads.
+    """The results of a layer's forward pass, and everything that its backward pass reads.
 
-    Y: [T, D, B, U], with layout 1 [B, T, D, U].  Y_h, Y_c: [D, B, U], with layout 1 [B, D, U]; Y_c is None but for an LSTM.
-    runs: of the network of each direction.
+    Y: [T, D, B, U], with layout 1 [B, T, D, U].  Y_h, Y_c: [D, B, U], with layout 1 [B, D, U]; Y_c is None except for an LSTM.
+    runs: the `Run` of the network of each direction.
     """
 
     Y: Array
@@ -33,9 +33,9 @@ class LayerRun(NamedTuple):
 
 
 class LayerGradients(NamedTuple):
-    """The gradients by X, initial_h and initial_c, shaped as these, and by the parameters of each direction.
+    """The gradients of X, initial_h and initial_c, with their shapes, and of the params of each direction.
 
-    initial_c is None but for an LSTM.
+    initial_c is None except for an LSTM.
     """
 
     X: Array
@@ -45,7 +45,7 @@ class LayerGradients(NamedTuple):
 
 
 def _words(name: str, value: Any) -> Optional[List[str]]:
-    """A list of str, which protobuf has as bytes."""
+    """A list of str; protobuf stores them as bytes."""
     if value is None:
         return None
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not all(isinstance(word, (str, bytes)) for word in value):
@@ -60,7 +60,7 @@ def _numbers(name: str, value: Any) -> List[float]:
 
 
 def _dtype(W: Any) -> "np.dtype[Any]":
-    """The layer's, which is that of W."""
+    """The dtype of the layer, which is that of W."""
     try:
         return dtype_of(getattr(W, "dtype", None))
     except ArgumentTypeError:
@@ -78,17 +78,18 @@ def _clip(value: Any) -> Optional[float]:
 
 
 class Layer:
-    """An LSTM, GRU or RNN node of ONNX with its weights, to run and to train: a network and parameters for each direction.
+    """An LSTM, GRU or RNN node of ONNX with its weights, to run and to train: a network and params for each direction.
 
     operator: "LSTM", "GRU" or "RNN".
-    W: [D, G*U, input], R: [D, G*U, U], B: [D, 2*G*U], P: [D, 3*U], of an LSTM alone; G is 4, 3 or 1 gates, D 2 if bidirectional.
-    attributes: the node's: activation_alpha, activation_beta, activations, clip, direction, hidden_size, input_forget of an LSTM,
-    layout, linear_before_reset of a GRU.
-    training: False keeps nothing for backward.  context: the device; None is `cellgrad.default_context()`.
+    W: [D, G*U, input], R: [D, G*U, U], B: [D, 2*G*U], P: [D, 3*U], for an LSTM alone; G is the number of gates, 4, 3 or 1; D is 2 if
+    bidirectional, else 1.
+    attributes: those of the node: activation_alpha, activation_beta, activations, clip, direction, hidden_size, input_forget (LSTM alone),
+    layout, linear_before_reset (GRU alone).
+    training: False makes no reserve space; there is no backward pass.  context: the device; None is `cellgrad.default_context()`.
 
-    `networks` and `params` have a `cellgrad.Network` and an array for each direction; forward reads what params hold when it is called.
+    `networks` and `params` are lists with a `cellgrad.Network` and an array for each direction; forward reads the arrays at each call.
 
-    Raises ArgumentError for a value, ArgumentTypeError for a type, UnsupportedError for Softplus.
+    Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type, UnsupportedError for Softplus.
 
     >>> import cellgrad.onnx, numpy as np
     >>> layer = cellgrad.onnx.Layer("GRU", np.zeros((1, 12, 3), np.float32), np.zeros((1, 12, 4), np.float32), clip=5.0)
@@ -129,7 +130,7 @@ class Layer:
         self.params: List[Array] = self._load(W, R, B, P)
 
     def _shape(self, W: Any, R: Any, attributes: Mapping[str, Any]) -> None:
-        """Sets input and units by the shapes of W and R, of which more is checked when they are loaded."""
+        """Sets input and units by the shapes of W and R, which are fully checked when the weights are loaded."""
         last = []
         for name, value in (("W", W), ("R", R)):
             shape = shown(name, value, self.dtype).shape
@@ -154,11 +155,12 @@ class Layer:
                 for d in range(self.directions)]
 
     def weights(self, params: Optional[Sequence[Any]] = None, *, gradients: bool = False) -> Dict[str, Array]:
-        """The parameters as the node's inputs W, R, B and, where the layer was given it, P.
+        """The params as the node's inputs W, R, B and, if the layer was given it, P.
 
-        params: those of each direction, [params_size]; None is the layer's.  gradients: they are gradients by them, as backward gives.
+        params: those of each direction, [params_size]; None is the layer's own.  gradients: the arrays are gradients of params, which
+        backward returns.
 
-        Raises ArgumentError for their number or shape, ArgumentTypeError for a dtype.
+        Raises ArgumentError for a wrong number or shape, ArgumentTypeError for a wrong dtype.
 
         >>> import cellgrad.onnx, numpy as np
         >>> W, R = np.ones((2, 8, 3), np.float32), np.ones((2, 8, 2), np.float32)
@@ -174,7 +176,7 @@ class Layer:
         return {name: np.concatenate([each[name] for each in saved]) for name in saved[0]}
 
     def _part(self, state: Optional[Array], d: int) -> Optional[Array]:
-        """A state of one direction."""
+        """The part of a state for one direction."""
         return None if state is None else state[:, d:d + 1] if self.layout else state[d:d + 1]
 
     def _join(self, states: Sequence[Optional[Array]]) -> Optional[Array]:
@@ -195,12 +197,12 @@ class Layer:
         return given(name, value, self.dtype, *self._axes(T, B)["state"])
 
     def forward(self, X: Any, sequence_lens: Any = None, initial_h: Any = None, initial_c: Any = None) -> LayerRun:
-        """Runs the layer.
+        """Runs the forward pass.
 
-        X: [T, B, input], with layout 1 [B, T, input].  sequence_lens: [B], 0 to T, None is all T; beyond them Y is zero.
-        initial_h, initial_c: [D, B, U], with layout 1 [B, D, U]; None is zeros.
+        X: [T, B, input], with layout 1 [B, T, input].  sequence_lens: [B], the number of valid steps of each row, 0 to T; None is T for
+        all; Y is zero in further steps.  initial_h, initial_c: [D, B, U], with layout 1 [B, D, U]; None is zeros.
 
-        Raises ArgumentError for a shape or a length, ArgumentTypeError for a dtype.
+        Raises ArgumentError for a wrong shape or length, ArgumentTypeError for a wrong dtype.
         """
         X = shown("X", X, self.dtype)
         if X.ndim != 3:
@@ -215,9 +217,9 @@ class Layer:
                         self._join([run.c for run in runs]), runs)
 
     def backward(self, run: LayerRun, d_Y: Any = None, d_Y_h: Any = None, d_Y_c: Any = None) -> LayerGradients:
-        """The gradients of a run, from those by its Y, Y_h and Y_c; None is zero.
+        """Runs the backward pass, from the upstream gradients of Y, Y_h and Y_c; None is zero.
 
-        Raises ArgumentError for a shape, or where the layer has training=False, ArgumentTypeError for a dtype.
+        Raises ArgumentError for a wrong shape, or if the layer has training=False, ArgumentTypeError for a wrong dtype.
         """
         if not isinstance(run, LayerRun) or len(run.runs) != self.directions:
             raise ArgumentTypeError(f"run: expected what forward of this layer returned, got {type(run).__name__}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent nodes of a model: read as layers, and their weights written back."""
+"""Reads recurrent nodes of a model as layers, and writes their weights back."""
 from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
@@ -11,16 +11,16 @@ from .._context import Context
 from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ._layer import GATES, Layer
 
-# Versions of the operators, by the opset that begins with each.  Those before have another shape of output.
+# The supported versions of the operators, each named by its first opset.  Earlier versions have outputs of another shape.
 VERSIONS = (7, 14, 22)
-# Two names of one.
+# Both names mean ONNX's own domain.
 DOMAINS = ("", "ai.onnx")
-# The place of each weight among a node's inputs.
+# The index of each weight among a node's inputs.
 _PLACES = {"W": 1, "R": 2, "B": 3, "P": 7}
 
 
 def require_version(label: str, operator: str, opsets: Mapping[str, int]) -> None:
-    """Raises UnsupportedError for an opset, by domain, whose version of the operator is none of these."""
+    """Raises UnsupportedError if the opset (opsets: by domain) has a version of the operator that is not in VERSIONS."""
     opset = max(int(opsets.get(domain, 1)) for domain in DOMAINS)
     version = onnx.defs.get_schema(operator, opset, "").since_version
     if version not in VERSIONS:
@@ -29,7 +29,7 @@ def require_version(label: str, operator: str, opsets: Mapping[str, int]) -> Non
 
 
 def _find(model: onnx.ModelProto, name: Optional[str]) -> onnx.NodeProto:
-    """The recurrent node of the name, or, where it is None, the only one."""
+    """The recurrent node with this name; if name is None, the only recurrent node."""
     if not isinstance(model, onnx.ModelProto):
         raise ArgumentTypeError(f"model: expected onnx.ModelProto, got {type(model).__name__}")
     nodes: List[onnx.NodeProto] = [node for node in model.graph.node if node.op_type in GATES and node.domain in DOMAINS]
@@ -50,12 +50,12 @@ def _value(attribute: onnx.AttributeProto) -> Any:
 
 
 def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: bool = True, context: Optional[Context] = None) -> Layer:
-    """An LSTM, GRU or RNN node of a model's graph as a layer, with the weights that the model has for it.
+    """Reads an LSTM, GRU or RNN node of a model's graph as a layer, with its weights.
 
-    node: its name; None is the only one that there is.  training, context: as `Layer` has them.
+    node: its name; None stands for the only such node.  training, context: those of `Layer`.
 
-    Raises ArgumentError where there is no such node, or where its weights are no initializers of the graph, UnsupportedError for an opset
-    before 7, and what `Layer` raises.
+    Raises ArgumentError if there is no such node, or if its weights are not initializers of the graph, UnsupportedError for an opset
+    before 7, and the exceptions of `Layer`.
 
     >>> import cellgrad.onnx, numpy as np
     >>> from onnx import TensorProto, helper, numpy_helper
@@ -84,12 +84,12 @@ def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: 
 
 
 def write_layer(model: onnx.ModelProto, layer: Layer, node: Optional[str] = None) -> None:
-    """Writes a layer's weights into the model that it was read from, in the place of those that are there.
+    """Writes a layer's weights into the model from which it was read, in place of the old ones.
 
-    node: as read_layer has it.  A node without B gets one, where the layer's is not zero, of the name NODE_B.  Initializers that other
-    nodes read, too, change for these as well.
+    node: as for read_layer.  A node without B gets one with the name NODE_B if the layer's biases are not all zero.  An initializer that
+    other nodes also read changes for them, too.
 
-    Raises ArgumentError where there is no such node, or where its weights are of other shapes or dtypes than the layer's.
+    Raises ArgumentError if there is no such node, or if its weights have other shapes or dtypes than those of the layer.
     """
     found, tensors = _find(model, node), _initializers(model)
     if not isinstance(layer, Layer):
@@ -111,7 +111,7 @@ def write_layer(model: onnx.ModelProto, layer: Layer, node: Optional[str] = None
 
 
 def _add(model: onnx.ModelProto, node: onnx.NodeProto, name: str, array: Any) -> None:
-    """A bias for a node that has none."""
+    """Adds the input B to a node that has none."""
     taken = {value for each in model.graph.node for value in (*each.input, *each.output)} | set(_initializers(model))
     while name in taken:
         name += "_"
