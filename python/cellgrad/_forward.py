@@ -152,7 +152,7 @@ def _begin(run: Run, T: int, B: int) -> Any:
 
 
 def _steps(run_batch_sizes: Optional[Array], x: Array, time_major: bool) -> Tuple[int, int]:
-    """T and B."""
+    """T and B of a call."""
     if run_batch_sizes is not None:
         return len(run_batch_sizes), int(run_batch_sizes[0]) if len(run_batch_sizes) else 0
     return (x.shape[0], x.shape[1]) if time_major else (x.shape[1], x.shape[0])

@@ -13,10 +13,10 @@ extern const struct cg_op cg_lstm_block_cell_ops[], cg_block_lstm_ops[], cg_gru_
 #define ABOUT_T "steps"
 #define ABOUT_B "rows of the batch"
 #define ABOUT_I "width of the input"
-#define ABOUT_U "units, the width of the state"
-#define ABOUT_GATES "gradient by the gates, before their functions"
+#define ABOUT_U "units, the width of the states"
+#define ABOUT_GATES "gradient of the gate pre-activations"
 /* For the weight matrices, which have the rows for x above those for h_prev. */
-#define ABOUT_W "I rows for the input, then U for h of the step before"
+#define ABOUT_W "I rows for the input, then U rows for h of the step before"
 #define ONE_LAYER "num_layers=1 direction=unidirectional input_mode=linear_input num_proj=0"
 
 #endif

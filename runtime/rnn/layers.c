@@ -120,7 +120,7 @@ static struct cg_matrix column(const struct layers *q, struct cg_matrix m, int64
 	return m;
 }
 
-/* A pseudo-layer's rows of a caller's states. */
+/* The rows of a caller's states that belong to a pseudo-layer. */
 static struct cg_matrix state(const struct layers *q, struct cg_mem mem, const struct pseudo_layer *p, int64_t width)
 {
 	const struct cg_rnn *rnn = q->rnn;

@@ -59,9 +59,9 @@ const struct cg_dim cg_rnn_dims[] = {
 	{ "L",       RNN(L),       .least = 1, .flags = CG_INFERRED, .about = "layers" },
 	{ "H",       RNN(H),       .least = 1, .flags = CG_UNSAID, .about = ABOUT_H },
 	{ "L*D",     RNN(states),  .least = 1, .flags = CG_UNSAID,
-	  .about = "layers, and in each its directions: 1, of bidirectional 2" },
-	{ "C",       RNN(C),       .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "U; of a cell without a state 0" },
-	{ "reserve", RNN(reserve), .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "as many as the network and its call need" },
+	  .about = "layers times directions, which are 1, or 2 if bidirectional" },
+	{ "C",       RNN(C),       .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "U, or 0 for a cell without a cell state" },
+	{ "reserve", RNN(reserve), .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "the number of elements that the call needs" },
 	INFERRED_DIMS,
 	{ .symbol = NULL }
 };

@@ -25,9 +25,9 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 /* ---- sizes ---- */
 
 #define INFERRED_DIMS \
-	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "H of each direction, beside each other" }, \
+	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "H of all directions, side by side" }, \
 	{ "params",  RNN(params), .least = 1, .flags = CG_INFERRED | CG_UNSAID, \
-	  .about = "as many numbers as rnn_params_size says" }
+	  .about = "the number of elements that rnn_params_size gives" }
 #define ABOUT_I "width of the input"
 #define ABOUT_U "units"
 #define ABOUT_H "width of the output: num_proj, or else U"
@@ -38,7 +38,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ .name = "rnn_mode",    .kind = CG_WORD, .words = cg_rnn_modes, .fallback = 2, .at = RNN(rnn_mode) }, \
 	{ .name = "input_mode",  .kind = CG_WORD, .words = cg_rnn_inputs, .at = RNN(input_mode) }, \
 	{ .name = "direction",   .kind = CG_WORD, .words = cg_rnn_directions, .at = RNN(direction)  }, \
-	{ .name = "dropout",     .kind = CG_REAL,    .at = RNN(dropout), .about = "0 to 1: the share of a layer's outputs that the next one does not get" }, \
+	{ .name = "dropout",     .kind = CG_REAL,    .at = RNN(dropout), .about = "0 to 1: the share of a layer's outputs that are dropped" }, \
 	{ .name = "seed",        .kind = CG_INTEGER, .at = RNN(seed)    }, \
 	{ .name = "seed2",       .kind = CG_INTEGER, .range = "-2147483648 2147483647", .at = RNN(seed2) }
 #define PROJECTION { .name = "num_proj",    .kind = CG_INTEGER, .range = "0", .at = RNN(num_proj) }
@@ -47,29 +47,29 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 /* Attributes that select any cell in place of rnn_mode. */
 #define ANY_CELL \
 	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name), .about = "a built-in cell or a .cell file" }, \
-	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, with commas" }, \
-	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER with commas" }
+	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, separated by commas" }, \
+	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER separated by commas" }
 /* Attributes of the library's own calls alone. */
-#define ABOUT_NO_STATES "0: as input_h has it"
+#define ABOUT_NO_STATES "0: by the shape of input_h"
 #define OURS \
 	ANY_CELL, \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers), .about = ABOUT_NO_STATES }, \
 	{ .name = "num_units",  .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_units), .about = ABOUT_NO_STATES }, \
-	{ .name = "counter",    .kind = CG_NATURAL, .extra = 1, .at = CALL(counter), .about = "which call it is, for dropout" }, \
+	{ .name = "counter",    .kind = CG_NATURAL, .extra = 1, .at = CALL(counter), .about = "the number of the call, on which dropout's masks depend" }, \
 	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step), \
-	  .about = "where this piece of a longer sequence begins" }, \
-	{ .name = "no_dropout", .kind = CG_BOOL, .extra = 1, .at = CALL(no_dropout), .about = "true: drops nothing, though the network does" }, \
-	{ .name = "reverse",    .kind = CG_BOOL, .extra = 1, .at = RNN(reverse), .about = "true: the one direction begins at the last valid step" }, \
-	{ .name = "states_major", .kind = CG_BOOL, .extra = 1, .at = RNN(states_major), .about = "true: states are [L*D B .] also without time_major" }, \
-	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "one of those that info lists: that or a refusal" }, \
+	  .about = "the number of the first step in a longer sequence" }, \
+	{ .name = "no_dropout", .kind = CG_BOOL, .extra = 1, .at = CALL(no_dropout), .about = "true: this call has no dropout" }, \
+	{ .name = "reverse",    .kind = CG_BOOL, .extra = 1, .at = RNN(reverse), .about = "true: begins at the last valid step" }, \
+	{ .name = "states_major", .kind = CG_BOOL, .extra = 1, .at = RNN(states_major), .about = "true: states are [L*D B .] in any case" }, \
+	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "a route that info lists; if it is not possible, an error" }, \
 	{ .name = "strict_rounding", .kind = CG_BOOL, .extra = 1, .at = RNN(strict_rounding), \
-	  .about = "true: f16 and bf16 never by a library that rounds sums and c to them" }
+	  .about = "true: no library that rounds sums and c to f16 or bf16 is used" }
 #define END { .name = NULL }
 
 /* ---- inputs and outputs ---- */
 
-#define ABOUT_PARAMS  "all weights and biases in one buffer, which cellgrad convert makes of other formats"
-#define ABOUT_RESERVE "what forward keeps for its gradient, in this library's own form"
+#define ABOUT_PARAMS  "all weights and biases in one buffer; cellgrad convert makes it from other formats"
+#define ABOUT_RESERVE "the reserve space, which the gradient reads; its format is private"
 
 /* For a cell without a cell state, input_c is not read and output_c is empty.  lack: the flag of input_h, which may be absent if attributes
  * give the sizes that its shape would. */
@@ -87,7 +87,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE, .about = ABOUT_RESERVE }
 #define PLACEHOLDER(flow, need, lack) \
 	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
-	  .about = "says nothing; TensorFlow's op has it" }
+	  .about = "not used; TensorFlow's op has it" }
 /* Of the outputs of the forward pass only the reserve space is read.  If it is absent, the op runs the forward pass first. */
 #define FROM_FORWARD \
 	{ "output",            "T B D*H", CG_IN, "", 0, .at = CALL(output),            .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
@@ -97,7 +97,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ "output_h_backprop", "L*D B H", CG_IN, "", 0, .at = CALL(output_h_backprop), .flags = CG_OURS_LACKS }, \
 	{ "output_c_backprop", "L*D B U", CG_IN, "", 0, .at = CALL(output_c_backprop), .flags = CG_OURS_LACKS | CG_OF_STATE }, \
 	{ "reserve_space",     "reserve", CG_IN, "", 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE | CG_MAY_LACK, \
-	  .about = ABOUT_RESERVE "; without it forward is run first" }
+	  .about = ABOUT_RESERVE "; without it, forward runs first" }
 #define GRADIENTS \
 	{ "input_backprop",   "T B I",   CG_OUT,     NULL, 0, .at = CALL(input_backprop)   }, \
 	{ "input_h_backprop", "L*D B H", CG_OUT,     NULL, 0, .at = CALL(input_h_backprop) }, \

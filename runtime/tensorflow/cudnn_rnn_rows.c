@@ -14,7 +14,7 @@ static const struct cg_dim params_dims[] = {
 	{ "I",  RNN(input_size), .least = 1, .about = "input_size" },
 	{ "U",  RNN(num_units),  .least = 1, .about = "num_units" },
 	{ "H",  RNN(H),          .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = ABOUT_H },
-	{ "in", RNN(in),         .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "input_size; under skip_input 0" },
+	{ "in", RNN(in),         .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "input_size, or 0 with skip_input" },
 	{ "one", RNN(one),        .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "1" },
 	INFERRED_DIMS,
 	{ .symbol = NULL }
@@ -53,10 +53,10 @@ static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRA
 /* Params are copied in host memory. */
 #define CANONICAL(flow) \
 	{ "weights", "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
-	  .about = "for each layer and direction: of each gate [U, in], above layer 0 [U, D*H]; of each gate [U, H]; " \
-	           "a projection [H, U]; peepholes [U]" }, \
+	  .about = "for each layer and direction: an input matrix for each gate, [U, in], above layer 0 [U, D*H]; a recurrent matrix for " \
+	           "each gate, [U, H]; the projection, [H, U]; peepholes, [U]" }, \
 	{ "biases",  "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
-	  .about = "for each layer and direction: of each gate [U], of the input's side; of each gate [U], of the recurrence's" }
+	  .about = "for each layer and direction: an input bias for each gate, [U]; a recurrent bias for each gate, [U]" }
 #define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST, .about = ABOUT_PARAMS }
 /* The shape is [1], as in TensorFlow. */
 static const struct cg_port params_size_ports[] = {

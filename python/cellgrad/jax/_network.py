@@ -93,7 +93,7 @@ class Network:
     def __reduce__(self) -> Any:
         return _remade, (self.cell.source, self._keywords)
 
-    # ---- what the library says of it ----
+    # ---- facts from the library ----
 
     def numpy(self, dtype: Any = "float32") -> _network.Network:
         """The same network for NumPy, a `cellgrad.Network`, in a dtype.  It has the same params, and can load weights of other programs.

@@ -100,7 +100,7 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
 
 
 def _sizes(spec: Spec, x: Any, batch_sizes: Any) -> Tuple[Any, Any]:
-    """T and B."""
+    """T and B of a call."""
     return spec.sizes(x) if batch_sizes is None else (batch_sizes.shape[0], int(batch_sizes[0]) if batch_sizes.shape[0] else 0)
 
 
@@ -240,7 +240,7 @@ def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any
             (call.input_backprop, call.input_h_backprop, call.input_c_backprop, call.params_backprop), wanted,
             (tuple(x.shape), shapes[1], shapes[2], (spec.params,)))):
         if k == 0 and is_wanted and not x.is_contiguous():
-            # A gradient lies as what it is of.
+            # The gradient of the input gets the strides of the input.
             tensor = x.new_empty_strided(shape, x.stride())
         else:
             tensor = _memory.empty(x, shape if is_wanted else (0,))
