@@ -120,7 +120,7 @@ struct xla_bytes jax_text(struct call_frame *f, const char *name)
 
 	if (found && !memchr(found->data, 0, found->length))
 		return *found;
-	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected an attribute that is a text%s", name, found ? ", got a zero byte in it" : "");
+	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a text attribute%s", name, found ? ", got one with a zero byte" : "");
 	return (struct xla_bytes){ "", 0 };
 }
 

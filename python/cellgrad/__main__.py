@@ -23,7 +23,7 @@ def find_command() -> Optional[str]:
 def main(arguments: List[str]) -> int:
     path = find_command()
     if path is None:
-        print("cellgrad: there is no command: this package was built without it, for want of jansson or popt, and none is on the PATH",
+        print("cellgrad: there is no command: this package was built without it, since jansson or popt was missing, and there is none on the PATH",
               file=sys.stderr)
         return 1
     # The demo reads its cases from this package, if the package has them.

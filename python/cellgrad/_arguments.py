@@ -30,7 +30,7 @@ def text(name: str, value: Any) -> bytes:
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
     if "\0" in value:
-        raise ArgumentError(f"{name}: has a NUL character")
+        raise ArgumentError(f"{name}: expected text without NUL characters")
     return value.encode()
 
 
@@ -124,7 +124,7 @@ def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
 def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
     """Converts an argument to a NumPy array, without a copy if it has memory of its own."""
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(f"{name}: a masked array has no place for its mask here; filled() gives an array")
+        raise ArgumentTypeError(f"{name}: expected an array without a mask, got a masked array; filled() converts it")
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__"):
@@ -134,7 +134,7 @@ def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any
             array = _of_host(value)
             if array is None:
                 raise ArgumentTypeError(
-                    f"{name}: NumPy cannot show this {type(value).__name__} as an array of the host: {error}") from error
+                    f"{name}: NumPy cannot convert this {type(value).__name__} to an array in host memory: {error}") from error
             return array
     if isinstance(value, (list, tuple, int, float, np.generic)):
         try:
@@ -173,7 +173,7 @@ def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
         raise ArgumentTypeError(f"{name}: expected a NumPy array, which is used in place, got {type(value).__name__}")
     array = shown(name, value, dtype, shape, axes)
     if not array.flags.aligned or not (strided or array.flags.c_contiguous):
-        raise ArgumentError(f"{name}: the array is not contiguous, and is used in place; np.ascontiguousarray() makes one that is")
+        raise ArgumentError(f"{name}: expected a contiguous array, since it is used in place; np.ascontiguousarray() makes one")
     return array
 
 

@@ -109,7 +109,7 @@ def _optional(network: "Network", name: str, value: Any, shape: Tuple[Tuple[int,
 
 def _refuse_state(network: "Network", name: str, value: Any) -> None:
     if value is not None and not network.cell.has_state:
-        raise ArgumentError(f"{name}: a network of the cell {network.cell.name} has no state c")
+        raise ArgumentError(f"{name}: a network of the cell {network.cell.name} has no cell state")
 
 
 def _outputs(out: Any, names: Sequence[str]) -> Mapping[str, Any]:
@@ -137,7 +137,7 @@ def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
     """The strides of the caller's array for an output; ArgumentError if the library cannot write to it."""
     strides = strides_of(array, network.config.time_major)
     if strides is None:
-        raise ArgumentError(f"out: {name}: the array is used in place, and its rows are not contiguous or its strides not positive")
+        raise ArgumentError(f"out: {name}: the array is used in place: expected contiguous rows and positive strides")
     return strides
 
 
@@ -163,7 +163,7 @@ def _falling(value: Any, lengths: Any) -> Optional[Array]:
     if value is None:
         return None
     if lengths is not None:
-        raise ArgumentError("batch_sizes: a packed sequence has no lengths beside them")
+        raise ArgumentError("batch_sizes: expected None where lengths are given")
     sizes = row_lengths("batch_sizes", value, None, INT_MAX, what="step")
     if len(sizes) > 1 and (np.diff(sizes) > 0).any():
         raise ArgumentError(f"batch_sizes: expected each at most the one before, got {sizes.tolist()!s:.60}")
@@ -240,13 +240,13 @@ def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, wa
              accumulate: Any, spend_reserve: Any) -> Gradients:
     """Network.backward()."""
     if not isinstance(run, Run):
-        raise ArgumentTypeError(f"run: expected what forward returned, got {type(run).__name__}")
+        raise ArgumentTypeError(f"run: expected the result of forward, got {type(run).__name__}")
     if run.reserve is None:
-        raise ArgumentError("run: it kept no reserve: its network is one with training=False")
+        raise ArgumentError("run: it has no reserve space, since its network has training=False")
     T, B = _steps(run.batch_sizes, run.x, network.config.time_major)
     shapes = _shapes(network, T, B, run.batch_sizes)
     if run.x.shape != shapes["input"][0] or run.x.dtype != network.dtype or run.params.size != network.params_size:
-        raise ArgumentError("run: it is of another network")
+        raise ArgumentError("run: it belongs to another network")
     _refuse_state(network, "d_c", d_c)
     wanted = [want] if isinstance(want, str) else list(want)
     arrays = _outputs(out, Gradients._fields)

@@ -154,7 +154,7 @@ class Kernel:
             if expected == 2 and rows is None:
                 rows = shape[0]
         if rows is None or units is None:
-            raise ArgumentError("arguments: expected an array [rows, units] among them, which says how many there are")
+            raise ArgumentError("arguments: expected at least one array [rows, units], which gives the numbers of rows and units")
         return rows, units
 
     def _bind(self, at: Any, about: Mapping[str, Any], value: Any, rows: int, units: int, keep: List[Any]) -> None:

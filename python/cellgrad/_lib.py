@@ -20,7 +20,7 @@ def header_folder() -> str:
     for path in _HEADERS:
         if os.path.exists(path):
             return os.path.dirname(path)
-    raise ImportError(f"the package cellgrad is not whole: it has no {_HEADERS[0]}")
+    raise ImportError(f"the package cellgrad is incomplete: it has no {_HEADERS[0]}")
 
 
 def _read_header() -> str:

@@ -59,7 +59,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "h0: expected shape (1, 2, 4)", first, (PARAMS, jnp.zeros((B, T, I)), jnp.zeros((B, 1, U)))),
                 (TypeError, "h0: expected float64, got float16", LSTM, (PARAMS, X, h.astype(jnp.float16))),
                 (ValueError, "c0: expected shape (1, 2, 4)", LSTM, (PARAMS, X, h, c[:, :1])),
-                (ValueError, "c0: a network of the cell gru has no state c", GRU, (jnp.zeros((GRU.params_size,)), X, h, c)),
+                (ValueError, "c0: a network of the cell gru has no cell state", GRU, (jnp.zeros((GRU.params_size,)), X, h, c)),
                 (TypeError, "lengths: expected integers, got float64", LSTM, (PARAMS, X, None, None, jnp.ones((B,)))),
                 (TypeError, "lengths: expected integers, got bool", LSTM, (PARAMS, X, None, None, jnp.ones((B,), bool))),
                 (ValueError, "lengths: expected shape (2,) [B], got (3,)", LSTM, (PARAMS, X, None, None, jnp.ones((3,), int)))):

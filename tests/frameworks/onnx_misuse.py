@@ -192,7 +192,7 @@ class Misuse(unittest.TestCase):
         run = layer.forward(feeds["X"])
         evaluation = cellgrad.onnx.Layer("GRU", feeds["W"], feeds["R"], training=False)
         for call, kind, words in (
-                (lambda: layer.backward(None), TYPE, "run: expected what forward of this layer returned, got NoneType"),
+                (lambda: layer.backward(None), TYPE, "run: expected the result of this layer's forward, got NoneType"),
                 (lambda: layer.backward(run, run.Y[:, 0]), ARGUMENT, "d_Y: expected shape (4, 1, 3, 2) [T, D, B, U], got (4, 3, 2)"),
                 (lambda: layer.backward(run, d_Y_h=run.Y), ARGUMENT, "d_Y_h: expected shape (1, 3, 2) [D, B, U]"),
                 (lambda: layer.backward(run, d_Y_c=run.Y_h), ARGUMENT, "d_Y_c: GRU has no cell state"),
@@ -200,7 +200,7 @@ class Misuse(unittest.TestCase):
                 (lambda: layer.backward(run, run.Y.astype(np.float64)), TYPE, "d_Y: expected float32, got float64"),
                 (lambda: layer.weights([layer.params[0]] * 2), ARGUMENT, "params: expected an array for each of 1 directions, got 2"),
                 (lambda: layer.weights([layer.params[0][1:]]), ARGUMENT, "params: expected shape (42,)"),
-                (lambda: evaluation.backward(evaluation.forward(feeds["X"]), run.Y), ARGUMENT, "run: it kept no reserve")):
+                (lambda: evaluation.backward(evaluation.forward(feeds["X"]), run.Y), ARGUMENT, "run: it has no reserve space")):
             with self.assertRaises(kind) as caught:
                 call()
             self.assertIn(words, str(caught.exception))

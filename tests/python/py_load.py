@@ -52,7 +52,7 @@ class Load(unittest.TestCase):
         os.remove(os.path.join(self.package, "include", "cellgrad.h"))
         status, _, errors = python("import cellgrad", self.folder)
         self.assertEqual(status, 1)
-        self.assertRegex(self.last(errors), r"^ImportError: the package cellgrad is not whole: it has no .*include/cellgrad\.h$")
+        self.assertRegex(self.last(errors), r"^ImportError: the package cellgrad is incomplete: it has no .*include/cellgrad\.h$")
 
     def test_none(self):
         """Without a library the package is imported, and the first use says what was tried"""

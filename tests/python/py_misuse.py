@@ -101,7 +101,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(TypeError, "params: expected", self.network.params_view, self.params.astype(np.float64))
         self.refuse(TypeError, "params: expected a NumPy array", self.network.params_view, self.params.tolist())
         self.refuse(ValueError, "params: expected shape", self.network.params_view, self.params[1:])
-        self.refuse(ValueError, "not contiguous", self.network.params_view, np.zeros(2 * n, np.float32)[::2])
+        self.refuse(ValueError, "expected a contiguous array", self.network.params_view, np.zeros(2 * n, np.float32)[::2])
 
     def test_input(self):
         """Sequences, states and numbers of a forward"""
@@ -130,7 +130,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "drop: expected 0 to 1", {"drop": 7})):
             self.refuse(kind, words, self.forward, **changes)
         gru = cellgrad.Network("gru", input=I, units=U)
-        self.refuse(ValueError, "c0: a network of the cell gru has no state c", gru.forward, gru.init_params(), self.x,
+        self.refuse(ValueError, "c0: a network of the cell gru has no cell state", gru.forward, gru.init_params(), self.x,
                     c0=np.zeros((1, B, U), np.float32))
 
     def test_out(self):
@@ -144,7 +144,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "out: output: the array is read-only", read_only),
                 (ValueError, "out: expected names among", {"outputs": good}), (TypeError, "out: expected an array", [good]),
                 (TypeError, "out: output: expected a NumPy array", {"output": good.tolist()}),
-                (ValueError, "out: h: the array is not contiguous", {"h": np.zeros((1, B, 2 * U), np.float32)[..., ::2]}),
+                (ValueError, "out: h: expected a contiguous array", {"h": np.zeros((1, B, 2 * U), np.float32)[..., ::2]}),
                 (ValueError, "out: reserve: expected at least", {"reserve": np.zeros(8, np.uint8)}),
                 (TypeError, "out: reserve: expected uint8", {"reserve": np.zeros(100000, np.int8)})):
             self.refuse(kind, words, self.forward, out=out)
@@ -164,10 +164,10 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "out: params: expected shape", {"out": {"params": self.params[1:]}}),
                 (ValueError, "spend_reserve: expected 0 to 1", {"spend_reserve": 2})):
             self.refuse(kind, words, self.network.backward, run, **changes)
-        self.refuse(TypeError, "run: expected what forward returned", self.network.backward, d)
+        self.refuse(TypeError, "run: expected the result of forward", self.network.backward, d)
         evaluated = self.network.replace(training=False)
         self.refuse(ValueError, "training=False", evaluated.backward, evaluated.forward(self.params, self.x), d)
-        self.refuse(ValueError, "run: it is of another network", cellgrad.Network("lstm", input=I, units=U + 1).backward, run)
+        self.refuse(ValueError, "run: it belongs to another network", cellgrad.Network("lstm", input=I, units=U + 1).backward, run)
         other = cellgrad.Network("lstm", input=I, units=U, layers=1, seed=5, dropout=0.5)
         self.refuse(ValueError, "reserve", other.backward, run, d)
         run.reserve = run.reserve[:-64]
@@ -199,7 +199,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "expected [rows, units]", {"h": h[0]}),
                 (ValueError, "dh: expected shape (2, 5)", {"h": h, "dh": h[1:]}),
                 (TypeError, "h: expected float32", {"h": h.astype(float)}),
-                (ValueError, "which says how many there are", {}), (ValueError, "dh: missing", {"h": h})):
+                (ValueError, "which gives the numbers of rows and units", {}), (ValueError, "dh: missing", {"h": h})):
             self.refuse(kind, words, kernel.run, arguments)
         self.refuse(ValueError, "the kernel has no output 'dx'", kernel.run, {"h": h, "dh": h}, want=["dx"])
         self.refuse(ValueError, "pass_: expected one of", cellgrad.Kernel, "lstm", "backward")

@@ -117,7 +117,7 @@ class Rows(unittest.TestCase):
                 (cellgrad.ArgumentError, "each at most the one before", [3, 5, 10], {}),
                 (cellgrad.ArgumentError, "expected 0 to .*got -1", [9, 9, -1], {}),
                 (cellgrad.ArgumentTypeError, "expected integers", [9.0, 9.0], {}),
-                (cellgrad.ArgumentError, "no lengths beside", [9, 9], {"lengths": [1] * 9}),
+                (cellgrad.ArgumentError, "expected None where lengths are given", [9, 9], {"lengths": [1] * 9}),
                 (cellgrad.ArgumentError, r"x: expected shape \(17, 4\) \[N, input\]", [9, 8], {})):
             with self.assertRaisesRegex(error, words):
                 self.network.forward(self.params, x, batch_sizes=sizes, **more)

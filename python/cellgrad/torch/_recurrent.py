@@ -156,7 +156,7 @@ class Recurrent(nn.Module):
         packed, x, is_batched = isinstance(input, PackedSequence), input, True
         if packed:
             if lengths is not None:
-                raise TensorError("lengths: a PackedSequence has its own")
+                raise TensorError("lengths: expected None for a PackedSequence, which has its own")
             if takes_packed(input.data, weights):
                 return self._forward_packed(input, hx, weights)
             x, lengths = pad_packed_sequence(input, batch_first=self.batch_first)

@@ -85,7 +85,7 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
     _, B = _sizes(spec, x, batch_sizes)
     count = spec.layers * spec.directions
     if c0 is not None and not spec.cell.has_state:
-        raise TensorError(f"c0: a network of the cell {spec.cell.name} has no state c")
+        raise TensorError(f"c0: a network of the cell {spec.cell.name} has no cell state")
     for name, state, width in (("h0", h0, spec.width), ("c0", c0, spec.units)):
         if state is None:
             continue

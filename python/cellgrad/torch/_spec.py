@@ -47,7 +47,7 @@ class Spec:
     def __init__(self, text: str):
         fields = text.split("|", 10)
         if len(fields) != 11:
-            raise TensorError(f"network: expected what cellgrad.torch.spec_text gives, got {text!r:.60}")
+            raise TensorError(f"network: expected a text by cellgrad.torch.spec_text, got {text!r:.60}")
         self.options = fields[0].encode()
         self.values = [(name, float(number)) for name, number in (item.split("=") for item in fields[1].split(",") if item)]
         self.layers, bidirectional, self.batch_first, self.reserve, self.input, self.units, self.proj = map(int, fields[2:9])

@@ -80,7 +80,7 @@ def build(into: Optional[str] = None) -> str:
             **os.environ, VARIABLE: made, "PYTHONPATH": os.pathsep.join(
                 filter(None, (os.path.dirname(os.path.dirname(FOLDER)), os.environ.get("PYTHONPATH"))))})
         if trial.returncode:
-            raise BuildError(f"the extension that was made does not serve: {trial.stderr}".rstrip())
+            raise BuildError(f"the extension was built, but does not work: {trial.stderr}".rstrip())
         path = os.path.join(folder, NAME)
         os.replace(made, path)
     return path

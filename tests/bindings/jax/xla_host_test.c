@@ -531,13 +531,13 @@ static void many_values(struct host *h)
 }
 
 static const struct { void (*spoil)(struct host *); int code; const char *words; } WRONG[] = {
-	{ no_cell,        XLA_INVALID_ARGUMENT, "cell: expected an attribute that is a text" },
+	{ no_cell,        XLA_INVALID_ARGUMENT, "cell: expected a text attribute" },
 	{ no_units,       XLA_INVALID_ARGUMENT, "units: expected an attribute of type s64" },
 	{ no_dropout,     XLA_INVALID_ARGUMENT, "dropout: expected an attribute of type f64" },
-	{ integer_text,   XLA_INVALID_ARGUMENT, "options: expected an attribute that is a text" },
+	{ integer_text,   XLA_INVALID_ARGUMENT, "options: expected a text attribute" },
 	{ unknown_cell,   XLA_INVALID_ARGUMENT, "cell: there is no built-in cell 'lstn'" },
 	{ wrong_cell,     XLA_INVALID_ARGUMENT, "cell:3:" },
-	{ zero_byte,      XLA_INVALID_ARGUMENT, "cell: expected an attribute that is a text, got a zero byte in it" },
+	{ zero_byte,      XLA_INVALID_ARGUMENT, "cell: expected a text attribute, got one with a zero byte" },
 	{ unknown_option, XLA_INVALID_ARGUMENT, "peephol" },
 	{ values_missing, XLA_INVALID_ARGUMENT, "value_a: expected an attribute of type f64" },
 	{ many_layers,    XLA_INVALID_ARGUMENT, "layers: expected 0 to 2147483647, got 2147483648" },
