@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of a case with their numbers and the reference's, and the verdict on what a call wrote to them.
+ * The arguments of a case with their numbers and the reference's answers, and the verdict on what a call wrote.
  */
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "verify/numbers.h"
 #include "verify/reference.h"
 
-/* Zeroed; one element more than n, so that there is always some. */
+/* Allocates n + 1 zeroed elements: one more than n, so that n may be 0. */
 static int alloc_array(void *p, size_t n, size_t bytes)
 {
 	void *memory = n < SIZE_MAX / bytes / 2 ? cg_memory(NULL, (n + 1) * bytes) : NULL;
@@ -52,7 +52,7 @@ int answer_spread(struct answer *a, size_t span, size_t shift, size_t *at)
 	return area_open(&a->area, span * each, shift * each);
 }
 
-/* The element's bytes begin so far in memory; 0: it has none. */
+/* Finds the place of element k in memory, in bytes; returns 0 where memory has no such element. */
 static int find(const struct answer *a, size_t k, size_t *byte)
 {
 	const size_t at = a->at ? a->at[k] : k;
@@ -88,7 +88,7 @@ void answer_encode(struct answer *a)
 			numbers_encode(a->dtype, a->d[k], area_in(&a->area) + byte);
 }
 
-/* Was anything written between the elements of an output?  CG_NO_MEMORY where that cannot be found out. */
+/* Did the call write between the elements of an output? CG_NO_MEMORY where that cannot be found out. */
 static int find_touched_gaps(const struct answer *a, int *is_touched)
 {
 	const size_t each = cg_dtype_bytes(a->dtype);
@@ -139,7 +139,7 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 			a->allowed[k] = tolerance;
 			continue;
 		}
-		/* Sides that round by other rules are as far apart as the coarser of them allows. */
+		/* Two sides that round by different rules may differ by the larger of their tolerances. */
 		tolerance = fmaxl(tolerance, a->allowed[k]);
 		if (bounded && fabsl((long double)got - a->other[k]) / tolerance > f->apart)
 			f->apart = fabsl((long double)got - a->other[k]) / tolerance;

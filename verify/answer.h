@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One argument of a case: its numbers, the same in the dtype between guards, what the reference says of it, and whether what a
- * call left is right.
+ * One argument of a case: its numbers, its memory between guards, the reference's answer with its bound, and the verdict on what a
+ * call wrote.
  */
 #ifndef ANSWER_H
 #define ANSWER_H
@@ -15,26 +15,27 @@ struct answer {
 	const char *name;                /* for messages */
 	int    dtype, is_out, given;
 	size_t n;
-	double *d;                       /* the numbers that it begins with */
-	size_t *at, span;                /* where in memory each is, of so many elements; NULL: one after the other */
+	double *d;                       /* what the argument holds before the call: an input, or old sums */
+	size_t *at, span;                /* place of each element in memory, which has span elements; at is NULL where they are in order */
 	struct area area;
 	long double *v, *e;              /* the reference's answer and its bound */
-	unsigned char *first;            /* the first answer of this side */
-	double *other;                   /* that of the first side */
-	long double *allowed;            /* and its tolerance */
+	unsigned char *first;            /* the bytes that the first call on this side wrote */
+	double *other;                   /* the answer of side 0 */
+	long double *allowed;            /* the tolerance of side 0 */
 };
 
-/* n elements, their numbers all 0, their memory poisoned; shift: elements of memory before them. */
+/* Makes an argument of n elements: numbers all 0, memory poisoned. The memory begins `shift` elements after the guard. */
 int  answer_open(struct answer *, const char *name, int dtype, size_t n, size_t shift);
 void answer_close(struct answer *);
-/* Element k is the at[k]-th of memory of `span` elements, ANSWER_NOWHERE: memory does not have it.  at, of cg_memory, is the answer's from
- * here on, also where this fails. */
+/* Places element k at at[k] in memory of `span` elements; ANSWER_NOWHERE: memory has no such element. The answer owns `at`, which
+ * is from cg_memory, also after a failure. */
 int  answer_spread(struct answer *, size_t span, size_t shift, size_t *at);
-/* Draws the numbers. */
+/* Draws random numbers, rounded to the dtype. */
 void answer_draw(struct answer *, unsigned long long *state, double scale);
-/* Has the call begin with the numbers instead of poison. */
+/* Writes the numbers into the memory, over the poison. */
 void answer_encode(struct answer *);
-/* Judges what a call of a side left, which: 0 for the first side; again: it is the second call, whose bits are the first's. */
+/* Judges what a call wrote. which: the number of the side, from 0. again: compare the bits with those of the side's first call
+ * instead of judging the values. The verdict is in the finding; the code is CG_OK or CG_NO_MEMORY. */
 int  answer_judge(struct answer *, const struct side *, int which, int again, struct finding *);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of arguments between guards: allocation, filling, and checks of the guards.
+ * Memory of arguments between guards: allocation, poisoning, and the check of the guards.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@ enum { GUARD = 64, POISON = 0xa5 };
 
 const char *const area_memories[AREA_MEMORIES] = { "host", "device", "mixed", "arena" };
 
-/* One at a time: from the first area lent in it until all are back.  What does not fit has memory of its own. */
-enum { ARENA = 1 << 20, ALIGN = 8 };     /* so that offsets are multiples of any element's size, and of no vector's */
+/* One arena exists at a time, from the first area lent from it until all are back. An area that does not fit gets memory of its own. */
+enum { ARENA = 1 << 20, ALIGN = 8 };     /* offsets are multiples of every element's size, but of no vector's */
 static struct { struct cg_context *context; struct cg_mem mem; size_t used; int lent; } arena;
 
 static size_t whole(const struct area *a)
@@ -53,7 +53,7 @@ const unsigned char *area_out(const struct area *a)
 	return a->host + a->before;
 }
 
-/* The device's memory of an area. */
+/* Allocates the device's memory of an area. */
 static int alloc_block(struct area *a, const struct side *side, int memory)
 {
 	size_t bytes = (whole(a) + ALIGN - 1) / ALIGN * ALIGN;

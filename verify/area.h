@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of an argument, between guards: what a call begins with, what it left, and whether it wrote beside it.  On the
- * host, or in the memory of a device with the same bytes around it.
+ * The memory of one argument between guards: the bytes before a call, the bytes after it, and whether the call wrote outside it. It
+ * is the host's memory, or a device's with the same guards.
  */
 #ifndef AREA_H
 #define AREA_H
 
 #include "runtime/cellgrad.h"
 
-/* Who computes: a device by its context and a stream there. */
+/* Where a call runs: a context and a stream on it. */
 struct side {
 	const char *name;                /* for messages */
 	struct cg_context *context;
 	struct cg_stream *stream;
-	const char *route;               /* of networks; NULL: the best one */
+	const char *route;               /* for networks; NULL: the plan chooses */
 };
 
-/* Of a case.  Mixed: of each argument, by its number; arena: one block of the device's memory for all arguments of a call. */
+/* In which memory a case has its arguments. Mixed: in the device's or the host's, by the argument's number. Arena: all in one block
+ * of the device's memory. */
 enum area_memory { AREA_HOST, AREA_DEVICE, AREA_MIXED, AREA_ARENA, AREA_MEMORIES };
 extern const char *const area_memories[AREA_MEMORIES];
 
 struct area {
-	size_t bytes;                    /* of the argument */
-	size_t before;                   /* bytes to it: the guard and a few elements, so that not all is aligned alike */
-	unsigned char *start, *host;     /* with the guards: as the call begins; as it left them */
+	size_t bytes;                    /* length of the argument */
+	size_t before;                   /* bytes before the argument: the guard and `shift` more, which vary the alignment */
+	unsigned char *start, *host;     /* bytes with guards: before the call; after it */
 	struct cg_mem device;
 	int in_arena;
 };
 
-/* Poisoned, and so are its guards.  shift: a multiple of the element's size. */
+/* Fills the argument and its guards with poison. shift: bytes, a multiple of the element's size. */
 int  area_open(struct area *, size_t bytes, size_t shift);
 void area_close(struct area *);
-/* The argument itself, to be written before a call, and read after it. */
+/* The argument without its guards: area_in before a call, to be filled; area_out after area_back, to be read. */
 unsigned char *area_in(const struct area *);
 const unsigned char *area_out(const struct area *);
-/* Memory for a call, as it is to begin; empty arguments are always the host's.  number: which argument it is. */
+/* Gives memory with the initial bytes to a call. Empty arguments are always in the host's memory. number: the argument's, for
+ * AREA_MIXED. */
 int  area_lend(struct area *, const struct side *, int memory, unsigned number, struct cg_mem *mem);
-/* What the call left; to be called after every area_lend. */
+/* Fetches what the call wrote and frees the device's memory. Must follow every area_lend. */
 int  area_back(struct area *, const struct side *);
-/* Was anything written beside the argument?  inside: or in it. */
+/* Did the call write into the guards? inside: or into the argument. */
 int  area_touched(const struct area *, int inside);
 
 #endif

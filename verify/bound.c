@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constants of each dtype that the bounds of bound.h use, rounding to a dtype, and the verdict on an answer.
+ * The constants of each dtype for the bounds of bound.h, rounding to a dtype, and the verdict on an answer.
  */
 #include <float.h>
 #include <math.h>
@@ -24,10 +24,11 @@ const struct kind ref_kinds[] = {
 };
 
 /*
- * What was seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a.  Sigmoid is RCP(1 + EX2(-1.44269502 x)) in elemWiseRNNcell<float, float,
- * float, ...>, whose arithmetic the kernels of halves have, too.  They, elemWiseRNNcell<__half, __half, float, ...>,
- * LSTM_elementWise_bp1<__half, __half, float> and those of __nv_bfloat16, read and write nothing wider than their data.  tanh is
- * MUFU.TANH, off by 2^-11 (PTX ISA, tanh.approx.f32), in the persistent kernels, which f16 may take: ampere_lstm_tile16.
+ * What cuDNN 9.26 does, read from libcudnn_adv.so.9 for sm_90a. Sigmoid is RCP(1 + EX2(-1.44269502 x)) in elemWiseRNNcell<float,
+ * float, float, ...>, and the kernels of f16 and bf16 compute the same. Those kernels, elemWiseRNNcell<__half, __half, float, ...>,
+ * LSTM_elementWise_bp1<__half, __half, float> and their __nv_bfloat16 counterparts, read and write only values of their element
+ * type. In the persistent kernels, which f16 may use (ampere_lstm_tile16), tanh is MUFU.TANH, with an error of 2^-11 (PTX ISA,
+ * tanh.approx.f32).
  */
 const struct kind ref_vendor_kinds[] = {
 	[REF_F32]  = { F32,  0x2p-24L, 0,        0 },
@@ -54,7 +55,7 @@ double ref_round(int dtype, double x)
 	if (shift < k->emin)
 		shift = k->emin;
 	shift -= k->p - 1;
-	/* both scalings are exact; rint is to nearest even in the default mode */
+	/* both scalings are exact; rint rounds to even in the default mode */
 	r = ldexp(rint(ldexp(x, -shift)), shift);
 	return fabs(r) > k->max_real ? copysign(INFINITY, x) : r;
 }

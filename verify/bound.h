@@ -1,45 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic in long double that carries, beside each value, a running first-order bound of what a correct
- * implementation may be off by.
- * The references are written in it; what they compute is theirs, and the verdict on an answer is in bound.c.
+ * Arithmetic in long double in which each value carries a bound, to first order, of the error that a correct implementation may have.
+ * The references are written in it.  They decide what is computed; bound.c compares an answer with the result.
  *
- * The error model. Whoever adds an op keeps these rules, and a rule changed here changes every verdict.
+ * The error model.  The reference of a new op must follow these rules, and a change of a rule changes every verdict.
  *
- *  1. Two precisions. real is the dtype in memory, acc is arithmetic: f32 for f32, f16 and bf16, f64 for f64.
- *     u is 2^-24 or 2^-53, u_real 2^-24, 2^-53, 2^-11 (f16) or 2^-8 (bf16). The roundings of this file are
- *     added to u, so that the verdict holds also where long double is little better than double.
- *  2. + and - of two operands: their errors, plus u * |result|. Not u * (|a| + |b|): 1 - o must stay exact to
- *     its last bits, gradients of saturated gates hang on it. So s * (1 - s) written as s - s * s is wrong.
- *  3. A product of n factors: each error times the other factors, plus (n - 1) * u * |result|, in any order.
- *  4. A sum of three terms or more, a matrix product of k terms: the terms' errors plus gamma_k * sum |a| |b|,
- *     gamma_k = k * u / (1 - k * u), for every order, tree and use of fma. k counts bias, forget bias,
- *     peephole and what accumulate adds to as well: a product may start from any of them.
- *  5. sigmoid, tanh: the argument's error times |derivative|, the largest within that error, plus 4 * u *
- *     |result|: two for an exp good to one unit in the last place, one for 1 + e, one for the reciprocal.
- *     A kind of the vendor's (ref_vendor_kinds) may pay more: sigmoid in f32 as 1 / (1 + 2^(-x log2 e)) an argument
- *     that is off by 2 * u * |x| (below 0 that comes to (4 + 2 |x|) * u of the result), tanh by an instruction 2^-11
- *     of the result.
- *  6. clip has derivative 1 and adds nothing (straight-through; an element at the edge may go either
- *     way).
- *  7. Memory. Where an implementation may have stored a value in real before it computes on, reading it back
- *     costs u_real * |value|: dgates before x_grad, h_prev_grad, w_grad, b_grad and the peephole sums (not
- *     before cs_prev_grad, which is made beside them); of the GRU, r and u before anything is made of them,
- *     h_prev * r before its product and before d_w_c, d_c_bar and d_r_bar_u_bar before products and sums. What
- *     comes out of a product (pre-activations, d_hr) stays in acc. f32 and f64 pay one u for the same.
- *  8. Small numbers. With acc = f32 subnormals are flushed, on reading and on writing: an operation may lose
- *     2^-126, a subnormal input itself. In f64 an operation loses 2^-1074; but sigmoid and tanh may lose what
- *     is below 2^-1022, for 1 / (1 + exp(x)) ends there. What is lost inside a product is multiplied by the
- *     factors still to come: by all those above 1 at most. Reading back loses half of real's smallest
- *     subnormal, 2^-126 where flushed.
- *  9. Large numbers. Where acc or real may overflow, here or in another order of evaluation, the bound is
- *     infinite: infinity and NaN are right answers then, and so is anything made of them.
- * 10. Infinities and NaN that come in are exact and stay so: the bound of a value that is not finite is 0, and
- *     an implementation must answer the same; it is infinite where a factor of an infinity might be 0 or of
- *     either sign.
- * 11. Terms of second order are left out. The factor 2 in ref_tolerance is for them. But a product has them where
- *     values are kept in real (rule f of reference_rnn.c): of a saturated gate there is then little but error, and of
- *     two such factors nothing of first order.
+ *  1. Two precisions.  real is the dtype in memory; acc is the precision of arithmetic: f32 for f32, f16 and bf16, f64 for f64.  u,
+ *     the unit of rounding of acc, is 2^-24 or 2^-53; u_real, that of real, is 2^-24, 2^-53, 2^-11 (f16) or 2^-8 (bf16).  The roundings
+ *     of this file itself are added to u, so that the bounds also hold where long double is hardly better than double.
+ *  2. + and - of two operands: the operands' errors plus u * |result|, not u * (|a| + |b|).  1 - o must be exact to its last bits,
+ *     because the gradients of saturated gates depend on it; for that reason s * (1 - s) must not be computed as s - s * s.
+ *  3. A product of n factors: each factor's error times the other factors, plus (n - 1) * u * |result|, in any order.
+ *  4. A sum of three or more terms, and a matrix product over k terms: the terms' errors plus gamma_k * sum |a| |b|, where
+ *     gamma_k = k * u / (1 - k * u).  This holds for every order, every tree and every use of fma.  k also counts bias, forget bias,
+ *     peephole and the old value that accumulate adds to, since a product may start from any of them.
+ *  5. sigmoid and tanh: the argument's error times the largest |derivative| within that error, plus 4 * u * |result|: two for an exp
+ *     with an error of one unit in the last place, one for 1 + e, one for the reciprocal.
+ *     A vendor's functions (ref_vendor_kinds) may have larger errors: sigmoid in f32, computed as 1 / (1 + 2^(-x log2 e)), an argument
+ *     that is off by 2 * u * |x|, which for x < 0 comes to (4 + 2 |x|) * u of the result; tanh by an instruction, 2^-11 of the result.
+ *  6. clip has derivative 1 and adds no error.  The gradient passes straight through, so that an element at the edge may be clipped
+ *     or not.
+ *  7. Memory.  Where an implementation may store a value in real before it computes with it, reading it back costs u_real * |value|.
+ *     LSTM: dgates before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes, but not before cs_prev_grad, which is
+ *     computed in the same kernel.  GRU: r and u before anything is computed from them, h_prev * r before its product and before d_w_c,
+ *     d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix products (pre-activations, d_hr) stay in acc.  f32 and
+ *     f64 pay one u for the same.
+ *  8. Small numbers.  Where acc is f32, subnormal numbers are flushed when read and when written: an operation may lose 2^-126, a
+ *     subnormal input its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below 2^-1022,
+ *     where 1 / (1 + exp(x)) ends.  A loss inside a product is multiplied by the factors that follow, at most by all that are above 1.
+ *     Storing in real loses half of its smallest subnormal, or 2^-126 where subnormals are flushed.
+ *  9. Large numbers.  Where acc or real may overflow, here or in another order of evaluation, the bound is infinite: infinity and NaN
+ *     are then right answers, and so is everything computed from them.
+ * 10. Infinities and NaN among the inputs are exact and stay so.  A value that is not finite has bound 0, and an implementation must
+ *     give the same; but the bound is infinite where a factor of an infinity may be 0 or of either sign.
+ * 11. Terms of second order are left out; the factor 2 in ref_tolerance covers them.  Products include them where values are stored in
+ *     real (rule f of reference_rnn.c): there a factor of a saturated gate may be little but error, and the first-order error of a
+ *     product of two such factors is 0.
  */
 #ifndef BOUND_H
 #define BOUND_H
@@ -48,30 +44,31 @@
 
 #include "verify/reference.h"
 
-/* A dtype. */
+/* The constants of one dtype. */
 struct kind {
-	int p, emin;                    /* of real: bits, exponent of the smallest normal */
-	long double u, lost, lost_fn;   /* of acc: rule 1, rule 8 */
+	int p, emin;                    /* of real: significant bits; exponent of the smallest normal number */
+	long double u, lost, lost_fn;   /* of acc: unit of rounding, rule 1; what an operation, a function may lose, rule 8 */
 	long double max;
 	long double u_real, lost_real, max_real;
-	long double u_argument, u_tanh; /* rule 5: of sigmoid's argument and of tanh, what they are off by beside the rest */
-	int keeps;                      /* sums and carried values go through memory, in real: rule f of reference_rnn.c */
+	long double u_argument, u_tanh; /* rule 5: extra relative error of sigmoid's argument; of tanh's result */
+	int keeps;                      /* sums and carried values are stored in real: rule f of reference_rnn.c */
 };
 
 extern const struct kind ref_kinds[];           /* by enum ref_dtype */
-extern const struct kind ref_vendor_kinds[];    /* the same of networks by cuDNN */
+extern const struct kind ref_vendor_kinds[];    /* the same for networks that cuDNN computes */
 
 struct val {
 	long double v, e;
 };
 
-/* A sum under way: v, e of the terms, a = sum of their magnitudes, n of them. */
+/* An unfinished sum: v is the value, e the sum of the terms' errors, a the sum of the terms' magnitudes, n their count. */
 struct sum {
 	long double v, e, a;
 	int64_t n;
 };
 
-/* An error times what multiplies it: exact stays exact beside infinity, unbounded unbounded beside zero. */
+/* An error times a factor. An error of 0 stays 0 even where the factor is infinite; an infinite error stays infinite where the
+ * factor is 0. */
 static inline long double part(long double e, long double d)
 {
 	long double r;
@@ -82,7 +79,7 @@ static inline long double part(long double e, long double d)
 	return isnan(r) ? INFINITY : r;
 }
 
-/* Whether zero and sign are beyond doubt (rule 10); of NaN, whether it is one. */
+/* Does the error leave the sign certain, and that the value is not 0 (rule 10)? For a NaN: is the NaN certain? */
 static inline int sure(struct val a)
 {
 	return a.e == 0 || a.e < fabsl(a.v);
@@ -183,7 +180,7 @@ static inline void plus(struct sum *s, struct val a)
 	}
 }
 
-/* As plus() of the product, which has no rounding of its own. */
+/* Adds a product to a sum, without a rounding of the product. */
 static inline void plus_mul(struct sum *s, struct val a, struct val b)
 {
 	long double v = a.v * b.v;
@@ -200,8 +197,9 @@ static inline void plus_mul(struct sum *s, struct val a, struct val b)
 }
 
 /*
- * n times plus_mul(), of a and b in steps.  The references spend most of their time in such sums.  Where all numbers are exact, finite
- * and not small, which most are, a term is a product and two additions, with the same result.
+ * Adds n products, like n calls of plus_mul(). a and b are read in steps of a_step and b_step. The references spend most of their
+ * time here: where all numbers are exact, finite and not small, a term costs one product and two additions, and the result is the
+ * same.
  */
 static inline void plus_products(const struct kind *k, struct sum *s, int64_t n, const struct ref_in *a, int64_t a_at, int64_t a_step,
 	const struct ref_in *b, int64_t b_at, int64_t b_step)
@@ -229,7 +227,7 @@ static inline void plus_products(const struct kind *k, struct sum *s, int64_t n,
 		plus_mul(s, get(k, a, a_at + j * a_step), get(k, b, b_at + j * b_step));
 }
 
-/* The same of values under way. */
+/* The same where the first factors are computed values with errors. */
 static inline void plus_val_products(const struct kind *k, struct sum *s, int64_t n, const struct val *a, int64_t a_step,
 	const struct ref_in *b, int64_t b_at, int64_t b_step)
 {
@@ -306,7 +304,7 @@ static inline struct val clip(struct val a, long double limit)
 	return a;
 }
 
-/* Half a unit of real at v, rule 7. */
+/* Half a unit in the last place of real at v: rule 7. */
 static inline long double rounding(const struct kind *k, long double v)
 {
 	return fmaxl(k->u_real * fabsl(v), k->lost_real);
@@ -323,7 +321,7 @@ static inline struct val read_back(const struct kind *k, struct val a)
 	return a;
 }
 
-/* Where values go through memory they are read back, rule f of reference_rnn.c. */
+/* Adds the error of storing in real where values are stored between steps: rule f of reference_rnn.c. */
 static inline struct val handed(const struct kind *k, struct val a)
 {
 	return k->keeps ? read_back(k, a) : a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cases of an op: those of the table in cases.h and those drawn at random, and the fields of a case by name.
+ * The cases of an op: those of the table in cases.h, and random ones; the fields of a case by name.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "verify/numbers.h"
 #include "verify/trial.h"
 
-/* As large as a caller may ask for; what the table and chance ask for is far below. */
+/* The largest size and cost that a caller may ask for; the table and random cases are far below. */
 enum { SIZE_MOST = 65536, COST_MOST = 200000000, LENGTHS = sizeof lengths / sizeof *lengths };
 
 const struct cg_op *trial_forward(const struct cg_op *op)
@@ -20,7 +20,7 @@ const struct cg_op *trial_forward(const struct cg_op *op)
 	return is_grad ? pair : op;
 }
 
-/* Upstream gradients are what only a grad op reads: forward has no such port. */
+/* Upstream gradients are the inputs of a grad op that its forward op does not have. */
 int trial_optional(const struct cg_op *op, const struct cg_port *port)
 {
 	const struct cg_port *p = trial_forward(op)->ports;
@@ -44,7 +44,7 @@ static void *member(void *of, size_t at)
 	return (char *)of + at;
 }
 
-/* 1 of a symbol that the op is without. */
+/* Returns 1 for a symbol that the op does not have. */
 int64_t trial_size(const struct trial *t, const char *symbol)
 {
 	for (const struct cg_dim *d = t->op->dims; d->symbol; d++)
@@ -85,13 +85,13 @@ static void set_size(struct trial *t, struct size size)
 	set_one(t, "U", size.U);
 }
 
-/* Is it an op of sequences? */
+/* Does the op compute sequences? */
 static int has_steps(const struct cg_op *op)
 {
 	return !strcmp(op->dims->symbol, "T") && !op->dims->only;
 }
 
-/* The attributes of the family: forward's, since what grad reads was made by a forward. */
+/* The attributes of the forward op: a grad op reads what a forward made with them. */
 static const struct cg_attribute *attributes_of(const struct cg_op *op)
 {
 	return trial_forward(op)->attributes;
@@ -128,7 +128,7 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 {
 	static const int memories[] = { AREA_HOST, AREA_HOST, AREA_MIXED, AREA_ARENA, AREA_DEVICE };
 	const int ordinary = sizeof sizes / sizeof *sizes, more = sizeof large / sizeof *large;
-	const int all = has_steps(op) ? ordinary : ordinary + more;      /* steps make products large enough */
+	const int all = has_steps(op) ? ordinary : ordinary + more;      /* several steps already make products large */
 
 	for (; at->size < all; at->size++, at->variant = 0)
 		while (at->variant < (op->gates_at ? 12 : 6)) {
@@ -137,7 +137,7 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 			int steps = (variant + 2 * s) % LENGTHS;
 			double T = has_steps(op) ? (double)lengths[steps].T : 1;
 
-			/* The reference takes its time. */
+			/* The reference is slow. */
 			if (variant > 0 && T * cost((double)size.B - 1, (double)size.I, (double)size.U) > (variant < 3 ? 500000 : 20000))
 				continue;
 			trial_small(op, dtype, t);
@@ -156,7 +156,7 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 	return 0;
 }
 
-/* Mostly small; around the widths of vectors, strips and blocks; sometimes more. */
+/* Mostly small sizes; some around the widths of vectors, strips and blocks; a few larger ones. */
 static int64_t draw_size(unsigned long long *state, int64_t least)
 {
 	static const int64_t edges[] = { 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257 };
@@ -194,7 +194,7 @@ void trial_random(const struct cg_op *op, int dtype, unsigned long long seed, st
 		if (a->kind == CG_BOOL)
 			set_attribute(t, a->name, numbers_below(at, 2));
 		else if (a->kind == CG_REAL && numbers_below(at, 2))
-			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two digits: short to say */
+			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two decimals: short in print */
 	if (op->gates_at)
 		*(int *)member(&t->is, op->gates_at) = (int)numbers_below(at, 2);
 	*(int *)member(&t->is, op->accumulate_at) = (int)numbers_below(at, 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cases of the conformance suite and of `cellgrad check`: sizes and other fields of a call.  Every case runs for every dtype; a
- * row here adds its tests.
+ * The table of cases of the conformance suite and of `cellgrad check`: sizes and other fields of a call. Every case runs in every
+ * dtype, so a new row here adds tests.
  */
 #ifndef CASES_H
 #define CASES_H
@@ -10,27 +10,27 @@
 
 struct size { int64_t B, I, U; };
 
-/* 1 and 0; not multiples of anything; around the width of vectors, of strips (256) and of blocks of rows (64). */
+/* Rows and columns of 0 and 1; odd sizes; sizes around the width of vectors, of strips (256 units) and of blocks of rows (64). */
 static const struct size sizes[] = {
 	{ 1, 1, 1 }, { 2, 2, 2 }, { 3, 5, 7 }, { 0, 3, 4 }, { 0, 1, 1 }, { 8, 16, 16 }, { 17, 9, 33 }, { 7, 31, 15 }, { 1, 8, 64 },
 	{ 9, 1, 17 }, { 63, 3, 2 }, { 64, 2, 3 }, { 65, 3, 2 }, { 130, 4, 5 }, { 2, 3, 255 }, { 3, 2, 256 }, { 2, 3, 257 },
 	{ 33, 64, 64 }, { 300, 3, 9 }, { 5, 600, 3 }, { 5, 3, 130 },
 };
-/* Large enough for several tiles of a product in each direction; once for each dtype. */
+/* Larger than one tile of a matrix product in each direction; once for each dtype. */
 static const struct size large[] = { { 260, 3, 130 } };
-/* Small, for every subset of what may be absent. */
+/* A small size, for cases with every subset of the optional arguments absent. */
 static const struct size small = { 2, 3, 4 };
 
-/* How long sequences are, and how much of that is computed; -1: all.  The first is for small cases. */
+/* Steps of a sequence and how many of them are computed; -1: all. The first row is that of small cases. */
 static const struct { int64_t T, seq_len_max; } lengths[] = { { 3, -1 }, { 2, -1 }, { 4, 2 }, { 1, -1 }, { 3, 0 }, { 0, -1 }, { 9, 8 } };
 
-/* What the scalars of an op are tried with; the first is the default. */
+/* Values of the scalar attributes of an op; the first row has the defaults. */
 static const struct { double forget_bias, cell_clip; } scalars[] = { { 1, 3 }, { 0, -1 }, { 0.3, 0.5 } };
 
 /* Magnitudes of the inputs: ordinary, tiny, and large enough to saturate the gates. */
 static const double scales[] = { 1, 1e-3, 12 };
 
-/* What kernels are run over. */
+/* Sizes on which kernels run. */
 static const struct { int64_t rows, units; } areas[] = {
 	{ 0, 3 }, { 1, 1 }, { 2, 7 }, { 3, 16 }, { 63, 2 }, { 64, 5 }, { 65, 33 }, { 130, 17 }, { 3, 255 }, { 2, 256 }, { 5, 257 },
 	{ 1, 1000 }

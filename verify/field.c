@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fields of a case as NAME=VALUE, in both directions.
+ * Parses and prints the fields of a case as NAME=VALUE.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ enum { SHOWN = 60 };
 
 struct field *field_add(struct fields *f, const char *name, int kind, void *at)
 {
-	/* A case with more fields than there is room for loses the one before, and tests that set that fail. */
+	/* A case with too many fields overwrites its last one; tests that set a field would then fail. */
 	struct field *row = &f->list[f->n < FIELDS_MAX ? f->n++ : FIELDS_MAX - 1];
 
 	*row = (struct field){ .name = name, .kind = kind, .at = at };
@@ -42,7 +42,7 @@ int field_real(const char *text, double *value)
 	if (!*text || isspace((unsigned char)*text))
 		return -1;
 	errno = 0;
-	*value = strtod(text, &end);             /* no locale is set: the point is a point */
+	*value = strtod(text, &end);             /* no locale is set, so the decimal point is a point */
 	return *end || isnan(*value) || (errno == ERANGE && fabs(*value) > 1) ? -1 : 0;
 }
 
@@ -87,7 +87,7 @@ const char *field_digits(char text[32], double value)
 	return text;
 }
 
-/* Digits alone. */
+/* Parses digits alone. */
 static int whole(const char *text, unsigned long long *value)
 {
 	char *end;

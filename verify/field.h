@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fields of a case as NAME=VALUE: read from words, printed back so that they read as the same case, and made simpler in
- * command/check/shrink.c.  A field points into the case.
+ * The fields of a case as NAME=VALUE: parsed from text, printed so that the text reads back as the same case, and simplified by
+ * command/check/shrink.c. A field points to a member of the case.
  */
 #ifndef FIELD_H
 #define FIELD_H
@@ -13,9 +13,9 @@ enum field_kind {
 	FIELD_SIZE,                      /* int64_t */
 	FIELD_REAL,                      /* double */
 	FIELD_BOOL,                      /* int */
-	FIELD_WORD,                      /* int: which of the words */
+	FIELD_WORD,                      /* int: the number of one of `words` */
 	FIELD_DTYPE,                     /* int: an enum cg_dtype */
-	FIELD_SET,                       /* unsigned long long: a bit for each of the words */
+	FIELD_SET,                       /* unsigned long long: one bit for each of `words` */
 	FIELD_SEED                       /* unsigned long long */
 };
 
@@ -25,39 +25,39 @@ struct field {
 	void  *at;
 	const char *const *words;
 	int    n_words;
-	int    is_fixed;                 /* it says which case this is: it is not made simpler */
-	double least, most;              /* of a size, a number */
+	int    is_fixed;                 /* the field names what is tested: shrinking leaves it alone */
+	double least, most;              /* range of a size or a number */
 	double plain;                    /* the simplest value of a number */
-	unsigned long long simple;       /* and of a set */
+	unsigned long long simple;       /* the simplest value of a set */
 };
 
 enum { FIELDS_MAX = 32, FIELD_NAMES = 64, FIELD_LINE = 2048 };
 struct fields {
-	const char *of;                  /* the op, or the cell */
+	const char *of;                  /* name of the op or the cell */
 	struct field list[FIELDS_MAX];
 	int n;
-	const char *names[FIELD_NAMES];  /* a buffer for texts made of others' names */
+	const char *names[FIELD_NAMES];  /* storage for lists of words */
 };
 
-/* A new row, to be filled in; there are enough for what a case has. */
+/* A new zeroed field. There is room for all fields of any case. */
 struct field *field_add(struct fields *, const char *name, int kind, void *at);
 
-/* "B=3": CG_BAD_ARGUMENT says what was expected, or what the nearest name is. */
+/* Parses "B=3". CG_BAD_ARGUMENT: the message says what was expected, or which name is nearest. */
 int  field_set(const struct fields *, const char *word);
-/* The row of "B" or "B=3", or NULL. */
+/* The field that "B" or "B=3" names, or NULL. */
 const struct field *field_find(const struct fields *, const char *word);
-/* "lstm_block_cell B=3 ...", all of them. */
+/* Prints the case as one line: "lstm_block_cell B=3 ...". */
 void field_line(const struct fields *, char line[FIELD_LINE]);
 
-/* 0, or -1: it is not all of the text, or not a number that a double has. */
+/* 0, or -1: the text is not a number, has more after it, or is beyond the range of double. */
 int field_real(const char *text, double *value);
-/* 0, or -1: it is not all of the text, or does not fit in 64 bits. */
+/* 0, or -1: the text is not a whole number, has more after it, or does not fit in 64 bits. */
 int field_integer(const char *text, int64_t *value);
-/* The same from 0 on. */
+/* The same for numbers from 0 on. */
 int field_natural(const char *text, uint64_t *value);
-/* 0, or -1: it is neither true nor false, in the spellings of TensorFlow and Python. */
+/* 0, or -1: the text is neither true nor false in a spelling of TensorFlow or Python. */
 int field_boolean(const char *text, int *value);
-/* The fewest digits that read back as the same number. */
+/* The shortest decimal text that reads back as the same number. */
 const char *field_digits(char text[32], double value);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats the finding of a trial as text.
+ * Formats the finding of a trial.
  */
 #include <stdarg.h>
 #include <stdio.h>

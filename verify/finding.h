@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a trial found: the first thing that is wrong, in words, and what was measured up to there.
+ * The result of a trial: the first error found, as text, and the counts up to there.
  */
 #ifndef FINDING_H
 #define FINDING_H
@@ -9,25 +9,25 @@
 
 enum finding_kind {
 	FINDING_NONE,
-	FINDING_CALL,                    /* the call refused or failed */
-	FINDING_TOUCHED,                 /* memory beside an output, or an input, was written */
-	FINDING_BOUND,                   /* an answer is further off than it may be */
-	FINDING_REPEAT,                  /* other bits the second time */
-	FINDING_BITS,                    /* other bits than another way of computing them */
-	FINDING_DECLINED                 /* no finding: the device has no such kernel, and the words say why */
+	FINDING_CALL,                    /* the call was refused or failed */
+	FINDING_TOUCHED,                 /* the call wrote outside its outputs: into guards, gaps or an input */
+	FINDING_BOUND,                   /* an answer exceeds its error bound */
+	FINDING_REPEAT,                  /* a second call gave other bits */
+	FINDING_BITS,                    /* another device or another form of the kernel gave other bits */
+	FINDING_DECLINED                 /* not an error: the case cannot run here, and the text says why */
 };
 
 struct finding {
 	int    kind;
 	char   text[640];
-	size_t elements;                 /* that were judged; among them: */
-	size_t unbounded;                /* those for which nothing can be promised */
-	size_t flushed;                  /* those of f64 that differ and are next to nothing */
-	long double worst;               /* the largest error over its tolerance */
-	long double apart;               /* the largest difference of two devices over the tolerance */
+	size_t elements;                 /* elements that were compared; of these: */
+	size_t unbounded;                /* elements whose bound is infinite, so that any value is right */
+	size_t flushed;                  /* f64 elements that differ but are both below 2^-1000: one device may flush them */
+	long double worst;               /* the largest quotient of error and tolerance */
+	long double apart;               /* the largest quotient of the difference between two devices and the tolerance */
 };
 
-/* Sets the kind and the words; CG_OK, so that finding is one expression. */
+/* Sets the kind and the text. Returns CG_OK, so that a caller can return its result. */
 int finding_format(struct finding *, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of kernels.  A kernel's arguments come from its plan; what they hold is any bits, as far as bits are promised: in f64,
- * where devices may or may not flush what is subnormal, nothing is drawn that leads there, and answers that are next to nothing
- * are counted apart.  Of a NaN no more is promised than that it is one.
+ * Trials of kernels. A kernel's arguments come from its plan. Inputs are random bits wherever bits are promised. In f64, where
+ * devices may or may not flush subnormal numbers, inputs are drawn so that none arise, and pairs of answers below 2^-1000 are
+ * counted apart. For a NaN only NaN itself is promised, not its bits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int is_memory(const struct cg_argument *a)
 	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT;
 }
 
-/* What a caller gives: all but the sizes and scratch, numbers after memory. */
+/* Gathers the arguments that a caller gives: all but the sizes and scratch; arguments in memory first, then numbers. */
 static void gather(struct kernel_kind *k, int memory)
 {
 	for (int p = 0; p < k->plan->n_functions; p++) {
@@ -134,7 +134,7 @@ void kernel_case(const struct kernel_kind *kind, int n, unsigned long long seed,
 	t->nan = !numbers_below(at, 4);
 }
 
-/* Which kernel it is: nothing to make simpler. */
+/* Marks a field that names the kernel, so that shrinking leaves it alone. */
 static void fix(struct field *row, const char *const *words, int n)
 {
 	row->words = words;
@@ -255,13 +255,13 @@ static int fill(struct trial_state *r, int k, unsigned long long *state)
 	return CG_OK;
 }
 
-/* Two answers next to nothing, in f64: one may have been flushed. */
+/* Are both answers below 2^-1000 in f64? One of them may have been flushed. */
 static int flushed(int dtype, const void *a, const void *b)
 {
 	return dtype == CG_F64 && fabs(numbers_decode(dtype, a)) < 0x1p-1000 && fabs(numbers_decode(dtype, b)) < 0x1p-1000;
 }
 
-/* An output next to what the first run left of it; between its rows nothing may have been written. */
+/* Compares an output with what the first run wrote; nothing between its rows may have been written. */
 static int compare(struct trial_state *r, const struct side *side, int k, int kind)
 {
 	const struct kernel_trial *t = r->trial;
@@ -287,7 +287,7 @@ static int compare(struct trial_state *r, const struct side *side, int k, int ki
 	return CG_OK;
 }
 
-/* kind: what it is when the bits are not those of the first run; FINDING_NONE: this is the first run. */
+/* Judges one run. kind: the finding where bits differ from the first run's; FINDING_NONE: this is the first run. */
 static int look(struct trial_state *r, const struct side *side, int kind)
 {
 	for (int k = 0; k < r->trial->kind->n_memory && !r->finding->kind; k++) {
@@ -325,7 +325,7 @@ static int once(struct trial_state *r, const struct side *side, const struct cg_
 	if (!code) {
 		int done = cg_kernel_run(side->stream, &r->kernel, t->rows, t->units, r->args, t->kind->n);
 
-		/* With the host's memory it has waited itself. */
+		/* With host memory the call has waited itself. */
 		if (!done && t->memory != AREA_HOST)
 			done = cg_stream_sync(side->stream);
 		if (done)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of networks: which there are, what each is made of, and one run.  The arguments of a call, where they stand in the
- * reference's struct and in the library's, are one table.
+ * Trials of networks: the cases, their fields, and one run. One table lists the arguments of a call, and where each is in the
+ * reference's struct and in the library's.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@
 
 enum { SIZE_MOST = 4096, COST_MOST = 20000000 };
 
-/* Lengths of rows: all of T steps and not given; drawn; all given, of T steps; all 0. */
+/* Lengths of rows: no array (all rows have T steps); random; an array of T for all; all 0. */
 enum network_lengths { LENGTHS_NONE, LENGTHS_DRAWN, LENGTHS_WHOLE, LENGTHS_ZERO, LENGTHS };
 
-/* How the rows of input, output and their gradients lie.  Dense; apart: with a gap after each row; turned: the input has batch and time
- * exchanged, and the output a gap after all rows of a step (of a batch row where it is batch-major); packed: a packed sequence. */
+/* Layout of input, output and their gradients. Dense; apart: a gap after each row; turned: the input has batch and time exchanged,
+ * and the output has a gap after all rows of a step (batch-major: after all steps of a row); packed: a packed sequence. */
 enum network_layout { LAYOUT_DENSE, LAYOUT_APART, LAYOUT_TURNED, LAYOUT_PACKED, LAYOUTS };
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
@@ -33,7 +33,7 @@ static const char *const layout_words[] = { "dense", "apart", "turned", "packed"
 
 enum when { IN, FORWARD_OUT, BACKWARD_IN, BACKWARD_OUT };
 
-/* shape: of the input, a state of h, of c, the params, the output. */
+/* shape: x as the input, h and c as the states, p as params, y as the output. */
 static const struct argument {
 	const char *name;
 	enum when when;
@@ -93,8 +93,8 @@ void network_small(const struct cg_op *op, int dtype, struct network_trial *t)
 	                             .dtype = dtype, .time_major = 1, .training = 1, .scale = 1, .seed = 1 };
 }
 
-/* Makes the fields of a trial a legal network: a projection is lstm's and no wider than the units, an input that skips is as
- * wide as they. */
+/* Changes the fields of a trial to those of a legal network: only lstm has a projection, which is no wider than the units; a
+ * skipped input is as wide as the units. */
 static void make_legal(struct network_trial *t)
 {
 	if (t->mode != REF_LSTM)
@@ -252,7 +252,7 @@ struct trial_state {
 	struct network_trial trial;
 	struct ref_rnn ref;
 	int32_t lengths[LENGTHS_MAX], batch_sizes[LENGTHS_MAX];
-	int asked;                       /* the reference, of networks as ref says */
+	int asked;                       /* the reference has been computed for by_vendor of ref */
 	struct answer args[ARGUMENTS];
 	struct area reserve, work;
 	struct cg_rnn *rnn;
@@ -311,7 +311,7 @@ static size_t elements(const struct trial_state *r, char shape)
 
 struct spacing { int64_t t, b; };
 
-/* Elements from step to step, and from batch row to batch row, of rows of so many elements. */
+/* The distances, in elements, from step to step and from row to row, for rows of `width` elements. */
 static struct spacing space_rows(const struct network_trial *t, char shape, int64_t width)
 {
 	const int is_turned = t->layout == LAYOUT_TURNED && shape == 'x';
@@ -322,7 +322,7 @@ static struct spacing space_rows(const struct network_trial *t, char shape, int6
 	return by_steps ? (struct spacing){ far, near } : (struct spacing){ near, far };
 }
 
-/* Where the row of a step is in memory; ANSWER_NOWHERE: a packed sequence has none. */
+/* The place of row b of step t in memory, in elements; ANSWER_NOWHERE: a packed sequence does not contain it. */
 static size_t place_row(const struct trial_state *r, struct spacing rows, int64_t width, int64_t t, int64_t b)
 {
 	int64_t before = 0;
@@ -336,7 +336,7 @@ static size_t place_row(const struct trial_state *r, struct spacing rows, int64_
 	return (size_t)((before + b) * width);
 }
 
-/* Spreads a sequence over memory as the trial says. */
+/* Spreads a sequence over memory as the trial's layout says. */
 static int spread(struct trial_state *r, struct answer *a, char shape, size_t shift)
 {
 	const struct network_trial *t = &r->trial;
@@ -357,7 +357,7 @@ static int spread(struct trial_state *r, struct answer *a, char shape, size_t sh
 	return answer_spread(a, span, shift, at);
 }
 
-/* Sums over many terms of order 1 would saturate every gate. */
+/* The magnitude of random numbers: params are scaled down, since sums over many terms of order 1 would saturate every gate. */
 static double scale_of(const struct trial_state *r, char shape)
 {
 	const struct network_trial *t = &r->trial;
@@ -365,7 +365,7 @@ static double scale_of(const struct trial_state *r, char shape)
 	return shape == 'p' ? t->scale / sqrt((double)(t->I + t->U)) : t->scale;
 }
 
-/* Draws the numbers, and says where the reference finds them. */
+/* Draws the random numbers and sets the reference's pointers to them. */
 static int draw(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
@@ -403,7 +403,7 @@ static int draw(struct trial_state *r)
 	return CG_OK;
 }
 
-/* Computes the reference, whose bounds are others by cuDNN than by other routes. */
+/* Computes the reference. The bounds for cuDNN differ from those of other routes. */
 static int ask(struct trial_state *r)
 {
 	int by_vendor = is_by_vendor(cg_rnn_route(r->rnn));
@@ -443,7 +443,7 @@ static int open_plan(struct trial_state *r, const struct side *side)
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 
-/* The call without its memory. */
+/* Sets all of a call but its memory. */
 static void begin_call(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
@@ -483,7 +483,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 			*mem = (struct cg_mem){ .bytes = 0 };
 	}
 	CG_TRY(area_lend(&r->reserve, side, t->memory, 0, &r->call.reserve));
-	/* The second time with the caller's own work memory. */
+	/* The second call gets workspace from the caller. */
 	return again ? area_lend(&r->work, side, t->memory, 0, &r->call.work) : CG_OK;
 }
 
@@ -504,7 +504,7 @@ static int call(struct trial_state *r, const struct side *side)
 	CG_TRY(cg_rnn_forward(side->stream, r->rnn, &r->call));
 	if (r->trial.grad)
 		CG_TRY(cg_rnn_backward(side->stream, r->rnn, &r->call));
-	/* With the host's memory it has waited itself. */
+	/* With host memory the call has waited itself. */
 	return r->trial.memory == AREA_HOST ? CG_OK : cg_stream_sync(side->stream);
 }
 
@@ -520,7 +520,7 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 		return code;
 	if (area_touched(&r->work, 0) || area_touched(&r->reserve, 0))
 		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work or reserve was written", side->name);
-	/* What need not repeat is judged by its bound the second time, too. */
+	/* A second call whose bits need not repeat is judged by its bounds again. */
 	again = again && promises_bits(cg_rnn_route(r->rnn)) && lies_alike(side->context, r->trial.memory);
 	for (int k = 0; k < ARGUMENTS && !r->finding->kind; k++)
 		CG_TRY(answer_judge(&r->args[k], side, which, again, r->finding));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws numbers for cases, writes them in a dtype and reads them back.
+ * Draws random numbers for cases, and converts between double and the dtypes.
  */
 #include <math.h>
 #include <stdint.h>
@@ -66,7 +66,7 @@ void numbers_bits(unsigned long long *state, int dtype, void *to)
 		half = (uint16_t)(bits >> 16);
 		break;
 	default:
-		/* Of ordinary size: of either sign, with the exponents of 2^-3 to 2^1. */
+		/* Ordinary size: either sign, exponents -3 to 1. */
 		half = kind < 80 ? (uint16_t)((any >> 16 & 0x8000) | (0x3000 + any % 0x1400)) : (uint16_t)(any >> 16);
 	}
 	memcpy(to, &half, 2);
@@ -104,7 +104,7 @@ void numbers_encode(int dtype, double d, void *to)
 		half = (uint16_t)(bits >> 16);
 		break;
 	default:
-		/* d is a half already: normal ones by their exponent, subnormal ones by their count of 2^-24. */
+		/* d is representable in f16. A normal number gets its exponent rebased; a subnormal one is its count of 2^-24. */
 		half = fabs(d) < 0x1p-14 ? (uint16_t)(fabs(d) * 0x1p24) : (uint16_t)(((bits & 0x7fffffff) - (112u << 23)) >> 13);
 		half |= (uint16_t)(bits >> 16 & 0x8000);
 		if (isnan(d) || isinf(d))

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers for cases: drawn the same on every machine, written in a dtype and read back, their bits compared.  It shares no code
- * with the library's own conversions.
+ * Random numbers for cases, the same on every machine; conversion to and from each dtype; comparison of bits. The code shares
+ * nothing with the library's own conversions, which it tests.
  */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 
 #include <stddef.h>
 
-/* Between 0 and 1, neither of them; steps the state. */
+/* A uniform number strictly between 0 and 1. Advances the state. */
 double numbers_uniform(unsigned long long *state);
-/* Normally distributed about 0: never zero, and of no symmetry. */
+/* A normally distributed number with mean 0 and deviation `scale`; never 0. */
 double numbers_draw(unsigned long long *state, double scale);
-/* An integer from 0 to n - 1. */
+/* A uniform integer from 0 to n - 1. */
 unsigned numbers_below(unsigned long long *state, unsigned n);
-/* Some of n things, as bits: often none, or one. */
+/* A random subset of n things, one bit each; often empty or of one element. */
 unsigned long long numbers_subset(unsigned long long *state, int n);
-/* The bits of a number: mostly of ordinary size, sometimes any at all, sometimes special. */
+/* Random bits of a dtype: most are numbers of ordinary size, some any bits, some special values. */
 void numbers_bits(unsigned long long *state, int dtype, void *to);
-/* The bits of a NaN: of either sign, quiet or not, with any payload. */
+/* Random bits of a NaN: either sign, quiet or signaling, any payload. */
 void numbers_nan(unsigned long long *state, int dtype, void *to);
 
-/* d is a number of the dtype already. */
+/* d must be representable in the dtype. */
 void   numbers_encode(int dtype, double d, void *to);
 double numbers_decode(int dtype, const void *from);
-/* The same bits, or both NaN. */
+/* Are the bits equal, or are both NaN? */
 int    numbers_same(int dtype, const void *a, const void *b);
-/* What is computed in, as a dtype: f64 for f64, else f32. */
+/* The dtype of arithmetic: f64 for f64, f32 for all others. */
 int    numbers_acc(int dtype);
 
 #endif

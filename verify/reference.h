@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The independent reference of the block ops: the answer of each op in long double, and beside each value how far off a
- * correct implementation may be.
- * Written from the papers and TensorFlow's sources; it shares no code with the rest of the tree, and the only gradients
- * written by hand are here and in reference_rnn_grad.c.
- * trial.c runs an implementation and compares it, cases.c chooses the cases.
+ * The independent reference of the block ops: each answer in long double, with a bound of the error that a correct implementation
+ * may have.
+ * It is written from the papers and TensorFlow's sources and shares no code with the rest of the tree. Gradients are written by
+ * hand only here and in reference_rnn_grad.c.
+ * trial.c runs an implementation and compares it; cases.c chooses the cases.
  */
 #ifndef REFERENCE_H
 #define REFERENCE_H
@@ -17,8 +17,8 @@ enum ref_dtype { REF_F32, REF_F64, REF_F16, REF_BF16 };
 enum ref_gates { REF_ICFO, REF_IFCO };
 
 /*
- * An input. d: exact data, already rounded to the dtype. Where d is NULL, v and e: an earlier result and its bound
- * (e NULL: exact), taken as they are, unrounded. All three NULL: zeros.
+ * An input. d: exact numbers, representable in the dtype. Where d is NULL, v and e are an earlier result and its bound, not
+ * rounded; e NULL: exact. All three NULL: zeros.
  */
 struct ref_in {
 	const double *d;
@@ -27,7 +27,7 @@ struct ref_in {
 
 struct val;     /* bound.h */
 
-/* An output: value and bound, allocated by the caller; NULL: not computed. A weight gradient may be its own *_old. */
+/* An output: values and bounds in the caller's memory; NULL: not computed. A weight gradient may share memory with its *_old. */
 struct ref_out {
 	long double *v, *e;
 };
@@ -59,7 +59,7 @@ struct ref_lstm_block {
 	struct ref_out cs_prev_grad, h_prev_grad;       /* [B, U] */
 	struct ref_out dgates;                          /* [B, 4U], of the pre-activations */
 	struct ref_out w_grad;                          /* [K, 4U] */
-	struct ref_out wci_grad, wcf_grad, wco_grad;    /* [U], exact zeros (or old) without use_peephole */
+	struct ref_out wci_grad, wcf_grad, wco_grad;    /* [U], zeros (or the old sums) without use_peephole */
 	struct ref_out b_grad;                          /* [4U] */
 };
 
@@ -91,26 +91,25 @@ struct ref_gru_block {
 	struct ref_out d_b_ru, d_b_c;   /* [2U], [U] */
 };
 
-/* 0, or -1 when memory is out; B = 0 is legal. */
+/* 0, or -1 where memory is exhausted. B = 0 is legal. */
 int ref_lstm_block_forward(const struct ref_lstm_block *p);
 int ref_lstm_block_grad(const struct ref_lstm_block *p);
-/* The weight gradients alone, from dgates [B, 4U] as they are read back: what the last lines of the gradient do. */
+/* Computes the weight gradients alone, from dgates [B, 4U] with the error of storing them. */
 void ref_lstm_block_sums(const struct ref_lstm_block *p, const struct val *dgates);
 int ref_gru_block_forward(const struct ref_gru_block *p);
 int ref_gru_block_grad(const struct ref_gru_block *p);
 
-/* Nearest value of the dtype, ties to even; subnormals, overflow to infinity and NaN as IEEE has them. */
+/* The nearest value of the dtype, ties to even; subnormals, overflow to infinity and NaN follow IEEE 754. */
 double ref_round(int dtype, double x);
 
-/* Adds to the n bounds of a what storing the values in the dtype and reading them back may cost. */
+/* Adds to n bounds the error of storing the values in the dtype (rule 7 of bound.h). */
 void ref_read_back(int dtype, int64_t n, struct ref_out a);
 
-/* 2 * bound + one rounding of value; infinity where nothing can be promised (overflow, unbounded). */
+/* 2 * bound + one rounding of value; infinity where overflow or an infinite bound allows any answer. */
 long double ref_tolerance(int dtype, long double value, long double bound);
 
 /*
- * Whether got is a right answer: within the tolerance, and the same NaN or infinity where value is one and its bound
- * is 0.
+ * Is `got` a right answer? It is if it lies within the tolerance, or if value is NaN or infinite with bound 0 and got is the same.
  */
 int ref_within(int dtype, long double value, long double bound, double got);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BlockLSTM and BlockLSTMV2 in long double: steps of reference.c, each from what the last one left, rounded to the
- * dtype, with the bound of bound.h. The step itself is in reference.c.
+ * BlockLSTM and BlockLSTMV2 in long double, with the bound of bound.h. Each step is one of reference.c and reads the states of the
+ * step before, rounded to the dtype.
  */
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static int given(const struct ref_in *a)
 	return a->d || a->v;
 }
 
-/* n values and their bounds in one block, all zero; free .v. */
+/* Allocates n values and their bounds in one zeroed block; free .v. */
 static struct ref_out space(int64_t n)
 {
 	long double *v = calloc(2 * n + 1, sizeof(*v));
@@ -42,7 +42,7 @@ static struct ref_in read_from(struct ref_out a, int64_t n)
 	return (struct ref_in){ NULL, a.v + n, a.e + n };
 }
 
-/* Step t of the arguments that forward and grad share. */
+/* The arguments of step t that forward and grad share. */
 static struct ref_lstm_block step_arguments(const struct ref_block_lstm *p, int64_t t)
 {
 	struct ref_lstm_block s = p->cell;
@@ -57,7 +57,7 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p)
 	const struct ref_lstm_block *c = &p->cell;
 	const struct ref_out *out[] = { &c->i_out, &c->cs_out, &c->f_out, &c->o_out, &c->ci_out, &c->co_out, &c->h_out };
 	int64_t n = c->B * c->U;
-	struct ref_out was = space(2 * n), is = space(2 * n);   /* cs, then h: before the step, after it */
+	struct ref_out was = space(2 * n), is = space(2 * n);   /* cs, then h: states before the step, and after it */
 	int bad = !was.v || !is.v;
 
 	for (int64_t t = 0; t < p->seq_len_max && !bad; t++) {
@@ -90,12 +90,12 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p)
 	return bad ? -1 : 0;
 }
 
-/* What the gradient of all steps holds: the states before each step, and dgates as they are read back. */
+/* Scratch of a gradient over all steps. d has all dgates, with the error of storing them. */
 struct steps {
 	struct ref_out c_prev, h_prev;          /* [seq_len_max, B, U] */
-	struct ref_out dgates;                  /* [B, 4U], of one step */
+	struct ref_out dgates;                  /* [B, 4U], of the current step */
 	struct val *d;                          /* [seq_len_max, B, 4U] */
-	struct ref_out c_grad, h_grad;          /* [B, U], all that reaches the states of a step */
+	struct ref_out c_grad, h_grad;          /* [B, U], gradients of the states that a step leaves */
 };
 
 static int open_steps(struct steps *w, int64_t n, int64_t steps)
@@ -120,9 +120,9 @@ static void close_steps(struct steps *w)
 }
 
 /*
- * c_grad, h_grad get what reaches the states that step t leaves (t = -1: the first ones): its own gradients from above,
- * and what step t + 1 hands back. A product may start from what is added to it, so there is one sum. As h and cs going
- * forward, what passes between steps is rounded to the dtype: the sums, and the cs_prev_grad of each step.
+ * Computes into c_grad and h_grad the gradient of the states after step t (t = -1: of the initial states): the upstream gradients
+ * of step t plus what step t + 1 passes back. Each is one sum, since a product may start from the value that it is added to. What
+ * passes between steps is rounded to the dtype, as h and cs are in the forward pass: the sums, and the cs_prev_grad of each step.
  */
 static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 {
@@ -202,7 +202,7 @@ int ref_block_lstm_grad(const struct ref_block_lstm *p)
 			put(&p->cell.cs_prev_grad, j, (struct val){ w.c_grad.v[j], w.c_grad.e[j] });
 			put(&p->cell.h_prev_grad, j, (struct val){ w.h_grad.v[j], w.h_grad.e[j] });
 		}
-		/* the rows of all steps are one batch */
+		/* for the weight gradients the rows of all steps are one batch */
 		all.B *= m;
 		all.cs_prev = read_from(w.c_prev, 0);
 		all.h_prev = read_from(w.h_prev, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dropout's masks in plain arithmetic: Philox4x32-10 (Salmon et al. 2011) and the rule of cellgrad.h for the elements that are
- * dropped. reference_rnn.c multiplies with them.
+ * Dropout masks in plain arithmetic: Philox4x32-10 (Salmon et al. 2011), and the rule of cellgrad.h that says which elements are
+ * dropped. reference_rnn.c multiplies by the factors.
  */
 #include <math.h>
 

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CudnnRNN family forward in long double: layers, directions, lengths, projection, dropout, with the bound of
- * bound.h beside each value.
- * The formulas are those of cuDNN's documents. The gradient is in reference_rnn_grad.c, the layout of params in
+ * The CudnnRNN family forward in long double: layers, directions, lengths, projection, dropout, with the bound of bound.h beside each
+ * value.  The formulas are those of cuDNN's documents.  The gradient is in reference_rnn_grad.c, the layout of params in
  * reference_rnn_params.c.
  *
- * To the error model of bound.h whole sequences add this.
+ * Whole sequences add these rules to the error model of bound.h:
  *
- *  a. h is rounded to real at every step: the output, the next step's operand and what the gradient reads are one
- *     number. c stays in acc, and so do the gradients that go from step to step; but dh may be stored before the products
- *     of the projection.
- *  b. What forward saves for the gradient may be stored in real: gates, R h + bR of the GRU's candidate, m = o * tanh(c)
- *     before the projection, tanh(c). c is saved as it is.
- *  c. What a layer hands on to another may be stored in real, before dropout's factor and after it, forward and
- *     backward; so may the part that one of two directions has in a gradient by x.
- *  d. The weight gradients are one sum over all steps and rows, and what accumulate adds to is a term of it.
- *  e. Whether relu's argument is above 0 may be open by its error: then so is what the gradient lets through.
+ *  a. h is rounded to real at every step: the output, the operand of the next step and the value that the gradient reads are one
+ *     number.  c stays in acc, and so do the gradients that pass from step to step; but dh may be stored in real before the products of
+ *     the projection.
+ *  b. The forward pass may store in real what the gradient reads: gates, R h + bR of the GRU's candidate, m = o * tanh(c) before the
+ *     projection, and tanh(c).  c itself is saved in acc.
+ *  c. What one layer passes to another may be stored in real, before dropout's factor and after it, forward and backward; so may each
+ *     direction's part of the gradient of x.
+ *  d. Each weight gradient is one sum over all steps and rows; the old value that accumulate adds to is one of its terms.
+ *  e. Where the error of relu's argument leaves its sign uncertain, the gradient may pass or not.
  *
- * And of networks by cuDNN (by_vendor), which are computed by kernels that hand each other all they have through memory:
+ * cuDNN (by_vendor) computes a network in kernels that pass all values through memory, so its networks add these:
  *
- *  f. In f16 and bf16 what goes from kernel to kernel and from step to step is read back (rule 7 of bound.h), beside what rules a
- *     to c have: x W and R h, before their biases are added in acc, an input that skips W being in real as it is; c; in the gradient
- *     dgates, as ever, the product that reaches h of the step before, what reaches the output before a projection, and dc.  What
- *     goes from h to h_prev beside the product is read back, and the two are added by the product or by who reads them: the bound
- *     allows either.  What a caller gets of a last step has not been read back.
- *  g. sigmoid and tanh pay what rule 5 of bound.h says of such a kind.
- *  h. In f16 and bf16 the gradients of matrices are added to by products, each of which may have been rounded before; what the next
- *     adds to is read back.  Of W it is one product; of R two, of first steps, whose h of before is the caller's, and of all others;
- *     where rows have unequal lengths there are more, at most two for each step, in an order that is open.
+ *  f. In f16 and bf16 whatever passes from kernel to kernel and from step to step is read back (rule 7 of bound.h), in addition to what
+ *     rules a to c name.  Forward: x W and R h before their biases are added in acc (a skipped input is in real already), and c.
+ *     Gradient: dgates, as always; the product that gives the gradient of h_prev; the gradient of the output before a projection; dc.
+ *     The term of h_prev's gradient that passes no matrix is read back, too; either the product or the kernel that reads both may add
+ *     the two, and the bound allows either.  The states and gradients of a last step that a caller gets are not read back.
+ *  g. sigmoid and tanh have the errors that rule 5 of bound.h gives for a vendor.
+ *  h. In f16 and bf16 several products may add to the gradient of a matrix; each may be rounded before, and the sum so far is read
+ *     back before the next product adds to it.  W has one product.  R has two: one for all first steps, whose h_prev is the caller's,
+ *     and one for all others.  Where rows have unequal lengths R has more, at most two for each step, in any order.
  */
 #include <stdlib.h>
 
@@ -74,7 +73,7 @@ struct val ref_dropout_factor(const struct stack *s, int64_t layer, int64_t t, i
 	return scale;
 }
 
-/* Row u [n] of a matrix times x: as many terms of the sum, or one that is read back, rule f. */
+/* Adds row u (of length n) of a matrix times x: n terms, or, by rule f, one stored product. */
 static void plus_product(const struct stack *s, struct sum *a, int64_t matrix, int64_t u, int64_t n, const struct val *x)
 {
 	struct sum apart = { 0 }, *to = s->k->keeps ? &apart : a;
@@ -85,7 +84,7 @@ static void plus_product(const struct stack *s, struct sum *a, int64_t matrix, i
 		plus(a, handed(s->k, total(s->k, &apart)));
 }
 
-/* W x + bW of gate g and unit u, unfinished. */
+/* Adds W x + bW of unit u of gate g. */
 static void plus_input(const struct stack *s, const struct pseudo *l, struct sum *a, const struct val *x, int g, int64_t u)
 {
 	if (l->skip)
@@ -95,7 +94,7 @@ static void plus_input(const struct stack *s, const struct pseudo *l, struct sum
 	plus(a, s->params[l->bw[g] + u]);
 }
 
-/* R h + bR */
+/* Adds R h + bR. */
 static void plus_recurrent(const struct stack *s, const struct pseudo *l, struct sum *a, const struct val *h, int g,
 	int64_t u)
 {
@@ -103,11 +102,11 @@ static void plus_recurrent(const struct stack *s, const struct pseudo *l, struct
 	plus(a, s->params[l->br[g] + u]);
 }
 
-/* One step of one row: what it reads, and what it writes, in rows of the arrays of struct pseudo. */
+/* One step of one row: pointers to what it reads and writes, in the arrays of struct pseudo. */
 struct step {
 	const struct val *x, *h_prev, *c_prev;
 	struct val *gate, *q, *c, *m;
-	struct val *h, *last_c;                 /* not rounded */
+	struct val *h, *last_c;                 /* before they are rounded */
 };
 
 static struct val lstm_gate(const struct stack *s, const struct pseudo *l, const struct step *a, int g, int64_t u, int vector,
@@ -180,13 +179,13 @@ static void gru_step(const struct stack *s, const struct pseudo *l, const struct
 		n = hyperbolic(k, total(k, &z));
 		a->gate[GRU_N * U + u] = read_back(k, n);
 		a->h[u] = add(k, mul(k, one_minus(k, gate[GRU_Z]), n), mul(k, gate[GRU_Z], a->h_prev[u]));
-		/* n + z (h_prev - n) is as right: the bound allows either */
+		/* n + z (h_prev - n) is as right, so the bound allows either */
 		other = add(k, mul(k, gate[GRU_Z], sub(k, a->h_prev[u], n)), n);
 		a->h[u].e = fmaxl(a->h[u].e, other.e);
 	}
 }
 
-/* max(0, a). No document says what becomes of NaN: nothing is promised then. */
+/* max(0, a). No document says what relu makes of NaN, so nothing is promised then. */
 static struct val rectified(struct val a)
 {
 	if (isnan(a.v) || !isfinite(a.e))
@@ -215,7 +214,7 @@ static void (*const step_of[])(const struct stack *, const struct pseudo *, cons
 	[REF_LSTM] = lstm_step, [REF_GRU] = gru_step, [REF_RNN_TANH] = plain_step, [REF_RNN_RELU] = plain_step,
 };
 
-/* What row b has after its last step: h [H] and c [U] are not rounded unless they are the first states. */
+/* Writes the last states of row b: h [H] and c [U], not rounded unless they are the initial states. */
 static void put_states(const struct stack *s, const struct pseudo *l, int64_t b, const struct val *h, const struct val *c)
 {
 	for (int64_t j = 0; j < s->H; j++)
@@ -233,7 +232,7 @@ static struct val handed_up(const struct stack *s, int64_t layer, int64_t t, int
 	return drop.v == 1 ? h : read_back(s->k, mul(s->k, h, drop));
 }
 
-/* All steps of row b. h [H] and c [U] are for the states not yet rounded; up [T, B, D*H] is the next layer's input, or NULL. */
+/* Computes all steps of row b. h [H] and c [U] are scratch for the unrounded states; up [T, B, D*H] is the next layer's input, or NULL. */
 static void run_row(const struct stack *s, const struct pseudo *l, int64_t b, struct val *h, struct val *c, struct val *up)
 {
 	const struct ref_rnn *p = s->p;

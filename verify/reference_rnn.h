@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values that the forward of a CudnnRNN model keeps for its gradient: reference_rnn.c writes them, reference_rnn_grad.c reads
- * them.  Callers include sequence.h.
+ * What the reference's forward pass of a CudnnRNN model saves for its gradient: reference_rnn.c writes it, reference_rnn_grad.c
+ * reads it. Callers include sequence.h instead.
  */
 #ifndef REFERENCE_RNN_H
 #define REFERENCE_RNN_H
@@ -12,20 +12,20 @@
 enum { MAX_GATES = 4 };
 
 /*
- * One direction of one layer. Sequences are [T, B, .] whatever time_major says, and hold nothing in the padding. gate,
- * q and m are as read back; c is in acc, or as read back where the kind has it so.
+ * One direction of one layer. Sequences are [T, B, .] whatever time_major is; their padding is unused. gate, q and m include the
+ * error of storing them in real; c is in acc, but includes that error where the kind stores it.
  */
 struct pseudo {
-	int64_t layer, d, at;           /* at: layer * D + d */
+	int64_t layer, d, at;           /* at: layer * D + d, the pseudo-layer's number */
 	int64_t in;                     /* width of its input */
-	int skip;                       /* its input has no weights */
+	int skip;                       /* skip_input: the input has no matrices */
 	int64_t w[MAX_GATES], r[MAX_GATES], bw[MAX_GATES], br[MAX_GATES], proj, vector[3];      /* offsets into params */
 	const struct val *x;            /* [T, B, in] */
 	struct val *gate;               /* [T, B, G, U], after activation */
-	struct val *q;                  /* [T, B, U], gru: R h + bR of the candidate; rnn_relu: the argument */
-	struct val *c, *m;              /* [T, B, U], m: o * tanh(c), with a projection */
+	struct val *q;                  /* [T, B, U]; gru: R h + bR of the candidate; rnn_relu: the argument of relu */
+	struct val *c, *m;              /* [T, B, U]; m, with a projection: o * tanh(c) */
 	struct val *h;                  /* [T, B, H] */
-	struct val *h_first, *c_first;  /* [B, H], [B, U] */
+	struct val *h_first, *c_first;  /* initial states: [B, H], [B, U] */
 };
 
 struct stack {
@@ -33,16 +33,17 @@ struct stack {
 	const struct kind *k;
 	int64_t D, H, G;
 	struct val *params;             /* [ref_rnn_size] */
-	struct val **x;                 /* [L], what each layer reads: [T, B, .] */
+	struct val **x;                 /* [L]: the input of each layer, [T, B, .] */
 	struct pseudo *pseudo;          /* [L*D] */
-	void **arrays;                  /* all of the above */
+	void **arrays;                  /* all arrays above, to be freed */
 	int n_arrays;
 };
 
-/* 0, or -1 when memory is out; close it either way. Writes the outputs of p that are present. */
+/* Computes the forward pass and writes the outputs of p that are present. 0, or -1 where memory is exhausted; close the stack in
+ * either case. */
 int  ref_stack_run(struct stack *, const struct ref_rnn *p);
 void ref_stack_close(struct stack *);
-/* n values, all zero, until the stack is closed; NULL when memory is out. */
+/* Allocates n zeroed values, which live as long as the stack; NULL where memory is exhausted. */
 struct val *ref_stack_alloc(struct stack *, int64_t n);
 
 static inline int64_t valid(const struct ref_rnn *p, int64_t b)
@@ -50,13 +51,13 @@ static inline int64_t valid(const struct ref_rnn *p, int64_t b)
 	return p->lengths ? p->lengths[b] : p->T;
 }
 
-/* When direction d takes its step s, of n. */
+/* The time of step s of n in direction d. */
 static inline int64_t time_of(const struct ref_rnn *p, int64_t d, int64_t s, int64_t n)
 {
 	return d || p->reverse ? n - 1 - s : s;
 }
 
-/* Element n of width in row b at t of a caller's sequence; the same of a caller's state. */
+/* The index of element n in row b at time t of a caller's sequence; below, of row b of a caller's state. */
 static inline int64_t in_sequence(const struct ref_rnn *p, int64_t t, int64_t b, int64_t width, int64_t n)
 {
 	return (p->time_major ? t * p->B + b : b * p->T + t) * width + n;
@@ -69,7 +70,7 @@ static inline int64_t in_state(const struct ref_rnn *p, int64_t at, int64_t b, i
 	return (p->time_major || p->states_major ? at * p->B + b : b * layers + at) * width + n;
 }
 
-/* What of layer's output at t, b, unit goes up: the factor, 0 where it is dropped. */
+/* Dropout's factor of one element of a layer's output: 0 where the element is dropped. */
 struct val ref_dropout_factor(const struct stack *, int64_t layer, int64_t t, int64_t b, int64_t unit);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gradient of the CudnnRNN family in long double, with the bound of bound.h beside each value.
- * The formulas are derived by hand from those of reference_rnn.c, which also has the rules for whole sequences and runs
- * the forward that this reads.
+ * The gradient of the CudnnRNN family in long double, with the bound of bound.h. The formulas are derived by hand from those of
+ * reference_rnn.c, which also has the error rules for whole sequences and runs the forward pass that is read here.
  */
 #include <stddef.h>
 
@@ -11,23 +10,23 @@
 enum { LSTM_I, LSTM_F, LSTM_G, LSTM_O };
 enum { GRU_R, GRU_Z, GRU_N };
 
-/* What backward makes of one direction of one layer, as it is read back; nothing in the padding. */
+/* The gradients of one direction of one layer, with the error of storing them; the padding is unused. */
 struct grads {
-	struct val *da;                 /* [T, B, G, U], of W x + bW */
-	struct val *dq;                 /* [T, B, U], gru: of R h + bR of the candidate; of other gates it is da */
-	struct val *dh;                 /* [T, B, H], with a projection */
-	struct val *direct;             /* [H], what goes from h to h_prev beside the products; gru only */
-	struct val *dc, *last_dc;       /* [U], what reaches c of the step before; the same before it is handed on */
+	struct val *da;                 /* [T, B, G, U], gradient of W x + bW */
+	struct val *dq;                 /* [T, B, U], gru: gradient of R h + bR of the candidate; for other gates da is both */
+	struct val *dh;                 /* [T, B, H], gradient of h, with a projection */
+	struct val *direct;             /* [H], gru only: the term z * dh of the gradient of h_prev, which passes no matrix */
+	struct val *dc, *last_dc;       /* [U], gradient of the previous step's c: stored, and before that */
 };
 
-/* The row of one step, in the arrays of struct pseudo and struct grads. */
+/* Pointers to one step of one row in the arrays of struct pseudo and struct grads. */
 struct row {
 	const struct val *gate, *q, *c, *h, *h_prev, *c_prev;
-	const struct val *dh;           /* [H], all that reaches h */
+	const struct val *dh;           /* [H], the whole gradient of h */
 	struct val *da, *dq;
 };
 
-/* All that reaches the output of unit u before the projection. */
+/* The gradient of the output of unit u before the projection. */
 static struct val before_projection(const struct stack *s, const struct pseudo *l, const struct row *a, int64_t u)
 {
 	struct sum z = { 0 };
@@ -39,7 +38,7 @@ static struct val before_projection(const struct stack *s, const struct pseudo *
 	return handed(s->k, total(s->k, &z));
 }
 
-/* dc [U] is all that reaches c from after the step, and then all that reaches it from the step and after. */
+/* dc [U] is the gradient of c without this step on entry, and the gradient of c_prev on return. */
 static void lstm_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
 {
 	const struct kind *k = s->k;
@@ -115,8 +114,8 @@ static void tanh_step(const struct stack *s, const struct pseudo *l, const struc
 }
 
 /*
- * The slope at 0 is 0. Where the sign of the argument is open, dh goes through or nothing does. Nothing is promised of an
- * infinity or NaN times the slope 0, nor of NaN's slope, which an argument that overflowed on its way may be.
+ * The slope at 0 is 0. Where the argument's sign is uncertain, either dh or 0 is right. Nothing is promised for an infinity or NaN
+ * times the slope 0, nor for the slope at NaN, which an argument may be that overflowed on its way.
  */
 static void relu_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
 {
@@ -138,7 +137,7 @@ static void (*const step_of[])(const struct stack *, const struct pseudo *, cons
 	[REF_LSTM] = lstm_step, [REF_GRU] = gru_step, [REF_RNN_TANH] = tanh_step, [REF_RNN_RELU] = relu_step,
 };
 
-/* What row n = t * B + b of gate g hands to R h + bR. */
+/* The gradient of R h + bR of gate g in row n = t * B + b. */
 static struct val recurrent(const struct stack *s, const struct grads *w, int64_t n, int64_t g, int64_t u)
 {
 	int64_t U = s->p->U;
@@ -146,7 +145,7 @@ static struct val recurrent(const struct stack *s, const struct grads *w, int64_
 	return s->p->mode == REF_GRU && g == GRU_N ? w->dq[n * U + u] : w->da[(n * s->G + g) * U + u];
 }
 
-/* transpose(R) dq of step n, of unit j, unfinished. */
+/* Adds element j of transpose(R) times the gradients of row n. */
 static void plus_product(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j,
 	struct sum *z)
 {
@@ -155,7 +154,7 @@ static void plus_product(const struct stack *s, const struct pseudo *l, const st
 			plus_mul(z, recurrent(s, w, n, g, u), s->params[l->r[g] + u * s->H + j]);
 }
 
-/* What step n hands back to h_prev, of unit j: the product and what goes beside, unfinished. */
+/* Adds the whole gradient of h_prev that row n passes back, element j: the product and, for gru, the direct term. */
 static void plus_back(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j,
 	struct sum *z)
 {
@@ -164,7 +163,7 @@ static void plus_back(const struct stack *s, const struct pseudo *l, const struc
 	plus_product(s, l, w, n, j, z);
 }
 
-/* The same, finished: as the step before reads it, or, of the first step, as a caller gets it. */
+/* The same as a finished value: stored for the step before, or, of a row's first step, as the caller gets it. */
 static struct val handed_back(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j, int is_first)
 {
 	const struct kind *k = s->k;
@@ -183,7 +182,7 @@ static struct val handed_back(const struct stack *s, const struct pseudo *l, con
 	return r;
 }
 
-/* What reaches the states of row b before its first step. */
+/* Writes the gradients of the initial states of row b. */
 static void put_first(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t b)
 {
 	const struct ref_rnn *p = s->p;
@@ -197,7 +196,7 @@ static void put_first(const struct stack *s, const struct pseudo *l, const struc
 		put(&p->input_c_backprop, in_state(p, l->at, b, p->U, u), w->last_dc[u]);
 }
 
-/* All steps of row b, the last one first. dy [T, B, D*H] is what reaches the layer's output; dh [H] is scratch. */
+/* Computes all steps of row b, the last one first. dy [T, B, D*H] is the gradient of the layer's output; dh [H] is scratch. */
 static void back_row(const struct stack *s, const struct pseudo *l, const struct grads *w, const struct val *dy, int64_t b,
 	struct val *dh)
 {
@@ -232,12 +231,12 @@ static void back_row(const struct stack *s, const struct pseudo *l, const struct
 	put_first(s, l, w, b);
 }
 
-/* Of which element of params the gradient is to be summed. */
+/* The element of params whose gradient is summed. */
 struct weight {
 	const struct stack *s;
 	const struct pseudo *l;
 	const struct grads *w;
-	int64_t g, u, j;                /* gate, or which vector; row and column of its region */
+	int64_t g, u, j;                /* gate, or number of the vector; row and column in its region */
 };
 
 static struct val before(const struct stack *s, const struct pseudo *l, const struct val *all, const struct val *first,
@@ -287,7 +286,7 @@ static void term_vector(const struct weight *a, int64_t t, int64_t b, struct sum
 		a->g == 2 ? a->l->c[n * U + a->j] : before(a->s, a->l, a->l->c, a->l->c_first, U, t, b, a->j));
 }
 
-/* Is it a row's first step, in the order of its direction? */
+/* Is t the first step of row b, in the order of the direction? */
 static int is_first_step(const struct weight *a, int64_t t, int64_t b)
 {
 	return t == (a->l->d || a->s->p->reverse ? valid(a->s->p, b) - 1 : 0);
@@ -297,7 +296,8 @@ typedef void term_of(const struct weight *, int64_t t, int64_t b, struct sum *);
 
 /* ---- rule h ---- */
 
-/* In how many products the terms come: of R in those of first steps and of others, where rows have unequal lengths at each step. */
+/* The number of products that a gradient comes in. R: first steps and all others apart, and these for each step where rows have
+ * unequal lengths; all other matrices: one. */
 static int64_t count_products(const struct weight *a, term_of *term)
 {
 	const struct ref_rnn *p = a->s->p;
@@ -310,7 +310,7 @@ static int64_t count_products(const struct weight *a, term_of *term)
 	return 2;
 }
 
-/* The k-th of n products, and how many terms it has. */
+/* Product k of n, and its number of terms. */
 static struct val product_of(const struct weight *a, term_of *term, int64_t k, int64_t n, int64_t *terms)
 {
 	struct sum z = { 0 };
@@ -323,7 +323,7 @@ static struct val product_of(const struct weight *a, term_of *term, int64_t k, i
 	return total(a->s->k, &z);
 }
 
-/* A value in real that is no larger than so much, read back. */
+/* Adds the error of storing a value whose magnitude is at most `most`. */
 static struct val read_back_below(const struct kind *k, struct val a, long double most)
 {
 	a.e += rounding(k, most);
@@ -332,7 +332,7 @@ static struct val read_back_below(const struct kind *k, struct val a, long doubl
 	return a;
 }
 
-/* An element to which products are added one after the other.  The order of more than two is open. */
+/* One element to which products are added one after the other. Any order is right where there are more than two. */
 static struct val add_products(const struct weight *a, term_of *term, int has_start, struct val start)
 {
 	const struct kind *k = a->s->k;
@@ -398,7 +398,7 @@ static void sum_weights(const struct stack *s, const struct pseudo *l, const str
 		sum_region(a, ref_rnn_region(s->p, l->at, (int)(2 * s->G + 1 + a.g), REF_VECTOR), term_vector);
 }
 
-/* What direction d has in the gradient of element j of its layer's input in row n, unfinished. */
+/* Adds the part of one direction in the gradient of element j of its layer's input, row n. */
 static void plus_dx(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j, struct sum *z)
 {
 	for (int64_t g = 0; g < s->G; g++) {
@@ -432,7 +432,8 @@ static struct val dx_of(const struct stack *s, const struct pseudo *l, const str
 	return x;
 }
 
-/* dy [T, B, D*H], of layer's output, from what reaches the next layer's input; NULL l: the model's own output. */
+/* Fills dy [T, B, D*H], the gradient of a layer's output, from the gradient of the next layer's input; l NULL: from the upstream
+ * gradient of the network. */
 static void fill_dy(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t layer, struct val *dy)
 {
 	const struct ref_rnn *p = s->p;

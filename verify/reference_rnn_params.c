@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of the matrices, biases and vectors of a CudnnRNN model in its one buffer, and TensorFlow's canonical lists.
+ * The layout of the matrices, biases and per-unit vectors of a CudnnRNN model in its one buffer, and TensorFlow's canonical lists.
  */
 #include "verify/sequence.h"
 
@@ -8,7 +8,7 @@ static const int gates[] = { [REF_LSTM] = 4, [REF_GRU] = 3, [REF_RNN_TANH] = 1, 
 
 enum { VECTORS = 3 };
 
-/* How many ids a pseudo-layer has of each part; the first is `first`. */
+/* How many ids a pseudo-layer has of one part, and, by first(), the lowest of them. */
 static int ids(const struct ref_rnn *p, int part)
 {
 	switch (part) {
@@ -39,7 +39,7 @@ static struct ref_region shape(const struct ref_rnn *p, int64_t pseudo_layer, in
 	return skip ? (struct ref_region){ 0, 0, 0 } : (struct ref_region){ 0, p->U, p->I };
 }
 
-/* Goes through the buffer to the region asked for, or to its end. */
+/* Walks the buffer up to one region; up to its end where the pseudo-layer is -1. */
 static struct ref_region find_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part)
 {
 	int64_t offset = 0, n = p->L * (1 + !!p->bidirectional);

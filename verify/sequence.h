@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The independent reference of whole sequences: BlockLSTM and the CudnnRNN family, as reference.h has it for one step.
- * Written from TensorFlow's sources and cuDNN's documents.
+ * The independent reference of whole sequences: BlockLSTM and the CudnnRNN family, as reference.h is for one step. It is written
+ * from TensorFlow's sources and cuDNN's documents.
  */
 #ifndef SEQUENCE_H
 #define SEQUENCE_H
@@ -9,9 +9,9 @@
 #include "verify/reference.h"
 
 /*
- * BlockLSTM, BlockLSTMV2 and their gradients. In cell, B is the rows of a step, and x, x_grad, what
- * forward saves and writes, cs_grad, h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step,
- * and so are their gradients, so this is T calls of the cell. Beyond seq_len_max all outputs are zero, and nothing is read.
+ * BlockLSTM, BlockLSTMV2 and their gradients. In cell, B is the rows of one step, and x, x_grad, all outputs of forward, cs_grad,
+ * h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step, and so are their gradients, so the sequence
+ * equals T calls of the cell. From step seq_len_max on all outputs are zero and no input is read.
  */
 struct ref_block_lstm {
 	struct ref_lstm_block cell;
@@ -26,26 +26,25 @@ enum ref_mode { REF_LSTM, REF_GRU, REF_RNN_TANH, REF_RNN_RELU };
 enum ref_input { REF_LINEAR, REF_SKIP, REF_AUTO };      /* REF_AUTO: REF_SKIP where I = U */
 
 /*
- * CudnnRNN, V2, V3 and their gradients. Shapes are those of time_major; without it the states are
- * [B, L*D, .] and the sequences [B, T, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U.
- * Gates are i f g o, or r z n.
+ * CudnnRNN, V2, V3 and their gradients. Shapes are given for time_major; without it the states are [B, L*D, .] and the sequences
+ * [B, T, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U. The gates are i f g o, or r z n.
  */
 struct ref_rnn {
-	int64_t T, B, I, U, L, P;       /* P: 0, or at most U, and then the mode is REF_LSTM */
+	int64_t T, B, I, U, L, P;       /* P: 0, or at most U and then mode is REF_LSTM */
 	int mode, dtype, bidirectional;
 	int input_mode;                 /* with REF_SKIP, I is U */
-	int time_major, states_major, reverse, is_training;       /* states_major: states are [L*D B .] without time_major, too */
-	int peephole;                   /* of REF_LSTM: p_i p_f p_o */
-	int accumulate;                 /* params_backprop is added to its old below */
-	int by_vendor;                  /* of route cudnn: the bounds, not the values, are others, rules f and g of reference_rnn.c */
+	int time_major, states_major, reverse, is_training;       /* states_major: states are [L*D, B, .] even without time_major */
+	int peephole;                   /* REF_LSTM only: the vectors p_i p_f p_o */
+	int accumulate;                 /* params_backprop is added to params_backprop_old */
+	int by_vendor;                  /* for route cudnn: the same values with other bounds, by rules f to h of reference_rnn.c */
 	const int32_t *lengths;         /* [B], each 0..T, in any order; NULL: all T */
 
-	double dropout;                 /* between layers, 0..1; without is_training none */
-	uint64_t key, call;             /* of the generator: ref_dropout_key, and the number of the call */
-	int64_t first_step;             /* of a longer sequence that this is a part of */
+	double dropout;                 /* between layers, 0 to 1; only with is_training */
+	uint64_t key, call;             /* of the generator: ref_dropout_key, and the call's counter */
+	int64_t first_step;             /* number of the first step, where this is a part of a longer sequence */
 
 	struct ref_in input;            /* [T, B, I] */
-	struct ref_in input_h, input_c; /* [L*D, B, H], [L*D, B, U]; input_c is read in mode REF_LSTM only, like all _c */
+	struct ref_in input_h, input_c; /* [L*D, B, H], [L*D, B, U]; all arguments _c are for REF_LSTM only */
 	struct ref_in params;           /* [ref_rnn_size] */
 
 	/* read by backward */
@@ -60,27 +59,27 @@ struct ref_rnn {
 	struct ref_out input_backprop, input_h_backprop, input_c_backprop, params_backprop;
 };
 
-/* 0, or -1 when memory is out; T = 0 and B = 0 are legal. Backward runs the forward by itself. */
+/* 0, or -1 where memory is exhausted; T = 0 and B = 0 are legal. Backward runs the forward pass itself. */
 int ref_rnn_forward(const struct ref_rnn *p);
 int ref_rnn_backward(const struct ref_rnn *p);
 
 /*
- * The parameters: all weights, pseudo-layer by pseudo-layer (l0 forward, l0 backward, l1 ...), by id
- * inside; all biases in the same order; with peepholes, all vectors in the same order. Ids, with G gates: 0..G-1
- * input weights and bW, G..2G-1 recurrent weights and bR, 2G the projection, 2G+1.. the vectors.
+ * The layout of params: first all weights, for each pseudo-layer in turn (l0 forward, l0 backward, l1 ...), by id; then all biases,
+ * in the same order; then, with peepholes, all vectors. Ids, with G gates: 0 to G-1 are the input matrices and bW, G to 2G-1 the
+ * recurrent matrices and bR, 2G the projection, 2G+1 and on the vectors.
  */
 enum ref_part { REF_WEIGHT, REF_BIAS, REF_VECTOR };
 
 struct ref_region {
-	int64_t offset, rows, columns;  /* a matrix is used as W x; one row for what there is one of per unit; rows 0: none */
+	int64_t offset, rows, columns;  /* a matrix is used as W x; a vector has one row; rows 0: there is no such region */
 };
 
 int64_t ref_rnn_size(const struct ref_rnn *p);
 struct ref_region ref_rnn_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part);
 
 /*
- * The n-th tensor of TensorFlow's canonical list of weights or of biases: its pseudo-layer and id by ref_rnn_region. How
- * many there are is ref_rnn_canonical_count. Both copies leave alone what the lists do not hold, the vectors.
+ * The region of tensor n of TensorFlow's canonical list of weights or of biases. ref_rnn_canonical_count says how many there are.
+ * The vectors are in neither list, and both copies below leave them alone.
  */
 int64_t ref_rnn_canonical_count(const struct ref_rnn *p, int part);
 struct ref_region ref_rnn_canonical(const struct ref_rnn *p, int64_t n, int part);
@@ -88,12 +87,13 @@ void ref_rnn_to_canonical(const struct ref_rnn *p, const double *params, double 
 void ref_rnn_from_canonical(const struct ref_rnn *p, const double *const *weights, const double *const *biases,
 	double *params);
 
-/* Dropout. Philox4x32 with 10 rounds; ctr and out may be one array. */
+/* Dropout: Philox4x32 with 10 rounds; ctr and out may be the same array. */
 void ref_philox(const uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]);
 uint64_t ref_dropout_key(int64_t seed, int64_t seed2);
 /* The key of all masks of one layer's output. */
 uint64_t ref_dropout_layer_key(uint64_t key, uint64_t call, int64_t layer);
-/* unit: of the layer's output of D*H; t: counted from the sequence's start, b: from the batch's. */
+/* The random word of one element. unit: index in the layer's output of D*H; t and b: counted from the start of the whole sequence
+ * and batch. */
 uint32_t ref_dropout_word(uint64_t layer_key, int64_t t, int64_t b, int64_t unit);
 int ref_dropout_drops(uint32_t word, double dropout);
 

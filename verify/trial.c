@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of ops.  The ops' arguments come from the op table, the answers and the tolerance from the reference; to add an op:
- * where its ports stand in the reference's struct, and its row of families.
+ * Trials of ops. The arguments come from the op table, the answers and the tolerance from the reference. To add an op, add a table
+ * that links its ports to members of the reference's struct, and a row of families.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,10 +16,11 @@
 
 enum { PORTS = 32 };
 
-/* A sequence begins with the cell that it is made of. */
+/* A sequence's struct begins with that of its cell. */
 union trial_ref { struct ref_lstm_block lstm; struct ref_block_lstm sequence; struct ref_gru_block gru; };
 
-/* Where a port's numbers stand in the reference's struct: what is read, what is written, what accumulate adds to. */
+/* The members of the reference's struct that a port corresponds to: as an input, as an output, and as the old value that accumulate
+ * adds to. */
 struct link { const char *port; size_t in, out, old; };
 
 #define L(field) offsetof(struct ref_lstm_block, field)
@@ -167,7 +168,7 @@ static void set_out(union trial_ref *ref, size_t at, const struct answer *a)
 	memcpy(member(ref, at), &out, sizeof out);
 }
 
-/* The values that the gradient reads, from the reference's forward. */
+/* Computes the values that the gradient reads, by the reference's forward pass. */
 static int save(struct trial_state *r, const union trial_ref *ref)
 {
 	const struct cg_port *ports = r->trial->op->ports;
@@ -184,7 +185,7 @@ static int save(struct trial_state *r, const union trial_ref *ref)
 	return CG_OK;
 }
 
-/* The elements of an input that are read: of a sequence, those of the steps that are computed. */
+/* The number of elements of an input that are read; of a sequence only the computed steps count. */
 static size_t read_of(const struct trial_state *r, const struct cg_port *port, size_t n)
 {
 	int64_t T = trial_size(r->trial, "T"), length = r->op.lstm.seq_len_max;
@@ -194,7 +195,7 @@ static size_t read_of(const struct trial_state *r, const struct cg_port *port, s
 	return n / (size_t)T * (size_t)length;
 }
 
-/* Draws the numbers and computes the reference. */
+/* Draws the random numbers and computes the reference. */
 static int ask(struct trial_state *r)
 {
 	const struct trial *t = r->trial;
@@ -233,7 +234,7 @@ static int ask(struct trial_state *r)
 	return CG_OK;
 }
 
-/* Writes what a call begins with: inputs as they are, outputs poisoned or, to be added to, with old numbers. */
+/* Writes the initial memory of a call: inputs, and old values of outputs that are added to. Other outputs stay poisoned. */
 static void encode_inputs(struct trial_state *r)
 {
 	const struct cg_op *op = r->trial->op;
@@ -244,7 +245,7 @@ static void encode_inputs(struct trial_state *r)
 			answer_encode(&r->args[k]);
 }
 
-/* What is not needed is, in half of the cases, not there. */
+/* Leaves out, in half of the cases, the inputs that the call does not read. */
 static void leave_out(struct trial_state *r)
 {
 	const struct cg_op *op = r->trial->op;
@@ -257,14 +258,14 @@ static void leave_out(struct trial_state *r)
 			r->args[k].given = 0;
 }
 
-/* Judges what a call left; again: it is the second one. */
+/* Judges what a call wrote; again: it is the second call on this side. */
 static int look(struct trial_state *r, const struct side *side, int which, int again)
 {
 	const struct cg_port *ports = r->trial->op->ports;
 
 	if (area_touched(&r->work, 0))
 		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
-	/* What need not repeat is judged by its bound the second time, too. */
+	/* A second call whose bits need not repeat is judged by its bounds again. */
 	again = again && lies_alike(side->context, r->trial->memory);
 	for (int k = 0; ports[k].name && !r->finding->kind; k++)
 		CG_TRY(answer_judge(&r->args[k], side, which, again, r->finding));
@@ -282,7 +283,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 		if (!r->args[k].given)
 			*mem = (struct cg_mem){ 0 };
 	}
-	/* The second time with the caller's own work memory. */
+	/* The second call gets workspace from the caller. */
 	if (again)
 		return area_lend(&r->work, side, t->memory, 0, member(&r->op, t->op->work_at));
 	return CG_OK;
@@ -301,14 +302,14 @@ static int read_back(struct trial_state *r, const struct side *side)
 	return code;
 }
 
-/* One call. */
+/* Makes one call and judges it. */
 static int once(struct trial_state *r, const struct side *side, int which, int again)
 {
 	int code = lend(r, side, again), back;
 
 	if (!code) {
 		code = r->trial->op->call(side->stream, &r->op);
-		/* With the host's memory it has waited itself. */
+		/* With host memory the call has waited itself. */
 		if (!code && r->trial->memory != AREA_HOST)
 			code = cg_stream_sync(side->stream);
 		if (code)

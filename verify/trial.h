@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One case of one op: drawn numbers, the library's answers on a device, or on two, and the reference's verdict.  The conformance
- * suite and `cellgrad check` run the same trials; they decide which ones, and what to print.
+ * A trial of one op: random numbers, the library's answers on one device or two, and the reference's verdict. The conformance suite
+ * and `cellgrad check` run the same trials; they choose the cases and print the results.
  */
 #ifndef TRIAL_H
 #define TRIAL_H
@@ -15,38 +15,39 @@ union trial_op { size_t size; struct cg_lstm_block lstm; struct cg_gru_block gru
 
 struct trial {
 	const struct cg_op *op;
-	union trial_op is;               /* sizes, dtype, options and scalars; its memory comes with the run */
-	double scale;                    /* of the numbers that go in */
+	union trial_op is;               /* sizes, dtype, options and scalars; memory is set for each call */
+	double scale;                    /* magnitude of the random inputs */
 	int    memory;                   /* an enum area_memory */
-	unsigned long long absent;       /* a bit for each optional port, in the table's order */
-	unsigned long long seed;         /* of the numbers */
+	unsigned long long absent;       /* one bit for each optional port, in the table's order: the call does not get it */
+	unsigned long long seed;         /* of the random numbers */
 };
 
-/* Does the reference compute the op? */
+/* Does the reference compute this op? */
 int  trial_has_reference(const struct cg_op *);
-/* Optional ports: outputs and upstream gradients.  What else is not needed is left out in half of the cases. */
+/* Is the port optional? Outputs and upstream gradients are. Inputs that a call does not read are left out in half of the cases, too. */
 int  trial_optional(const struct cg_op *, const struct cg_port *);
 int  trial_optionals(const struct cg_op *);
-/* The op whose answers a gradient reads; of a forward op, itself. */
+/* The forward op whose outputs a gradient op reads; a forward op itself. */
 const struct cg_op *trial_forward(const struct cg_op *);
 int64_t trial_size(const struct trial *, const char *symbol);
-/* More than the reference computes while one waits. */
+/* Would the reference take too long for a person who waits? */
 int  trial_too_large(const struct trial *);
 
-/* CG_OK, or which attribute is beyond what the sizes allow: no case, and its finding is FINDING_DECLINED. */
+/* CG_OK, or an error whose message names the attribute that the sizes do not allow. The trial of such a case is FINDING_DECLINED. */
 int  trial_legal(const struct trial *);
 
-/* A small case, with the defaults of the op. */
+/* A small case with the op's default attributes. */
 void trial_small(const struct cg_op *, int dtype, struct trial *);
-/* The cases of the table, one after the other; 0: that was the last.  What they leave absent is the caller's to say. */
+/* Steps through the cases of the table; 0: there is no further one. The caller chooses which arguments are absent. */
 struct trial_cursor { int size, variant; };
 int  trial_next(struct trial_cursor *, const struct cg_op *, int dtype, struct trial *);
-/* Any case at all, drawn from the seed, which becomes its own. */
+/* A random case, drawn from the seed, which it keeps. */
 void trial_random(const struct cg_op *, int dtype, unsigned long long seed, struct trial *);
-/* What a trial is made of, by name. */
+/* The fields of a trial by name. */
 void trial_fields(struct trial *, struct fields *);
 
-/* Computes it on one or two sides, twice on each.  What is wrong is in the finding; a code says that there was no trial. */
+/* Runs the case on one or two sides, twice on each. An error of the library is in the finding; a code other than CG_OK says that
+ * the trial itself could not run. */
 int  trial_run(const struct trial *, const struct side *, int sides, struct finding *);
 
 #endif
