@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes files that appear whole or not at all, and reads a text.  Their contents are the caller's.
+ * Writes files that appear whole or not at all, and reads text files. The caller chooses the contents.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "command/file.h"
 #include "runtime/device/inspect.h"
 
-/* The temporaries there are, for the signal handler. */
+/* All temporary files, for the signal handler. */
 static struct file *volatile begun;
 
 static const int signals[] = { SIGHUP, SIGINT, SIGTERM };
@@ -57,7 +57,7 @@ static void catch_signals(void)
 
 static const char form[] = ".cellgrad-";
 
-/* The length of a number as it is printed; 0: there is none. */
+/* The number of digits, if the text begins with a number as it is printed; else 0. */
 static size_t digits(const char *s)
 {
 	size_t n = strspn(s, "0123456789");
@@ -80,10 +80,10 @@ static int is_temporary(const char *name)
 }
 
 /*
- * flock, since it lasts until the last descriptor of this opening of the file is closed, gnuplot's included.  POSIX's locks end with
- * the first close of the file in the process; those of Linux that do not are unknown to the BSDs.  On NFS Linux makes of flock a
- * lock of the server's, which other hosts see, if the file is open to be written.
- * 1: locked; 0: another holds it; -1: there are no locks here, and nothing is taken for left over.
+ * Locks a file by flock, whose lock lasts until every descriptor of this opening is closed, those of child processes included. A
+ * POSIX lock ends with the first close of the file in the process, and Linux's locks that do not are unknown to the BSDs. On NFS,
+ * Linux turns flock into a lock of the server's, which other hosts see, if the file is open for writing.
+ * Returns 1: locked; 0: another process holds the lock; -1: the filesystem has no locks, and no file counts as a leftover.
  */
 static int lock(int fd)
 {
@@ -93,7 +93,7 @@ static int lock(int fd)
 	return 1;
 }
 
-/* Is that still the file's name? */
+/* Does the name still belong to the open file? */
 static int has_name(int fd, int folder, const char *name, struct stat *s)
 {
 	struct stat there;
@@ -102,7 +102,7 @@ static int has_name(int fd, int folder, const char *name, struct stat *s)
 	       there.st_ino == s->st_ino;
 }
 
-/* Removes a temporary that nobody writes.  Whoever holds its lock may: a writer that has made one and finds it locked, or gone,
+/* Removes a temporary file that no process writes, after locking it. A writer whose new file was locked or removed in this way
  * makes another. */
 static void remove_leftover(int folder, const char *name)
 {
@@ -129,7 +129,7 @@ static void remove_leftovers(const char *directory)
 		closedir(folder);
 }
 
-/* A new file, locked; -1 with errno. */
+/* Creates a locked temporary file; -1 with errno on failure. */
 static int make_temporary(char path[PATH_MAX], const char *directory)
 {
 	struct stat s;
@@ -147,13 +147,13 @@ static int make_temporary(char path[PATH_MAX], const char *directory)
 		if (fd < 0 && errno != EEXIST)
 			return -1;
 		if (fd >= 0)
-			close(fd);               /* another process took it for a leftover */
+			close(fd);               /* another process locked it as a leftover */
 	}
 	errno = EEXIST;
 	return -1;
 }
 
-/* ---- may it be written? ---- */
+/* ---- checks of a path to be written ---- */
 
 int file_check_name(const char *path, const char *done)
 {
@@ -163,13 +163,13 @@ int file_check_name(const char *path, const char *done)
 	               *done == 'r' ? "input" : "output", done);
 }
 
-/* What is there: a regular file that may be written, or nothing. */
+/* Checks that the path is a regular file that may be written, or nothing. */
 static int look(struct file *f, const char *path, struct stat *there)
 {
 	f->mode = -1;
 	if (lstat(path, there))
 		return CG_OK;
-	/* A link stays a link: what it points to is replaced. */
+	/* A symbolic link stays: the file that it points to is replaced. */
 	if (S_ISLNK(there->st_mode) && (!realpath(path, f->path) || stat(f->path, there)))
 		return cg_fail(CG_FILE, "%s: %s", path, strerror(errno));
 	if (S_ISDIR(there->st_mode))
@@ -216,9 +216,9 @@ int file_check(struct file *f, const char *path)
 	return claim_output(path, f->path, f->mode < 0 ? NULL : &there, &f->claim);
 }
 
-/* ---- may what is there be replaced? ---- */
+/* ---- checks of a file to be replaced ---- */
 
-/* The beginning of what the name had when it was checked, ended by a zero byte; *n of it, 0 of no file. */
+/* Reads the first bytes of the existing file and adds a zero byte; *n: how many, 0 if there is no file. */
 static int read_beginning(const struct file *f, const char *path, char *bytes, size_t most, size_t *n)
 {
 	int fd = f->mode < 0 ? -1 : open(f->path, O_RDONLY | O_CLOEXEC);
@@ -323,7 +323,7 @@ int file_put(struct file *f, const void *bytes, size_t n)
 	return CG_OK;
 }
 
-/* Off the list; the signal handler no longer sees it. */
+/* Takes the file off the list, so that the signal handler ignores it. */
 static void forget(struct file *f)
 {
 	if (begun == f)
@@ -334,7 +334,8 @@ static void forget(struct file *f)
 	f->temporary[0] = '\0';
 }
 
-/* Network filesystems tell of a full disk when a descriptor is closed; this one stays open, since its lock goes with it. */
+/* Network filesystems report a full disk when a descriptor is closed. A duplicate is closed, since the lock ends with the last
+ * descriptor. */
 static int flush(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -379,7 +380,7 @@ void file_discard(struct file *f)
 
 /* ---- reading ---- */
 
-/* Reads on until the end or one byte more than most. */
+/* Reads up to the end, or one byte more than `most`. */
 static int read_all(int fd, char *text, size_t most, size_t *length)
 {
 	*length = 0;
@@ -399,7 +400,7 @@ static int read_all(int fd, char *text, size_t most, size_t *length)
 
 int file_text(const char *path, int any, size_t most, char **text)
 {
-	/* A pipe that nobody writes is not waited for. */
+	/* A pipe is opened without waiting for its writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | (any ? 0 : O_NONBLOCK)), code;
 	struct claim *claim;
 	struct stat is;
@@ -430,7 +431,7 @@ out:
 	return code;
 }
 
-/* Adds to the message that no built-in cell is called so how a file is told from one, by that which may have been meant. */
+/* The word is no built-in cell: adds to the message how a file is recognised, by an example close to the word. */
 static int no_cell(const char *word)
 {
 	char path[PATH_MAX];

@@ -7,12 +7,12 @@ endif
 %C%_libcommand_la_SOURCES = \
 	%D%/about.h %D%/bench/bench.h %D%/run/op_call.h %D%/check/check.h %D%/claim.h %D%/command.h %D%/run/compare.h %D%/demo/curve.h \
 	%D%/describe.h %D%/file.h %D%/inspect_json.h %D%/run/metadata.h %D%/demo/model.h %D%/convert/network.h %D%/output.h %D%/child_process.h \
-	%D%/safetensors.h %D%/check/shrink.h %D%/demo/text.h %D%/demo/train.h %D%/about.c %D%/run/attribute_text.c %D%/bench/bench_command.c \
+	%D%/safetensors.h %D%/svg.h %D%/check/shrink.h %D%/demo/text.h %D%/demo/train.h %D%/about.c %D%/run/attribute_text.c %D%/bench/bench_command.c \
 	%D%/cache_command.c %D%/run/op_call.c %D%/check/check_command.c %D%/claim.c %D%/run/compare.c %D%/convert/convert_command.c %D%/demo/curve.c \
 	%D%/demo/demo_command.c %D%/describe.c %D%/describe_json.c %D%/emit_command.c %D%/fail.c %D%/file.c %D%/path.c %D%/convert/fit.c %D%/info_command.c %D%/inspect_json.c \
 	%D%/run/metadata.c %D%/run/metadata_cell.c %D%/demo/model.c %D%/convert/network.c %D%/options.c %D%/run/expected.c %D%/run/network_call.c %D%/run/values.c %D%/run/metadata_write.c %D%/bench/plot.c \
 	%D%/output.c %D%/child_process.c %D%/bench/problem.c %D%/bench/machine.c %D%/bench/problem_sizes.c %D%/run/recurrence_warning.c %D%/bench/report.c %D%/bench/roof.c %D%/run/run_command.c \
-	%D%/safetensors.c %D%/check/shrink.c %D%/check/subject.c %D%/demo/text.c %D%/bench/timing.c %D%/demo/train.c \
+	%D%/safetensors.c %D%/svg.c %D%/check/shrink.c %D%/check/subject.c %D%/demo/text.c %D%/bench/timing.c %D%/demo/train.c \
 	%D%/check/verdict.c
 # What `check` judges by: the reference and the trials of the conformance suite.
 %C%_libcommand_la_SOURCES += \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad bench`: measures how long ops take, next to what the machine can do at most.  Arguments become a request here;
+ * `cellgrad bench`: measures how long ops take, beside what the machine can do. This file turns arguments into a request;
  * problem.c, roof.c, timing.c, report.c and plot.c do the rest.
  */
 #include <errno.h>
@@ -32,7 +32,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("threads", 't', THREADS, "threads of the CPU; by default as many as the process may use", "N"),
 	OPTION_VALUE("time", '\0', TIME, "seconds for each problem; by default 0.25", "S"),
 	OPTION_VALUE("reps", 'r', REPS, "samples of each problem, in place of a time", "N"),
-	OPTION_VALUE("plot", 'p', PLOT, "draw FILE, .svg or .png, by gnuplot; the data is in FILE.tsv", "FILE"),
+	OPTION_VALUE("plot", 'p', PLOT, "draw FILE, which ends in .svg; the data is in FILE.tsv", "FILE"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -85,7 +85,7 @@ static const char text[] =
 	"Exit status: 0 success; 1 the command failed while working; 2 the call was\n"
 	"rejected before any work.\n";
 
-/* The options of the sizes, which may be lists, in the order in which they are combined. */
+/* The options of sizes, which may be lists, in the order in which they are combined. */
 static const int size_options[PROBLEM_SIZES] = { STEPS, LAYERS, BATCH, INPUT, UNITS };
 
 struct bench {
@@ -99,9 +99,9 @@ struct bench {
 	struct plot plot;
 };
 
-/* ---- words ---- */
+/* ---- arguments ---- */
 
-/* Reads digits and moves on to what stands after them; -1: there are none, or too many. */
+/* Reads digits and moves past them; -1: there are none, or too many. */
 static int64_t digits(const char **word)
 {
 	char *end;
@@ -115,7 +115,7 @@ static int64_t digits(const char **word)
 	return errno ? -1 : n;
 }
 
-/* A word that is one whole number. */
+/* Reads a word that is one whole number. */
 static int number(const char *name, const char *word, int64_t least, int64_t most, int64_t *value)
 {
 	char shown[PRINT_NAME];
@@ -128,7 +128,7 @@ static int number(const char *name, const char *word, int64_t least, int64_t mos
 	               (long long)most, print_name(shown, word));
 }
 
-/* "1,32,256", of numbers that every op takes that may take more than one. */
+/* Reads a list of sizes, "1,32,256". */
 static int read_list(struct bench *b, int k)
 {
 	const char *word = b->options->value[size_options[k]], *at = word;
@@ -162,7 +162,7 @@ static int processors(void)
 	return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* The cpu backend reads its number of threads when it is opened. */
+/* Sets the threads before the context is opened, since the cpu backend reads their number then. */
 static int set_threads(const struct bench *b)
 {
 	const char *word = b->options->value[THREADS];
@@ -247,7 +247,7 @@ static void show_progress(const struct bench *b, double start)
 		fprintf(stderr, "%zu problem%s", b->problems.n, b->problems.n == 1 ? "" : "s");
 }
 
-/* What the device says of its threads, "; 2 threads"; one that says nothing has one. */
+/* The number of threads in the device's description, "; 2 threads"; 1 if it does not say. */
 static int threads_of(const struct cg_context *context)
 {
 	const char *about = cg_describe(context);
@@ -266,7 +266,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	struct roofs roofs;
 	double start;
 
-	cg_inspect_silence(context);     /* else the lines of many thousand calls would be measured */
+	cg_inspect_silence(context);     /* printing a line for each of many calls would be measured, too */
 	for (size_t k = 0; k < b->problems.n; k++)
 		CG_TRY(cg_supports(context, b->problems.list[k].row->name, problem_dtype(&b->problems.list[k])));
 	b->results = cg_memory(NULL, b->problems.n * sizeof *b->results);
@@ -291,7 +291,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	}
 	if (isatty(2))
 		fprintf(stderr, "\r\033[K");
-	/* What was measured is shown, whatever came after it; the words are those of the failure. */
+	/* Results measured so far are shown even after a failure, whose message is kept. */
 	if (!json && b->done && report_table(b->results, b->done) && !code)
 		code = CG_NO_MEMORY;
 	return code;

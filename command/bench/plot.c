@@ -1,105 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws results as a picture by gnuplot through a pipe, and writes the data beside it.  gnuplot gets numbers and our own words
- * only: the picture's file is opened here and is its standard output.
+ * Draws the results of `cellgrad bench` as an SVG picture and writes the numbers beside it, as FILE.tsv.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "command/bench/bench.h"
 #include "command/output.h"
+#include "command/svg.h"
 
-extern char **environ;
-
-/* ---- gnuplot ---- */
-
-/* Starts it without the user's settings; in and out become its standard streams. */
-static int start(const char *last, int in, int out, pid_t *child)
-{
-	char *const arguments[] = { "gnuplot", "--default-settings", (char *)last, NULL };
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t pipe_signal;
-	int failed;
-
-	sigemptyset(&pipe_signal);
-	sigaddset(&pipe_signal, SIGPIPE);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_adddup2(&files, in, 0);
-	posix_spawn_file_actions_adddup2(&files, out, 1);
-	failed = posix_spawnp(child, arguments[0], &files, &attributes, arguments, environ);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attributes);
-	return failed;
-}
-
-static int wait_for(pid_t child)
-{
-	int status;
-
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static int find_gnuplot(void)
-{
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), failed;
-	pid_t child;
-
-	if (nothing < 0)
-		return cg_fail(CG_FILE, "/dev/null: %s", strerror(errno));
-	failed = start("--version", nothing, nothing, &child);
-	close(nothing);
-	if (failed == ENOENT || failed == EACCES || (!failed && wait_for(child) == 127))
-		return cg_fail(CG_UNSUPPORTED, "--plot: gnuplot is not there: install it (Debian: gnuplot-nox)");
-	return failed ? cg_fail(CG_DRIVER, "--plot: gnuplot: %s", strerror(failed)) : CG_OK;
-}
-
-static int draw(struct file *picture, const struct cg_text *script)
-{
-	const char *at = script->at, *end = at + script->length;
-	int ends[2], failed, status;
-	struct stat made;
-	pid_t child;
-
-	if (pipe2(ends, O_CLOEXEC))
-		return cg_fail(CG_DRIVER, "--plot: pipe: %s", strerror(errno));
-	failed = start("-", ends[0], picture->fd, &child);
-	close(ends[0]);
-	while (!failed && at < end) {
-		ssize_t n = write(ends[1], at, (size_t)(end - at));
-
-		if (n < 0 && errno != EINTR)
-			break;                   /* it has gone: its exit status tells */
-		at += n > 0 ? n : 0;
-	}
-	close(ends[1]);
-	if (failed)
-		return cg_fail(CG_DRIVER, "--plot: gnuplot: %s", strerror(failed));
-	status = wait_for(child);
-	if (status || fstat(picture->fd, &made) || !made.st_size)
-		return cg_fail(CG_DRIVER, "--plot: gnuplot drew nothing: exit status %d", status);
-	return CG_OK;
-}
-
-/* ---- the script ---- */
+/* ---- problems ---- */
 
 static const char *const sizes[] = { "T", "B", "I", "U" };
 static const char *const axes[] = { "T", "B", "I", "H" };
-static const char columns[] = "op\twhat";     /* how the data begins */
-enum { SIZES = 4, HIGHEST = 8000 };           /* HIGHEST: of a picture, in pixels */
+static const char *const axis_names[] = { "T, steps", "B, rows of the batch", "I, width of the input", "H, units" };
+static const char columns[] = "op\twhat";     /* the first line of FILE.tsv begins so */
+enum { SIZES = 4 };
 
+/* Do two results differ in nothing but, perhaps, size number `but`? */
 static int is_same(const struct result *a, const struct result *b, int but)
 {
 	int same = a->problem->row == b->problem->row && a->problem->what == b->problem->what;
@@ -109,8 +28,8 @@ static int is_same(const struct result *a, const struct result *b, int but)
 	return same;
 }
 
-/* The size along which most problems are alike otherwise; -1: none, and each problem stands by itself. */
-static int axis(const struct result *results, size_t n)
+/* The size for the horizontal axis: that in which most problems differ from the first and in nothing else.  -1: there is none. */
+static int find_axis(const struct result *results, size_t n)
 {
 	size_t most = 1;
 	int best = -1;
@@ -128,73 +47,174 @@ static int axis(const struct result *results, size_t n)
 	return best;
 }
 
-/* "LSTMBlockCell fwd f32", and the sizes but one, and but one step */
-static void label(struct cg_text *t, const struct result *r, int but)
+/* Writes "LSTMBlockCell fwd f32 I=3 H=4": all sizes but number `but`, and T only where it is not 1. */
+static void put_label(struct svg *s, const struct result *r, int but)
 {
 	const struct problem *p = r->problem;
 
-	cg_text_printf(t, "%s %s %s", problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)));
+	svg_put(s, "%s %s %s", problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)));
 	for (int k = 0; k < SIZES; k++)
 		if (k != but && (k || problem_get_size(p, sizes[k]) != 1))
-			cg_text_printf(t, " %s=%lld", axes[k], (long long)problem_get_size(p, sizes[k]));
+			svg_put(s, " %s=%lld", axes[k], (long long)problem_get_size(p, sizes[k]));
 }
 
-/* Points of size, time and the least time that the machine allows, 0 where that is not known. */
-static void write_points(struct cg_text *t, const struct result *results, size_t n, size_t k, int along)
+/* ---- lines: times over a size ---- */
+
+/* One problem of a line; roof: the least time that the machine allows, 0 where it is not known. */
+struct point { double size, time, roof; };
+
+static int by_size(const void *a, const void *b)
 {
-	cg_text_printf(t, "$line%zu << END\n", k);
-	for (size_t j = k; j < n; j++)
+	double x = ((const struct point *)a)->size, y = ((const struct point *)b)->size;
+
+	return (x > y) - (x < y);
+}
+
+/* The points of the line of result k, by size; sizes of 0 have no place on a logarithmic axis. */
+static size_t collect(const struct result *results, size_t n, size_t k, int along, struct point *points)
+{
+	size_t found = 0;
+
+	for (size_t j = k; j < n; j++) {
+		double size = (double)problem_get_size(results[j].problem, sizes[along]);
+
+		if (size > 0 && results[j].median > 0 && is_same(&results[k], &results[j], along))
+			points[found++] = (struct point){ size, results[j].median, results[j].share * results[j].median };
+	}
+	qsort(points, found, sizeof *points, by_size);
+	return found;
+}
+
+/* Is result k the first of its line? */
+static int is_first(const struct result *results, size_t k, int along)
+{
+	for (size_t j = 0; j < k; j++)
 		if (is_same(&results[k], &results[j], along))
-			cg_text_printf(t, "%lld %.9g %.9g\n", (long long)problem_get_size(results[j].problem, sizes[along]), results[j].median,
-			               results[j].share * results[j].median);
-	cg_text_put(t, "END\n");
+			return 0;
+	return 1;
 }
 
-/* A dashed line of the colour of a line of times: what the machine allows. */
-static void draw_roof(struct cg_text *t, size_t k, int colour, int *is_named)
+static void put_line(struct svg *s, const struct point *points, size_t n, const char *colour)
 {
-	cg_text_printf(t, ", $line%zu using 1:($3 > 0 ? $3 : NaN) smooth unique with lines linetype %d dashtype 2 %s", k, colour,
-	               *is_named ? "notitle" : "title 'dashed: the least that the machine allows'");
-	*is_named = 1;
+	svg_put(s, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"", colour);
+	for (size_t k = 0; k < n; k++)
+		svg_put(s, "%c%.1f %.1f", k ? 'L' : 'M', svg_across(s, points[k].size), svg_down(s, points[k].time));
+	svg_put(s, "\"/>\n<g fill=\"%s\">\n", colour);
+	for (size_t k = 0; k < n; k++)
+		svg_put(s, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", svg_across(s, points[k].size), svg_down(s, points[k].time));
+	svg_put(s, "</g>\n");
 }
 
-static void draw_lines(struct cg_text *t, const struct result *results, size_t n, int along)
+/* A dashed line of the same colour: the least time that the machine allows. */
+static void put_roof(struct svg *s, const struct point *points, size_t n, const char *colour)
 {
-	const char *comma = "";
-	int colour = 0, is_named = 0;
+	int drawn = 0;
+
+	svg_put(s, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" stroke-dasharray=\"7 5\" d=\"", colour);
+	for (size_t k = 0; k < n; k++)
+		if (points[k].roof > 0) {
+			svg_put(s, "%c%.1f %.1f", drawn ? 'L' : 'M', svg_across(s, points[k].size), svg_down(s, points[k].roof));
+			drawn = 1;
+		}
+	svg_put(s, "\"/>\n");
+}
+
+/* A row of the legend: a piece of line; the caller writes its text and ends it. */
+static void put_sample(struct svg *s, int row, const char *colour, const char *dashes)
+{
+	int y = s->area.height - s->area.bottom + 66 + 20 * row;
+
+	svg_put(s, "<path d=\"M%d %dh32\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"/>", s->area.left, y - 4, colour, dashes);
+	svg_put(s, "<text x=\"%d\" y=\"%d\">", s->area.left + 40, y);
+}
+
+static void set_axes(struct svg *s, const struct result *results, size_t n, int along)
+{
+	double x[2] = { INFINITY, -INFINITY }, y[2] = { INFINITY, -INFINITY };
+
+	for (size_t k = 0; k < n; k++) {
+		double size = (double)problem_get_size(results[k].problem, sizes[along]), roof = results[k].share * results[k].median;
+
+		if (size <= 0 || results[k].median <= 0)
+			continue;
+		x[0] = fmin(x[0], size);
+		x[1] = fmax(x[1], size);
+		y[0] = fmin(y[0], roof > 0 ? fmin(roof, results[k].median) : results[k].median);
+		y[1] = fmax(y[1], fmax(roof, results[k].median));
+	}
+	s->x = svg_log_axis(x[0], x[1]);
+	s->y = svg_log_axis(y[0], y[1]);
+}
+
+static int draw_lines(struct svg *s, const struct result *results, size_t n, int along)
+{
+	static const char *const colours[] = { "#1f6fb4", "#c05a00", "#1a7f37", "#8a3fb0", "#a8324a", "#008080", "#6b5b00", "#444444" };
+	struct point *points = cg_memory(NULL, n * sizeof *points);
+	int rows = 0, has_roof = 0;
+
+	if (!points)
+		return CG_NO_MEMORY;
+	for (size_t k = 0; k < n; k++)
+		rows += is_first(results, k, along);
+	s->area = (struct svg_area){ 960, 560 + 20 * (rows + 1), 80, 30, 56, 80 + 20 * (rows + 1) };
+	set_axes(s, results, n, along);
+	svg_begin(s, "cellgrad bench: time of a call");
+	svg_marks_left(s);
+	svg_marks_below(s);
+	svg_frame(s, axis_names[along], "median time of a call, ms");
+	rows = 0;
+	for (size_t k = 0; k < n; k++) {
+		const char *colour = colours[rows % (int)(sizeof colours / sizeof *colours)];
+		size_t found;
+
+		if (!is_first(results, k, along))
+			continue;
+		found = collect(results, n, k, along, points);
+		put_line(s, points, found, colour);
+		put_sample(s, rows++, colour, "none");
+		put_label(s, &results[k], along);
+		svg_put(s, "</text>\n");
+		if (results[k].share > 0) {
+			put_roof(s, points, found, colour);
+			has_roof = 1;
+		}
+	}
+	if (has_roof) {
+		put_sample(s, rows, "#333", "7 5");
+		svg_put(s, "roof: the least that the machine allows</text>\n");
+	}
+	cg_memory(points, 0);
+	return svg_end(s);
+}
+
+/* ---- bars: shares of the roof ---- */
+
+static int draw_bars(struct svg *s, const struct result *results, size_t n)
+{
+	double high = 100;
 
 	for (size_t k = 0; k < n; k++)
-		write_points(t, results, n, k, along);
-	cg_text_printf(t, "set logscale xy\nset xlabel '%s'\nset ylabel 'median time of a call, ms'\nset key below\nplot ",
-	               axes[along]);
+		high = fmax(high, 100 * results[k].share);
+	s->area = (struct svg_area){ 960, 120 + 24 * (int)n, 380, 30, 56, 64 };
+	s->x = (struct svg_axis){ 0, 1.05 * high, svg_round(high / 10), 0 };
+	svg_begin(s, "cellgrad bench: share of the roof");
 	for (size_t k = 0; k < n; k++) {
-		int first = 1;
+		int y = s->area.top + 24 * (int)k;
 
-		for (size_t j = 0; j < k; j++)
-			first &= !is_same(&results[k], &results[j], along);
-		if (!first)
-			continue;
-		cg_text_printf(t, "%s$line%zu using 1:2 smooth unique with linespoints linetype %d title '", comma, k, ++colour);
-		label(t, &results[k], along);
-		cg_text_put(t, "'");
-		if (results[k].share > 0)
-			draw_roof(t, k, colour, &is_named);
-		comma = ", ";
+		svg_put(s, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", s->area.left - 8, y + 17);
+		put_label(s, &results[k], -1);
+		svg_put(s, "</text><rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"16\" fill=\"#1f6fb4\"/>\n", s->area.left, y + 4,
+		        svg_across(s, 100 * results[k].share) - s->area.left);
 	}
-	cg_text_put(t, "\n");
+	svg_marks_below(s);
+	svg_frame(s, "percent of the roof, the least time that the machine allows", NULL);
+	svg_put(s, "<path d=\"M%.1f %dV%d\" stroke=\"#c62828\" stroke-width=\"1.5\" stroke-dasharray=\"7 5\"/>\n", svg_across(s, 100),
+	        s->area.top, s->area.height - s->area.bottom);
+	svg_put(s, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"end\">roof</text>\n", svg_across(s, 100) - 4, s->area.top - 6);
+	return svg_end(s);
 }
 
-static void draw_bars(struct cg_text *t, const struct result *results, size_t n)
-{
-	cg_text_put(t, "$bars << END\n");
-	for (size_t k = 0; k < n; k++) {
-		cg_text_put(t, "\"");
-		label(t, &results[k], -1);
-		cg_text_printf(t, "\" %.9g\n", 100 * results[k].share);
-	}
-	cg_text_printf(t, "END\nset style fill solid 0.6\nset xlabel 'percent of the roof'\nset xrange [0:*]\nset yrange [%zu.5:-0.5]\n"
-	               "plot $bars using 2:0:(0):2:($0-0.35):($0+0.35):ytic(1) with boxxyerror notitle\n", n - 1);
-}
+/* ---- files ---- */
 
 static void write_data(struct cg_text *t, const struct result *results, size_t n)
 {
@@ -210,57 +230,41 @@ static void write_data(struct cg_text *t, const struct result *results, size_t n
 	}
 }
 
-/* ---- files ---- */
-
 int plot_check(struct plot *plot, const char *path)
 {
-	static const struct { const char *suffix, *terminal; } kinds[] = {
-		{ ".svg", "svg background rgb 'white'" }, { ".png", "pngcairo" }
-	};
 	char data[PATH_MAX], shown[PRINT_NAME];
 	size_t length = strlen(path);
 
-	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-		if (length > 4 && !strcmp(path + length - 4, kinds[k].suffix))
-			plot->terminal = kinds[k].terminal;
-	if (!plot->terminal)
-		return cg_fail(CG_BAD_ARGUMENT, "--plot: expected a file that ends in .svg or .png, got \"%s\"",
-		               print_name(shown, path));
+	if (length <= 4 || strcmp(path + length - 4, ".svg"))
+		return cg_fail(CG_BAD_ARGUMENT, "--plot: expected a file that ends in .svg, got \"%s\"", print_name(shown, path));
 	if (snprintf(data, sizeof data, "%s.tsv", path) >= (int)sizeof data)
 		return cg_fail(CG_FILE, "%.40s...: the path is too long", path);
 	CG_TRY(file_check_picture(&plot->picture, path));
-	CG_TRY(file_check_text(&plot->data, data, columns));
-	return find_gnuplot();
+	return file_check_text(&plot->data, data, columns);
+}
+
+static int write_table(struct file *file, const struct result *results, size_t n)
+{
+	struct cg_text text = { cg_memory, NULL, 0, 0, 0 };
+	int code;
+
+	write_data(&text, results, n);
+	code = text.failed ? CG_NO_MEMORY : file_begin(file);
+	if (!code)
+		code = file_put(file, text.at, text.length);
+	cg_memory(text.at, 0);
+	return code ? code : file_end(file);
 }
 
 int plot_write(struct plot *plot, const struct result *results, size_t n)
 {
-	struct cg_text data = { cg_memory, NULL, 0, 0, 0 }, script = data;
-	int along = axis(results, n), code;
-	size_t height;
+	struct svg s = { .file = &plot->picture };
+	int along = find_axis(results, n);
 
-	write_data(&data, results, n);
-	height = along < 0 ? 120 + 24 * n : 600;
-	cg_text_printf(&script, "set terminal %s size 960,%zu\nset termoption noenhanced\nset grid\n", plot->terminal,
-	               height < HIGHEST ? height : HIGHEST);
-	if (along < 0)
-		draw_bars(&script, results, n);
-	else
-		draw_lines(&script, results, n, along);
-	code = data.failed || script.failed ? CG_NO_MEMORY : file_begin(&plot->data);
-	if (!code)
-		code = file_put(&plot->data, data.at, data.length);
-	if (!code)
-		code = file_end(&plot->data);
-	if (!code)
-		code = file_begin(&plot->picture);
-	if (!code)
-		code = draw(&plot->picture, &script);
-	if (!code)
-		code = file_end(&plot->picture);
-	cg_memory(data.at, 0);
-	cg_memory(script.at, 0);
-	return code;
+	CG_TRY(write_table(&plot->data, results, n));
+	CG_TRY(file_begin(&plot->picture));
+	CG_TRY(along < 0 ? draw_bars(&s, results, n) : draw_lines(&s, results, n, along));
+	return file_end(&plot->picture);
 }
 
 void plot_close(struct plot *plot)

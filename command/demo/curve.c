@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws a loss over steps, in a terminal and as SVG.  Both pictures show the same: what is not finite is left out, a column that
- * stands for several steps shows their mean.
+ * Draws a loss over steps, in a terminal and as SVG. Both leave out values that are not finite, and both show the mean where a
+ * column stands for several steps.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,24 +12,14 @@
 #include <unistd.h>
 
 #include "command/demo/curve.h"
+#include "command/svg.h"
 #include "runtime/device/inspect.h"
 
-/* ---- what both share ---- */
+/* ---- what both drawings share ---- */
 
-enum { MARKS = 6 };                              /* at most as many between */
+enum { MARKS = 6 };                              /* intervals between marks, at most */
 
-/* Marks stand at whole multiples of a round number. */
-struct axis { double low, high, mark; };
-
-/* The least 1, 2 or 5 times a power of ten that is no less. */
-static double round_number(double least)
-{
-	double ten = pow(10, floor(log10(least)));
-
-	return ten * (least <= ten ? 1 : least <= 2 * ten ? 2 : least <= 5 * ten ? 5 : 10);
-}
-
-static void include(struct axis *y, double loss)
+static void include(struct svg_axis *y, double loss)
 {
 	if (!isfinite(loss))
 		return;
@@ -38,7 +27,7 @@ static void include(struct axis *y, double loss)
 	y->high = fmax(y->high, loss);
 }
 
-/* The mean loss over column k of n columns; NaN where no step has been. */
+/* The mean loss over column k of n columns; NaN where it has no steps yet. */
 static double column(const struct curve *c, int k, int n)
 {
 	int from = (int)((long long)c->steps * k / n), to = (int)((long long)c->steps * (k + 1) / n);
@@ -55,10 +44,10 @@ static double column(const struct curve *c, int k, int n)
 	return count ? sum / count : NAN;
 }
 
-/* For all that is drawn in n columns. */
-static struct axis axis_of(const struct curve *c, int n)
+/* The vertical axis for all that is drawn in n columns. */
+static struct svg_axis axis_of(const struct curve *c, int n)
 {
-	struct axis y = { INFINITY, -INFINITY, 0 };
+	struct svg_axis y = { INFINITY, -INFINITY, 0, 0 };
 	double margin;
 
 	for (int k = 0; k < n; k++)
@@ -71,28 +60,17 @@ static struct axis axis_of(const struct curve *c, int n)
 	margin = fmax(0.04 * (y.high - y.low), 1e-3);
 	y.low -= margin;
 	y.high += margin;
-	y.mark = round_number((y.high - y.low) / MARKS);
+	y.mark = svg_round((y.high - y.low) / MARKS);
 	return y;
-}
-
-static double first_mark(const struct axis *y)
-{
-	return ceil(y->low / y->mark) * y->mark;
-}
-
-/* How far from the top, 0 to 1. */
-static double depth(const struct axis *y, double loss)
-{
-	return (y->high - loss) / (y->high - y->low);
 }
 
 /* ---- in a terminal ---- */
 
 enum { ROWS = 15, LABEL = 6, WIDEST = 100, NARROWEST = 24 };
-enum { LEVEL = 256, POINT = 512 };               /* above the eight dots of a cell of braille */
+enum { LEVEL = 256, POINT = 512 };               /* above the eight bits of the dots of a braille cell */
 
 struct screen {
-	int columns, across, down;               /* cells in a row; dots in a cell */
+	int columns, across, down;               /* cells in a row; dots of a cell: across and down */
 	unsigned short cell[ROWS][WIDEST];
 };
 
@@ -125,21 +103,21 @@ static int within(int value, int low, int high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* Which of n rows a loss is in. */
-static int row_of(const struct axis *y, double loss, int n)
+/* The row, of n, of a loss. */
+static int row_of(const struct svg_axis *y, double loss, int n)
 {
-	return within((int)(depth(y, loss) * n), 0, n - 1);
+	return within((int)((1 - svg_share(y, loss)) * n), 0, n - 1);
 }
 
 static void dot(struct screen *s, int x, int y)
 {
-	/* The bits of braille's dots, by row and column. */
+	/* The bits of the dots of a braille cell, by row and column. */
 	static const unsigned char bits[4][2] = { { 1, 8 }, { 2, 16 }, { 4, 32 }, { 64, 128 } };
 
 	s->cell[y / s->down][x / s->across] |= bits[y % s->down][x % s->across];
 }
 
-static void draw_loss(const struct curve *c, const struct axis *axis, struct screen *s)
+static void draw_loss(const struct curve *c, const struct svg_axis *axis, struct screen *s)
 {
 	int last = -1;
 
@@ -160,7 +138,7 @@ static void draw_loss(const struct curve *c, const struct axis *axis, struct scr
 	}
 }
 
-static void draw(const struct curve *c, const struct axis *axis, struct screen *s)
+static void draw(const struct curve *c, const struct svg_axis *axis, struct screen *s)
 {
 	draw_loss(c, axis, s);
 	for (int x = 0; x < s->columns && isfinite(c->level); x++)
@@ -189,10 +167,10 @@ static void put_cell(unsigned cell, int utf8, const struct print_colour *colour)
 		putchar(' ');
 }
 
-/* The mark that stands beside a row, if one does. */
-static int mark_beside(const struct axis *y, int row, double *mark)
+/* Finds the mark beside a row; returns 0 where there is none. */
+static int mark_beside(const struct svg_axis *y, int row, double *mark)
 {
-	for (*mark = first_mark(y); *mark <= y->high; *mark += y->mark)
+	for (*mark = svg_first_mark(y); svg_has_mark(y, *mark); *mark = svg_next_mark(y, *mark))
 		if (row_of(y, *mark, ROWS) == row)
 			return 1;
 	return 0;
@@ -213,7 +191,7 @@ void curve_print(const struct curve *c, struct print_colour colour)
 	int utf8 = locale_is_utf8(), blank;
 	struct screen s = { .columns = within(terminal_width() - LABEL - 2, NARROWEST, WIDEST),
 	                    .across = utf8 ? 2 : 1, .down = utf8 ? 4 : 1 };
-	struct axis y = axis_of(c, s.columns * s.across);
+	struct svg_axis y = axis_of(c, s.columns * s.across);
 	double mark;
 
 	draw(c, &y, &s);
@@ -234,131 +212,87 @@ void curve_print(const struct curve *c, struct print_colour colour)
 
 /* ---- as SVG ---- */
 
-enum { WIDTH = 760, HEIGHT = 460, LEFT = 60, RIGHT = 20, TOP = 56, BOTTOM = 52, BINS = 300 };
-
-/* A failure is kept until the end. */
-struct svg { struct file *file; int code; };
-
-static void put(struct svg *svg, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct svg *svg, const char *format, ...)
-{
-	char text[512];
-	va_list list;
-	int n;
-
-	va_start(list, format);
-	n = vsnprintf(text, sizeof text, format, list);
-	va_end(list);
-	if (!svg->code)
-		svg->code = file_put(svg->file, text, (size_t)within(n, 0, sizeof text - 1));
-}
+static const struct svg_area area = { 760, 460, 60, 20, 56, 52 };
+enum { BINS = 300 };                             /* means of losses in the picture, at most */
 
 static int bins(const struct curve *c)
 {
 	return c->steps < BINS ? c->steps : BINS;
 }
 
-static double across(const struct curve *c, double step)
+/* Adds a point to a path; drawn: the path continues from the point before. */
+static void put_point(struct svg *s, double step, double loss, int drawn)
 {
-	return LEFT + step / c->steps * (WIDTH - LEFT - RIGHT);
+	if (isfinite(loss))
+		svg_put(s, "%c%.1f %.1f", drawn ? 'L' : 'M', svg_across(s, step), svg_down(s, loss));
 }
 
-static double down(const struct axis *y, double loss)
-{
-	return TOP + depth(y, loss) * (HEIGHT - TOP - BOTTOM);
-}
-
-static void put_frame(const struct curve *c, const struct axis *y, struct svg *svg)
-{
-	int each = (int)fmax(1, round_number((double)c->steps / MARKS));
-
-	put(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"\n"
-	    "     font-family=\"sans-serif\" font-size=\"13\" fill=\"#333\">\n", WIDTH, HEIGHT, WIDTH, HEIGHT);
-	put(svg, "<title>%s</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", c->title, WIDTH, HEIGHT);
-	put(svg, "<text x=\"%d\" y=\"26\" font-size=\"17\">%s</text>\n", LEFT, c->title);
-	for (double mark = first_mark(y); mark <= y->high; mark += y->mark) {
-		put(svg, "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/>", LEFT, down(y, mark), WIDTH - RIGHT);
-		put(svg, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8, down(y, mark) + 4, mark);
-	}
-	for (int step = 0; step <= c->steps; step += each) {
-		put(svg, "<path d=\"M%.1f %dv5\" stroke=\"#333\"/>", across(c, step), HEIGHT - BOTTOM);
-		put(svg, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", across(c, step), HEIGHT - BOTTOM + 20,
-		    step);
-	}
-	put(svg, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#333\"/>\n", LEFT, TOP, HEIGHT - BOTTOM, WIDTH - RIGHT);
-	put(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12);
-	put(svg, "<text transform=\"translate(20 %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
-	    (TOP + HEIGHT - BOTTOM) / 2, c->unit);
-}
-
-static void put_loss(const struct curve *c, const struct axis *y, struct svg *svg)
+static void put_loss(const struct curve *c, struct svg *s)
 {
 	int n = bins(c), drawn = 0;
 
-	put(svg, "<path fill=\"none\" stroke=\"#9ab8d8\" stroke-width=\"1.5\" d=\"");
+	svg_put(s, "<path fill=\"none\" stroke=\"#9ab8d8\" stroke-width=\"1.5\" d=\"");
 	for (int k = 0; k < n; k++) {
 		double loss = column(c, k, n);
 
-		if (isfinite(loss))
-			put(svg, "%c%.1f %.1f", drawn ? 'L' : 'M', across(c, (k + 0.5) * c->steps / n), down(y, loss));
+		put_point(s, (k + 0.5) * c->steps / n, loss, drawn);
 		drawn = isfinite(loss);
 	}
-	put(svg, "\"/>\n");
+	svg_put(s, "\"/>\n");
 }
 
-static void put_points(const struct curve *c, const struct axis *y, struct svg *svg)
+static void put_points(const struct curve *c, struct svg *s)
 {
 	int drawn = 0;
 
-	put(svg, "<path fill=\"none\" stroke=\"#1a7f37\" stroke-width=\"2\" d=\"");
+	svg_put(s, "<path fill=\"none\" stroke=\"#1a7f37\" stroke-width=\"2\" d=\"");
 	for (int k = 0; k < c->n_points; k++) {
-		double loss = c->points[k].loss;
-
-		if (isfinite(loss))
-			put(svg, "%c%.1f %.1f", drawn ? 'L' : 'M', across(c, c->points[k].step), down(y, loss));
-		drawn = isfinite(loss);
+		put_point(s, c->points[k].step, c->points[k].loss, drawn);
+		drawn = isfinite(c->points[k].loss);
 	}
-	put(svg, "\"/>\n<g fill=\"#1a7f37\">\n");
+	svg_put(s, "\"/>\n<g fill=\"#1a7f37\">\n");
 	for (int k = 0; k < c->n_points; k++)
 		if (isfinite(c->points[k].loss))
-			put(svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", across(c, c->points[k].step),
-			    down(y, c->points[k].loss));
-	put(svg, "</g>\n");
+			svg_put(s, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", svg_across(s, c->points[k].step),
+			        svg_down(s, c->points[k].loss));
+	svg_put(s, "</g>\n");
 }
 
-static void put_level(const struct curve *c, const struct axis *y, struct svg *svg)
+static void put_level(const struct curve *c, struct svg *s)
 {
-	put(svg, "<path d=\"M%d %.1fH%d\" stroke=\"#c62828\" stroke-width=\"1.5\" stroke-dasharray=\"7 5\"/>\n", LEFT,
-	    down(y, c->level), WIDTH - RIGHT);
-	put(svg, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", WIDTH - RIGHT - 4,
-	    down(y, c->level) - 5, c->level);
+	int right = area.width - area.right;
+
+	svg_put(s, "<path d=\"M%d %.1fH%d\" stroke=\"#c62828\" stroke-width=\"1.5\" stroke-dasharray=\"7 5\"/>\n", area.left,
+	        svg_down(s, c->level), right);
+	svg_put(s, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", right - 4, svg_down(s, c->level) - 5, c->level);
 }
 
-static void put_names(const struct curve *c, struct svg *svg)
+static void put_names(const struct curve *c, struct svg *s)
 {
 	const struct { const char *name, *colour, *dashes; } rows[] = {
 		{ c->loss_name, "#9ab8d8", "none" }, { c->points_name, "#1a7f37", "none" }, { c->level_name, "#c62828", "7 5" }
 	};
 
 	for (int k = 0; k < 3; k++) {
-		int x = WIDTH - RIGHT - 190, y = TOP + 20 + 20 * k;
+		int x = area.width - area.right - 190, y = area.top + 20 + 20 * k;
 
-		put(svg, "<path d=\"M%d %dh32\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"/>", x, y - 4,
-		    rows[k].colour, rows[k].dashes);
-		put(svg, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 40, y, rows[k].name);
+		svg_put(s, "<path d=\"M%d %dh32\" stroke=\"%s\" stroke-width=\"2\" stroke-dasharray=\"%s\"/>", x, y - 4,
+		        rows[k].colour, rows[k].dashes);
+		svg_put(s, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 40, y, rows[k].name);
 	}
 }
 
 int curve_svg(const struct curve *c, struct file *file)
 {
-	struct svg svg = { file, CG_OK };
-	struct axis y = axis_of(c, bins(c));
+	struct svg s = { file, area, { 0, c->steps, fmax(1, svg_round((double)c->steps / MARKS)), 0 }, axis_of(c, bins(c)), CG_OK };
 
-	put_frame(c, &y, &svg);
-	put_level(c, &y, &svg);
-	put_loss(c, &y, &svg);
-	put_points(c, &y, &svg);
-	put_names(c, &svg);
-	put(&svg, "</svg>\n");
-	return svg.code;
+	svg_begin(&s, c->title);
+	svg_marks_left(&s);
+	svg_marks_below(&s);
+	svg_frame(&s, "step", c->unit);
+	put_level(c, &s);
+	put_loss(c, &s);
+	put_points(c, &s);
+	put_names(c, &s);
+	return svg_end(&s);
 }

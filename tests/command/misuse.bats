@@ -286,7 +286,7 @@ table() {
 		2 :: bytes :: cellgrad bench --op LSTMBlockCell --H 4000000000
 		2 :: --B 2000000|--H 2000000|GB :: cellgrad bench --op GRUBlockCell --B 2000000 --H 2000000
 		2 :: --T|LSTMBlockCell|step|1|5 :: cellgrad bench --op LSTMBlockCell --T 5
-		2 :: --plot|.svg|.png|h.pdf :: cellgrad bench --plot h.pdf
+		2 :: --plot|.svg|h.pdf :: cellgrad bench --plot h.pdf
 		2 :: --time|0|3600|-1 :: cellgrad bench --time=-1
 		2 :: --threads|1|1000000 :: cellgrad bench --threads 1000000
 	END

@@ -100,10 +100,6 @@ keeps() {
 }
 
 @test "a picture takes the place of a picture or of nothing" {
-	mkdir bin
-	printf '#!/bin/sh\n[ "$2" = --version ] || echo "<svg>new</svg>"\n' > bin/gnuplot
-	chmod +x bin/gnuplot
-	PATH=$PWD/bin:$PATH
 	bench=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1 --plot)
 	for other in notes '<html><svg></svg></html>' 'svg' ' ' '<?xml version="1.0"?><data/>'; do
 		printf '%s' "$other" > x.svg
@@ -114,7 +110,7 @@ keeps() {
 		printf '%s' "$mine" > x.svg
 		rm -f x.svg.tsv
 		CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
-		[ "$(cat x.svg)" = "<svg>new</svg>" ]
+		[[ $(head -c 4 x.svg) == "<svg" ]]
 		printf '%s' "$mine" > x.svg
 		CELLGRAD_BACKEND=cpu works demo --only train --time 0.001 --svg x.svg
 		[[ $(head -c 4 x.svg) == "<svg" ]]
@@ -167,53 +163,43 @@ begins() {
 	false
 }
 
-# A gnuplot that draws until there is a file `enough`.
-slow_gnuplot() {
-	mkdir bin
-	printf '#!/bin/sh\n[ "$2" = --version ] && exit\necho "<svg>"\nwhile [ ! -e enough ]; do sleep 0.05; done\n' > bin/gnuplot
-	chmod +x bin/gnuplot
-	PATH=$PWD/bin:$PATH
-	export CELLGRAD_BACKEND=cpu
-	slow=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1 --plot x.svg)
+# begins_slow [WORD...]: a conversion of 1.6 GB to the file out, stopped while it writes; WORDs start the command
+begins_slow() {
+	local header='{"weight_ih_l0":{"dtype":"F32","shape":[40000,500],"data_offsets":[0,80000000]},"weight_hh_l0":{"dtype":"F32","shape":[40000,10000],"data_offsets":[80000000,1680000000]}}'
+
+	raw large "$header" 0
+	truncate -s $((1680000000 + 8 + ${#header})) large || skip "no sparse files here"
+	CELLGRAD=${1:-$CELLGRAD} begins "${@:2}" convert --from pytorch --to pytorch large out rnn_mode=lstm > said
+	kill -STOP $process
 }
 
 @test "what a killed process left is removed by the next, once nobody writes it" {
 	inputs
-	slow_gnuplot
-	echo '<svg>old' > x.svg
-	begins "${slow[@]}" > said
+	echo old > out
+	begins_slow
 	# It is being written.
 	works emit ./my.cell -o one.c
 	[ -e "$temporary" ]
 	kill -KILL $process
 	wait $process || [ $? -eq 137 ]
-	# What it started still has the file.
-	works emit ./my.cell -o one.c
-	[ -e "$temporary" ]
-	touch enough
-	for ((k = 0; k < 600; k++)); do
-		flock -n "$temporary" true && break
-		sleep 0.05
-	done
-	[ "$(cat x.svg)" = "<svg>old" ]
+	[ "$(cat out)" = old ]
 	works emit ./my.cell -o one.c
 	[ ! -e "$temporary" ]
-	[ "$(cat x.svg)" = "<svg>old" ]
+	[ "$(cat out)" = old ]
 }
 
 @test "TERM, INT and HUP while a file is written: the old one stays, and nothing beside it" {
-	slow_gnuplot
-	echo '<svg>old' > x.svg
+	echo old > out
 	for signal in TERM INT HUP; do
-		CELLGRAD=env begins --default-signal=$signal "$CELLGRAD" "${slow[@]}" > said
+		begins_slow env --default-signal=$signal "$CELLGRAD"
 		kill -$signal $process
+		kill -CONT $process
 		code=0
 		wait $process || code=$?
 		[ $code -eq $((128 + $(kill -l $signal))) ]
-		[ "$(cat x.svg)" = "<svg>old" ]
+		[ "$(cat out)" = old ]
 		[ -z "$(ls -A | grep '^\.cellgrad-')" ]
 	done
-	touch enough
 }
 
 @test "KILL while OUT is written, of more than a moment's length: the old file stays, the next run clears up" {

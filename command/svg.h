@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the pictures of `cellgrad demo` and `cellgrad bench` share: SVG elements written to a file, the frame of a plot, and axes.
+ * Lengths are in pixels, from the picture's left upper corner.
+ */
+#ifndef SVG_H
+#define SVG_H
+
+#include "command/file.h"
+
+/* A picture, and the margins between its edges and the plot. */
+struct svg_area { int width, height, left, right, top, bottom; };
+
+/* A range of numbers. Marks are at whole multiples of `mark`; on a logarithmic axis at 1, 2 and 5 times powers of ten. */
+struct svg_axis {
+	double low, high, mark;
+	int    is_log;                           /* logarithmic; low and high are then positive */
+};
+
+/* A picture while it is written. After the first failure, which `code` keeps, nothing more is written. */
+struct svg {
+	struct file *file;
+	struct svg_area area;
+	struct svg_axis x, y;
+	int code;
+};
+
+/* The least number that is 1, 2 or 5 times a power of ten and not below x, which is positive. */
+double svg_round(double x);
+/* The place of a value on an axis: 0 at low, 1 at high. */
+double svg_share(const struct svg_axis *, double value);
+/* for (mark = svg_first_mark(a); svg_has_mark(a, mark); mark = svg_next_mark(a, mark)) visits all marks of an axis. */
+double svg_first_mark(const struct svg_axis *);
+double svg_next_mark(const struct svg_axis *, double mark);
+int    svg_has_mark(const struct svg_axis *, double mark);
+/* The logarithmic axis over values from low to high, both rounded outwards to marks; 1 to 10 where low is above high. */
+struct svg_axis svg_log_axis(double low, double high);
+
+/* The place of a value on either axis, in pixels. */
+double svg_across(const struct svg *, double x);
+double svg_down(const struct svg *, double y);
+/* Writes at most 511 characters. The caller passes no text with a character that XML reserves. */
+void svg_put(struct svg *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes the picture's head, title and white background. */
+void svg_begin(struct svg *, const char *title);
+/* Writes marks with their numbers: below the plot, and left of it with a line across. */
+void svg_marks_below(struct svg *);
+void svg_marks_left(struct svg *);
+/* Writes the lines of both axes and their labels; left NULL: no label. */
+void svg_frame(struct svg *, const char *below, const char *left);
+int  svg_end(struct svg *);
+
+#endif
