@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad demo`: what the library is about, in a minute: a gradient kernel derived from equations, as text to
- * read, the gradients of TensorFlow's block cells next to TensorFlow's own answers, and a model that learns by
- * them.  The answers are files made by tests/data/make_tensorflow.py; the comparison is that of `run --expect`;
- * the model is train.c's.
+ * `cellgrad demo`: prints the part of a gradient kernel that is derived from the cell's equations, compares the gradients of
+ * TensorFlow's block cells with answers that TensorFlow gave, of which it shows the worst, and trains a model.  The answers are
+ * files made by tests/data/make_tensorflow.py; the comparison is that of `run --expect`; the model is in train.c.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +34,7 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "[OPTION]...";
 static const char text[] =
-	"Prints the gradient kernel of the LSTM with peepholes, as C in f32, and computes\n"
+	"Prints part of the gradient kernel of the LSTM with peepholes, as C, and computes\n"
 	"LSTMBlockCellGrad and GRUBlockCellGrad on cases with TensorFlow's answers:\n"
 	"OP-CASE.safetensors with OP-CASE.expect.safetensors or, if it exists,\n"
 	"OP-CASE.expect32.safetensors: TensorFlow's answer in f32 to a case in f16.  The\n"
@@ -66,7 +65,7 @@ static const char text[] =
 	"work.\n";
 
 static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
-enum { OPS = sizeof ops / sizeof *ops, PATH = 4096 };
+enum { OPS = sizeof ops / sizeof *ops, PATH = 4096, WORST = 3, EXCERPT = 40 };
 
 /* Default directories of the cases.  Those with a slash in front follow the command's own directory: installed, or in a build, whose
  * demo-data is a link to the source's tests/data. */
@@ -86,20 +85,28 @@ struct sample {
 	struct safetensors expected;
 };
 
+/* An output of a case, compared with TensorFlow's. */
+struct outcome {
+	const struct sample *sample;
+	const char *name;
+	const struct call_argument *argument;
+	struct comparison comparison;
+};
+
 struct demo {
 	struct sample *samples;
 	size_t n, capacity;
 	struct print_colour colour;
 	int json;
 	size_t tensors, wrong;
-	double share;                    /* of its allowance, the largest error */
+	struct outcome worst[WORST];     /* min(tensors, WORST) of them, the worst first */
 	struct train_plan plan;
-	int untrained;                   /* the model did not get where it should */
+	int untrained;                   /* the model did not reach its goal */
 };
 
 /* ---- the cases ---- */
 
-/* The length of CASE in OP-CASE.safetensors; 0: the name is another's. */
+/* The length of CASE in the file name OP-CASE.safetensors; 0: the name has another form. */
 static size_t case_of(const char *file, const char *op)
 {
 	static const char end[] = ".safetensors";
@@ -207,7 +214,36 @@ static const char *default_directory(void)
 	return path;
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
+
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* Prints the function over the elements from its first equation to its end, and the command that prints the rest. */
+static void show_excerpt(const struct demo *d, const char *source)
+{
+	const char *first = strstr(source, "\n\t\t/* "), *at = first ? first + 1 : source;
+	size_t n = 0;
+
+	printf("%sThe gradient of the LSTM with peepholes, derived from its equations, as C%s\n\n", d->colour.strong, d->colour.off);
+	while (*at && n++ < EXCERPT) {
+		const char *line = at;
+
+		at += strcspn(at, "\n");
+		at += *at == '\n';
+		fwrite(line, 1, (size_t)(at - line), stdout);
+		if (*line == '}')
+			break;
+	}
+	printf("\nThese are %zu of %zu lines; cellgrad emit lstm_block --options peephole --pass grad prints all.\n\n", n,
+	       count_lines(source));
+}
 
 static int show_kernel(const struct demo *d)
 {
@@ -222,87 +258,115 @@ static int show_kernel(const struct demo *d)
 		code = print_json(json_pack("{s:s, s:s}", "kernel", "lstm_block peephole grad f32 c",
 		                            "source", source));
 	else
-		printf("%sThe gradient of the LSTM with peepholes, derived from its equations, as C%s\n\n%s\n",
-		       d->colour.strong, d->colour.off, source);
+		show_excerpt(d, source);
 	cg_text_free(source);
 	return code;
 }
 
-static int show_tensor(struct demo *d, const struct sample *s, int first, const char *name,
-                       const struct call_argument *a, const struct comparison *c, struct print_table *t)
+/* The error over what is allowed; INFINITY where nothing is. */
+static double share_of(const struct comparison *c)
 {
-	double relative = c->largest > 0 ? c->most / c->largest : c->most;
-	char shape[PRINT_SHAPE];
-
-	d->tensors++;
-	d->wrong += c->wrong > 0;
-	if (c->error > 0 && c->error / c->allowance > d->share)
-		d->share = c->error / c->allowance;
-	if (d->json)
-		return print_json(json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:b}",
-		                            "op", s->op, "case", s->name, "name", name,
-		                            "shape", print_numbers(a->shape, a->rank),
-		                            "error", print_number(c->most), "relative", print_number(relative),
-		                            "allowance", print_number(c->allowance), "ok", !c->wrong));
-	print_cell(t, "%s", first ? s->name : "");
-	print_cell(t, "%s", name);
-	print_cell(t, "%s", cg_dtype_name(s->call.dtype));
-	print_cell(t, "%s", print_shape(shape, a->shape, a->rank));
-	print_cell(t, "%.2g", c->most);
-	print_cell(t, "%.2g", relative);
-	print_cell(t, "%.2g", c->allowance);
-	print_cell(t, "%s%s%s", c->wrong ? d->colour.bad : d->colour.good, c->wrong ? "MISMATCH" : "ok",
-	           d->colour.off);
-	return CG_OK;
+	return c->error > 0 ? c->error / c->allowance : 0;
 }
 
-static int show_case(struct demo *d, struct sample *s, struct cg_context *context, struct print_table *t)
+static int is_worse(const struct comparison *a, const struct comparison *b)
 {
-	int working, first = 1;
+	if (!a->wrong != !b->wrong)
+		return a->wrong > 0;
+	return share_of(a) > share_of(b);
+}
+
+static void keep_worst(struct demo *d, const struct outcome *o)
+{
+	size_t n = d->tensors < WORST ? d->tensors : WORST, k = n;
+
+	while (k > 0 && is_worse(&o->comparison, &d->worst[k - 1].comparison))
+		k--;
+	if (k == WORST)
+		return;
+	memmove(&d->worst[k + 1], &d->worst[k], (n - k - (n == WORST)) * sizeof *o);
+	d->worst[k] = *o;
+}
+
+/* The largest error in a tensor over the tensor's largest element. */
+static double relative_of(const struct comparison *c)
+{
+	return c->largest > 0 ? c->most / c->largest : c->most;
+}
+
+static int show_json(const struct outcome *o)
+{
+	const struct comparison *c = &o->comparison;
+
+	return print_json(json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:b}",
+	                            "op", o->sample->op, "case", o->sample->name, "name", o->name,
+	                            "shape", print_numbers(o->argument->shape, o->argument->rank),
+	                            "error", print_number(c->most), "relative", print_number(relative_of(c)),
+	                            "allowance", print_number(c->allowance), "ok", !c->wrong));
+}
+
+static void show_row(const struct demo *d, const struct outcome *o, struct print_table *t)
+{
+	const struct comparison *c = &o->comparison;
+	char shape[PRINT_SHAPE];
+
+	print_cell(t, "%s", o->sample->op);
+	print_cell(t, "%s", o->sample->name);
+	print_cell(t, "%s", o->name);
+	print_cell(t, "%s", cg_dtype_name(o->sample->call.dtype));
+	print_cell(t, "%s", print_shape(shape, o->argument->shape, o->argument->rank));
+	print_cell(t, "%.2g", c->most);
+	print_cell(t, "%.2g", relative_of(c));
+	print_cell(t, "%.2g", c->allowance);
+	print_cell(t, "%s%s%s", c->wrong ? d->colour.bad : d->colour.good, c->wrong ? "MISMATCH" : "ok", d->colour.off);
+}
+
+static int compare_case(struct demo *d, struct sample *s, struct cg_context *context)
+{
+	int working;
 
 	CG_TRY(call_compute(&s->call, context, &working));
 	for (int k = 0; k < s->call.n; k++) {
 		const struct cg_port *port = &s->call.row->ports[k];
-		struct comparison c;
+		struct outcome o = { s, port->name, &s->call.arguments[k], { 0 } };
 
 		if (!call_has_output(&s->call, port))
 			continue;
-		call_compare(&s->call, k, safetensors_find(&s->expected, port->name), NULL, &c);
-		CG_TRY(show_tensor(d, s, first, port->name, &s->call.arguments[k], &c, t));
-		first = 0;
+		call_compare(&s->call, k, safetensors_find(&s->expected, port->name), NULL, &o.comparison);
+		if (d->json)
+			CG_TRY(show_json(&o));
+		keep_worst(d, &o);
+		d->tensors++;
+		d->wrong += o.comparison.wrong > 0;
 	}
 	return CG_OK;
 }
 
-static int show_op(struct demo *d, const char *op, struct cg_context *context)
+static int show_worst(const struct demo *d)
 {
-	struct print_table t = { .columns = "lllrrrrl" };
-	int code = CG_OK, shown;
+	struct print_table t = { .columns = "llllrrrrl" };
+	size_t n = d->tensors < WORST ? d->tensors : WORST;
 
-	if (!d->json) {
-		printf("\n%s%s%s\n", d->colour.strong, op, d->colour.off);
-		print_row(&t, "case", "output", "dtype", "shape", "difference", "of largest", "allowed", "",
-		          NULL);
-	}
-	for (size_t k = 0; k < d->n && !code; k++)
-		if (d->samples[k].op == op)
-			code = show_case(d, &d->samples[k], context, &t);
-	shown = d->json ? CG_OK : print_all_rows(&t, "  ");
-	return code ? code : shown;
+	print_row(&t, "op", "case", "output", "dtype", "shape", "difference", "of largest", "allowed", "", NULL);
+	for (size_t k = 0; k < n; k++)
+		show_row(d, &d->worst[k], &t);
+	return print_all_rows(&t, "  ");
 }
 
 static int show_end(const struct demo *d)
 {
+	double share = d->tensors ? share_of(&d->worst[0].comparison) : 0;
+
 	if (d->json)
 		return print_json(json_pack("{s:I, s:I, s:o}", "tensors", (json_int_t)d->tensors, "mismatches",
-		                            (json_int_t)d->wrong, "worst_share", print_number(d->share)));
+		                            (json_int_t)d->wrong, "worst_share", print_number(share)));
 	if (d->wrong)
 		printf("\n%s%zu of %zu tensors differ from TensorFlow's by more than is allowed.%s\n",
 		       d->colour.bad, d->wrong, d->tensors, d->colour.off);
 	else
 		printf("\n%sAll %zu tensors of %zu cases agree with TensorFlow's%s; the largest difference is "
 		       "%.2g%% of what is allowed.\n",
-		       d->colour.good, d->tensors, d->n, d->colour.off, 100 * d->share);
+		       d->colour.good, d->tensors, d->n, d->colour.off, 100 * share);
 	return CG_OK;
 }
 
@@ -311,17 +375,19 @@ static int show(struct demo *d, struct cg_context *context)
 	const char *by = safetensors_metadata(&d->samples[0].expected, "made_by");
 
 	CG_TRY(show_kernel(d));
+	for (size_t k = 0; k < d->n; k++)
+		CG_TRY(compare_case(d, &d->samples[k], context));
 	if (!d->json) {
 		printf("%sGradients next to TensorFlow's own%s\n\nTensorFlow's are by ", d->colour.strong,
 		       d->colour.off);
 		print_plain(stdout, by ? by : "an unnamed version");
 		printf("; ours are by cellgrad %s on ", cg_version());
 		print_plain(stdout, cg_describe(context));
-		printf(".\n  difference: the largest in a tensor     of largest: next to its largest element\n"
-		       "  allowed: where a difference comes nearest to it; cellgrad run --help has the rule\n");
+		printf(".\nThe outputs that come nearest to what is allowed, or are beyond it; --json shows all.\n"
+		       "  difference: the largest in a tensor     of largest: next to its largest element\n"
+		       "  allowed: where a difference comes nearest to it; cellgrad run --help has the rule\n\n");
+		CG_TRY(show_worst(d));
 	}
-	for (int k = 0; k < OPS; k++)
-		CG_TRY(show_op(d, ops[k], context));
 	return show_end(d);
 }
 
