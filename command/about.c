@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Describes an op from its row in the op table: shapes, needs, owners of arguments, values of attributes.  describe.c and
- * describe_json.c print it; no op is named here.
+ * Describes an op from its row in the op table: shapes, needs, the origin of arguments, values of attributes. describe.c and
+ * describe_json.c print the result. This file names no op.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ void about_add(char list[ABOUT_LIST], const char *between, const char *format, .
 	va_end(arguments);
 }
 
-/* Does a list of words with blanks between have this one? */
+/* Does a list of words, separated by blanks, contain this word? */
 static int has_word(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -82,7 +82,7 @@ const char *about_turned(const struct about *a, const struct cg_port *p, char li
 	return list;
 }
 
-/* Is the symbol one of a shape's, as "U" is of "I+U 4*U" and not of "L*U"?  *times is set where it has a factor. */
+/* Is the symbol a term of the shape, as "U" is of "I+U 4*U" but not of "L*U"? Sets *times where the term has a factor. */
 static int names(const char *shape, const char *symbol, int *times)
 {
 	size_t n = strlen(symbol);
@@ -106,7 +106,7 @@ int about_uses(const struct about *a, const char *symbol)
 	int used = 0, times = 0;
 
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (about_shows(a, p->extra))         /* what the tensors of a list have is in words */
+		if (about_shows(a, p->extra))         /* the tensors of a list are described in words */
 			used |= names(p->shape, symbol, &times) || (p->flags & CG_LIST && strstr(p->about, symbol));
 	return used;
 }
@@ -132,7 +132,7 @@ const char *about_type(const struct cg_port *p)
 
 /* ---- what is needed ---- */
 
-/* The words of an attribute with which the input means something: "" where it always does; "-" where it never does. */
+/* The values of an attribute with which the op reads the input: "" if it reads it with all of them, "-" if with none. */
 static const char *read_if(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	list[0] = '\0';
@@ -177,7 +177,7 @@ const char *about_needed(const struct about *a, const struct cg_port *p, char li
 	return list;
 }
 
-/* What an attribute switches on, all outputs need. */
+/* An input that an attribute switches on is needed for all outputs. */
 int about_needs(const struct about *a, const struct cg_port *input, const struct cg_port *output)
 {
 	int all = !input->need;
@@ -200,7 +200,7 @@ const char *about_needed_for(const struct about *a, const struct cg_port *p, cha
 	return all ? "all outputs" : *list ? list : "none";
 }
 
-/* ---- the owner of an argument ---- */
+/* ---- the origin of an argument ---- */
 
 static const struct cg_port *find(const struct cg_op *row, const char *name, size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad cache`: shows where compiled kernels are kept, lists them and removes them.  runtime/cache/ checks the folder and the
- * files.
+ * `cellgrad cache`: shows the folder with compiled kernels, lists the kernels, and removes them. runtime/cache/ checks the folder
+ * and the files.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ static const char text[] =
 	"  CELLGRAD_CACHE_DIR=/var/cache/mine cellgrad cache path\n"
 	"  cellgrad cache clear\n";
 
-/* jansson takes no bytes that are not UTF-8, and a path may have any. */
+/* jansson accepts only UTF-8, but a path may contain any bytes. */
 static int print_paths(json_t *path, json_t *object)
 {
 	if ((!path || !object) && !print_json_lost()) {
@@ -70,7 +70,7 @@ struct cache_listing {
 	uint64_t bytes;
 };
 
-/* "3 min" */
+/* Prints an age, as "3 min". */
 static void print_age(struct print_table *t, int64_t age)
 {
 	static const struct { int seconds; const char *name; } units[] = {

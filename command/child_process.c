@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a query in a child process, which answers in JSON and a 0 byte, through a pipe.
+ * Runs a query in a child process, which answers through a pipe: JSON, then a 0 byte.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "runtime/device/inspect.h"
 
 enum { FIRST = 1 << 16, MOST = 1 << 24 };
-/* Milliseconds: a child that answered, or was killed, is gone after so long; how long to sleep between two looks at it. */
+/* GRACE: milliseconds in which a child that has answered or been killed must end. LOOK: milliseconds between two looks at it. */
 enum { GRACE = 2000, LOOK = 1 };
 
 /* ---- the child ---- */
@@ -37,7 +37,8 @@ static void write_all(int fd, const char *at, size_t bytes)
 	}
 }
 
-/* Without memory the answer is empty.  No exit handlers: a driver's may hang, and a buffer of the parent's would be printed twice. */
+/* Without memory the answer is empty. Exit handlers do not run: one of a driver might hang, and the parent's buffers would be
+ * printed twice. */
 static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), const void *about)
 {
 	const struct rlimit no_core = { 0, 0 };
@@ -45,7 +46,7 @@ static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), 
 	char *text;
 
 	setrlimit(RLIMIT_CORE, &no_core);
-	alarm((unsigned)seconds + 1);            /* in case that the parent has gone */
+	alarm((unsigned)seconds + 1);            /* in case the parent has ended */
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	json = ask(about);
 	text = json && !print_json_lost() ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -69,7 +70,7 @@ static int grow(struct text *t)
 	return CG_OK;
 }
 
-/* Reads to the 0 byte.  1: it came; 0: the child closed its end, or took too long, or the text is too long. */
+/* Reads up to the 0 byte. 1: it came. 0: the child closed its end or took too long, or the text is too long. */
 static int read_answer(int fd, double until, struct text *t)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -97,7 +98,7 @@ static int read_answer(int fd, double until, struct text *t)
 	}
 }
 
-/* Waits for the child's end for so many milliseconds. */
+/* Waits up to so many milliseconds for the child to end. */
 static int reap(pid_t child, int *status, double milliseconds)
 {
 	const struct timespec look = { 0, LOOK * 1000000L };
@@ -114,7 +115,7 @@ static int reap(pid_t child, int *status, double milliseconds)
 	}
 }
 
-/* Ends the child; what became of it by itself is in `why`. */
+/* Ends the child. If it ended by itself, `why` says how. */
 static void end(pid_t child, int answered, int late, int seconds, char why[CHILD_WHY])
 {
 	int status = 0, gone = late ? 0 : reap(child, &status, GRACE);
@@ -133,7 +134,7 @@ static void end(pid_t child, int answered, int late, int seconds, char why[CHILD
 		snprintf(why, CHILD_WHY, "its driver ended the process: exit status %d", WEXITSTATUS(status));
 }
 
-/* Starts a child that answers; returns the end of the pipe to read from. */
+/* Starts a child that answers, and returns the end of the pipe to read from. */
 static int start(json_t *(*ask)(const void *), const void *about, int seconds, pid_t *child, char why[CHILD_WHY])
 {
 	int ends[2];
@@ -142,7 +143,7 @@ static int start(json_t *(*ask)(const void *), const void *about, int seconds, p
 		snprintf(why, CHILD_WHY, "it could not be asked: pipe: %s", strerror(errno));
 		return -1;
 	}
-	/* A program that a driver starts is not to hold the pipe open. */
+	/* A program that a driver starts must not keep the pipe open. */
 	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
 	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
 	fflush(stdout);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries drivers in a child process: a driver may crash, abort, end the process or never answer, and the parent goes on.
+ * Queries a driver in a child process, so that a driver that crashes, aborts, exits or hangs does not end the parent.
  */
 #ifndef CHILD_PROCESS_H
 #define CHILD_PROCESS_H
@@ -9,9 +9,9 @@
 
 enum { CHILD_SECONDS = 60, CHILD_WHY = 256 };
 
-/* What ask(about) returns in a child, where cg_ calls may load whatever they like; the child's standard output is standard error, and it
- * leaves no core file.  NULL: the child gave no answer in time, and `why` says what became of it; CG_NO_MEMORY is the message's where
- * `why` is empty.  This process has no threads. */
+/* Runs ask(about) in a child and returns its answer. In the child cg_ calls may load any driver; its standard output goes to
+ * standard error, and it leaves no core file. NULL: the child gave no answer in time, and `why` says what happened; an empty `why`
+ * is CG_NO_MEMORY. The calling process must have no threads. */
 json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int seconds, char why[CHILD_WHY]);
 
 #endif

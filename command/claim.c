@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Claims on files.  A file that does not exist yet is identified by its folder and its name.
+ * Claims on files. A file that does not exist yet is identified by its folder and its name.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 
 struct claim {
 	struct claim *next;
-	int   output, owners;            /* owners: how often an input was claimed and not ended */
-	dev_t device;                    /* of the file or, where it is not there, of its folder */
+	int   output, owners;            /* owners: how many claims of an input are not ended */
+	dev_t device;                    /* of the file, or, if it does not exist, of its folder */
 	ino_t inode;
-	const char *name;                /* in that folder; NULL: the file is there */
-	char  path[];                    /* as the user called it; behind it what name points to */
+	const char *name;                /* in that folder; NULL: the file exists */
+	char  path[];                    /* as the user wrote it; then the text that name points to */
 };
 
 static struct claim *claims;
@@ -64,7 +64,7 @@ int claim_input(int fd, const char *path, struct claim **claim)
 	struct stat s;
 
 	*claim = NULL;
-	/* Of what is no regular file, such as a terminal, an output would be no danger, and is none. */
+	/* An output cannot replace what is no regular file, such as a terminal, so it needs no claim. */
 	if (fstat(fd, &s) || !S_ISREG(s.st_mode))
 		return CG_OK;
 	return add(path, NULL, &s, 0, claim);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a command reads, and those that it is to write: no output takes the place of an input, of another output or of a
- * compiled kernel.  Files are compared by device and inode, whatever they are called.  Whoever opens or checks a file claims it;
- * file.c and safetensors.c do.  For one thread.
+ * The files that a command reads and those that it will write. No output may replace an input, another output or a compiled kernel
+ * in the cache. Files are compared by device and inode, so their names do not matter. Every function that opens or checks a file
+ * claims it: those of file.c and safetensors.c. Not for several threads.
  */
 #ifndef CLAIM_H
 #define CLAIM_H
@@ -11,15 +11,15 @@
 
 struct claim;
 
-/* A file that is open to be read.  CG_BAD_ARGUMENT: it is a claimed output; CG_NO_MEMORY. */
+/* Claims a file that is open for reading. CG_BAD_ARGUMENT: the file is a claimed output; CG_NO_MEMORY. */
 int  claim_input(int fd, const char *path, struct claim **);
-/* A file that is to be written: there is its state, NULL where there is none yet; path is what it was called, resolved what that
- * leads to.  CG_BAD_ARGUMENT: it is a claimed input or output, or an entry of the cache; CG_NO_MEMORY. */
+/* Claims a file that will be written. there: its state, NULL where it does not exist; path: as the user wrote it; resolved: with
+ * symbolic links followed. CG_BAD_ARGUMENT: the file is a claimed input or output, or an entry of the cache; CG_NO_MEMORY. */
 int  claim_output(const char *path, const char *resolved, const struct stat *there, struct claim **);
 /* Is the file a claimed input? */
 int  claim_is_input(const struct stat *);
 
-/* Ends one, which may be NULL; all of them, when a command is through. */
+/* claim_end ends one claim, which may be NULL; claim_end_all ends all of them, when a command is done. */
 void claim_end(struct claim *);
 void claim_end_all(void);
 

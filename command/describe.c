@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what an op takes and gives, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; and finds the op of a
- * word.  No op is named here.
+ * Prints what an op takes and gives, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; finds the op that a word
+ * means. This file names no op.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ enum { WIDTH = 80 };
 
 /* ---- as text ---- */
 
-/* Adds a last cell of many words; those that do not fit into the line go into rows of their own, under it.  before: the letters
- * that stand before it. */
+/* Adds the last cell of a row, a long text. What does not fit in the line goes into further rows below. before: the width of the
+ * columns to its left. */
 static void print_wrapped(struct print_table *t, const char *text, int before)
 {
 	size_t width = before < WIDTH - 16 ? (size_t)(WIDTH - before) : 16, columns = strlen(t->columns);
@@ -37,7 +37,7 @@ static void print_wrapped(struct print_table *t, const char *text, int before)
 	}
 }
 
-/* Letters of the longest of what a table's column will hold. */
+/* The width of a column that holds a text of width `now` and this one. */
 static int widest(int now, const char *text)
 {
 	return (int)strlen(text) > now ? (int)strlen(text) : now;
@@ -83,7 +83,7 @@ static const char *port_name(const struct cg_port *p, char list[ABOUT_LIST])
 	return list;
 }
 
-/* The columns of ports that are as wide in every table: name, shape, type. */
+/* Adds the columns that are equally wide in every table of ports: name, shape, type. */
 static void port_columns(const struct about *a, struct print_table *t, const struct cg_port *p)
 {
 	char list[ABOUT_LIST];
@@ -94,7 +94,7 @@ static void port_columns(const struct about *a, struct print_table *t, const str
 		print_cell(t, "%s", about_type(p));
 }
 
-/* Letters before the last column of a table of ports with these origins. */
+/* The width of the columns left of the last one, in a table of ports with these origins. */
 static int before_last(const struct about *a, const char *head, int origin)
 {
 	int name = (int)strlen(head), shape = 5, need = 12;
@@ -139,7 +139,7 @@ static int show_inputs(const struct about *a)
 	return CG_OK;
 }
 
-/* What else there is to an output. */
+/* The remark about an output: whose gradient it is, and who reads it. */
 static const char *remark(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	const struct cg_port *by = about_gradient_by(a, p);
@@ -172,7 +172,7 @@ static int show_outputs(const struct about *a)
 	return print_all_rows(&t, "  ");
 }
 
-/* What a port's name and shape do not say; "": nothing. */
+/* What the port's name and shape do not say; "": nothing more. */
 static const char *note(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	list[0] = '\0';
@@ -202,7 +202,7 @@ static int show_notes(const struct about *a)
 	return print_all_rows(&t, "  ");
 }
 
-/* extra: those that only our name has. */
+/* extra: the attributes that only the library's own op has. */
 static int show_attributes(const struct about *a, int extra)
 {
 	struct print_table t = { .columns = "llll" };
@@ -254,7 +254,7 @@ static int show(const struct about *a)
 
 /* ---- which op ---- */
 
-/* The built-in cell whose name is in the word, whatever its case; the longest. */
+/* The longest name of a built-in cell that the word contains, in any case. */
 static const char *cell_in(const char *word)
 {
 	const char *cell, *found = NULL;
@@ -279,7 +279,7 @@ static const struct cg_attribute *attribute_of(const struct cg_op *row, const ch
 	return t->name ? t : NULL;
 }
 
-/* The word of an attribute that names the cell, or NULL. */
+/* The attribute that has the name of the cell among its words, or NULL. */
 static const struct cg_attribute *mode_for(const struct cg_op *row, const char *cell)
 {
 	for (const struct cg_attribute *t = row->attributes; t->name; t++)
@@ -294,7 +294,7 @@ static int is_a_cell(const char *name, const char *cell)
 	const struct cg_op *row = cg_op_next(NULL);
 	const struct cg_attribute *mode;
 
-	/* The first op that any cell can be given to. */
+	/* The first op that takes any cell. */
 	while (row && !(row->route && attribute_of(row, "cell")))
 		row = cg_op_next(row);
 	mode = row ? mode_for(row, cell) : NULL;
@@ -313,7 +313,7 @@ static int is_a_backend(const char *name)
 	return 0;
 }
 
-/* Is there an op that the word may be misspelt of?  Then cg_op_find has said so. */
+/* Is the word close to the name of an op? cg_op_find has then suggested that op. */
 static int is_misspelt(const char *name)
 {
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)

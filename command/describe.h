@@ -7,12 +7,12 @@
 
 #include "command/about.h"
 
-/* Prints what the op takes and gives, and its attributes, by TensorFlow's name or ours; CG_BAD_ARGUMENT: there is none. */
+/* Prints an op's inputs, outputs and attributes, under TensorFlow's name or the library's. CG_BAD_ARGUMENT: there is no such op. */
 int describe_op(const char *name, int json);
-/* cg_op_find with a fuller message where the word names no op: the op of a cell, or the option for a backend. */
+/* cg_op_find with a longer message where the word names no op: it also suggests the op of a cell, or the option for a backend. */
 const struct cg_op *describe_find(const char *name, int *theirs);
 
-/* describe_op's JSON. */
+/* The same as JSON. */
 int describe_json(const struct about *);
 
 #endif

@@ -8,7 +8,7 @@
 #include "command/describe.h"
 #include "command/output.h"
 
-/* "B 4*U" -> ["B", "4*U"] */
+/* Splits at blanks: "B 4*U" -> ["B", "4*U"]. */
 static json_t *words_json(const char *words)
 {
 	json_t *list = json_array();
@@ -30,7 +30,7 @@ static json_t *shape_json(const struct about *a, const struct cg_port *p)
 	return p->flags & CG_LIST ? json_null() : words_json(cg_op_shape_text(a->row, p, a->op, text));
 }
 
-/* What inputs and outputs share. */
+/* The entries that inputs and outputs have in common. */
 static json_t *port_json(const struct about *a, const struct cg_port *p)
 {
 	const struct cg_attribute *order = about_order(a);
@@ -106,7 +106,7 @@ static int is_whole(const struct cg_attribute *t)
 	return t->kind == CG_INTEGER || t->kind == CG_NATURAL;
 }
 
-/* A number, or the symbol of a size. */
+/* The end of a range: a number, or the symbol of a size. */
 static json_t *end_json(const char *end)
 {
 	char *rest;

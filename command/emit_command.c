@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad emit`: prints the source of a cell's kernel and its manifest.  The text is the generator's; the kernel is chosen here,
- * and where the text goes.
+ * `cellgrad emit`: prints the source of a cell's kernel, and its manifest. The library generates the text; this file chooses the
+ * kernel and where the text goes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,12 +92,12 @@ struct emit {
 	struct cg_kernel kernel;
 	struct cg_cell *parsed;
 	const char *lang;
-	const char *printed;             /* what goes to --output, or is printed */
+	const char *printed;             /* the text for --output or standard output */
 	char *source, *header, *manifest;
 	struct file source_file, manifest_file;
 };
 
-/* Options that are about a kernel, where none is printed; CG_BAD_ARGUMENT names the first that is given. */
+/* Refuses options about a kernel where none is printed. CG_BAD_ARGUMENT names the first one given. */
 static int no_kernel(const struct options *o)
 {
 	static const struct { int number; const char *name; } options[] = {
@@ -134,7 +134,7 @@ static int read_stage(struct emit *e, const char *word)
 	               n == 1 ? "" : "s", n, print_name(shown, word));
 }
 
-/* All steps of a sequence: of which passes, and in C. */
+/* Checks --shape scan, a kernel over all steps of a sequence: the pass must have one, and the language must be C. */
 static int check_scan(const struct emit *e, const struct options *o)
 {
 	if (e->kernel.shape != CG_SCAN)
@@ -183,7 +183,7 @@ static int write_file(struct file *f, const char *content)
 	return file_put(f, content, strlen(content));
 }
 
-/* Both files are filled before either gets its name. */
+/* Fills both files before either gets its name. */
 static int write_files(struct emit *e, int source, int manifest)
 {
 	int code = CG_OK;
@@ -211,7 +211,7 @@ static int print_both(const struct emit *e)
 	                            "manifest", manifest));
 }
 
-/* Where to is known before anything is made. */
+/* Checks both output files before anything is generated. */
 static int check_files(struct emit *e, const struct options *o, int show_manifest)
 {
 	const char *output = o->value[OUTPUT], *manifest = o->value[MANIFEST];
@@ -226,7 +226,7 @@ static int check_files(struct emit *e, const struct options *o, int show_manifes
 	return CG_OK;
 }
 
-/* Of the source, its header and its manifest those that are to be shown. */
+/* Generates those of source, header and manifest that will be shown. */
 static int make_texts(struct emit *e, int header, int manifest, int json)
 {
 	int code = CG_OK;
@@ -261,7 +261,7 @@ static int run_emit(struct emit *e, const struct options *o, int *working)
 	return CG_OK;
 }
 
-/* ---- its equations ---- */
+/* ---- the equations of a cell ---- */
 
 static int source(struct emit *e, const struct options *o, int *working)
 {

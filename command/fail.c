@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints messages of a subcommand on standard error: why it failed, or a warning.  With --json in the command line each is an
- * object on a line of its own.
+ * Prints the messages of a subcommand to standard error: why it failed, or a warning. With --json on the command line each is one
+ * JSON object on a line.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ void command_warn(const char *command, const char *format, ...)
 	print_failure("warning", command, text);
 }
 
-/* Letters of what a message of the library's begins with, its call's name or its argument's, before its words. */
+/* The length of the part of a library message before its text: the name of the call or of the argument. */
 static size_t prefix(const char *message)
 {
 	size_t n = strncmp(message, "cg_", 3) ? strncmp(message, "dtype:", 6) ? 0 : 5 : strspn(message, "abcdefghijklmnopqrstuvwxyz_");
@@ -66,7 +66,7 @@ int command_reword(int code, const char *own)
 	char text[CG_MESSAGE_MAX];
 	size_t n = 0;
 
-	/* Of several backends each has its words, with "; " between. */
+	/* A message about several backends has a part for each, separated by "; ". */
 	for (const char *at = message; *at && n < sizeof text - 1; at++) {
 		if (at == message || (at >= message + 2 && at[-2] == ';' && at[-1] == ' '))
 			at += prefix(at);

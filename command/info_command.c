@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad info`: prints the devices and libraries that there are to compute with, and why others cannot be used.  This process
- * loads no driver: inspect_json.c queries them in child processes.  The words about a device are its backend's.
+ * `cellgrad info`: prints the devices and libraries that are available, and why others cannot be used. This process loads no
+ * driver; inspect_json.c queries them in child processes. The texts about a device come from its backend.
  */
 #include <string.h>
 
@@ -55,7 +55,7 @@ static int opens(const json_t *object)
 
 /* ---- the environment ---- */
 
-/* What is wrong with the value, after the variable's name; "" for nothing. */
+/* What is wrong with a variable's value, to follow its name; "": nothing. */
 static const char *fault(int which, const char *value, char *why, size_t capacity)
 {
 	if (!*value || cg_variable_judge(which, value, NULL, why, capacity))
@@ -63,13 +63,13 @@ static const char *fault(int which, const char *value, char *why, size_t capacit
 	return why + strlen(cg_variables[which].name) + 2;
 }
 
-/* A driver's own variable, by which a backend may have other devices. */
+/* Is it a driver's own variable that selects the devices of a backend? */
 static int is_of_backend(const struct cg_variable *v)
 {
 	return strncmp(v->name, "CELLGRAD_", 9) && cg_inspect_find(v->reader) >= 0;
 }
 
-/* The k-th entry of the environment that is shown: ours, whether there is such a variable or not, and those of drivers. */
+/* The k-th entry of the environment that is shown: all of the library's, even unknown ones, and those of drivers. */
 static const char *shown_entry(int k)
 {
 	const char *entry;
@@ -168,7 +168,7 @@ static json_t *variables_json(void)
 
 /* ---- as text ---- */
 
-/* A table with two columns and one for each device that opens. */
+/* Begins a table with two columns and one for each device that opens. */
 static void begin_columns(struct print_table *t, const json_t *devices, char *alignments, const char *first, const char *second)
 {
 	json_t *d;
@@ -218,7 +218,7 @@ static int show_ops(json_t *devices)
 	return code;
 }
 
-/* Is it the first of these routes that says so? */
+/* Is this dtype the first one with this route? */
 static int is_first(json_t *routes, const char *dtype, const json_t *route)
 {
 	const char *other;
@@ -409,7 +409,7 @@ static void show_why(const char *backend, const json_t *answer)
 	printf("%s: %s", backend, opens(answer) ? "opens: " : "");
 	print_plain(stdout, line);
 	putchar('\n');
-	/* What the line does not say: other devices, and the libraries that a device needs, there or not. */
+	/* Adds what the line does not say: other devices, and the libraries that a device needs, whether found or not. */
 	json_array_foreach(json_object_get(answer, "devices"), k, d) {
 		const char *about = json_string_value(json_array_get(d, 1));
 
@@ -438,7 +438,7 @@ static int show_why_json(const char *backend, json_t *answer)
 	                            "passed_over", json_object_get(answer, "passed_over")));
 }
 
-/* The answer is what was asked for, whichever it is; only a name that no backend has is an error. */
+/* An answer of either kind counts as success; only a name that no backend has is an error. */
 static int why(const char *backend, int json)
 {
 	json_t *answer;

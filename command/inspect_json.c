@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries devices, in a child process for each: the functions that are called ask_ run there, the others put their answers
- * together.
+ * Queries each device in a child process of its own. Functions named ask_... run in the child; the others combine the answers.
  */
 #include <string.h>
 
@@ -43,7 +42,7 @@ const char *inspect_key(const struct inspect_cell *kind, char key[INSPECT_KEY])
 
 /* ---- in a child ---- */
 
-/* [[name, line]] of a backend's devices. */
+/* The devices of a backend: [[name, line]]. */
 static json_t *ask_list(const void *about)
 {
 	const int *backend = about;
@@ -55,7 +54,7 @@ static json_t *ask_list(const void *about)
 	return list;
 }
 
-/* { name: [dtype] } of all ops. */
+/* The dtypes of every op: { name: [dtype] }. */
 static json_t *ops_of(const struct cg_context *context)
 {
 	json_t *ops = json_object();
@@ -71,7 +70,7 @@ static json_t *ops_of(const struct cg_context *context)
 	return ops;
 }
 
-/* The route of a network of two layers, or why there can be none; "" where the device lacks the dtype. */
+/* The route of a network of two layers, or why it is not possible; "" where the device lacks the dtype. */
 static const char *route(struct cg_context *context, const struct inspect_cell *kind, int dtype, char text[CG_MESSAGE_MAX])
 {
 	struct cg_rnn_config c;
@@ -88,7 +87,7 @@ static const char *route(struct cg_context *context, const struct inspect_cell *
 	return text;
 }
 
-/* { "lstm": { "f32": "cudnn", ... }, "lstm peephole": ... } */
+/* The routes of all kinds of networks: { "lstm": { "f32": "cudnn", ... }, "lstm peephole": ... }. */
 static json_t *networks_of(struct cg_context *context)
 {
 	char text[CG_MESSAGE_MAX], key[INSPECT_KEY];
@@ -106,7 +105,7 @@ static json_t *networks_of(struct cg_context *context)
 	return all;
 }
 
-/* Why a device does not open, without the words that say which. */
+/* Why a device does not open, without the device's name at the front. */
 static json_t *reason(const char *name)
 {
 	const char *text;
@@ -131,7 +130,7 @@ static json_t *ask_device(const void *about)
 	return device;
 }
 
-/* about: NULL, or what to open. */
+/* about: the name to open, or NULL. */
 static json_t *ask_open(const void *about)
 {
 	const char *where = about;
@@ -147,9 +146,9 @@ static json_t *ask_open(const void *about)
 	return answer;
 }
 
-/* ---- here ---- */
+/* ---- in the parent ---- */
 
-/* An answer, or one that says why there is none; NULL: there is no memory. */
+/* The child's answer, or an answer that says why there is none; NULL: no memory. */
 static json_t *probe_open(const char *where)
 {
 	char why[CHILD_WHY];
@@ -170,7 +169,7 @@ static json_t *probe_device(const char *name, const char *parts)
 	return device;
 }
 
-/* The devices of a backend; where its list ends the process, one that has the backend's name. */
+/* Adds the devices of a backend. If the list ends its process, adds one entry with the backend's name. */
 static int add_devices(int backend, json_t *devices)
 {
 	char why[CHILD_WHY];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices and libraries as JSON.  Drivers are queried in child processes (child_process.h): one that ends its process gives a line
- * of its own.
+ * Describes devices and libraries as JSON. Drivers are queried in child processes (child_process.h); a driver that ends its process
+ * becomes one entry of the result.
  */
 #ifndef INSPECT_JSON_H
 #define INSPECT_JSON_H
@@ -10,20 +10,20 @@
 
 #include "runtime/device/inspect.h"
 
-/* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why it does not open, "ops": { name: [dtype] },
- * "networks": { "lstm peephole": { dtype: route } }, "parts": what its backend's list says of it }].  NULL: there is no memory. */
+/* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why the device does not open, "ops": { name:
+ * [dtype] }, "networks": { "lstm peephole": { dtype: route } }, "parts": the entry of the backend's list }]. NULL: no memory. */
 json_t *inspect_devices(void);
-/* What cg_open(NULL) takes: { "opens": true, "about": its line, or why nothing opens }, and in "passed_over" the words of each backend
- * that is not tried since CELLGRAD_BACKEND is unset. */
+/* The device that cg_open(NULL) chooses: { "opens": true, "about": its line, or why none opens }, and in "passed_over" the message
+ * of each backend that is not tried because CELLGRAD_BACKEND is unset. */
 json_t *inspect_default(void);
-/* Whether a backend or device opens, or a list of them: { "opens", "about", "devices": [[name, line]] }: the devices are those of
- * the backend, where it opens; and "passed_over" with the words of a backend that is not tried when it is not named. */
+/* Whether a backend or device, or one of a list, opens: { "opens", "about", "devices": [[name, line]] }, where the devices are
+ * those of the backend; and "passed_over", the message of a backend that is not tried unless it is named. */
 json_t *inspect_why(const char *where);
 
-/* The k-th built-in cell, without its options and then with all of them; 0 past the last. */
+/* The k-th kind: each built-in cell without options, then with all of its options; returns 0 past the last. */
 struct inspect_cell { const char *cell; char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)]; };
 int inspect_find_cell(int k, struct inspect_cell *);
-/* The cell's name in "networks". */
+/* The key of a kind in "networks". */
 enum { INSPECT_KEY = sizeof(struct inspect_cell) + CG_NAME_MAX };
 const char *inspect_key(const struct inspect_cell *, char key[INSPECT_KEY]);
 

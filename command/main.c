@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The `cellgrad` command: finds the subcommand, passes it its arguments, and does what every subcommand needs: sets our memory
- * under jansson, checks that standard streams are open, and checks that the output was written.  A subcommand is in the file of its
- * name.  No locale is set: numbers are read and written as in C.
+ * The `cellgrad` command: finds the subcommand, passes it the arguments, and does what every subcommand needs: makes jansson
+ * allocate by the library's allocator, checks that the standard streams are open, and checks that the output was written. A
+ * subcommand is in the file of its name. No locale is set: numbers are read and written as in C.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +90,7 @@ static const struct command *find(const char *word)
 	return NULL;
 }
 
-/* "cellgrad help run OP" is "cellgrad run OP --help". */
+/* "cellgrad help run OP" means "cellgrad run OP --help". */
 static int help_on(int argc, const char **argv)
 {
 	const struct command *command = find(argv[1]);
@@ -130,10 +130,10 @@ static int dispatch(int argc, const char **argv)
 	return command ? command->call(argc - 1, argv + 1) : unknown(argv[1]);
 }
 
-/* A closed standard stream lends its number to the next file opened, and what is printed would go there. */
+/* Opens closed standard streams: a file opened later would get such a stream's number, and output would be written into it. */
 static void guard_streams(void)
 {
-	static const int flags[] = { O_RDONLY, O_RDONLY, O_WRONLY };     /* to write to 1 is to fail, noticed */
+	static const int flags[] = { O_RDONLY, O_RDONLY, O_WRONLY };     /* a write to 1 must fail, and be reported */
 
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", flags[fd]) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a subcommand's words by popt and keeps the options' values by number.  The subcommand interprets them; what popt leaves
- * undefined (an option given twice, its help's exit) is decided here.
+ * Parses a subcommand's arguments by popt and keeps the options' values by number. This file decides what popt leaves open, such as
+ * an option given twice, or exits by its help.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "command/command.h"
 #include "command/output.h"
 
-static char flag[] = "";                 /* the value of an option that takes none */
+static char flag[] = "";                 /* the value of an option that takes no argument */
 
 static const struct poptOption *row_of(const struct poptOption *table, int number)
 {
@@ -21,7 +21,7 @@ static const struct poptOption *row_of(const struct poptOption *table, int numbe
 	return table;
 }
 
-/* "--ouput=x" -> the nearest long name, or NULL. */
+/* The nearest long option name, as for "--ouput=x", or NULL. */
 static const char *nearest(const char *word, const struct poptOption *table)
 {
 	const char *names[OPTION_MAX];
@@ -58,7 +58,7 @@ int options_open(struct options *o, const char *command, int argc, const char **
 
 	*o = (struct options){ .operands = none };
 	snprintf(o->name, sizeof o->name, "cellgrad %s", command);
-	argv[0] = o->name;                               /* what popt's help calls the program */
+	argv[0] = o->name;                               /* the program's name in popt's help */
 	o->popt = poptGetContext(NULL, argc, argv, table, 0);
 	if (!o->popt)
 		return cg_fail(CG_NO_MEMORY, "no memory for the options");
@@ -110,7 +110,7 @@ void options_close(struct options *o)
 {
 	for (int k = 0; k < OPTION_MAX; k++)
 		if (o->value[k] != flag)
-			free(o->value[k]);               /* popt's, not ours */
+			free(o->value[k]);               /* allocated by popt */
 	if (o->popt)
 		poptFreeContext(o->popt);
 	claim_end_all();

@@ -12,7 +12,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* How many bytes here are a control character.  Those from U+0080 on, C2 80 to C2 9F, terminals obey as well. */
+/* The length in bytes of a control character at this place, or 0. Terminals also obey those from U+0080 to U+009F, C2 80 to C2 9F. */
 static int control(const char *at)
 {
 	unsigned char c = (unsigned char)at[0], next = c ? (unsigned char)at[1] : 0;
@@ -24,7 +24,7 @@ static int control(const char *at)
 
 const char *print_name(char shown[PRINT_NAME], const char *name)
 {
-	size_t n = 0, end = 0;                   /* end: of the last whole character */
+	size_t n = 0, end = 0;                   /* end: where the last whole character ends */
 
 	while (*name && n < PRINT_NAME - 12) {
 		int bad = control(name);
@@ -52,7 +52,7 @@ void print_plain(FILE *f, const char *text)
 	}
 }
 
-/* Bytes of the UTF-8 character here; 0: it is none. */
+/* The length in bytes of the UTF-8 character at this place; 0: there is none. */
 static int character(const unsigned char *at)
 {
 	int n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
@@ -60,7 +60,7 @@ static int character(const unsigned char *at)
 	for (int k = 1; k < n; k++)
 		if ((at[k] & 0xc0) != 0x80)
 			return 0;
-	/* Longer than need be, a surrogate, beyond the last. */
+	/* Overlong forms, surrogates and values above U+10FFFF are not UTF-8. */
 	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) ||
 	    (at[0] == 0xf4 && at[1] > 0x8f))
 		return 0;
@@ -106,11 +106,11 @@ struct print_colour print_colours(FILE *f)
 	return ansi;
 }
 
-/* ---- standard output, and why it failed ---- */
+/* ---- standard output, and why a write failed ---- */
 
 static int trouble;
 
-/* Asked as soon as something was written: errno is another's later. */
+/* Called after each write, before a later call changes errno. */
 static void keep_trouble(void)
 {
 	if (!trouble && ferror(stdout))
@@ -171,7 +171,7 @@ void print_row(struct print_table *t, ...)
 	va_end(list);
 }
 
-/* Letters on the screen: bytes that begin a UTF-8 character. */
+/* The width on the screen: bytes that begin a UTF-8 character. */
 static int width(const char *cell)
 {
 	int n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints for the command: names from files without control characters, shapes, tables, colour on a terminal, JSON lines.
+ * Prints for the command: names from files without control characters, shapes, tables, colour on a terminal, lines of JSON.
  */
 #ifndef OUTPUT_H
 #define OUTPUT_H
@@ -10,25 +10,26 @@
 
 #include <jansson.h>
 
-/* A name for a message: control characters escaped, cut to fit. */
+/* A name for a message: control characters are escaped, and a long name is cut. */
 enum { PRINT_NAME = 80 };
 const char *print_name(char shown[PRINT_NAME], const char *name);
 
-/* Text of ours with what others gave in it: control characters but newline and tab escaped. */
+/* Prints a text of the library's that contains text from elsewhere: control characters but newline and tab are escaped. */
 void print_plain(FILE *, const char *text);
 
-/* Text as a JSON string, whatever its bytes: of what is no UTF-8 each byte is U+FFFD.  Needs no memory. */
+/* Prints any bytes as a JSON string; each byte that is not UTF-8 becomes U+FFFD. Allocates no memory. */
 void print_quoted(FILE *, const char *text);
 
 /* "[3, 7]" */
 enum { PRINT_SHAPE = 192 };
 const char *print_shape(char shown[PRINT_SHAPE], const int64_t *shape, int rank);
 
-/* Escape sequences when the file is a terminal with colour, else "". */
+/* Escape sequences where the file is a terminal with colour, else "". */
 struct print_colour { const char *good, *bad, *strong, *faint, *off; };
 struct print_colour print_colours(FILE *);
 
-/* Columns as wide as their widest cell.  columns: a letter for each, l or r; a failure is kept until the end. */
+/* A table whose columns are as wide as their widest cell. columns: one letter for each, l or r for left or right. The first failure
+ * is kept until print_all_rows. */
 struct print_table {
 	const char *columns;
 	char **cells;
@@ -36,26 +37,26 @@ struct print_table {
 	int failed;
 };
 void print_cell(struct print_table *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Cells as they are; the list ends with NULL. */
+/* Adds a row of cells; the list ends with NULL. */
 void print_row(struct print_table *, ...) __attribute__((sentinel));
-/* Prints the rows, each after the indent, and frees them; CG_NO_MEMORY. */
+/* Prints the rows, each after the indent, and frees them. CG_NO_MEMORY. */
 int  print_all_rows(struct print_table *, const char *indent);
 
-/* Gives jansson our memory, and counts the requests that were refused: jansson overlooks some, and would go on with half a
- * string or fall over, so what was refused is asked of malloc once more, and the caller gives up when jansson is done. */
+/* Makes jansson allocate by cg_memory and counts the requests that failed. jansson ignores some failures and would continue with
+ * half a string or crash, so a failed request is repeated with malloc, and the caller gives up after jansson has returned. */
 void     print_json_memory(void);
 unsigned print_json_lost(void);
 
-/* A long text on standard output. */
+/* Prints a long text to standard output. */
 void print_text(const char *);
-/* Why standard output was not written by print_text, print_all_rows or print_json: an errno, 0 where nothing is known. */
+/* The errno of a failed write by print_text, print_all_rows or print_json; 0 where none is known. */
 int  print_trouble(void);
 
-/* One object on a line of its own, then gone; CG_NO_MEMORY when it is NULL. */
+/* Prints one object on a line and frees it; CG_NO_MEMORY where it is NULL. */
 int     print_json(json_t *object);
-/* A string; where its bytes are no UTF-8, ? in place of those that are not ASCII. */
+/* A JSON string; in bytes that are not UTF-8, each that is not ASCII becomes "?". */
 json_t *print_string(const char *);
-/* A number, or "nan", "inf", "-inf", which JSON has no numbers for. */
+/* A JSON number, or "nan", "inf", "-inf", for which JSON has no numbers. */
 json_t *print_number(double);
 json_t *print_numbers(const int64_t *, int n);
 

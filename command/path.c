@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder of a path.
+ * Finds the folder of a path.
  */
 #include <stdio.h>
 #include <string.h>

@@ -20,7 +20,7 @@
 #error "safetensors are little-endian, and this reader takes their numbers as they lie: not for big-endian hosts"
 #endif
 
-static const uint64_t header_most = 100000000;           /* bytes; the limit every reader of the format has */
+static const uint64_t header_most = 100000000;           /* bytes; the limit of every reader of the format */
 
 static const struct dtype {
 	const char *code;
@@ -60,7 +60,7 @@ const char *safetensors_dtype(const struct safetensors_tensor *t)
 
 #define WRONG(...) cg_fail(CG_FILE, __VA_ARGS__)
 
-/* A list of numbers, none negative; the key is in the message. */
+/* Reads a list of numbers, none negative. The message contains the key. */
 static int numbers(const char *path, const char *name, const char *key, const json_t *list, int64_t *out,
                    int most, int *n)
 {
@@ -82,7 +82,7 @@ static int numbers(const char *path, const char *name, const char *key, const js
 	return CG_OK;
 }
 
-/* The bytes that dtype and shape make; overflow is refused even where a later dimension is 0. */
+/* Computes the bytes that dtype and shape make. An overflow is an error even where a later dimension is 0. */
 static int size_of(const char *path, const char *name, const struct safetensors_tensor *t,
                    const struct dtype *dtype, uint64_t *bytes)
 {
@@ -129,7 +129,7 @@ static int tensor(const char *path, const char *key, const json_t *entry, const 
 	dtype = dtype_of(t->dtype);
 	t->cg = dtype ? dtype->cg : -1;
 	if (!dtype)
-		return CG_OK;                    /* of no use to us, perhaps to others */
+		return CG_OK;                    /* no op reads it; others may */
 	CG_TRY(size_of(path, name, t, dtype, &bytes));
 	if (bytes != t->bytes)
 		return WRONG("%s: %s: %s %s takes %llu bytes, but \"data_offsets\" give it %zu", path, name,
@@ -144,11 +144,11 @@ static int by_offset(const void *a, const void *b)
 
 	if (x->data != y->data)
 		return x->data < y->data ? -1 : 1;
-	/* Empty ones come before what begins at the same place. */
+	/* An empty tensor comes before another one at the same place. */
 	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Sorts the tensors by place; together they must be the data, without overlap and without a hole. */
+/* Sorts the tensors by place, and checks that they fill the data without overlap or gap. */
 static int tile(struct safetensors *s, const unsigned char *data, uint64_t total)
 {
 	char name[PRINT_NAME], before[PRINT_NAME];
@@ -175,7 +175,7 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 	return CG_OK;
 }
 
-/* Files that are often taken for safetensors, by their first bytes; and what to do with each. */
+/* Files that are often mistaken for safetensors, by their first bytes, and what to do with each. */
 #define SAVE "save its tensors by safetensors.torch.save_file or safetensors.numpy.save_file; cellgrad-convert(1) shows how"
 static const struct foreign { const char *beginning, *is, *instead; } foreign[] = {
 	{ "PK\3\4",           "a zip file, as PyTorch's .pt and .pth, NumPy's .npz and Keras's .keras are", SAVE },
@@ -192,14 +192,14 @@ static const struct foreign { const char *beginning, *is, *instead; } foreign[] 
 	{ "<html",            "a page of the web", "get the file itself" },
 };
 
-/* Protocol Buffers have no mark of their own.  What ONNX and TensorFlow write begins with field 1, a small number, and then a field of
- * bytes. */
+/* Recognises Protocol Buffers, which have no mark of their own: files of ONNX and TensorFlow begin with field 1, a small number,
+ * and a field of bytes after it. */
 static int is_protobuf(const unsigned char *bytes, size_t n)
 {
 	return n > 2 && bytes[0] == 0x08 && bytes[1] && bytes[1] < 0x40 && strchr("\x12\x1a\x3a\x42", bytes[2]) && bytes[2];
 }
 
-/* Of a file that is no safetensors: what it is, if its first bytes tell; else the message stays what it was. */
+/* Says of a file that is not safetensors what it is, if its first bytes show it; otherwise keeps the message. */
 static int report_kind(const struct safetensors *s, const unsigned char *bytes, size_t n)
 {
 	for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++) {
@@ -237,7 +237,7 @@ static int header(struct safetensors *s, const char *text, size_t length)
 	return CG_OK;
 }
 
-/* Is it a header with its length before it, and perhaps data? */
+/* Checks that a header's length, the header and perhaps data are there. */
 static int frame(const struct safetensors *s, const unsigned char *bytes, size_t n, uint64_t *length)
 {
 	int code = CG_OK;
@@ -322,7 +322,7 @@ int safetensors_open(struct safetensors *s, const char *path)
 	void *at = NULL;
 
 	CG_TRY(file_check_name(path, "read"));
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);      /* a pipe must not wait for its writer */
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);      /* opening a pipe must not wait for its writer */
 	if (fd < 0)
 		return WRONG("%s: %s", path, strerror(errno));
 	code = map_file(fd, path, &at, &n);
@@ -369,13 +369,13 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 
 /* ---- writing ---- */
 
-/* Of an element; an integer's is in its name. */
+/* The bytes of an element; a type of integers has them in its name. */
 static size_t width(const struct safetensors_tensor *t)
 {
 	return t->cg < 0 ? strtoul(t->dtype + 1, NULL, 10) / 8 : cg_dtype_bytes(t->cg);
 }
 
-/* Wide elements first, so that all of them lie aligned; then by name: the same tensors give the same bytes. */
+/* Orders wide elements first, so that all are aligned; then by name, so that the same tensors give the same bytes. */
 static int by_width(const void *a, const void *b)
 {
 	const struct safetensors_tensor *x = a, *y = b;
@@ -391,7 +391,7 @@ static json_t *entry_of(const struct safetensors_tensor *t, uint64_t at)
 	                 (json_int_t)(at + t->bytes));
 }
 
-/* Freed by cg_memory; NULL: no memory. */
+/* The header as text, to be freed by cg_memory; NULL: no memory. */
 static char *header_of(const struct safetensors_tensor *tensors, size_t n, json_t *metadata)
 {
 	unsigned lost = print_json_lost();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * safetensors files: 8 bytes of header length, a JSON header that lists the tensors, the data. Reading maps the file, so that only
- * the tensors that are used are read; every number in the header is checked against the file before it is used.
+ * safetensors files: 8 bytes with the header's length, a JSON header that lists the tensors, the data. A file is mapped, so that
+ * only the tensors in use are read, and every number of its header is checked before it is used.
  */
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H
@@ -17,43 +17,43 @@ enum { SAFETENSORS_RANK = 8 };
 
 struct safetensors_tensor {
 	const char *name;
-	const char *dtype;               /* as in the file, "F32" */
-	int  cg;                         /* the enum cg_dtype, or -1: a dtype that no op computes in */
+	const char *dtype;               /* as in the file: "F32" */
+	int  cg;                         /* an enum cg_dtype; -1: a dtype in which no op computes */
 	int  rank;
 	int64_t shape[SAFETENSORS_RANK];
-	const unsigned char *data;       /* at any address, aligned or not */
+	const unsigned char *data;       /* not aligned */
 	size_t bytes;
 };
 
 struct safetensors {
 	char   *path;
-	struct claim *claim;             /* NULL: as below */
+	struct claim *claim;             /* NULL: the bytes are the caller's */
 	void   *map;                     /* NULL: the bytes are the caller's */
 	size_t  mapped;
-	json_t *header;                  /* holds the names */
-	json_t *metadata;                /* an object of strings, or NULL */
+	json_t *header;                  /* owns the names */
+	json_t *metadata;                /* object of strings, or NULL */
 	struct safetensors_tensor *tensors;      /* in the order of their data */
 	size_t  n;
 };
 
-/* CG_FILE and what is wrong with the file; CG_NO_MEMORY.  Close it only when this returned CG_OK. */
+/* CG_FILE: the message says what is wrong with the file; CG_NO_MEMORY. Close the file only if this returned CG_OK. */
 int  safetensors_open(struct safetensors *, const char *path);
 /* The same for bytes in memory, which must outlive it; path: their name in messages. */
 int  safetensors_parse(struct safetensors *, const char *path, const void *bytes, size_t n);
 void safetensors_close(struct safetensors *);
 
-/* NULL: not in it. */
+/* NULL: the file has no such tensor. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *, const char *name);
 const char *safetensors_metadata(const struct safetensors *, const char *key);
-/* The tensor's dtype in our words where we have one, "f32", else the file's. */
+/* The tensor's dtype by the library's name, "f32", or, where the library has none, by the file's. */
 const char *safetensors_dtype(const struct safetensors_tensor *);
 
 /* "F32" for CG_F32. */
 const char *safetensors_code(int cg_dtype);
-/* Writes tensors (name, cg or else dtype, rank, shape, data, bytes; sorted in place) and an object of strings into a checked
- * file. */
+/* Writes tensors and an object of strings to a checked file. Each tensor has name, cg or else dtype, rank, shape, data and bytes;
+ * the list is sorted in place. */
 int safetensors_write(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
-/* The same without the data, which the caller then puts in the order that the tensors are left in; he ends the file, or drops it. */
+/* The same without the data, which the caller then writes in the sorted order. The caller also ends or discards the file. */
 int safetensors_begin(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads facts of the machine from the system's files: its memory and its caches.
+ * Reads the sizes of the machine's memory and caches from files of the system.
  */
 #include <stdlib.h>
 #include <string.h>

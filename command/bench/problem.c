@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The problems of `cellgrad bench`: ops by their names, or all, in each mode, at the given sizes or at a few typical ones.
+ * The problems of `cellgrad bench`: one op or all, in each mode, at the given sizes or at a few typical ones.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,11 +19,11 @@ const struct problem_size problem_sizes[PROBLEM_SIZES] = {
 	{ "--H", "U", 512, "unit" }
 };
 
-/* What is measured when no size is named. */
+/* Sizes that are measured where none is given. */
 static const int64_t typical[][PROBLEM_SIZES] = { { 32, 1, 1, 16, 16 }, { 16, 1, 32, 256, 512 }, { 4, 1, 256, 512, 512 } };
 enum { TYPICAL = sizeof typical / sizeof *typical };
 
-/* Does the op have a size, that is not always 1? */
+/* Does the op have this size, other than always 1? */
 static int has_size(const struct cg_op *row, const char *symbol)
 {
 	for (const struct cg_dim *d = row->dims; d->symbol; d++)
@@ -32,7 +32,7 @@ static int has_size(const struct cg_op *row, const char *symbol)
 	return 0;
 }
 
-/* The field of the lengths of rows; NULL: the op has none. */
+/* The port of the lengths of rows; NULL: the op has none. */
 static const struct cg_port *lengths_of(const struct cg_op *row)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)
@@ -41,7 +41,7 @@ static const struct cg_port *lengths_of(const struct cg_op *row)
 	return NULL;
 }
 
-/* Are there sizes that only 1 goes for, and others were given, or lengths, and it knows none? */
+/* Refuses a request with sizes other than 1 for a size that the op does not have, or with --valid for an op without lengths. */
 static int accepts(const struct request *r, const struct cg_op *row)
 {
 	for (int k = 0; k < PROBLEM_SIZES; k++)
@@ -54,7 +54,7 @@ static int accepts(const struct request *r, const struct cg_op *row)
 	return CG_OK;
 }
 
-/* The op's pass and its gradient. */
+/* Finds the forward op and its gradient. */
 static int find_pair(const struct cg_op *row, struct problem *p)
 {
 	int is_grad;
@@ -70,7 +70,7 @@ static int find_pair(const struct cg_op *row, struct problem *p)
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
 enum { MODES = sizeof modes / sizeof *modes };
 
-/* A network's mode is an attribute; NULL: it is in the op's name. */
+/* The attribute that is a network's mode; NULL: the op's name says it. */
 static const struct cg_attribute *mode_of(const struct cg_op *row)
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
@@ -106,7 +106,7 @@ static int check_mode(const struct request *r, const struct cg_op *row)
 	return CG_OK;
 }
 
-/* Has the network run in a mode, unless its attributes say one. */
+/* Sets a network's mode, unless its attributes name one. */
 static int set_mode(struct call *c, const char *mode)
 {
 	const struct cg_attribute *a = mode_of(c->row);
@@ -118,7 +118,7 @@ static int set_mode(struct call *c, const char *mode)
 	return call_attribute(c, word);
 }
 
-/* The attribute T says a dtype, as --dtype does. */
+/* The dtype by --dtype or by attribute T, which must agree. */
 static int dtype_of(const struct request *r, const struct call *c, int *dtype)
 {
 	*dtype = r->dtype < 0 ? CG_F32 : r->dtype;
@@ -131,7 +131,7 @@ static int dtype_of(const struct request *r, const struct call *c, int *dtype)
 	return CG_OK;
 }
 
-/* Lengths of rows that together are the share of all steps: drawn, then, row by row, moved until they are. */
+/* Draws lengths of rows, then changes them by 1, row by row, until their sum is the wanted share of all steps. */
 static int draw_lengths(struct problem *p)
 {
 	int64_t T = problem_get_size(p, "T"), B = problem_get_size(p, "B"), sum = 0, wanted = (int64_t)(p->valid * (double)(T * B) + 0.5);
@@ -197,12 +197,12 @@ static int add(struct problems *b, const struct request *r, const struct call *c
 	CG_TRY(timing_check(p));
 	if (p->valid == 1)
 		return CG_OK;
-	/* Of sizes that fit: so they can be listed. */
+	/* Only here, since the sizes are now known to fit in memory. */
 	CG_TRY(draw_lengths(p));
 	return infer_sizes(p);
 }
 
-/* Every combination of the sizes that were given, the last changing fastest. */
+/* Adds a problem for every combination of the given sizes, the last one changing fastest. */
 static int combine(struct problems *b, const struct request *r, const struct call *c, const struct problem *like, int dtype)
 {
 	int64_t values[PROBLEM_SIZES];
@@ -224,7 +224,7 @@ static int combine(struct problems *b, const struct request *r, const struct cal
 	return CG_OK;
 }
 
-/* An op of the run, by its name, in a mode, at the sizes given or at all that are typical. */
+/* Adds the problems of an op in one mode, at the given sizes or at all typical ones. */
 static int add_op(struct problems *b, const struct request *r, struct call *c, const char *name, const char *mode, int typically)
 {
 	struct problem like = { .row = NULL };
@@ -266,7 +266,7 @@ static int add_named(struct problems *b, const struct request *r)
 	return add_op(b, r, &b->named, name, r->mode, 0);
 }
 
-/* Does it compute what a row before it does, for another version's inputs and outputs? */
+/* Is the op another version of an op of an earlier row, with other inputs and outputs? */
 static int is_again(const struct cg_op *row)
 {
 	for (const struct cg_op *before = NULL; (before = cg_op_next(before)) != row;)
@@ -275,7 +275,7 @@ static int is_again(const struct cg_op *row)
 	return 0;
 }
 
-/* An op in each of its modes, or in the one that was named. */
+/* Adds an op in each of its modes, or in the one that was named. */
 static int add_modes(struct problems *b, const struct request *r, const struct cg_op *row, int typically)
 {
 	const char *only = r->mode;
@@ -292,7 +292,7 @@ static int add_modes(struct problems *b, const struct request *r, const struct c
 	return CG_OK;
 }
 
-/* Under TensorFlow's names.  --what takes the passes or the gradients. */
+/* Adds all ops under TensorFlow's names; --what selects forward ops or gradients. */
 static int add_all(struct problems *b, const struct request *r)
 {
 	char shown[PRINT_NAME];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sizes, the dtype and the name of a problem, and its line as a command.
+ * The sizes, the dtype and the name of a problem, and the problem as a command.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ int64_t problem_get_size(const struct problem *p, const char *symbol)
 	for (const struct cg_dim *d = p->row->dims; d->symbol; d++)
 		if (!strcmp(d->symbol, symbol))
 			return *(const int64_t *)((const char *)p->op + d->at);
-	return 1;                                /* an op that has no T is one step */
+	return 1;                                /* an op without T is one step */
 }
 
 double problem_rows(const struct problem *p)

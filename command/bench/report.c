@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `cellgrad bench` prints: the machine and what may mislead on it, then a row or an object for each problem.
+ * Prints the results of `cellgrad bench`: the machine, with variables that slow it down, then a row or a JSON object for each
+ * problem.
  */
 #include <string.h>
 
@@ -12,7 +13,7 @@ static const char warning[] =
 	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "
 	"unset them to measure what others will see";
 
-/* Those of OpenBLAS, where it takes the products. */
+/* The k-th variable of OpenBLAS, where OpenBLAS computes the products. */
 static const char *openblas_variable(const struct cg_context *context, int k)
 {
 	return strstr(cg_describe(context), "products OpenBLAS") ? cg_environment_entry("OPENBLAS_", k) : NULL;
@@ -26,7 +27,7 @@ static const char *unit(double bytes, char text[32])
 	return text;
 }
 
-/* What is not known is 0. */
+/* A number that may be unknown: 0 becomes null. */
 static json_t *known(double value)
 {
 	return value > 0 ? json_real(value) : json_null();
@@ -118,7 +119,7 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 
 int report_table(const struct result *results, size_t n)
 {
-	int copies = n && results->copy > 0;     /* a device's, in a column of their own */
+	int copies = n && results->copy > 0;     /* a device has a column for its copies */
 	struct print_table t = { .columns = copies ? "llllrrrrrrrrrrrrl" : "llllrrrrrrrrrrrl" };
 
 	if (n)

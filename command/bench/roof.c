@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures what the machine can do at most, whatever the library does: multiply and add in registers, and copying.  A large product
- * is no roof, since products are compared with it.  On a device with a copy of its own only that is measured.
+ * Measures what the machine can do, independent of the library: multiply and add in registers, and copies. A large product is not
+ * taken as a roof, since products are compared with it. On a device that has a copy of its own only that is measured.
  */
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
 
-/* Here alone a multiplication and an addition may become one instruction: it is the rate that counts, not the result. */
+/* Only in this file may a multiplication and an addition become one instruction: the rate matters, not the result. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT ON
 #elif defined(__GNUC__)
@@ -18,7 +18,7 @@
 
 /* ---- multiply and add ---- */
 
-/* Chains enough to hide the latency of two units. */
+/* CHAINS: enough to hide the latency of two units. */
 enum { CHAINS = 12, STEPS = 1000, TURNS = 12, BYTES_PER_MS = 5000000 };
 #define EACH(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define START(k) vector v##k = start + (k);
@@ -61,7 +61,7 @@ static int has_avx2(void)
 }
 #endif
 
-/* Products of bf16, two steps of k in one instruction. */
+/* Dot products of bf16: one instruction does two steps of k. */
 #ifdef CG_ISA_AVX512BF16
 #include <immintrin.h>
 #define STEP_BF16(k) v##k = _mm512_dpbf16_ps(v##k, factor, factor);
@@ -86,7 +86,7 @@ static int has_avx512bf16(void)
 }
 #endif
 
-/* The same by matrices of 16 rows, 16 columns and 32 steps, for whose registers Linux is asked. */
+/* Products of matrices of 16 rows, 16 columns and 32 steps. A process must ask Linux for the registers. */
 #ifdef CG_ISA_AMXBF16
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -94,7 +94,7 @@ static int has_avx512bf16(void)
 
 __attribute__((target("amx-tile,amx-bf16"))) static void bf16_amx(void)
 {
-	/* The palette, the first row, and of eight registers the bytes of a row and the rows. */
+	/* Palette, first row, then for eight registers the bytes of a row and the number of rows. */
 	static const struct { uint8_t palette, start, reserved[14]; uint16_t bytes[16]; uint8_t rows[16]; } sizes = {
 		.palette = 1, .bytes = { 64, 64, 64, 64, 64, 64, 64, 64 }, .rows = { 16, 16, 16, 16, 16, 16, 16, 16 }
 	};
@@ -122,12 +122,12 @@ static int has_amxbf16(void)
 LOOP(f32_baseline, float, 16, )
 LOOP(f64_baseline, double, 16, )
 
-/* Best first. */
+/* The best instruction set first. */
 static const struct isa {
 	const char *name;
 	int (*runs_here)(void);
 	void (*f32)(void), (*f64)(void), (*bf16)(void);  /* bf16 NULL: it is widened to f32 */
-	int bytes, products;                     /* of a vector; of bf16, in an instruction */
+	int bytes, products;                     /* bytes of a vector; products of bf16 in one instruction */
 } isas[] = {
 #ifdef CG_ISA_AMXBF16
 	{ "amxbf16", has_amxbf16, f32_avx512, f64_avx512, bf16_amx, 64, 16 * 16 * 32 },
@@ -142,13 +142,13 @@ static const struct isa {
 	{ "baseline", always, f32_baseline, f64_baseline, NULL, 16, 0 }
 };
 
-/* ---- threads, each at the same work for the same time ---- */
+/* ---- threads, all with the same work for the same time ---- */
 
 struct worker {
 	pthread_t thread;
 	void (*loop)(void);                      /* NULL: copies */
 	char  *from, *to;
-	size_t bytes;                            /* of each of them */
+	size_t bytes;                            /* of each buffer */
 	double time, rate;                       /* milliseconds; loops or copies in a millisecond */
 };
 
@@ -163,10 +163,10 @@ static void *work(void *given)
 			w->loop();
 		else
 			memcpy(w->to, w->from, w->bytes);
-		/* Else the compiler would leave out copies that nothing reads. */
+		/* Keeps the compiler from removing copies whose result is not read. */
 		__asm__ volatile("" : : "r"(w->to) : "memory");
 		n++;
-		/* The clock takes as long as a small copy: not every time. */
+		/* The clock costs as much as a small copy, so it is not read every time. */
 		if (n % 8 && w->bytes < 1 << 20)
 			continue;
 	} while ((passed = cg_milliseconds() - start) < w->time);
@@ -174,8 +174,7 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* The best of short turns, after one to warm up: some will pass without another program in between.  The rates of the threads
- * are added. */
+/* Runs short turns after one for warming up and takes the best, which no other program disturbed. The rates of the threads are added. */
 static int best(struct worker *workers, int n, double *rate)
 {
 	*rate = 0;
@@ -206,7 +205,7 @@ static int measure_loop(struct worker *workers, int n, void (*loop)(void), int l
 	return CG_OK;
 }
 
-/* From one half of the buffer to the other, each thread in a part of its own. */
+/* Measures copies from one half of the buffer to the other; each thread has a part of its own. */
 static int measure_copy(struct worker *workers, int n, char *buffer, size_t bytes, double *gbytes)
 {
 	size_t part = bytes / 2 / (size_t)n / 64 * 64;
@@ -222,8 +221,8 @@ static int measure_copy(struct worker *workers, int n, char *buffer, size_t byte
 	return CG_OK;
 }
 
-/* Twice the last cache that a processor has: what is read and what is written do not fit in it together.  But no more than a quarter of what
- * is free, nor than a slow memory moves in the milliseconds that were asked for. */
+/* Twice the last cache of a processor, so that source and destination do not both fit; but at most a quarter of free memory, and no
+ * more than a slow memory copies in the requested milliseconds. */
 static size_t beyond_caches(size_t least, double time)
 {
 	double cache = 2 * machine_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = machine_memory() / 4;
@@ -248,7 +247,7 @@ int roof_copy(struct cg_stream *stream, struct cg_mem buffer, long n, double *ms
 	return CG_OK;
 }
 
-/* As best() has it: so many copies in a turn as fill it. */
+/* The same as best() for the device: each turn makes enough copies to fill its time. */
 static int best_copy(struct cg_stream *stream, struct cg_mem buffer, double time, double *gbytes)
 {
 	double ms, least;
@@ -331,7 +330,7 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
 }
 
-/* What fits in a cache is compared with copies that do.  Of a device the copies are known, and nothing about products. */
+/* A problem that fits in a cache is compared with copies that do. On a device only the copies are known, not the products. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
 	int dtype = problem_dtype(r->problem);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A problem in a context's memory, filled, warmed up and timed.  What is allocated, read and multiplied is known from the ops'
- * rows; what the times are compared with is roof.c's.
+ * Allocates a problem's memory in a context, fills it, warms up and measures. The op's rows say what is allocated, read and
+ * multiplied; roof.c measures what the times are compared with.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "command/bench/bench.h"
 #include "command/output.h"
 
-enum { GRADIENT = 1 };                   /* place in the rows of a problem: the pass, then its gradient */
+enum { GRADIENT = 1 };                   /* index in the rows of a problem: the forward op, then its gradient */
 
-/* The rows whose arguments must be there: a gradient reads what the pass wrote. */
+/* The rows whose arguments must exist: a gradient reads what the forward op wrote. */
 static int rows_of(const struct problem *p, const struct cg_op *rows[2])
 {
 	rows[0] = p->forward;
@@ -27,7 +27,7 @@ static struct cg_mem *mem(void *op, const struct cg_port *port)
 	return (struct cg_mem *)((char *)op + port->at);
 }
 
-/* Numbers of the op's dtype that it has a use for. */
+/* Does the op read or write this port, and in its own dtype? */
 static int is_used(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
 	return port->type == CG_REAL_TYPE && (!row->reads || row->reads(row, port, p->op));
@@ -38,7 +38,8 @@ static int is_wanted(const struct problem *p, const struct cg_op *row, const str
 	return port->flow != CG_IN && !(port->extra && p->theirs) && is_used(p, row, port);
 }
 
-/* What the gradient is given and the pass is not: it may be absent, but a gradient of nothing is no problem. */
+/* Is it an upstream gradient: an input of the gradient that the forward op does not have? It may be absent, but the gradient would
+ * then be 0. */
 static int is_upstream(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
 	if (row != p->grad || port->flow != CG_IN || !is_used(p, row, port))
@@ -49,13 +50,13 @@ static int is_upstream(const struct problem *p, const struct cg_op *row, const s
 	return 1;
 }
 
-/* A matrix that x or a state is multiplied by: its shape does not name the batch.  A network has all in one. */
+/* Is it a matrix by which x or a state is multiplied? Its shape does not name the batch. A network has all of them in params. */
 static int is_weights(const struct cg_op *row, const struct cg_port *port)
 {
 	return row->weights ? !strcmp(port->shape, "params") : strchr(port->shape, ' ') && !strchr(port->shape, 'B');
 }
 
-/* ---- does it fit ---- */
+/* ---- the check of sizes ---- */
 
 int timing_check(const struct problem *p)
 {
@@ -81,17 +82,17 @@ int timing_check(const struct problem *p)
 	return CG_OK;
 }
 
-/* ---- the memory and what is in it ---- */
+/* ---- memory and its contents ---- */
 
 struct timing {
 	const struct problem *problem;
 	struct cg_context *context;
 	struct cg_stream *stream;
-	void *op;                                /* the problem's, with memory */
+	void *op;                                /* the problem's struct, with memory */
 	const struct cg_op *rows[2];
-	int n_rows, first;                       /* rows from first on are measured */
-	struct cg_mem buffer;                    /* to copy in, where the device copies by itself */
-	long copies;                             /* in a sample */
+	int n_rows, first;                       /* the rows from `first` on are measured */
+	struct cg_mem buffer;                    /* for copies, where the device has a copy of its own */
+	long copies;                             /* in each sample */
 };
 
 static uint64_t random_bits(uint64_t *state)
@@ -103,7 +104,7 @@ static uint64_t random_bits(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Numbers of either sign between 2^exponent and twice that, all digits in use: neither zeros nor subnormal. */
+/* Fills with numbers of either sign, of magnitude 2^exponent to twice that, with random low bits: none is zero or subnormal. */
 static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *state)
 {
 	const unsigned digits = (unsigned)cg_dtypes[dtype].digits - 1, bias = (unsigned)cg_dtypes[dtype].top - 1;
@@ -127,7 +128,7 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 {
 	static char chunk[1 << 16];
 	const double width = (double)problem_get_size(t->problem, "I") + (double)problem_get_size(t->problem, "U");
-	/* Weights so small that a sum of products is about 1, and no gate saturates. */
+	/* Weights are small, so that sums of products are about 1 and no gate saturates. */
 	int exponent = is_weights(row, port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
 	struct cg_mem to = *mem(t->op, port);
 	size_t bytes, n;
@@ -143,7 +144,7 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 	return CG_OK;
 }
 
-/* Empty arguments get memory, too: none would mean that they are absent. */
+/* Empty arguments get memory, too: without memory they would count as absent. */
 static int alloc_argument(struct timing *t, const struct cg_op *row, const struct cg_port *port)
 {
 	size_t bytes;
@@ -185,7 +186,7 @@ static int prepare(struct timing *t)
 			}
 	}
 	CG_TRY(alloc_work(t));
-	/* The gradient reads the gates of a pass. */
+	/* The gradient reads the gates of a forward pass. */
 	return t->first ? t->rows[0]->call(t->stream, t->op) : CG_OK;
 }
 
@@ -203,7 +204,7 @@ static void free_memory(struct timing *t)
 	cg_free(t->context, &t->buffer);
 }
 
-/* ---- how much there is to do ---- */
+/* ---- counts of operations and bytes ---- */
 
 static int count(const struct timing *t, struct result *result)
 {
@@ -216,19 +217,19 @@ static int count(const struct timing *t, struct result *result)
 			if (!is_wanted(t->problem, t->rows[r], port) && !cg_op_needs(t->rows[r], port, t->op) &&
 			    !is_upstream(t->problem, t->rows[r], port))
 				continue;
-			/* With no rows nothing is read. */
+			/* Without rows no input is read. */
 			if (rows == 0 && port->flow == CG_IN)
 				continue;
 			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));
 			result->bytes += (double)bytes;
-			/* Each weight is in a product with every row of every step; so is each of their gradients. */
+			/* Each weight is multiplied once for every row of every step, and so is its gradient. */
 			if (is_weights(t->rows[r], port))
 				result->flops += 2 * rows * (t->rows[r]->weights ? (double)t->rows[r]->weights(t->op) : (double)bytes / element);
 		}
 	return CG_OK;
 }
 
-/* ---- the times ---- */
+/* ---- times ---- */
 
 static int sample(const struct timing *t, long calls, double *ms)
 {
@@ -242,7 +243,8 @@ static int sample(const struct timing *t, long calls, double *ms)
 	return CG_OK;
 }
 
-/* A buffer for a copy that moves as many bytes, in two halves that caches' lines do not share; and how many fill a sample. */
+/* Allocates a buffer for copies that move as many bytes as the problem, in two halves on separate cache lines, and counts the
+ * copies that fill a sample. */
 static int alloc_buffer(struct timing *t, double bytes, double least)
 {
 	enum { LINES = 2 * 64 };
@@ -261,7 +263,7 @@ static int alloc_buffer(struct timing *t, double bytes, double least)
 	return CG_OK;
 }
 
-/* Calls until a sample is long enough for the clock, and a tenth of the time has gone by. */
+/* Calls the op until a sample is long enough for the clock and a tenth of the time has passed. */
 static int warm_up(struct timing *t, double time, double bytes, long *calls)
 {
 	double least = time * 1e-4 > 0.05 ? time * 1e-4 : 0.05, start = cg_milliseconds(), ms;
@@ -315,11 +317,11 @@ static int grow(double *samples[2], long buffer)
 	return CG_OK;
 }
 
-/* Samples until the time is over, three at least, or as many as are wanted. */
+/* Takes samples until the time is over, at least three, or as many as were asked for. */
 static int collect(struct timing *t, double time, long reps, struct result *r)
 {
 	enum { LEAST = 3 };
-	double *samples[2] = { NULL, NULL }, start, ms;  /* of the calls, of the copies */
+	double *samples[2] = { NULL, NULL }, start, ms;  /* samples of calls and of copies */
 	long buffer = 0;
 	int code = warm_up(t, time, r->bytes, &r->calls);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad check`: runs the conformance suite on the user's own machine.  Ops are compared with the independent reference, kernels
- * with another way of computing them; a failure is made simple and printed as the command that repeats it.  The trials are in
- * verify/, the subjects in subject.c, the output in verdict.c.
+ * `cellgrad check`: runs the conformance suite on the user's machine. Ops are compared with the independent reference, kernels with
+ * another way of computing them; a failing case is shrunk and printed as the command that repeats it. The trials are in verify/,
+ * the subjects in subject.c, the output in verdict.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ struct request {
 	int n_ops, n_cells, full;
 	const char *attributes[ATTRIBUTES_MAX + 2];
 	int n_attributes;
-	char dtype[PRINT_NAME];          /* --dtype as a word */
+	char dtype[PRINT_NAME];          /* the text of --dtype */
 };
 
 static double now(void)
@@ -86,7 +86,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* ---- the words ---- */
+/* ---- arguments ---- */
 
 static int no_op(const char *word)
 {
@@ -177,7 +177,7 @@ static int read_options(struct check *c, struct request *r, const struct options
 	return read_operands(r, o);
 }
 
-/* All of the words' subjects; where there are none, the message that says most. */
+/* Adds all subjects of the request. If there are none, reports the most helpful of their messages. */
 static int add_subjects(struct check *c, const struct request *r)
 {
 	char message[1024] = "";
@@ -200,7 +200,7 @@ static int add_subjects(struct check *c, const struct request *r)
 	return cg_fail(CG_BAD_ARGUMENT, "%s", most > 0 ? message : "there is no such kernel: stage, pass, shape and options do not go together");
 }
 
-/* Ops and cells, all of them where none is named. */
+/* Chooses ops and cells: those named, or all. */
 static int choose(struct check *c, struct request *r)
 {
 	int named = r->n_ops + r->n_cells;
@@ -228,7 +228,7 @@ static int choose(struct check *c, struct request *r)
 
 /* ---- the devices ---- */
 
-/* name: what messages call it; NULL: the first word of how it describes itself. */
+/* name: for messages; NULL: the first word of the device's description. */
 static int open_side(struct side *s, const char *where, const char *name)
 {
 	static char names[3][32];
@@ -258,7 +258,8 @@ static void close_side(struct side *s)
 	s->context = NULL;
 }
 
-/* What kernels are compared with: --ref's device, else the last backend's, which opens everywhere; or none. */
+/* Chooses what kernels are compared with: the device of --ref, else that of the last backend, which opens everywhere; or, if that
+ * is the device itself, none. */
 static int open_other(struct check *c, const char *ref)
 {
 	int last = 0;
@@ -305,13 +306,13 @@ static int other_bits(const struct side *s)
 	return s->context && strstr(cg_describe(s->context), "not the same bits");
 }
 
-/* No library has it compiled in, so that a host has one way to compute it. */
+/* Is the kernel always interpreted? No library has it compiled, so a host computes it in one way only. */
 static int interpreted(const struct kernel_kind *k)
 {
 	return k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));
 }
 
-/* Kernels that are computed in one way only where there is no other device. */
+/* Leaves out kernels that can be computed in one way only, where there is no other device. */
 static void leave_one_way(struct check *c, struct subject *s)
 {
 	long cases = subject_table(c, s);
@@ -367,7 +368,7 @@ static int leave_out(struct check *c)
 	return CG_OK;
 }
 
-/* Is there anything to check of it? */
+/* Is there anything to check of the subject? */
 static int alive(const struct subject *s)
 {
 	return !s->left_out && (s->op || s->n_kinds);
@@ -388,7 +389,7 @@ static int fails(void *user)
 	return code ? code : finding.kind == f->kind;
 }
 
-/* Shows a failure, unless one like it was shown. */
+/* Shows a failure, unless one of the same kind and subject was shown. */
 static int show(struct check *c, struct example *e, struct finding *f)
 {
 	struct failing failing = { c, e, f->kind };
@@ -457,7 +458,7 @@ static int over(struct check *c, double began)
 	return c->most_seconds > 0 && c->seconds >= c->most_seconds;
 }
 
-/* The tables of all subjects in turn, a case of each, then random ones. */
+/* Runs one case of each subject in turn, from the tables first, then random ones. */
 static int check_all(struct check *c, double began)
 {
 	struct example e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a failing case simpler, one step after the other, each kept only if the case still fails; round after round until
- * nothing can be left out.  A step always goes towards the simplest value of a field, so it ends.
+ * Shrinks a failing case in single steps, each kept only if the case still fails, in rounds until no step succeeds. A step always
+ * moves towards the simplest value of a field, so this ends.
  */
 #include <math.h>
 #include <stdint.h>
@@ -52,7 +52,7 @@ static int still_fails(struct state *s)
 	return code > 0;
 }
 
-/* 1: the field has the value now; 0: it is as it was. */
+/* Tries a value of a field; 1: it is kept; 0: the field is as before. */
 static int try(struct state *s, const struct field *row, union value v)
 {
 	union value old = get(row);
@@ -64,7 +64,7 @@ static int try(struct state *s, const struct field *row, union value v)
 	return 0;
 }
 
-/* All sizes at once, halfway to the least. */
+/* Moves all sizes together halfway to their least values. */
 static void halve_all(struct state *s)
 {
 	int64_t old[FIELDS_MAX];
@@ -98,7 +98,7 @@ static void size(struct state *s, const struct field *row)
 			;
 }
 
-/* The plain value before 0, that before integers, those before all others. */
+/* The order of values by simplicity: the plain value, 0, integers, all others. */
 static int rank(const struct field *row, double value)
 {
 	return value == row->plain ? 0 : value == 0 ? 1 : value == trunc(value) ? 2 : 3;

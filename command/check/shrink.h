@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a failing case simpler: smaller sizes, plainer scalars, options off, arguments left out, as long as it fails.  The case is
- * its fields; the caller runs it.
+ * Shrinks a failing case: smaller sizes, simpler scalars, options off, arguments absent, as long as it still fails. The case is
+ * given by its fields; the caller runs it.
  */
 #ifndef SHRINK_H
 #define SHRINK_H
 
 #include "verify/field.h"
 
-/* fails: 1 while the case that the fields point into fails in the same way, 0 when it does not, or a code, which ends it.
- * The same case always ends as the same simpler one. */
+/* fails: returns 1 while the case in the fields fails in the same way, 0 if it does not, or an error code, which ends the
+ * shrinking. The same case always shrinks to the same result. */
 int shrink(const struct fields *, int (*fails)(void *), void *user);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the results of `cellgrad check`: as text, or as objects, one a line; and, on a terminal only, the progress.
+ * Prints the results of `cellgrad check`, as text or as JSON objects, one on a line; on a terminal also the progress.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case, the options */
+enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case and the options */
 
 static void put(char line[COMMAND_LINE], const char *text)
 {
@@ -21,7 +21,7 @@ static void put(char line[COMMAND_LINE], const char *text)
 	snprintf(line + n, COMMAND_LINE - n, "%s", text);
 }
 
-/* A word as a shell reads it back. */
+/* Appends a word, quoted for a shell. */
 static void quote(char line[COMMAND_LINE], const char *word)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,:/=-+";
@@ -36,7 +36,7 @@ static void quote(char line[COMMAND_LINE], const char *word)
 	put(line, "'");
 }
 
-/* The command that runs this case again: with the environment that matters, all on one line. */
+/* Writes the command that repeats this case, on one line, with the variables of the environment that matter. */
 static void reproduce(const struct check *c, struct example *e, char line[COMMAND_LINE])
 {
 	char fields_line[FIELD_LINE], name[64];
@@ -68,9 +68,9 @@ static void reproduce(const struct check *c, struct example *e, char line[COMMAN
 	}
 }
 
-/* ---- a case that ends the program: a driver that crashes or hangs takes us with it, but not without a word ---- */
+/* ---- cases that end the program: if a driver crashes or hangs, the command is printed first ---- */
 
-/* The command of the case that runs, with a newline: a whole one even for a signal that comes while the next is written. */
+/* The command of the current case, with a newline. There are two buffers, so that a signal always finds a complete one. */
 static char commands[2][COMMAND_LINE];
 static volatile sig_atomic_t running;
 static const struct { int number; const char *text; } signals[] = {
@@ -84,10 +84,10 @@ static void write_text(const char *text)
 {
 	ssize_t written = write(STDERR_FILENO, text, strlen(text));
 
-	(void)written;                           /* there is nobody to tell */
+	(void)written;                           /* no reader is left to be told */
 }
 
-/* Once: a signal that is sent twice may come to two threads at the same time. */
+/* Prints once: a signal sent twice may arrive in two threads at the same time. */
 static void ended(int number)
 {
 	static atomic_flag written = ATOMIC_FLAG_INIT;
@@ -98,7 +98,7 @@ static void ended(int number)
 			write_text(signals[k].text);
 			write_text("; what ran was\n  ");
 			write_text(commands[running]);
-			/* As without us: what failed fails again, what came from outside is sent again. */
+			/* Restores the former handler: a fault happens again, and a signal from outside is sent again. */
 			sigaction(number, &before[k], NULL);
 			if (number == SIGINT || number == SIGTERM)
 				raise(number);
@@ -229,7 +229,7 @@ static void row(const struct check *c, const struct subject *s, struct print_tab
 		print_cell(t, "%.3Lf", s->total.apart);
 }
 
-/* The subjects of one sort, a row each. */
+/* Prints a row for each subject of one kind: ops or cells. */
 static int summary(const struct check *c, int ops)
 {
 	struct print_table t = { .columns = !ops ? "llrrr" : c->n_sides > 1 ? "llrrrrr" : "llrrrr" };

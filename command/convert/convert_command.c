@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad convert`: a network's weights, or their gradients, from one format's tensors into another's.  network.c finds which
- * network it is; the library finds where each tensor lies.  Tensors are made and written one at a time.
+ * `cellgrad convert`: converts a network's weights, or their gradients, from one format's tensors into another's. network.c finds
+ * the network; the library finds the place of each tensor. Tensors are converted and written one at a time.
  */
 #include <string.h>
 
@@ -89,12 +89,12 @@ struct convert {
 	int dtype, force, no_biases, bias;
 	char lost[LOSSES][LOSS];
 	int n_lost;
-	struct safetensors_tensor *tensors;      /* [n], as they are written */
+	struct safetensors_tensor *tensors;      /* [n], in the order in which they are written */
 	size_t n;
-	char *names;                             /* by the layout's tensor */
+	char *names;                             /* by tensor of the layout */
 };
 
-/* ---- the request ---- */
+/* ---- arguments ---- */
 
 static int read_format(const struct options *o, int option, const char *name, const struct cg_format **format)
 {
@@ -111,7 +111,7 @@ static int is_word(const char *word)
 	return n && word[n] == '=';
 }
 
-/* IN and OUT by their places among the words; what is left are attributes. */
+/* Finds IN and OUT among the words; the rest are attributes. */
 static int read_paths(const struct options *o, const char *paths[2])
 {
 	int n = 0;
@@ -156,7 +156,7 @@ static int read_words(struct convert *c, const struct options *o)
 	return network_find(&c->in, !!o->value[IGNORE_EXTRA]);
 }
 
-/* ---- what OUT holds of it ---- */
+/* ---- what OUT can hold ---- */
 
 #define LOSE(c, ...) snprintf((c)->lost[(c)->n_lost++], LOSS, __VA_ARGS__)
 
@@ -168,7 +168,7 @@ static double param(const struct cg_layout *l, const char *name)
 	return 0;
 }
 
-/* lstm_block where the format has words for its params, else lstm, if there is no more than that to the params. */
+/* Chooses the cell of OUT: lstm_block if the format has attributes for its params; else lstm, if the params have no effect beyond it. */
 static void choose_cell(struct convert *c, struct cg_value values[2])
 {
 	const struct cg_layout *l = &c->in.layout;
@@ -216,7 +216,7 @@ static void list_losses(struct convert *c, const struct cg_losses *l)
 		LOSE(c, "%lld number%s rounded to %s", (long long)l->rounded, l->rounded == 1 ? " is" : "s are", cg_dtype_name(c->dtype));
 }
 
-/* The layout of OUT, and what does not fit into it. */
+/* Chooses the layout of OUT, and lists what it cannot hold. */
 static int fit(struct convert *c, struct cg_value values[2])
 {
 	const struct cg_form *form;
@@ -274,7 +274,7 @@ static int is_mode(const char *cell)
 	return 0;
 }
 
-/* Which cell it is: TensorFlow's word for it, or ours, or the file that it is in. */
+/* Adds the cell to the metadata: TensorFlow's word for it, the library's, or the file that it is in. */
 static int add_lost_cell(const struct convert *c, json_t *all)
 {
 	const struct cg_layout *l = &c->out;
@@ -327,7 +327,7 @@ static size_t stride_of(const struct convert *c)
 	return strlen(c->prefix) + CG_TENSOR_NAME;
 }
 
-/* The tensors of OUT, without their data. */
+/* Lists the tensors of OUT without their data. */
 static int list_tensors(struct convert *c)
 {
 	size_t stride = stride_of(c);
@@ -352,7 +352,7 @@ static int list_tensors(struct convert *c)
 	return CG_OK;
 }
 
-/* One at a time: no more memory than the largest takes. */
+/* Converts and writes tensor by tensor, so that memory for the largest is enough. */
 static int put_tensors(struct convert *c)
 {
 	size_t most = 1;

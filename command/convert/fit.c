@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The networks that a file may hold the weights of: every one that the attributes allow is laid out in the format and compared with
- * the file; sizes that are not given are inferred from its shapes.
+ * Finds the networks that a file may belong to: each that the attributes allow is laid out in the format and compared with the
+ * file. Sizes that are not given are inferred from the file's shapes.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "command/convert/network.h"
 #include "runtime/device/inspect.h"
 
-/* ---- the file's tensors and the format's ---- */
+/* ---- tensors of the file and of the format ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -37,7 +37,7 @@ const struct safetensors_tensor *network_tensor(const struct network *n, const c
 	return found ? *found : NULL;
 }
 
-/* The group-th of the names with commas between; its length. */
+/* The name of group number `group` in a list with commas; returns its length. */
 static int given_name(const char *names, int group, const char **name)
 {
 	for (*name = names; group-- > 0; *name += **name == ',')
@@ -59,7 +59,7 @@ int network_is_buffer(const struct cg_format *format)
 	return format->forms->templates->flags & CG_BUFFER;
 }
 
-/* In the file, and in the format. */
+/* The tensor of the layout and its name in the file. */
 void network_name(const struct network *n, const struct cg_layout *l, int k, char name[NETWORK_NAME], struct cg_tensor *tensor)
 {
 	const char *leaf, *given;
@@ -74,7 +74,7 @@ void network_name(const struct network *n, const struct cg_layout *l, int k, cha
 	snprintf(name, NETWORK_NAME, "%s%.*s%s", n->prefix, length, given, leaf);
 }
 
-/* What a dimension says of a size, if it is all that is unknown there; 0: nothing. */
+/* The value of size number `which` that a dimension implies, if all else in the dimension is known; 0: nothing. */
 static int64_t size_in(struct cg_extent e, int64_t dimension, int64_t *const sizes[3], int which)
 {
 	const int64_t of[3] = { e.I, e.U, e.P };
@@ -90,7 +90,7 @@ static int64_t size_in(struct cg_extent e, int64_t dimension, int64_t *const siz
 	return of[which] && rest > 0 && rest % of[which] == 0 ? rest / of[which] : 0;
 }
 
-/* A size by what most dimensions that have it say. */
+/* Sets a size to the value that most dimensions imply. */
 static void vote(const struct network *n, const struct cg_layout *l, int64_t *const sizes[3], int which)
 {
 	struct cg_extent e[CG_TENSOR_RANK];
@@ -116,7 +116,7 @@ static void vote(const struct network *n, const struct cg_layout *l, int64_t *co
 	*sizes[which] = winner;
 }
 
-/* Infers sizes that are not given from shapes; 1 where no shape has them. */
+/* Infers the sizes that are not given from shapes; 1 where no shape has a size. */
 static void infer_sizes(const struct network *n, struct network_trial *t)
 {
 	const struct network_attributes *w = &n->attributes;
@@ -137,7 +137,7 @@ int network_same_shape(const struct safetensors_tensor *t, const struct cg_tenso
 	return t->rank == tensor->rank && !memcmp(t->shape, tensor->shape, (size_t)tensor->rank * sizeof *t->shape);
 }
 
-/* Names in the file that are not the network's, if `matched` are. */
+/* Counts the names in the file that are not the network's, given that `matched` are. */
 static int others(const struct network *n, int matched)
 {
 	int inside = 0;
@@ -171,7 +171,7 @@ static void compare_with(const struct network *n, struct network_trial *t)
 	t->problems += others(n, t->matched);
 }
 
-/* Names that were given must be one for each group. */
+/* If names were given, checks that there is one for each group. */
 static int check_names(const struct network *n, const struct network_trial *t)
 {
 	if (n->attributes.names && n_names(n) != t->layout.groups)
@@ -179,7 +179,7 @@ static int check_names(const struct network *n, const struct network_trial *t)
 	return CG_OK;
 }
 
-/* Before the sizes are known: the smallest that do not make an automatic input mode skip. */
+/* A configuration for use before the sizes are known: the smallest sizes with which input mode auto_select does not skip. */
 static struct cg_rnn_config small_of(const struct network_trial *t)
 {
 	struct cg_rnn_config config = t->config;
@@ -205,9 +205,10 @@ static void try(const struct network *n, struct network_trial *t)
 		compare_with(n, t);
 }
 
-/* ---- all that it may be ---- */
+/* ---- the candidates ---- */
 
-/* Has the file a tensor of the last layer of so many?  Of two, of any: names may be others than those of one. */
+/* Does the file have a tensor of the last layer, if there are so many? For two layers any tensor counts, since the names may differ
+ * from those of one layer. */
 static int has_layers(const struct network *n, const struct network_trial *t, int layers)
 {
 	struct cg_rnn_config config = small_of(t);
@@ -308,7 +309,7 @@ static int has_word(const struct cg_format *format, unsigned word)
 	return (has & word) != 0;
 }
 
-/* An attribute that the format lacks must have its neutral value. */
+/* An attribute that the format does not have must have its neutral value. */
 static int check_words(const struct network *n)
 {
 	const char *format = n->format->name, *instead = n->format->forms->cell ? "" : "; values=NAME=NUMBER says what the cell has";
@@ -321,7 +322,7 @@ static int check_words(const struct network *n)
 	return CG_OK;
 }
 
-/* TensorFlow's attributes of a block op, as params of the cell. */
+/* Sets the params of the cell from TensorFlow's attributes of a block op. */
 static int infer_params(const struct network *n, struct network_trial *t)
 {
 	const struct cg_form *form = cg_form_of(n->format, t->config.cell);
@@ -353,7 +354,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 	t.config.values = n->values;
 	CG_TRY(infer_params(n, &t));
 	if (t.values[0].name && !strcmp(t.config.cell->name, "lstm_block")) {
-		/* They outlive the trial. */
+		/* the values outlive the trial */
 		memcpy(n->values, t.values, sizeof t.values);
 		t.config.values = n->values;
 		t.config.n_values = 2;
@@ -362,7 +363,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 	return CG_OK;
 }
 
-/* linear_before_reset tells one GRU from the other. */
+/* The GRU that linear_before_reset selects. */
 static const struct cg_cell *other_reset(const struct network *n, const struct cg_cell *cell)
 {
 	int64_t linear = n->attributes.linear_before_reset;
@@ -403,6 +404,6 @@ int network_try_all(struct network *n, struct network_search *s)
 	CG_TRY(by_cells(s));
 	if (!s->best.refused)
 		return CG_OK;
-	try(n, &s->best);                        /* for its words */
+	try(n, &s->best);                        /* once more, for its message */
 	return s->best.refused;
 }

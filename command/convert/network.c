@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the network whose weights a file holds: fit.c compares every network that the attributes allow with the file, and the one
- * that fits is it.  Where none fits, the message is about the one that fits best.
+ * Finds the network whose weights a file holds: the one of fit.c's candidates that fits. If none fits, the message is about the
+ * candidate that fits best.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* ---- words ---- */
+/* ---- attributes ---- */
 
 #define WORD(field) offsetof(struct network_attributes, field)
 #define SIZES "0 2147483647"
@@ -86,7 +86,7 @@ void network_close(struct network *n)
 		safetensors_close(&n->file);
 }
 
-/* linear_before_reset tells one GRU from the other: 1 is gru, 0 is gru_block. */
+/* Checks linear_before_reset, which tells one GRU from the other: 1 is gru, 0 is gru_block. */
 static int check_reset(const struct network *n, const char *cell)
 {
 	const struct network_attributes *w = &n->attributes;
@@ -110,7 +110,7 @@ static int read_cell(struct network *n)
 	CG_TRY(code);
 	w->options = m.options;
 	w->values = m.values && *m.values ? m.values : NULL;
-	/* ONNX's words for a GRU are those of the other, too, until linear_before_reset has been read. */
+	/* In ONNX's attributes rnn_mode=gru may mean either GRU, until linear_before_reset has been read. */
 	if (m.name && attribute_is_given(&n->call, "rnn_mode"))
 		return CG_OK;
 	w->cell = m.name;
@@ -136,9 +136,9 @@ static int read_words(struct network *n)
 	return w->values ? values_read(w->values, &n->text, n->values, &n->config.n_values) : CG_OK;
 }
 
-/* ---- what is wrong ---- */
+/* ---- messages about a misfit ---- */
 
-/* A tensor whose name ends with one of the network's: what stands before it. */
+/* Suggests --from-prefix, if the name of some tensor ends with a name of the network; 0: there is none. */
 static int suggest(const struct network *n, const char *name)
 {
 	char shown[PRINT_NAME];
@@ -155,7 +155,7 @@ static int suggest(const struct network *n, const char *name)
 	return 0;
 }
 
-/* Layers that go by other names than the format's, such as those of a second model in one session of Keras: "" or how to say so. */
+/* A hint for layers whose names differ from the format's, such as those of a second model in one session of Keras; "": none. */
 static const char *other_names(const struct network *n, const struct cg_layout *l, char hint[NETWORK_LINE])
 {
 	size_t before = strlen(n->prefix), length;
@@ -197,7 +197,7 @@ static int nothing(const struct network *n, const struct cg_layout *l, const cha
 	               *list ? list : "none", n->file.n > 3 ? ", ..." : "", other_names(n, l, hint));
 }
 
-/* Whichever tensor in the file is not of the network. */
+/* Reports a tensor of the file that is not the network's, if there is one. */
 static int extra(const struct network *n, const struct network_trial *t)
 {
 	char name[NETWORK_NAME], shown[PRINT_NAME], line[NETWORK_LINE], *known = cg_memory(NULL, n->file.n + 1);
@@ -257,7 +257,7 @@ static int two(const struct network *n, const struct network_search *s)
 	               n->file.path, network_line(&s->best.layout, line), network_line(&s->other.layout, other));
 }
 
-/* ---- what there is ---- */
+/* ---- the file and its network ---- */
 
 static int bind_tensors(struct network *n, const struct network_trial *t)
 {
@@ -301,7 +301,7 @@ static int set_network(struct network *n, const struct network_trial *t)
 	return cg_layout_open(&n->layout, n->format, &n->config, n->gradients);
 }
 
-/* Of the buffer nothing can be seen but how long it is. */
+/* Checks cellgrad's single buffer, of which only the length can be checked. */
 static int check_whole(const struct network *n)
 {
 	if (!network_is_buffer(n->format))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the network whose weights the tensors of a file are, from arguments, metadata, names and shapes, and checks that all of
- * these agree.
+ * Finds which network the tensors of a file belong to, from arguments, metadata, names and shapes, and checks that all of these
+ * agree.
  */
 #ifndef NETWORK_H
 #define NETWORK_H
@@ -9,7 +9,7 @@
 #include "command/run/op_call.h"
 #include "runtime/device/inspect.h"
 
-/* NAME=VALUE; what is not given is -1 or NaN, of sizes 0, of texts NULL. */
+/* NAME=VALUE arguments; absent ones are -1 or NaN, sizes 0, texts NULL */
 struct network_attributes {
 	int rnn_mode, direction, input_mode, bias, use_peephole;
 	const char *cell, *options, *values, *names, *weights_format;
@@ -17,65 +17,65 @@ struct network_attributes {
 	double forget_bias, cell_clip;
 };
 
-enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* of a tensor, with its prefix; of a network's description */
+enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* lengths: a tensor's name with its prefix; the description of a network */
 
 struct network {
 	const struct cg_format *format;
 	const char *prefix;
 	int gradients;
 	struct safetensors file;
-	struct call call;                        /* the attributes, as attribute_text.c reads them */
+	struct call call;                        /* its attributes, as attribute_text.c reads them */
 	struct network_attributes attributes;
-	struct cg_cell *parsed;                  /* of a .cell */
+	struct cg_cell *parsed;                  /* from a .cell file */
 	struct cg_value values[CG_PARAMS_MAX];
-	char *text;                              /* their names are in it */
-	const struct safetensors_tensor **index; /* the file's, by name */
+	char *text;                              /* owns their names */
+	const struct safetensors_tensor **index; /* tensors of the file, by name */
 
 	struct cg_rnn_config config;
 	struct cg_layout layout;
-	int dtype, bias, no_biases;              /* bias: an enum cg_bias; no_biases: there are no tensors of biases */
+	int dtype, bias, no_biases;              /* bias: an enum cg_bias; no_biases: the file has no tensors of biases */
 	unsigned char **at;                      /* by tensor of the layout */
 };
 
-/* The words in front of it; prefix: what stands before every name of the network's.  The caller closes it in any case. */
+/* Opens a file of weights. prefix: what precedes every name of the network. The caller closes it in any case. */
 int  network_open(struct network *, const struct cg_format *, const char *path, const char *prefix, int gradients);
 /* The same for bytes in memory, which must outlive it; path: their name in messages. */
 int  network_parse(struct network *, const struct cg_format *, const char *path, const void *bytes, size_t length);
-/* "NAME=VALUE" */
+/* Reads one "NAME=VALUE". */
 int  network_word(struct network *, const char *word);
-/* All that is to be known.  others: tensors of no network may be there. */
+/* Finds the network. others: the file may have tensors of no network. */
 int  network_find(struct network *, int others);
 void network_close(struct network *);
 
 /* "lstm, 2 layers, bidirectional, input_size=3, num_units=5" */
 const char *network_line(const struct cg_layout *, char line[NETWORK_LINE]);
 
-/* ---- fit.c: which networks the attributes allow, and how the file fits them ---- */
+/* ---- fit.c: the networks that the attributes allow, and how well the file fits them ---- */
 
 struct network_trial {
 	struct cg_rnn_config config;
 	struct cg_value values[2];
 	struct cg_layout layout;
 	int no_biases, problems, matched;
-	int refused;                             /* there is no such network in the format: this code, and the message says why */
+	int refused;                             /* the format has no such network: the code, with the message */
 };
 struct network_search {
 	struct network *n;
-	struct network_trial best, other;                /* other: one that fits as well */
+	struct network_trial best, other;                /* other: another one that fits as well */
 	int tried, fits;
 };
 
 /* Sorts the file's tensors by name. */
 int  network_index(struct network *);
-/* The best of them, and whether there is another as good.  CG_UNSUPPORTED, CG_BAD_ARGUMENT: there is none. */
+/* Finds the network that fits best, and whether another fits as well. CG_UNSUPPORTED, CG_BAD_ARGUMENT: none is possible. */
 int  network_try_all(struct network *, struct network_search *);
-/* Tensor k in the format, and its name in the file. */
+/* Tensor k of the layout, and its name in the file. */
 void network_name(const struct network *, const struct cg_layout *, int k, char name[NETWORK_NAME], struct cg_tensor *);
-/* NULL: not in the file. */
+/* NULL: the file has no tensor of that name. */
 const struct safetensors_tensor *network_tensor(const struct network *, const char *name);
-/* Has it the shape? */
+/* Does the tensor have the layout's shape? */
 int  network_same_shape(const struct safetensors_tensor *, const struct cg_tensor *);
-/* Is it the one buffer of ours, which says nothing of its sizes? */
+/* Is the format cellgrad's own single buffer, whose shape says nothing about the sizes? */
 int  network_is_buffer(const struct cg_format *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loss over the steps of a training, drawn in a terminal and as SVG: the loss of every step, points of another one that
- * is measured now and then, and a level to get below.
+ * The curve of a training, drawn in a terminal and as SVG: the loss of every step, points of a second loss that is measured now and
+ * then, and a level that the loss should get below.
  */
 #ifndef CURVE_H
 #define CURVE_H
@@ -13,16 +13,16 @@ struct curve_point { int step; double loss; };
 struct curve {
 	const char *title, *unit;                /* "bits per character" */
 	const char *loss_name, *points_name, *level_name;
-	const double *loss;                      /* [n]: of steps 1 to n */
-	int n, steps;                            /* done, and the width of the axis */
+	const double *loss;                      /* [n]: steps 1 to n */
+	int n, steps;                            /* steps done; width of the axis */
 	const struct curve_point *points;
 	int n_points;
 	double level;
 };
 
-/* Prints it on standard output, as wide as the terminal lets it be; braille where the locale is UTF-8, else ASCII. */
+/* Prints the curve on standard output, as wide as the terminal allows: in braille where the locale is UTF-8, else in ASCII. */
 void curve_print(const struct curve *, struct print_colour);
-/* Writes it by file_put; file_begin and file_end are the caller's. */
+/* Writes the curve by file_put; the caller calls file_begin and file_end. */
 int  curve_svg(const struct curve *, struct file *);
 
 #endif

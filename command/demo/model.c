@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters.  The network and its gradient are the library's, a call for each batch of a text, between memory of the
- * host, so that any backend serves and one can go on where another stopped; the softmax, its loss and the optimiser are loops here,
- * in one order, so that the same seed gives the same bits.
+ * A model of characters. The network and its gradient are the library's, one call for each batch, in the host's memory, so that any
+ * backend serves and one can continue where another stopped. The softmax, its loss and the optimiser are loops in one fixed order,
+ * so that the same seed gives the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -115,9 +115,9 @@ static int alloc_memory(struct model *m)
 	return CG_OK;
 }
 
-/* ---- chance: splitmix64 (Steele, Lea and Flood 2014) ---- */
+/* ---- random numbers: splitmix64 (Steele, Lea and Flood 2014) ---- */
 
-/* In [0, 1), from the upper 53 bits. */
+/* A uniform number in [0, 1), from the upper 53 bits. */
 static double uniform(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -134,14 +134,14 @@ static void draw_uniform(real *p, size_t n, double bound, uint64_t *seed)
 		p[k] = (real)(bound * (2 * uniform(seed) - 1));
 }
 
-/* How widely the weights of a matrix or peephole are scattered.  Those of x are large, for one of its rows is all that a step
- * reads; others are summed over the units, and the input of the layer above is small. */
+/* The bound of the random weights of a matrix or peephole. Those of the first layer's input are large, since a step reads only one
+ * row; others are summed over the units, and the input of the second layer is small. */
 static double bound_of(int layer, int id, int units)
 {
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
 }
 
-/* Biases are zero, but one of the forget gate's is 1, so that the cell keeps its state from the start. */
+/* Sets the initial parameters. Biases are zero, but one of the forget gate's is 1, so that the cell keeps its state from the start. */
 static int begin(struct model *m, uint64_t seed)
 {
 	struct cg_rnn_region r;
@@ -187,7 +187,7 @@ void model_reset(struct model *m, int carry)
 
 /* ---- rows of different lengths ---- */
 
-/* Is there a symbol in place k of [T B]? */
+/* Does place k of [T B] hold a symbol? */
 static int is_valid(const struct model_batch *p, int k)
 {
 	return k / p->rows < p->lengths[k % p->rows];
@@ -203,7 +203,7 @@ static void one_hot(const struct model *m, const struct model_batch *p)
 			m->x[area(k, symbols) + (size_t)p->symbols[k]] = 1;
 }
 
-/* Moves the rows of h [T B U] that are valid before all others; how many they are. */
+/* Moves the valid rows of h [T B U] to the front and returns their number. */
 static int gather(const struct model *m, const struct model_batch *p)
 {
 	size_t units = (size_t)m->shape.units, n = 0;
@@ -214,7 +214,7 @@ static int gather(const struct model *m, const struct model_batch *p)
 	return (int)n;
 }
 
-/* Moves the n rows of dh, which stand before all others, to where they belong in [T B U]. */
+/* Moves the n rows of dh from the front to their places in [T B U]. */
 static void scatter(const struct model *m, const struct model_batch *p, int n)
 {
 	size_t units = (size_t)m->shape.units, from = (size_t)n;
@@ -226,10 +226,10 @@ static void scatter(const struct model *m, const struct model_batch *p, int n)
 
 /* ---- the softmax ---- */
 
-/* [m k], element (i, j) at i * row + j * column. */
+/* A matrix whose element (i, j) is at i * row + j * column. */
 struct matrix { const real *at; size_t row, column; };
 
-/* c [m n] = a b, with b [k n]; each sum in the order of k. */
+/* c [m n] = a b with a [m k] and b [k n]; each sum is in the order of k. */
 static void product(size_t m, size_t n, size_t k, struct matrix a, const real *b, real *c)
 {
 	for (size_t j = 0; j < n; j += LANES) {
@@ -251,7 +251,7 @@ static void product(size_t m, size_t n, size_t k, struct matrix a, const real *b
 	}
 }
 
-/* The scores of the first rows of h. */
+/* Computes the scores of the first rows of h. */
 static void scores(const struct model *m, int rows)
 {
 	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units;
@@ -263,7 +263,7 @@ static void scores(const struct model *m, int rows)
 			m->score[(size_t)k * symbols + s] += bias[s];
 }
 
-/* The loss of one row of scores in nats; the scores become its gradient times `share`. */
+/* The loss of one row of scores, in nats. The scores are replaced by its gradient times `share`. */
 static double softmax_loss(real *score, int n, int right, real share)
 {
 	real most = score[0], sum = 0, to_right = score[right];
@@ -278,7 +278,7 @@ static double softmax_loss(real *score, int n, int right, real share)
 	return log(sum) - (to_right - most);
 }
 
-/* From the gradients of n rows of scores those of the softmax's weights, and dh of these rows. */
+/* Computes the gradients of the softmax's weights and of h from those of n rows of scores. */
 static void softmax_grad(struct model *m, int n)
 {
 	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units, rows = (size_t)n;
@@ -298,7 +298,7 @@ static void softmax_grad(struct model *m, int n)
 
 /* ---- a batch ---- */
 
-/* What forward reads and writes, and backward reads. */
+/* Sets the arguments of a call that forward and backward share. */
 static void bind(const struct model *m, int carry, const struct model_batch *p, struct cg_rnn_call *call)
 {
 	size_t state = states(m, p->rows), positions = area(p->steps, p->rows);
@@ -347,7 +347,7 @@ static void carry_states(struct model *m, int carry, const struct model_batch *p
 	memcpy(m->carry[carry].c, m->last.c, bytes);
 }
 
-/* Leaves the h and the gradients of the scores of n rows. */
+/* Computes the loss; leaves h and the gradients of the scores, n rows of each. */
 static int loss_of(struct model *m, int carry, const struct model_batch *p, int *n, double *loss)
 {
 	int row = 0;
@@ -383,7 +383,7 @@ int model_compute_grad(struct model *m, const struct model_batch *p, double *los
 	return CG_OK;
 }
 
-/* Adam (Kingma and Ba 2015), after the gradient is cut to a norm (Pascanu, Mikolov and Bengio 2013). */
+/* Adam (Kingma and Ba 2015), after the gradient is scaled down to a norm (Pascanu, Mikolov and Bengio 2013). */
 void model_learn(struct model *m, double rate)
 {
 	const real keep_mean = (real)0.9, keep_square = (real)0.99, tiny = (real)1e-8, longest = 1;

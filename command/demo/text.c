@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A text as symbols, its parts and its pairs.  Symbols are numbered in the order of their characters.
+ * A text as symbols, its parts and its pairs of characters. Symbols are numbered in the order of their characters.
  */
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,7 @@ struct text_part text_held_out(const struct text *t)
 
 void text_rows(struct text_part part, int rows, int round, struct text_row *row)
 {
-	size_t n = part.n ? part.n - 1 : 0;              /* the last character is followed by none */
+	size_t n = part.n ? part.n - 1 : 0;              /* the part's last character has no successor */
 
 	for (int r = 0; r < rows; r++) {
 		size_t at = part.first + n * (size_t)r / (size_t)rows, end = part.first + n * (size_t)(r + 1) / (size_t)rows;
@@ -73,7 +73,7 @@ void text_rows(struct text_part part, int rows, int round, struct text_row *row)
 	}
 }
 
-/* From `at` to the end of its line, and of the blank ones after that. */
+/* The length from `at` to the end of its line and of the blank lines after it, at most `most`. */
 static int line_length(const struct text *t, struct text_row row, int most)
 {
 	size_t at = row.at;
@@ -108,9 +108,9 @@ int text_next_batch(const struct text *t, struct text_row *row, int rows, int st
 /* ---- pairs ---- */
 
 struct pairs {
-	unsigned of[TEXT_SYMBOLS][TEXT_SYMBOLS];     /* before, after */
-	unsigned before[TEXT_SYMBOLS];               /* pairs that begin so */
-	unsigned kinds[TEXT_SYMBOLS];                /* different ones */
+	unsigned of[TEXT_SYMBOLS][TEXT_SYMBOLS];     /* counts of pairs: first character, second */
+	unsigned before[TEXT_SYMBOLS];               /* pairs with this first character */
+	unsigned kinds[TEXT_SYMBOLS];                /* distinct pairs with it */
 	unsigned after[TEXT_SYMBOLS], all;
 };
 
@@ -151,7 +151,7 @@ double text_pair_loss(const struct text *t)
 		int a = t->symbol[k - 1], b = t->symbol[k];
 		double alone = (p.after[b] + 1.0) / (p.all + t->symbols);
 
-		/* A character never seen before another says nothing of the next. */
+		/* A character that never came first says nothing about the next one. */
 		bits -= log2(p.before[a] ? (p.of[a][b] + p.kinds[a] * alone) / (p.before[a] + p.kinds[a]) : alone);
 	}
 	return part.n ? bits / (double)part.n : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Training of the demo's model.  The number of steps gives the learning rate its shape, and nothing measured goes into a
- * loss: the same seed prints the same losses, and a run that the time limit cuts has the beginning of the same curve.
+ * Trains the demo's model. The learning rate depends on the number of steps, and no measured time affects a loss: the same seed
+ * prints the same losses, and a run that the time limit ends prints the beginning of the same curve.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,10 +19,10 @@
 extern const struct cg_embedded command_texts[];
 static const char title[] = "Alice's Adventures in Wonderland";
 
-enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B and the most that a batch has of a line: T */
+enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B, and T, the largest length of a row in a batch */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
-enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* a report is printed as JSON; each fifth measures */
-enum { WARM = 50 };                                      /* steps until the rate is whole: with fewer, roundings grow into losses */
+enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* JSON reports; each fifth measures the held-out part */
+enum { WARM = 50 };                                      /* steps in which the rate rises: with fewer, rounding shows in the losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
 static const double rate_most = 0.02, temperature = 0.7;
 
@@ -30,17 +30,17 @@ struct training {
 	struct train_plan *plan;
 	struct text text;
 	struct model model;
-	struct cg_context *other;                /* to go on on after half of the steps, or NULL */
-	struct text_row row[ROWS];               /* where each is in the text */
+	struct cg_context *other;                /* to continue on after half of the steps, or NULL */
+	struct text_row row[ROWS];               /* where each row is in the text */
 	int32_t lengths[ROWS];
 	int *symbols, *next;                     /* [T B] */
-	double *loss;                            /* [steps], bits a character */
-	int done, each;                          /* steps; steps to a report */
-	int reported, measured;                  /* steps that were done then */
-	struct curve_point points[POINTS];       /* of the part held out */
+	double *loss;                            /* [steps], bits for each character */
+	int done, each;                          /* steps done; steps between reports */
+	int reported, measured;                  /* the step of the last report, of the last measurement */
+	struct curve_point points[POINTS];       /* losses on the part held out */
 	int n_points;
-	double entropy;                          /* what a table of pairs makes of the text */
-	double began, seconds, shown;            /* when; in all; when the progress was shown */
+	double entropy;                          /* entropy of the text by pairs */
+	double began, seconds, shown;            /* start; duration; when progress was last shown */
 };
 
 /* ---- the command line ---- */
@@ -118,7 +118,7 @@ static void show_progress(struct training *t)
 
 /* ---- learning ---- */
 
-/* Up over the first steps, then down along half a cosine. */
+/* The learning rate rises over the first steps and then falls along half a cosine. */
 static double rate(int step, int steps)
 {
 	double warm = fmin(1, (step + 1) / (double)WARM);
@@ -126,7 +126,7 @@ static double rate(int step, int steps)
 	return rate_most * warm * (0.5 + 0.5 * cos(acos(-1) * step / steps));
 }
 
-/* The next line of each row; 0: all of them are at their ends. */
+/* Reads the next line of each row; 0: all rows are at their ends. */
 static int next_batch(struct training *t, struct text_row *row, struct model_batch *batch)
 {
 	int steps = text_next_batch(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
@@ -147,7 +147,7 @@ static int learn(struct training *t)
 	return CG_OK;
 }
 
-/* The mean loss over the part held out, each row of it begun with nothing carried. */
+/* Measures the mean loss over the part held out; each row of it begins with zero states. */
 static int measure(struct training *t)
 {
 	struct text_row row[ROWS];
@@ -170,7 +170,7 @@ static int measure(struct training *t)
 	return CG_OK;
 }
 
-/* Of the steps after the first `from`. */
+/* The mean loss of the steps after the first `from`. */
 static double mean_loss(const struct training *t, int from)
 {
 	double sum = 0;
@@ -180,7 +180,7 @@ static double mean_loss(const struct training *t, int from)
 	return sum / (t->done - from);
 }
 
-/* n letters, ended. */
+/* Draws n letters, with a zero byte after them. */
 static int sample_text(struct training *t, int64_t seed, char *characters, int n)
 {
 	int symbols[SAMPLE];
@@ -194,7 +194,7 @@ static int sample_text(struct training *t, int64_t seed, char *characters, int n
 
 /* ---- reports ---- */
 
-/* A row of the table, with a glance at what the model writes by now. */
+/* Prints a row of the table, with a few letters that the model writes by now. */
 static int show_row(struct training *t)
 {
 	char characters[GLANCE + 1], loss[32] = "";
@@ -314,7 +314,7 @@ static void show_beginning(const struct training *t, struct cg_context *context)
 	fflush(stdout);
 }
 
-/* CG_OK too where a file that nobody named cannot be written; *why then says so. */
+/* Writes the SVG. Where the user named no file, a failure is CG_OK, and *why says what failed. */
 static int write_svg(struct training *t, const struct curve *c, const char **why)
 {
 	struct train_plan *p = t->plan;

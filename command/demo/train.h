@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second half of `cellgrad demo`: a model of characters that learns a text through the library's networks and their
- * gradients, within a time limit, and what is shown of it.
+ * The second part of `cellgrad demo`: trains a model of characters by the library's networks and their gradients, within a time
+ * limit, and prints the progress.
  */
 #ifndef TRAIN_H
 #define TRAIN_H
@@ -17,17 +17,17 @@ struct train_plan {
 	int steps;
 	double seconds;
 	int64_t seed;
-	int svg, svg_named;                      /* to write one; under a name that the user gave */
+	int svg, svg_named;                      /* write an SVG; the user named its file */
 	struct file file;
 	int json;
 	struct print_colour colour;
 };
 
-/* Words as on the command line, NULL: the default.  An SVG file that the user named is checked here; TRAIN_SVG is written
- * where it can be.  CG_BAD_ARGUMENT or CG_FILE, before any work. */
+/* Reads the values of options; NULL: the default. An SVG file that the user named is checked here; the file TRAIN_SVG is written if
+ * possible. CG_BAD_ARGUMENT or CG_FILE, before any work. */
 int train_read(struct train_plan *, const char *steps, const char *seconds, const char *seed, const char *svg);
-/* Trains and prints; goes on on the other context, unless that is NULL, when half of the steps are done.  *failed: all steps
- * are done, and the model is no better than a table of pairs. */
+/* Trains and prints. Continues on `other` after half of the steps, unless that is NULL. *failed: all steps are done, and the model
+ * is no better than the table of pairs. */
 int train(struct train_plan *, struct cg_context *, struct cg_context *other, int *failed);
 
 #endif

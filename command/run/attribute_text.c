@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads an op's attributes from NAME=VALUE and from scalar tensors, and checks them.  metadata.c reads those of files.
+ * Reads an op's attributes from NAME=VALUE and from scalar tensors, and checks them. metadata.c reads those in files.
  */
 #include <ctype.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* TensorFlow's attribute for the dtype; no row has it, since every op does. */
+/* TensorFlow's attribute for the dtype. No row lists it, since every op has it. */
 static const char type[] = "T";
 
 enum { ATTRIBUTES = 32 };
 
-/* What an attribute is, for who did not give one. */
+/* The values that a missing attribute may have, for the message. */
 static const char *either(const struct cg_attribute *a, char list[256])
 {
 	static const char *const kinds[] = { [CG_REAL] = "a number", [CG_BOOL] = "true or false", [CG_INTEGER] = "an integer",
@@ -68,7 +68,7 @@ int attribute_read(const struct cg_attribute *a, const char *text, const char *w
 	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected %s, got \"%s\"", where, a->name, either(a, list), shown);
 }
 
-/* DT_HALF, half, f16, F16, float16 */
+/* Understands DT_HALF, half, f16, F16, float16 and the like. */
 int attribute_type_of(const char *text)
 {
 	char word[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares answers with expected ones.  The rule is above cg_allowance in compare.h; the subcommands choose what is compared, and
- * print it.
+ * Compares answers with expected ones. The rule is above cg_allowance in compare.h; the subcommands choose what is compared and
+ * print the result.
  */
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static double unit(int dtype)
 	return ldexp(1, -cg_dtypes[dtype].digits);
 }
 
-/* The smallest number that arithmetic keeps: in f32 subnormals are flushed. */
+/* The smallest number that arithmetic keeps; in f32 subnormals are flushed. */
 static double smallest(int dtype)
 {
 	const struct cg_dtype_row *row = &cg_dtypes[dtype], *f32 = &cg_dtypes[CG_F32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparing answers with expected ones: how far off each element is, and how far off it may be.
+ * Compares answers with expected ones: the error of each element, and the error that is allowed.
  */
 #ifndef COMPARE_H
 #define COMPARE_H
@@ -8,38 +8,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Element k of a tensor of an enum cg_dtype, wherever it lies. */
+/* Element k of a tensor of a dtype, at any alignment. */
 double compare_element(int dtype, const void *data, size_t k);
 
-/* What an allowance follows from. */
+/* What the allowed error depends on. */
 struct allowance {
-	int     dtype;                   /* that the op computed in */
-	int     expected;                /* that the expected values are written in */
-	int     rounded;                 /* products and sums read what the op itself rounded to its dtype */
-	int64_t depth;                   /* of the longest sum behind the tensor */
-	double  largest;                 /* magnitude of the expected tensor; set by compare() */
-	int     given;                   /* the next two are the rule: the user gave them */
+	int     dtype;                   /* in which the op computed */
+	int     expected;                /* of the expected values */
+	int     rounded;                 /* products and sums read values that the op itself rounded to its dtype */
+	int64_t depth;                   /* terms of the longest sum behind the tensor */
+	double  largest;                 /* largest magnitude in the expected tensor; compare() sets it */
+	int     given;                   /* rtol and atol are the user's, and replace the rule */
 	double  rtol, atol;
 };
 /*
- * How far an element may be from want, when both it and want were computed as they should be:
+ * The error that is allowed for an element, if both it and `want` are correct results:
  *     2 u |want| + (16 + 4 sqrt(depth)) a largest + s
- * u: half the spacing of numbers near 1 in the coarser of both dtypes; a: the same for what is computed in (f32
- * for f16, bf16 and f32, f64 for f64), and u where results were rounded to the dtype on the way; s: the
- * smallest normal number, since smaller ones may be flushed (in f16 and f64 they are not: the smallest of all).
- * The only tolerance of the command; or rtol |want| + atol where given.
+ * u: half the spacing of numbers near 1 in the coarser of the two dtypes. a: the same of the dtype of arithmetic (f32 for f16, bf16
+ * and f32, f64 for f64), or u where intermediate results were rounded to the dtype. s: the smallest normal number, since smaller
+ * ones may be flushed; in f16 and f64, which are not flushed, the smallest of all.
+ * This is the command's only tolerance; with rtol and atol given it is rtol |want| + atol.
  */
 double cg_allowance(const struct allowance *, double want);
 
 struct comparison {
-	size_t at;                       /* of the element that is nearest to its allowance, or most beyond it */
+	size_t at;                       /* the element nearest to its allowance, or furthest beyond it */
 	double got, want, error, allowance;
-	double most;                     /* the largest error of all */
-	double largest;                  /* magnitude in the expected tensor */
+	double most;                     /* the largest error of all elements */
+	double largest;                  /* the largest magnitude in the expected tensor */
 	size_t wrong;                    /* elements beyond their allowance */
 	size_t n;                        /* elements that were compared */
 };
-/* n elements.  NaN equals NaN, an infinity equals itself. */
+/* Compares n elements. NaN equals NaN, and an infinity equals itself. */
 void compare(struct allowance, const void *got, const void *want, size_t n, struct comparison *);
 
 #endif

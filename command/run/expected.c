@@ -7,7 +7,7 @@
 #include "command/run/op_call.h"
 #include "command/output.h"
 
-/* ---- the answers next to expected ones ---- */
+/* ---- the outputs beside the expected ones ---- */
 
 int call_expect(const struct call *c, const struct safetensors *file)
 {
@@ -19,7 +19,8 @@ int call_expect(const struct call *c, const struct safetensors *file)
 		const struct call_argument *a = &c->arguments[k];
 		const struct safetensors_tensor *t = safetensors_find(file, port->name);
 
-		/* Under our name the op gives more than others do: what the file has is compared.  What is empty need not be there. */
+		/* The library's own op has more outputs than TensorFlow's, so those in the file are compared. An empty output may
+		 * be missing. */
 		if (!call_has_output(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
 			continue;
 		compared++;
@@ -40,7 +41,7 @@ int call_expect(const struct call *c, const struct safetensors *file)
 	return compared ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s: none of the outputs of %s is in it", file->path, c->name);
 }
 
-/* The size of a symbol; 1 where the op is without. */
+/* The value of a size; 1 where the op does not have it. */
 static int64_t size(const struct call *c, const char *symbol)
 {
 	for (const struct cg_dim *d = c->row->dims; d->symbol; d++)
@@ -49,12 +50,12 @@ static int64_t size(const struct call *c, const char *symbol)
 	return 1;
 }
 
-/* The longest sum behind any output is over one of the sizes that the arguments have, or over the rows of all steps. */
+/* The longest sum behind any output: over one of the dimensions of the arguments, or over the rows of all steps. */
 static int64_t depth(const struct call *c)
 {
 	int64_t longest = size(c, "T") * size(c, "B");
 
-	/* What has one dimension has another's, or is a buffer, whose length is no sum's. */
+	/* A tensor of rank 1 has a dimension of another tensor, or is a buffer, whose length is not that of a sum. */
 	for (int k = 0; k < c->n; k++)
 		for (int d = 0; d < c->arguments[k].rank && c->arguments[k].rank > 1; d++)
 			if (c->arguments[k].shape[d] > longest)
@@ -62,8 +63,9 @@ static int64_t depth(const struct call *c)
 	return longest;
 }
 
-/* Do products or sums read what the op itself rounded to its dtype?  A gradient's read dgates from memory; with
- * two weight matrices the second product reads what the op made, as in the GRU; a step of a sequence what the one before made. */
+/* Do products or sums read values that the op itself rounded to its dtype? A gradient's do: they read dgates from memory. With two
+ * weight matrices, as in the GRU, the second product reads a rounded value, and a step of a sequence reads what the step before
+ * rounded. */
 static int rounded(const struct call *c)
 {
 	int matrices = 0;
@@ -80,7 +82,7 @@ static int rounded(const struct call *c)
 	return matrices > 1;
 }
 
-/* ---- answers, one by one ---- */
+/* ---- single elements ---- */
 
 double call_element(const struct call *c, int port, size_t k)
 {
@@ -127,7 +129,7 @@ size_t call_comparable(const struct call *c, int port)
 	return all / (size_t)a->shape[0] * (size_t)cg_op_steps(c->row, c->op, a->shape[0]);
 }
 
-/* Integers are right or wrong. */
+/* Integers must be equal. */
 static void compare_integers(const struct call *c, int port, const struct safetensors_tensor *want, struct comparison *result)
 {
 	const struct call_argument *a = &c->arguments[port];

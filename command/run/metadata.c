@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the metadata of files: attributes, the dtype, sizes, and what an op fixes without an attribute for it.
+ * Reads the metadata of files: attributes, the dtype, sizes, and what an op fixes without an attribute.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 
 const char by_attribute[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
 
-/* What fixes the meaning of params or of a reserve; all else a call may choose. */
+/* Attributes that fix the meaning of params or of a reserve space; a call may choose all others. */
 static const char *const fixed[] = {
 	"rnn_mode", "cell", "options", "values", "linear_before_reset", "num_layers", "num_units", "input_size", "num_proj", "direction",
 	"input_mode", "T", "weights_format", NULL
 };
-/* Sizes of which 0 says nothing: they are what the tensors have. */
+/* Sizes of which 0 means: as in the tensors. */
 static const char *const sizes[] = { "num_layers", "num_units", "input_size", NULL };
-/* metadata_cell.c's. */
+/* Attributes that metadata_cell.c reads. */
 static const char *const cells[] = { "rnn_mode", "cell", "options", "values", NULL };
 
 static int is_in(const char *name, const char *const list[])
@@ -47,7 +47,7 @@ const char *metadata_where(const struct safetensors *file, char where[METADATA_W
 	return where;
 }
 
-/* ---- two that differ ---- */
+/* ---- values that differ ---- */
 
 int metadata_alike(const char *a, const char *b)
 {
@@ -56,7 +56,7 @@ int metadata_alike(const char *a, const char *b)
 	int on, other;
 	double x, y;
 
-	/* More digits than a double has are not rounded. */
+	/* Integers first: a double would round long ones. */
 	if (!field_natural(a, &n) && !field_natural(b, &m))
 		return n == m;
 	if (!field_integer(a, &i) && !field_integer(b, &j))
@@ -82,7 +82,7 @@ int metadata_differ(const struct call *c, const char *name, struct statement a, 
 
 /* ---- attributes ---- */
 
-/* The text of an attribute in the one spelling that call_metadata writes. */
+/* Spells the value of an attribute the way that call_metadata writes it. */
 static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char buffer[CG_ATTRIBUTE_TEXT],
                  const char **what)
 {
@@ -96,7 +96,7 @@ static int spell(const struct cg_attribute *a, const struct safetensors *file, c
 	return CG_OK;
 }
 
-/* The number of a NAME=NUMBER among others with commas between, or NULL; one that is too long is refused by who reads it. */
+/* Finds the number of NAME in a list NAME=NUMBER,...; NULL: not there. A number that is too long is left for its reader to refuse. */
 static const char *value_of(const char *values, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	size_t n = strlen(name);
@@ -110,7 +110,7 @@ static const char *value_of(const char *values, const char *name, char buffer[CG
 	return NULL;
 }
 
-/* TensorFlow's attributes of a block op, where a file has the options and values of a network in their place. */
+/* Finds an attribute of TensorFlow's block op in the options and values of a network, where a file has those instead. */
 static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	const char *options = metadata_of(c, file, "options");
@@ -122,7 +122,7 @@ static const char *in_other_words(const struct call *c, const struct safetensors
 	return value_of(metadata_of(c, file, "values"), name, buffer);
 }
 
-/* What a file says of an attribute, in its metadata or, of a scalar input, as a tensor; *what stays NULL where it says nothing. */
+/* Finds what a file's metadata says of an attribute; *what stays NULL where it says nothing. */
 static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT],
                          const char **what)
 {
@@ -151,7 +151,7 @@ static int from_tensor(const struct cg_attribute *a, const struct safetensors *f
 	return CG_OK;
 }
 
-/* From the files, all of which must agree; first: NAME=VALUE, if it was given. */
+/* Sets an attribute from the files, which must all agree; first: NAME=VALUE, if it was given. */
 static int from_files(struct call *c, const struct cg_attribute *a, struct statement first)
 {
 	char buffers[2][CG_ATTRIBUTE_TEXT];
@@ -213,7 +213,7 @@ int metadata_attributes(struct call *c)
 	return CG_OK;
 }
 
-/* ---- what the op is ---- */
+/* ---- what the op fixes ---- */
 
 const char *metadata_meaning(const struct call *c, const char *name)
 {
@@ -258,7 +258,7 @@ int metadata_means(const struct call *c)
 
 /* ---- sizes ---- */
 
-/* 0: no shape has it. */
+/* A size from the shapes; 0: no shape has it. */
 static int64_t size_of(const struct call *c, const char *symbol, unsigned bound)
 {
 	for (int k = 0; c->row->dims[k].symbol; k++)
@@ -286,7 +286,7 @@ int metadata_sizes(const struct call *c, unsigned bound)
 	int64_t units = size_of(c, "U", bound), states = size_of(c, "L*D", bound);
 	const struct cg_rnn_op *op = c->row->plan ? c->op : NULL;
 
-	/* Without a projection the output is as wide as the state. */
+	/* Without a projection the output is as wide as the hidden state. */
 	if (!units && op && !op->num_proj)
 		units = size_of(c, "H", bound);
 	CG_TRY(is_size(c, "input_size", size_of(c, "I", bound)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cell that arguments and files name, and whether they name the same.  Cells are compared by their text: a file carries
- * its digest, so that the path may differ on another machine, and a text that was changed since is found.
+ * Finds the cell that arguments and files name, and checks that they agree. Cells are compared by the digest of their text, which
+ * files carry: the path may differ on another machine, and a text that has changed is noticed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* A cell as someone names it; known: the digest is. */
+/* A cell as a source names it; known: its digest is known. */
 struct named { const char *by, *name; uint64_t digest; int known; };
 
 static const char digest_key[] = "cell_digest";
@@ -35,7 +35,7 @@ static int read_digest(const struct safetensors *file, const char *text, uint64_
 	               print_name(shown, text));
 }
 
-/* The digest of a cell that is built in, or of a file that can be read; else it is not known. */
+/* Finds the digest of a built-in cell, or of a file that can be read; otherwise it stays unknown. */
 static int find_digest(const struct safetensors *file, struct named *n)
 {
 	const struct cg_cell *cell;
@@ -45,7 +45,7 @@ static int find_digest(const struct safetensors *file, struct named *n)
 
 	if (code == CG_NO_MEMORY)
 		return code;
-	/* There is no other place to look for one that is built in. */
+	/* A name that is no path can only be a built-in cell. */
 	if (code && !file_is_cell(n->name))
 		return cg_fail_in(CG_BAD_ARGUMENT, "%scell", metadata_where(file, where));
 	n->known = !code;
@@ -54,7 +54,7 @@ static int find_digest(const struct safetensors *file, struct named *n)
 	return CG_OK;
 }
 
-/* cell, else rnn_mode: a forward of 0.1.0 wrote rnn_mode even where it was not the cell's. */
+/* Reads a file's cell: `cell`, else rnn_mode, since version 0.1.0 wrote rnn_mode even where that was not the cell. */
 static int of_file(const struct call *c, const struct safetensors *file, struct named *n)
 {
 	static const struct cg_attribute mode = { .name = "rnn_mode", .kind = CG_WORD, .words = cg_rnn_modes };
@@ -66,7 +66,7 @@ static int of_file(const struct call *c, const struct safetensors *file, struct 
 	*n = (struct named){ .by = file->path, .name = cell && *cell ? cell : word };
 	if (n->name == word && word) {
 		CG_TRY(attribute_read(&mode, word, metadata_where(file, where), &which));
-		/* ONNX has one word for both. */
+		/* ONNX has one name for both GRUs. */
 		if (!strcmp(word, "gru") && linear && metadata_alike(linear, "0"))
 			n->name = "gru_block";
 	}
@@ -78,14 +78,15 @@ static int of_file(const struct call *c, const struct safetensors *file, struct 
 	return read_digest(file, digest, &n->digest);
 }
 
-/* A file with a digest says all of its cell: what it does not name is off, or has its default. */
+/* What a file says of options or values. A file with a digest says all of its cell: options that it does not name are off, and
+ * values have their defaults. */
 static const char *all_of_cell(const struct call *c, const struct safetensors *file, const char *name)
 {
 	const char *text = metadata_of(c, file, name);
 
 	if (text || !metadata_of(c, file, digest_key))
 		return text;
-	/* Formats of block ops have words of their own for these. */
+	/* Formats of block ops have attributes of their own for these. */
 	if (!strcmp(name, "values") && (metadata_of(c, file, "forget_bias") || metadata_of(c, file, "cell_clip")))
 		return NULL;
 	return "";
@@ -107,7 +108,7 @@ static int differ(const struct call *c, const struct named *a, const struct name
 	return cg_fail_in(CG_BAD_ARGUMENT, "%s was changed", print_name(name, a->name));
 }
 
-/* Refuses two that are known and differ.  *first becomes one that is named, and known if any is. */
+/* Refuses cells whose digests are known and differ. *first becomes a cell that has a name, and a digest if any source has one. */
 static int agree(const struct call *c, struct named *first)
 {
 	for (size_t f = 0; f < c->n_files; f++) {
@@ -124,20 +125,20 @@ static int agree(const struct call *c, struct named *first)
 
 /* ---- the cell itself ---- */
 
-/* The file says which cell, and it is not there to be read. */
+/* Reports that the cell which a file names cannot be read. */
 static int cannot_open(const struct safetensors *file, const char *name)
 {
 	char where[METADATA_WHERE], shown[PRINT_NAME];
 	const struct cg_cell *cell;
 	struct cg_cell *parsed;
 
-	/* Once more, for the reason. */
+	/* Again, for the message. */
 	if (!file_cell(name, 0, &cell, &parsed)) {
 		cg_cell_close(parsed);
 		cg_fail(CG_BAD_ARGUMENT, "%s", print_name(shown, name));
 	}
 	cg_fail_in(CG_BAD_ARGUMENT, "%scell", metadata_where(file, where));
-	/* What is wrong in a text ends with a line that points to it. */
+	/* The message about a mistake in a cell's text ends with a line that points to it. */
 	return strchr(cg_message(), '\n') ? CG_BAD_ARGUMENT :
 	       cg_fail(CG_BAD_ARGUMENT, "%s; cell=PATH says where it is, --ignore-metadata leaves out what files say", cg_message());
 }
@@ -151,7 +152,7 @@ static int is_another(const struct safetensors *file, const char *name, uint64_t
 	               (unsigned long long)then, (unsigned long long)now);
 }
 
-/* Which of two names of one cell is taken does not follow from the order of files: built-in ones first, then by their letters. */
+/* Orders the names of one cell, so that the choice does not depend on the order of files: built-in cells first, then alphabetically. */
 static int is_before(const char *name, const char *found)
 {
 	int path = file_is_cell(name), other = found && file_is_cell(found);
@@ -159,7 +160,7 @@ static int is_before(const char *name, const char *found)
 	return !found || path < other || (path == other && strcmp(name, found) < 0);
 }
 
-/* Wherever a file says that it is, if there is a text of the digest. */
+/* Opens the cell with this digest under any of the names that files give. */
 static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell *m)
 {
 	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { .file = NULL }, changed = { .file = NULL };
@@ -192,7 +193,7 @@ static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell
 	return changed.file ? is_another(changed.file, changed.name, digest, changed.digest) : cannot_open(closed.file, closed.name);
 }
 
-/* Of an op that has no attribute for any cell: one of a list, of which the next is at *list. */
+/* For an op without an attribute for any cell: the next name of a list, at *list, or of the modes. */
 static int next_cell(const struct call *c, const char **list, int k, char name[CG_NAME_MAX + 1])
 {
 	size_t n;
@@ -254,7 +255,7 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 			               strlen(next.what));
 		if (next.what && first.by && strlen(first.what) <= MOST && !(has_all(first.what, next.what) && has_all(next.what, first.what)))
 			return metadata_differ(c, "options", first, next);
-		/* Of texts that say the same it is the first by its letters, not by the order of files. */
+		/* Of texts with the same meaning the alphabetically first is taken, independent of the order of files. */
 		if (next.what && (!first.by || (first.by != by_attribute && strcmp(next.what, first.what) < 0)))
 			first = next;
 	}
@@ -264,7 +265,7 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 	return CG_OK;
 }
 
-/* NAME=NUMBER with commas between, as the cell's params in their order; what has no default and no value is a NaN. */
+/* Parses NAME=NUMBER,... into the cell's params, in their order; a param without default and value is NaN. */
 static int numbers(const struct cg_cell *cell, int dtype, const char *text, double all[CG_PARAMS_MAX])
 {
 	struct cg_value values[CG_PARAMS_MAX];
@@ -287,7 +288,7 @@ static int numbers(const struct cg_cell *cell, int dtype, const char *text, doub
 	return code;
 }
 
-/* What can be checked without a cell; the rest waits for metadata_values. */
+/* Checks what needs no cell; metadata_values checks the rest. */
 static int read_values(const struct call *c, struct metadata_cell *m)
 {
 	int by_word = m->values != NULL;
@@ -336,7 +337,7 @@ int metadata_values(const struct call *c, const struct cg_cell *cell, int dtype,
 
 /* ---- all of it ---- */
 
-/* A cell whose text cannot be read cannot be compared either: then only NAME=VALUE can say which it is. */
+/* A cell whose text cannot be read cannot be compared either; then only NAME=VALUE can name it. */
 static int find_cell(const struct call *c, const struct named *first, struct metadata_cell *m)
 {
 	int any = attribute_find(c, "cell") != NULL;

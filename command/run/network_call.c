@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `cellgrad run` does for networks beyond what it does for every op: the named cell and its values, lists of tensors as ports,
- * and the check of the network that a reserve belongs to.
+ * What `cellgrad run` does for networks only: finds the cell and its values, makes ports for lists of tensors, and checks which
+ * network a reserve space belongs to.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 #include "runtime/device/inspect.h"
 
 struct call_plan {
-	struct cg_cell *parsed;                  /* of a file; NULL: built in */
+	struct cg_cell *parsed;                  /* from a file; NULL: the cell is built in */
 	struct cg_value values[CG_PARAMS_MAX];
-	char *text;                              /* their names are in it */
-	struct cg_op *wide;                      /* the row with a port for each tensor of a list */
+	char *text;                              /* owns their names */
+	struct cg_op *wide;                      /* the row, with a port for each tensor of a list */
 	char route[64];
 };
 
-/* In the metadata of a file that has a reserve. */
+/* The metadata key of a file with a reserve space. */
 static const char route_key[] = "route";
 
 /* ---- the cell ---- */
@@ -89,7 +89,7 @@ int plan_warn_recurrence(const struct call *c, const char *command)
 
 /* ---- params of another set of options ---- */
 
-/* How many parameters the network has with these options; 0: it cannot be had with them. */
+/* The number of parameters of the network with these options; 0: there is no such network. */
 static int64_t params_with(const struct call *c, const char *options)
 {
 	struct cg_rnn_op other = *(const struct cg_rnn_op *)c->op;
@@ -116,7 +116,7 @@ int plan_explain_misfit(const struct call *c, int code, int port)
 
 /* ---- lists ---- */
 
-/* What the lists hold follows from attributes alone. */
+/* Makes a port for each tensor of a list. The lengths of lists follow from attributes alone. */
 static int widen(struct call *c, unsigned *bound)
 {
 	struct call_argument *arguments;
@@ -162,9 +162,9 @@ void plan_close(struct call *c)
 	c->plan = cg_memory(c->plan, 0);
 }
 
-/* ---- the network of a reserve ---- */
+/* ---- the network of a reserve space ---- */
 
-/* The file that the reserve is from, or NULL. */
+/* The file of the reserve space, or NULL. */
 static const struct safetensors *reserve_file(const struct call *c)
 {
 	for (int k = 0; k < c->n; k++)
@@ -188,14 +188,14 @@ int plan_read_reserve(const struct call *c)
 	return CG_OK;
 }
 
-/* Passes the sizes of the shapes on as attributes, for outputs without the parameters. */
+/* Copies the sizes found in shapes to attributes, for outputs made without the params. */
 static void set_sizes(struct cg_rnn_op *op)
 {
 	op->num_layers = op->L;
 	op->num_units = op->U;
 }
 
-/* Of its first word: why no other was taken makes no difference to a reserve. */
+/* Reads the route's first word: why no other route was taken does not matter for a reserve space. */
 static void read_route(const struct call *c)
 {
 	const char *route = c->row->route(c->op);
@@ -221,7 +221,7 @@ int plan_check_route(struct call *c)
 	return foreign(file, text);
 }
 
-/* "dropout=0.5", and of a text that is not there "no options". */
+/* Appends "dropout=0.5", or, for an absent text, "no options". */
 static void append_attribute(char *list, size_t capacity, const char *name, const char *value)
 {
 	char shown[PRINT_NAME];
@@ -234,7 +234,7 @@ static void append_attribute(char *list, size_t capacity, const char *name, cons
 		snprintf(list + at, capacity - at, "%sno %s", and, name);
 }
 
-/* A reserve of another call is refused in words of the attributes that differ, where its file says them. */
+/* Explains why a reserve space of another call is refused, by the attributes that differ, if its file has them. */
 int plan_explain_failure(const struct call *c, int code)
 {
 	static const char refusal[] = "rnn: reserve: ";

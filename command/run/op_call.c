@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls an op on tensors from files.  All facts of an op come from its row; attributes are in attribute_text.c, metadata in
- * metadata.c, and the subcommands use the answers.
+ * Calls an op on tensors from files. All facts about an op come from its row; attributes are read in attribute_text.c, metadata in
+ * metadata.c, and the subcommands use the outputs.
  */
 #include <ctype.h>
 #include <string.h>
@@ -70,13 +70,13 @@ int call_file(struct call *c, const char *path)
 
 /* ---- finding the inputs ---- */
 
-/* Is it an input that means something? */
+/* Is it an input that the op reads? */
 static int reads(const struct call *c, const struct cg_port *port)
 {
 	return port->flow == CG_IN && (!c->row->reads || c->row->reads(c->row, port, c->op));
 }
 
-/* For cg_op_needs, which reads which outputs are present, before there is memory for them. */
+/* Marks outputs as present before they have memory, since cg_op_needs looks at that. */
 static void mark_outputs(struct call *c, int on)
 {
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
@@ -84,7 +84,7 @@ static void mark_outputs(struct call *c, int on)
 			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
 }
 
-/* Is an output that is wanted computed from its numbers?  Else its shape is all that counts. */
+/* Does a wanted output depend on the input's numbers? If not, only its shape matters. */
 static int computes(const struct call *c, const struct cg_port *port)
 {
 	if (port->flags & CG_SHAPE_ALONE)
@@ -92,7 +92,7 @@ static int computes(const struct call *c, const struct cg_port *port)
 	return !port->need || !*port->need || cg_op_needs(c->row, port, c->op);
 }
 
-/* A tensor that two files have is one if it is the same, or what differs is not read. */
+/* Checks that a tensor in two files is the same in both, or differs only in numbers that are not read. */
 static int is_one(const struct call *c, const struct cg_port *port, const struct call_argument *a, const struct safetensors *file,
                   const struct safetensors_tensor *t)
 {
@@ -160,7 +160,7 @@ static int nothing_else(const struct call *c)
 	return CG_OK;
 }
 
-/* As safetensors call the types of integers. */
+/* The types of integers as safetensors names them. */
 const char *call_integer_code(const struct call *c, const struct cg_port *port)
 {
 	static const char *const codes[] = { [CG_INT8] = "I8", [CG_INT32] = "I32", [CG_INT64] = "I64" };
@@ -178,7 +178,7 @@ static int check_integers(const struct call *c, const struct cg_port *port, cons
 	               print_name(shown, a->tensor->dtype));
 }
 
-/* All inputs that are no integers are of one dtype, one that ops take. */
+/* Finds the dtype, which all inputs that are not integers must share. */
 static int dtype(struct call *c)
 {
 	const struct call_argument *first = NULL;
@@ -212,7 +212,7 @@ static int dtype(struct call *c)
 	return metadata_type(c, c->dtype);
 }
 
-/* A word's dtype for what has no tensors to read it from. */
+/* The dtype for a call without tensors to take it from. */
 static void dtype_of_none(struct call *c)
 {
 	if (c->dtype >= 0)
@@ -221,7 +221,7 @@ static void dtype_of_none(struct call *c)
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
 }
 
-/* Inputs that the op takes in the host's memory, which may be asked before there is a device. */
+/* Copies inputs that the op reads in the host's memory, which may be needed before a device is open. */
 static int copy_inputs(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
@@ -239,8 +239,8 @@ static int copy_inputs(struct call *c)
 	return CG_OK;
 }
 
-/* The sizes of an op, from the shapes of all that there is but one argument; twice, for shapes that wait for another's.  Returns the
- * argument whose shape does not fit those before it, -1: all fit. */
+/* Sets an op's sizes from the shapes of all arguments except `but`; twice, since some shapes need another's sizes. Returns the
+ * first argument that does not fit, or -1. */
 static int bind_all(const struct call *c, void *op, unsigned *bound, int but)
 {
 	for (int k = 0; k < 2 * c->n; k++) {
@@ -252,8 +252,8 @@ static int bind_all(const struct call *c, void *op, unsigned *bound, int but)
 	return -1;
 }
 
-/* Another argument whose shape alone already contradicts that of argument k; -1: there is none, since k's fits nothing, or more than
- * one is needed. */
+/* Finds another argument whose shape alone contradicts that of argument k; -1: there is none, as k does not fit the op at all, or
+ * several are needed. */
 static int contradicts(const struct call *c, void *op, unsigned before, int k)
 {
 	for (int other = -1; other < c->n; other++) {
@@ -269,10 +269,10 @@ static int contradicts(const struct call *c, void *op, unsigned before, int k)
 	return -1;
 }
 
-enum { BLAMED = 64 };                            /* arguments, of which each is left out in turn; lists are longer */
+enum { BLAMED = 64 };                            /* the most arguments of which each is left out in turn; lists may be longer */
 
-/* Of shapes that do not fit together the odd one: that without which all others do.  Where that is true of more than one, or of
- * none, it is the first that did not fit, which is `found`. */
+/* Finds the odd one among shapes that do not fit together: the one without which all others fit. If there is not exactly one, it is
+ * `found`, the first that did not fit. */
 static int odd_one(const struct call *c, void *op, unsigned before, int found)
 {
 	int odd = -1, n = 0;
@@ -288,7 +288,7 @@ static int odd_one(const struct call *c, void *op, unsigned before, int found)
 	return n == 1 ? odd : found;
 }
 
-/* Says which argument does not fit, what the others would have it be, and one of those. */
+/* Reports which argument does not fit, the shape that the others imply, and one of those. */
 static int misfit(struct call *c, unsigned before, int found)
 {
 	int odd = odd_one(c, c->op, before, found), other = contradicts(c, c->op, before, odd);
@@ -299,7 +299,7 @@ static int misfit(struct call *c, unsigned before, int found)
 	if (bind_all(c, c->op, &bound, odd) < 0) {
 		cg_op_bind(c->row, &c->row->ports[odd], c->op, &bound, a->tensor->shape, a->tensor->rank);
 	} else {
-		/* The others do not fit together either: the first is compared with those before it. */
+		/* The others do not fit together either, so the argument is compared with those before it. */
 		bound = before;
 		bind_all(c, c->op, &bound, -1);
 	}
@@ -318,7 +318,7 @@ static int bind(struct call *c, unsigned *bound)
 	return found < 0 ? CG_OK : misfit(c, before, found);
 }
 
-/* Does the port's shape name the symbol? */
+/* Does the port's shape contain the symbol? */
 int call_names(const struct cg_port *port, const char *symbol)
 {
 	size_t length = strlen(symbol);
@@ -329,7 +329,7 @@ int call_names(const struct cg_port *port, const char *symbol)
 	return 0;
 }
 
-/* "[3, 28]" when its sizes are known, else "[B, 4*U]" */
+/* The expected shape: "[3, 28]" where the sizes are known, else "[B, 4*U]". */
 static const char *expected(const struct call *c, const struct cg_port *port, unsigned bound,
                             char shown[PRINT_SHAPE])
 {
@@ -352,7 +352,7 @@ static const char *expected(const struct call *c, const struct cg_port *port, un
 	return shown;
 }
 
-/* The tensor of the files that the name may have been meant for, or NULL. */
+/* The tensor of the files whose name is nearest, or NULL. */
 static const char *nearest(const struct call *c, const char *name)
 {
 	const char **all, *found;
@@ -388,7 +388,7 @@ static int missing(const struct call *c, const struct cg_port *port, unsigned bo
 	return CG_BAD_ARGUMENT;
 }
 
-/* TensorFlow requires every input.  So does the command, but for those that a boolean attribute marks as unused. */
+/* TensorFlow requires every input, and so does the command, except inputs that a boolean attribute marks as unused. */
 static int may_be_absent(const struct call *c, const struct cg_port *port)
 {
 	int named = 0;
@@ -419,7 +419,7 @@ static int all_there(struct call *c, unsigned bound)
 	return code;
 }
 
-/* Bytes and shape of each argument. */
+/* Computes the bytes and the shape of each argument. */
 static int measure(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
@@ -459,13 +459,13 @@ int call_bind(struct call *c, int strict)
 
 /* ---- the work ---- */
 
-/* Empty tensors get memory, too: none would mean that they are absent. */
+/* Empty tensors get memory, too: without memory they would count as absent. */
 static size_t alloc_bytes(const struct call *c, const struct call_argument *a)
 {
 	return a->bytes ? a->bytes : cg_dtype_bytes(c->dtype);
 }
 
-/* An argument's memory, and what goes in. */
+/* Allocates an argument's memory and copies an input into it. */
 static int alloc_argument(struct call *c, int k, struct cg_context *context, struct cg_stream *stream)
 {
 	const struct cg_port *port = &c->row->ports[k];
@@ -483,7 +483,7 @@ static int alloc_argument(struct call *c, int k, struct cg_context *context, str
 	return a->tensor && a->bytes ? cg_put(stream, *mem(c, port), a->tensor->data, a->bytes) : CG_OK;
 }
 
-/* What the device has to make ready, and the sizes that follow from it. */
+/* Makes the device's kernels ready, and measures outputs whose sizes follow from that. */
 static int make_ready(struct call *c, struct cg_stream *stream)
 {
 	unsigned all = ~0u;
@@ -501,7 +501,7 @@ static int make_ready(struct call *c, struct cg_stream *stream)
 
 static int work(struct call *c, struct cg_context *context, struct cg_stream *stream, int *working)
 {
-	/* All that can be refused is, before the work. */
+	/* Everything that may be refused is refused here, before the work. */
 	CG_TRY(make_ready(c, stream));
 	for (int k = 0; k < c->n; k++)
 		CG_TRY(alloc_argument(c, k, context, stream));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An op called on tensors from files: which file has which argument, what the attributes are, whether all of it
- * fits; then the answers in host memory, and how they compare with expected ones.  `run` and `demo` are built
- * on it.
+ * Calls an op on tensors from files: finds each argument in a file, reads the attributes, checks that everything fits, computes the
+ * outputs in host memory, and compares them with expected ones. `run` and `demo` use it.
  */
 #ifndef OP_CALL_H
 #define OP_CALL_H
@@ -12,10 +11,10 @@
 #include "runtime/device/inspect.h"
 
 struct call_argument {
-	const struct safetensors_tensor *tensor;     /* inputs; NULL: not needed and in no file */
+	const struct safetensors_tensor *tensor;     /* of an input; NULL: not needed, and in no file */
 	const struct safetensors *file;
-	void   *answer;                  /* outputs that are computed: host memory, aligned for any dtype */
-	void   *copy;                    /* inputs that the op takes in the host's memory, aligned */
+	void   *answer;                  /* of an output that is computed: host memory, aligned for any dtype */
+	void   *copy;                    /* of an input that the op reads in the host's memory, aligned */
 	size_t  bytes;
 	int     rank;
 	int64_t shape[CG_RANK];
@@ -25,103 +24,105 @@ struct call_plan;
 
 struct call {
 	const struct cg_op *row;
-	const char *name;                /* of the op, as it was given */
-	int   theirs;                    /* TensorFlow's: only TensorFlow's outputs are computed */
+	const char *name;                /* the op's name as the user gave it */
+	int   theirs;                    /* the name is TensorFlow's: only TensorFlow's outputs are computed */
 	void *op;                        /* the op's struct */
 	int   dtype;                     /* -1 until it is known */
-	unsigned attributes;             /* bits of those given on the command line */
-	int   no_files;                  /* the command takes none: a word can only be an attribute */
-	const char *type, *type_by;      /* the attribute T as it was given, or NULL; the file whose metadata has it, or NULL */
+	unsigned attributes;             /* one bit for each attribute given on the command line */
+	int   no_files;                  /* the command takes no files, so that a word can only be an attribute */
+	const char *type, *type_by;      /* attribute T as given, or NULL; the file whose metadata has it, or NULL */
 	int   ignore_metadata;           /* of all files */
 	struct safetensors *files;
 	size_t n_files;
 	struct call_argument *arguments; /* by port */
 	int   n;
-	struct call_plan *plan;          /* of a row with `plan`, once it is bound */
+	struct call_plan *plan;          /* of a row with `plan`, after call_bind */
 };
 
 int  call_open(struct call *, const char *op);
 void call_close(struct call *);
-/* "NAME=VALUE" as on the command line: an attribute the op does not have is an error. */
+/* Reads "NAME=VALUE" of the command line. An attribute that the op does not have is an error. */
 int  call_attribute(struct call *, const char *word);
-/* An argument that is in two files must be the same in both. */
+/* Adds a file. A tensor that two files have must be the same in both. */
 int  call_file(struct call *, const char *path);
-/* Attributes from the files, dtype, shapes, all there that must be.  strict: nothing else. */
+/* Sets attributes from the files, the dtype and the shapes, and checks that no needed input is missing. strict: tensors that the op
+ * does not take are an error. */
 int  call_bind(struct call *, int strict);
-/* Computes every output of the call; *working is set when the work begins. */
+/* Computes every output; sets *working when the work begins. */
 int  call_compute(struct call *, struct cg_context *, int *working);
 
 int  call_has_output(const struct call *, const struct cg_port *);
-/* Element k of an answer; the dtype that it has, in our words and in the files'. */
+/* Element k of an output; its dtype by the library's name, and by safetensors'. */
 double call_element(const struct call *, int port, size_t k);
 const char *call_type(const struct call *, int port);
 const char *call_code(const struct call *, int port);
-/* The op and its attributes, as strings, for the metadata of a file; NULL: no memory. */
+/* The op and its attributes as strings, for a file's metadata; NULL: no memory. */
 json_t *call_metadata(const struct call *);
 
-/* Does a port's shape name the symbol? */
+/* Does the port's shape contain this symbol? */
 int  call_names(const struct cg_port *, const char *symbol);
-/* The code in safetensors of a port of integers, "I32". */
+/* The type of a port of integers as safetensors names it: "I32". */
 const char *call_integer_code(const struct call *, const struct cg_port *);
 
 /* ---- expected.c ---- */
 
-/* A file of expected answers must have all that are wanted, but those that TensorFlow's op has not, shaped
- * alike. */
+/* Checks that a file of expected outputs has all wanted outputs, in the right shapes, except those that TensorFlow's op does not have. */
 int  call_expect(const struct call *, const struct safetensors *);
-/* How many elements of an answer there are; and how many of them, the first, an expected one of TensorFlow's has: a port CG_UNSET has
- * none from the last computed step on. */
+/* The number of elements of an output; and how many of them, from the first, TensorFlow's output also has: of a port with CG_UNSET
+ * only those of computed steps. */
 size_t call_elements(const struct call *, int port);
 size_t call_comparable(const struct call *, int port);
-/* Compares those of a port's answer with an expected one, by the user's rule where one is given, else by ours. */
+/* Compares an output with an expected one, by the user's tolerance if there is one, else by the command's. */
 void call_compare(const struct call *, int port, const struct safetensors_tensor *want,
                   const struct allowance *user, struct comparison *);
 
 /* ---- attribute_text.c ---- */
 
-/* Does the op have the attribute, under the name that it was given by? */
+/* Does the op have the attribute under the name that the user gave the op? */
 int  attribute_is_of(const struct call *, const struct cg_attribute *);
-/* NULL: it has not. */
+/* NULL: the op has no such attribute. */
 const struct cg_attribute *attribute_find(const struct call *, const char *name);
-/* Is it there as NAME=VALUE? */
+/* Was the attribute given as NAME=VALUE? */
 int  attribute_is_given(const struct call *, const char *name);
-/* A value from its text; where: what the message says before the attribute, such as the file whose metadata it is from. */
+/* Reads a value from text. where: precedes the attribute in messages, such as the file of the metadata. */
 int  attribute_read(const struct cg_attribute *, const char *text, const char *where, void *at);
-/* A scalar input of TensorFlow's op, as a tensor of rank 0. */
+/* Reads a scalar input of TensorFlow's op from a tensor of rank 0. */
 int  attribute_scalar(const struct cg_attribute *, const struct safetensors *, const struct safetensors_tensor *, int64_t *value);
 int  attribute_missing(const struct call *, const struct cg_attribute *);
-/* The sizes that attributes are, a bit for each as cg_op_bind has them; once all sizes are known, the ranges. */
+/* attribute_sizes: the sizes that attributes give, one bit each as in cg_op_bind. attribute_ranges: checks ranges, once all sizes
+ * are known. */
 unsigned attribute_sizes(const struct call *);
 int  attribute_ranges(const struct call *);
-/* The dtype of a T, or -1; the same as a failure; and the dtype of the call's T, or f32. */
+/* The dtype that a value of T names, or -1; the same with an error message; the dtype of the call's T, or f32. */
 int  attribute_type_of(const char *text);
 int  attribute_check_type(const char *text, const char *where);
 int  attribute_dtype(const struct call *);
 
 /* ---- values.c ---- */
 
-/* Reads "leak=0.5,bias=1".  The names of the values are then in *memory, which the caller frees; *n starts as 0. */
+/* Reads "leak=0.5,bias=1". *memory then owns the names, and the caller frees it; *n must be 0 on entry. */
 int  values_read(const char *text, char **memory, struct cg_value values[], int *n);
 
-/* ---- network_call.c: of networks, in this order ---- */
+/* ---- network_call.c: for networks, called in this order ---- */
 
-/* The cell and its values, lists as ports; of other ops, that files name no other cell than theirs. */
+/* Finds the cell and its values, and makes ports for the tensors of lists. For other ops, checks that no file names another cell. */
 int  plan_bind(struct call *, unsigned *bound);
-/* Once the dtype is known: that the files' values are the call's. */
+/* Checks, once the dtype is known, that the values in files are those of the call. */
 int  plan_check_values(const struct call *);
-/* Before the sizes are inferred, what the file of a reserve says; once the op is open, the route. */
+/* plan_read_reserve: reads what the reserve space's file says, before sizes are inferred. plan_check_route: compares its route,
+ * once the op is open. */
 int  plan_read_reserve(const struct call *);
 int  plan_check_route(struct call *);
-/* What the files say where the reserve is foreign. */
+/* Explains a refused reserve space by what the files say. */
 int  plan_explain_failure(const struct call *, int code);
 void plan_close(struct call *);
-/* The cell that NAME=VALUE names, by either attribute, or NULL. */
+/* Finds the cell that NAME=VALUE names, by attribute cell or rnn_mode; NULL: none. */
 int  plan_find_cell(const struct call *, const char *cell, int mode, const char **word);
-/* Warns where options that are off take the cell's recurrence away; command: the name of the subcommand. */
+/* Warns where options that are off remove the cell's recurrence; command: the subcommand's name. */
 int  plan_warn_recurrence(const struct call *, const char *command);
-/* What a message that the port's tensor does not fit lacks: the options with which it would. */
+/* Adds to the message about a misfit tensor the options with which it would fit. */
 int  plan_explain_misfit(const struct call *, int code, int port);
-/* Adds what a reserve is known by. */
+/* Adds to the metadata what identifies a reserve space. */
 int  plan_add_metadata(const struct call *, json_t *);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warns of a cell whose options that are off take its recurrence away: it computes something else than its author wrote.
+ * Warns of a cell whose recurrence is lost because options are off: it computes something else than its author wrote.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ int command_warn_recurrence(const char *command, const struct cg_cell *cell, con
 	int given = cg_parse_options(cell, options, &mistake), add, prevs;
 
 	if (given < 0)
-		return CG_OK;                    /* whoever computes with them refuses them */
+		return CG_OK;                    /* the code that computes with the options refuses them */
 	prevs = cg_lost_prevs(cell, given, cg_memory, &add);
 	if (prevs < 0)
 		return CG_NO_MEMORY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad run`: runs an op on tensors from files, its outputs into a file, onto the screen, or against expected ones.  Arguments
- * are interpreted here; the call itself is in op_call.c, the comparison in compare.c.
+ * `cellgrad run`: runs an op on tensors from files, and writes the outputs to a file, prints them, or compares them with expected
+ * ones. Arguments are read here; the call is in op_call.c, the comparison in compare.c.
  */
 #include <ctype.h>
 #include <math.h>
@@ -215,11 +215,11 @@ static struct summary summarise(const struct call *c, int port)
 	struct summary s = { INFINITY, -INFINITY, 0, call_elements(c, port) };
 
 	if (p->flags & CG_OPAQUE)
-		s.n = 0;                         /* its bits are no numbers */
+		s.n = 0;                         /* a reserve space is no array of numbers */
 	for (size_t k = 0; k < s.n; k++) {
 		double value = call_element(c, port, k);
 
-		/* A NaN is shown wherever there is one. */
+		/* a NaN anywhere makes the result NaN */
 		s.least = isnan(value) || value < s.least ? value : s.least;
 		s.most = isnan(value) || value > s.most ? value : s.most;
 		s.mean += value / (double)s.n;
@@ -267,7 +267,7 @@ static int list_outputs(const struct run *r)
 	return print_all_rows(&t, "");
 }
 
-/* An element's place in its tensor. */
+/* The index of an element in its tensor. */
 static void find_position(const struct call_argument *a, size_t element, int64_t at[CG_RANK])
 {
 	for (int d = a->rank - 1; d >= 0; d--) {
@@ -310,7 +310,7 @@ static int show_comparison(const struct run *r, int port, const struct compariso
 	return CG_OK;
 }
 
-/* Why not all of it was compared. */
+/* Says why a part was not compared. */
 static void print_left_out(const struct call *c, int port)
 {
 	long long T = (long long)c->arguments[port].shape[0], steps = (long long)cg_op_steps(c->row, c->op, T);
@@ -365,7 +365,7 @@ static int run_op(struct run *r, const struct options *o, int *working, int *mis
 	return compute(r, working, mismatch);
 }
 
-/* With an op's name that op's. */
+/* If an op is named, prints the help of that op. */
 static int help(const struct options *o)
 {
 	if (o->operands[0])
