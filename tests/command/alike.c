@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether two tensor files hold the same tensors: the same names, dtypes and shapes, and each number within what the command's own
- * rule allows.
+ * Compares two tensor files: they must have the same names, dtypes and shapes, and each number must be within the command's own
+ * tolerance.
  *
- *	alike GOT WANT DEPTH    DEPTH: of the longest sum behind the numbers
+ *	alike GOT WANT DEPTH    DEPTH: terms of the longest sum behind the numbers
  *
  * Exits with 1 where they differ, with a line for each tensor that does.
  */
@@ -27,7 +27,7 @@ static size_t elements(const struct safetensors_tensor *t)
 	return t->bytes / cg_dtype_bytes(t->cg);
 }
 
-/* The largest of all numbers in the file: its tensors are parts of one of ours, which is judged as a whole. */
+/* The largest number of the file: its tensors are parts of one tensor of the library's, which is judged as a whole. */
 static double largest_of(const struct safetensors *file)
 {
 	double largest = 0;
@@ -53,7 +53,7 @@ static int differ(const struct safetensors_tensor *got, const struct safetensors
 	return wrong > 0;
 }
 
-/* Whether the file lacks what is wanted, or has it otherwise. */
+/* Does the file lack a wanted tensor, or have it in another form? */
 static int lacks(const struct safetensors *file, const struct safetensors_tensor *want, struct allowance a)
 {
 	const struct safetensors_tensor *t = safetensors_find(file, want->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions asked in a child: what it answers arrives whole; where it dies, leaves, says nothing or says nonsense, the words say so
- * within the time that was given, and this process is as it was.
+ * Queries in a child process: an answer arrives whole. If the child crashes, exits, hangs or prints nonsense, a message says so
+ * within the given time, and the parent is as before.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +46,7 @@ static _Noreturn json_t *leave(const void *about)
 	_exit(*(const int *)about);
 }
 
-/* A driver that does not let itself be ended, for a minute. */
+/* A driver that ignores requests to end, for a minute. */
 static _Noreturn json_t *hang(const void *about)
 {
 	(void)about;
@@ -63,7 +63,7 @@ static json_t *nothing(const void *about)
 	return NULL;
 }
 
-/* What a driver prints is no part of the answer, and a program that it starts and leaves behind is not waited for. */
+/* Text that a driver prints is no part of the answer, and a program that it starts and leaves running is not waited for. */
 static json_t *noise(const void *about)
 {
 	printf("driver: hello\n");
@@ -147,7 +147,7 @@ static void test_noise(void **state)
 	assert_true(cg_milliseconds() - before < 15000);
 }
 
-/* No memory in the child or here; no process to be had. */
+/* No memory in the child or the parent; no process can be started. */
 static void test_no_resources(void **state)
 {
 	struct rlimit before, none;
@@ -164,7 +164,7 @@ static void test_no_resources(void **state)
 	assert_null(ask_in_child(echo, "x", 30, why));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_non_null(strstr(why, "could not be asked"));
-	/* And whoever started us may have said that children are nobody's business. */
+	/* The parent may have been started with SIGCHLD ignored. */
 	signal(SIGCHLD, SIG_IGN);
 	expect_why(end_by_signal, SIGABRT, 30, "signal 6 (", "");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL loader that does what DRIVER says when a call is made, "clCreateContext:abort", and hands every other call on to the
- * system's: for drivers that crash, abort, leave the process or print.
+ * An OpenCL loader that crashes, aborts, exits or prints when one call is made, as DRIVER says, "clCreateContext:abort"; every
+ * other call goes to the system's loader.
  */
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temporary files and their locks, between the calls of the system: flock and rename are this program's own here, and look at the
- * file, or stand for what another process does at that moment, before they do what they are for.
+ * Temporary files and their locks, between system calls: this program has its own flock and rename, which look at the file, or do
+ * what another process might do at that moment, before they call the system's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "command/command.h"
 #include "command/file.h"
 
-/* main.c's, which has a main of its own. */
+/* in place of main.c's, since this program has a main of its own */
 int command_fail(const char *command, int code, int working)
 {
 	(void)command;
@@ -122,13 +122,13 @@ static void it_is_locked_until_it_has_its_name(void **state)
 	assert_int_equal(file.fd, -1);
 }
 
-/* Between its making and its lock. */
+/* Between its creation and its lock. */
 static void one_that_another_took_for_a_leftover_is_made_again(void **state)
 {
 	(void)state;
 	write_out(HELD_ONCE);
 	assert_true(locked_at_rename);
-	/* Whoever held it would have removed it; the next run does. */
+	/* The holder of the lock would have removed it; the next run does. */
 	write_out(NOTHING);
 	write_out(REMOVED_ONCE);
 	assert_true(locked_at_rename);
@@ -174,7 +174,7 @@ static void an_input_is_claimed_as_often_as_it_is_open(void **state)
 	assert_int_equal(file_check(&file, "in"), CG_BAD_ARGUMENT);
 	claim_end(two);
 	assert_int_equal(file_check(&file, "in"), CG_OK);
-	/* What is to be written is not read, either. */
+	/* A file that is to be written is not read, either. */
 	assert_int_equal(claim_input(fd, "in", &one), CG_BAD_ARGUMENT);
 	file_discard(&file);
 	assert_int_equal(claim_input(fd, "in", &one), CG_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a library with an LLVM of its own shows to all that is loaded after it, as TensorFlow's and PyTorch's do: a driver that has one,
- * too, is bound to these instead of its own, and ends the process. */
+/* The symbols that a library with an LLVM of its own, such as TensorFlow's or PyTorch's, shows to all libraries loaded later: a
+ * driver that also has an LLVM binds to these instead of its own, and ends the process. */
 #include <stdlib.h>
 
 #define SHOWN(name) void name(void); void name(void) { abort(); }

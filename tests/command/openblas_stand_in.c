@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for an OpenBLAS that is right, or wrong in one way: STAND_IN in the environment says which.  openblas.bats builds it as
- * libopenblas.so.0.  WITHOUT_x leaves a symbol out; PREFIX stands before the names of all.
+ * A stand-in for an OpenBLAS that is right, or wrong in the one way that STAND_IN in the environment names. openblas.bats builds it
+ * as libopenblas.so.0. WITHOUT_x leaves a symbol out; PREFIX precedes all names.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ void omp_set_num_threads(int n)
 {
 	own = n;
 }
-/* A product on more threads than one would be another. */
+/* A product on more than one thread would give other bits. */
 #define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112) || own != 1)
 #else
 #define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * starts ROUNDS COMMAND...: runs the command so often with nothing named and, in turn, with CELLGRAD_BACKEND=cpu, and prints the least
- * microseconds of each: how long it took, and how long it computed, which others that are at work change less.
+ * starts ROUNDS COMMAND...: runs the command ROUNDS times with no backend named and, in turn, with CELLGRAD_BACKEND=cpu. Prints the
+ * least microseconds of each: elapsed time, and processor time, which other processes affect less.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same bits: every kernel of the cpu backend, compiled for each instruction set that runs here and interpreted over strips,
- * over inputs of many magnitudes and all the special ones, strided views, absent arguments, sizes around the widths of vectors,
- * strips and blocks.  Where one way gives a NaN all do, but its own bits may differ: processors disagree about them.
+ * Tests that the bits are the same for every kernel of the cpu backend, compiled for each instruction set that runs here and
+ * interpreted: on inputs of many magnitudes and all special values, strided views, absent arguments, and sizes around the widths of
+ * vectors, strips and blocks. Where one result is NaN all are, but the bits of a NaN may differ, since processors disagree about
+ * them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +23,8 @@ enum { ARGUMENTS = CG_SLOTS_MAX, PAD = 3 };
 
 static unsigned long long state = 20260102;
 static long elements, kernels;
-static long nans, numbers, others;               /* where inputs had NaNs: elements that are one, that are none, NaNs of other bits */
-enum given { WHOLE, ABSENT, NANS, GIVEN };       /* all arguments, some of them, all with a NaN in every fourth element */
+static long nans, numbers, others;               /* where inputs had NaNs: elements that are NaN; that are not; NaNs of other bits */
+enum given { WHOLE, ABSENT, NANS, GIVEN };       /* all arguments; some of them; all, with a NaN in every fourth element */
 
 static int dtype_of(const struct cg_pass_plan *plan, const struct cg_argument *a)
 {
@@ -58,7 +59,7 @@ static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass
 	fail_msg("%s is not compiled for %s", function->key, isa->name);
 }
 
-/* Counts what a way gave, beside what the first gave, where inputs had NaNs; what lies between rows is left out. */
+/* Where inputs had NaNs, counts results beside the first ones, without the gaps between rows. */
 static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned char *now, const unsigned char *first)
 {
 	size_t size = cg_dtype_bytes(dtype);
@@ -74,7 +75,7 @@ static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned ch
 	}
 }
 
-/* Runs a function in every way there is and compares with the first. */
+/* Runs a function in every available way and compares the results with the first. */
 static void compare(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units,
                     enum given given)
 {
@@ -196,7 +197,7 @@ static void test_bits(void **given)
 	assert_true(nans > 1000 && numbers > 1000);
 }
 
-/* The caller's floating-point state is his own again after a call, whatever it was. */
+/* After a call the caller's floating-point state is as before, whatever it was. */
 static void test_float_state(void **unused)
 {
 	volatile float tiny = 1e-38f, half = 0.5f;

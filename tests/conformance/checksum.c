@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A line for every kernel: its key, and a sum over the bits of all that it gives, computed on fixed inputs of all magnitudes.
- * The same bits are promised on every processor; cross.sh compares what this prints on several.
+ * Prints a line for every kernel: its key, and a checksum of the bits of its outputs on fixed inputs of all magnitudes. The bits
+ * are promised to be the same on every processor; cross.sh compares the lines of several.
  *
- * Each kernel runs once for every instruction set of the build, compiled where it is, else interpreted; a last cell has the
- * operators that no built-in cell has.  An instruction set that differs from the first is told, and the exit status is 1.
+ * Each kernel runs once for each instruction set of the build: compiled where it can be, else interpreted. A last cell has the
+ * operators that no built-in cell has. If an instruction set differs from the first, that is printed and the exit status is 1.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static uint64_t next(void)
 static int is_double(int dtype)           { return dtype == CG_F64; }
 static int is_half(int dtype, int type)   { return type != CG_TYPE_ACC && (dtype == CG_F16 || dtype == CG_BF16); }
 
-/* Mostly of ordinary size, an eighth of any bits at all. */
+/* Draws numbers mostly of ordinary size; an eighth have any bits. */
 static void draw(int dtype, int type, char *to)
 {
 	uint64_t any = next(), kind = next() % 8;
@@ -64,7 +64,7 @@ static void draw(int dtype, int type, char *to)
 	memcpy(to, is_half(dtype, type) ? (void *)&half : (void *)&word, is_half(dtype, type) ? 2 : 4);
 }
 
-/* FNV-1a over the elements, each NaN as one. */
+/* FNV-1a over the elements; all NaNs count as the same. */
 static uint64_t sum(uint64_t so_far, int dtype, int type, const char *data, size_t bytes)
 {
 	size_t size = is_double(dtype) ? 8 : is_half(dtype, type) ? 2 : 4;
@@ -86,7 +86,7 @@ static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const
                 const struct cg_bound *bound)
 {
 	struct cg_float_state saved;
-	void *registers = malloc(cg_strip_bytes(plan, function));      /* for what is interpreted */
+	void *registers = malloc(cg_strip_bytes(plan, function));      /* for interpreted functions */
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *) = NULL;
 
 	for (const struct cg_compiled *const *table = isa->kernels; *table; table++)
@@ -104,7 +104,7 @@ static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const
 	free(registers);
 }
 
-/* The bits that a function gives on one instruction set, from the same inputs each time. */
+/* The checksum of a function on one instruction set, from the same inputs each time. */
 static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *function, char *const *data,
                      size_t bytes)
 {
@@ -134,7 +134,7 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 {
 	struct cg_mistake mistake;
 	struct cg_pass_plan *plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
-	/* As large as the largest, scratch: both blocks of rows, at most a value for every argument. */
+	/* As large as the largest argument, scratch: both blocks of rows, at most one value for every argument. */
 	size_t bytes = (size_t)(ELEMENTS > 2 * CG_SLOTS_MAX * UNITS ? ELEMENTS : 2 * CG_SLOTS_MAX * UNITS) * sizeof(double);
 	char *data[CG_SLOTS_MAX];
 

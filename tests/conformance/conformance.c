@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every op against the independent reference, on whatever backend CELLGRAD_BACKEND names: sizes, dtypes, options, every subset of
- * what may be absent, and the same bits again.  A trial is run in trial.c, the cases are in cases.c.
+ * Tests every op against the independent reference on the backend that CELLGRAD_BACKEND names: sizes, dtypes, options, every subset
+ * of absent arguments, and the same bits in a second call. verify/trial.c runs a trial, verify/cases.c has the cases.
  * CELLGRAD_TEST_SEED sets the seed; a failure prints the line that reproduces it.
  */
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void report(const struct finding *f, const struct fields *fields)
 	fail();
 }
 
-/* The largest error over its tolerance. */
+/* Runs a trial and returns its largest error over its tolerance. */
 static long double run(struct trial *t)
 {
 	struct fields fields;
@@ -68,7 +68,7 @@ static long double run_network(struct network_trial *t)
 	return f.worst;
 }
 
-/* A device may be without a dtype: a skip, unless its backend is required. */
+/* A device may lack a dtype: that is skipped, unless the backend is required. */
 static void skip_lacking(const struct plan *p)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE"), *backend = getenv("CELLGRAD_BACKEND");
@@ -95,7 +95,7 @@ static void test_networks(void **given)
 	assert_true(worst > 0.01L);
 }
 
-/* What may be absent, one alone there, and one alone not. */
+/* Optional arguments: only one present, and only one absent. */
 static void test_networks_absent(void **given)
 {
 	const struct plan *p = *given;

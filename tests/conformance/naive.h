@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain arithmetic of a dtype's precision, written once more and naively, for the tests of the references' bounds: sums in
- * several orders, roundings to taste.
+ * Naive arithmetic in a dtype's precision, independent of the references whose bounds it tests: sums in several orders, optional
+ * roundings.
  */
 #ifndef NAIVE_H
 #define NAIVE_H
@@ -13,10 +13,10 @@
 #include <math.h>
 #include <cmocka.h>
 
-/* How the naive writing computes: acc, the order of its sums, whether it flushes, whether it stores what it may. */
+/* How the naive code computes: the dtype of acc, the order of sums, whether it flushes, whether it stores intermediate results. */
 static struct { int dtype, single, order, flush, stores; } how;
 
-/* One operation's result. Rounding the double result of two floats to float is what float arithmetic does. */
+/* The result of one operation. Rounding the double result of two floats to float equals float arithmetic. */
 static inline double A(double x)
 {
 	if (how.single)
@@ -41,7 +41,7 @@ static inline double halves(int from, int n)
 	return A(halves(from, n / 2) + halves(from + n / 2, n - n / 2));
 }
 
-/* Of the terms from one on, which are terms no longer. */
+/* Replaces the terms from `from` on by their sum. */
 static inline double sum_from(int from)
 {
 	double s = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device that a suite runs on, which CELLGRAD_BACKEND names, and the seed of its cases. */
+/* The device of a suite, which CELLGRAD_BACKEND names, and the seed of its cases. */
 #ifndef SUITE_DEVICE_H
 #define SUITE_DEVICE_H
 
@@ -8,11 +8,11 @@
 extern struct side side;
 extern unsigned long long seed_of_run;
 
-/* A suite's arguments and environment: a pattern of the tests to run, and CELLGRAD_TEST_SEED.  0: it is not to run, since it was asked,
- * by --opens, whether the backend opens; what it is, or why not, is said, and the exit status is 0 or 1. */
+/* Reads a suite's arguments and environment: a pattern of test names, and CELLGRAD_TEST_SEED. Returns 0 where the suite must not
+ * run: --opens asked only whether the backend opens. The answer, or the reason against it, is then printed, and *status is 0 or 1. */
 int device_arguments(int argc, char **argv, int *status);
 
-/* Before and after a group of cmocka's, and before the test that looks at what is left. */
+/* Before and after a group of cmocka tests, and before the test that looks for leaks. */
 int device_open(void **unused);
 int device_close(void **unused);
 

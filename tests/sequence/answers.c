@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the independent reference says of a network, and the verdict on what the library said.
+ * Computes the independent reference's answer for a network, and judges the library's.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of the block cell, TensorFlow's BlockLSTM, and as many calls of the cell's own ops: each within the bounds of what the
- * reference says of BlockLSTM.  In f32 and f64, where nothing that is carried is rounded.
+ * A network of the block cell, TensorFlow's BlockLSTM, and calls of the cell's own ops step by step: both lie within the
+ * reference's bounds of BlockLSTM. In f32 and f64, where carried states are not rounded.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 
 enum { G = 4, SAVED = 7, VECTORS = 3 };
 
-/* What the ops take and give, as they have it: [I + U, 4U], [4U], [U]; and what each step saves, [T, B, U]. */
+/* Arguments of the ops in the ops' layouts: [I + U, 4U], [4U], [U]; and what each step saves, [T, B, U]. */
 struct block {
 	int64_t T, B, I, U;
 	double *w, *b, *vectors[VECTORS];
@@ -41,7 +41,7 @@ static struct ref_out out(int64_t n)
 	return (struct ref_out){ v, v + n };
 }
 
-/* Where in params an element of w, b or a vector lies: gate g of unit u, and input j, of x and then of h. */
+/* The index in params of an element of w: gate g of unit u, input j, where those of h follow those of x. */
 static int64_t weight_at(const struct network *net, int64_t j, int g, int64_t u)
 {
 	int64_t I = net->config.input;
@@ -78,7 +78,7 @@ static void open_block(struct block *s, struct network *net)
 		for (int64_t u = 0; u < U; u++) {
 			for (int64_t j = 0; j < I + U; j++)
 				s->w[j * G * U + g * U + u] = net->at[PARAMS][weight_at(net, j, g, u)];
-			/* The op has one bias. */
+			/* the op has one bias */
 			net->at[PARAMS][bias_at(net, 1, g, u)] = 0;
 			s->b[g * U + u] = net->at[PARAMS][bias_at(net, 0, g, u)];
 		}
@@ -134,7 +134,7 @@ static struct ref_block_lstm problem(const struct network *net, struct block *s)
 	return p;
 }
 
-/* The last states' gradients are the last step's. */
+/* The gradients of the last states are added to those of the last step. */
 static double *whole_cs_grad(const struct network *net, int64_t n, int64_t T)
 {
 	double *cs_grad = alloc(T * n, sizeof *cs_grad);
@@ -171,7 +171,7 @@ static void put_params(const struct network *net, const struct block *s, struct 
 		}
 }
 
-/* What a whole sequence must answer. */
+/* The reference's answer for the whole sequence. */
 static void answer(const struct network *net, struct block *s, struct answers *to)
 {
 	int64_t n = s->B * s->U, last = (s->T - 1) * n;
@@ -199,7 +199,7 @@ enum { ALLOCATED_MAX = 256 };
 static void *allocated[ALLOCATED_MAX];
 static int n_allocated;
 
-/* Memory of the host with these numbers, or zeros, until free_all is called. */
+/* Host memory with these numbers, or zeros, until free_all is called. */
 static struct cg_mem give(const struct network *net, const double *numbers, int64_t n)
 {
 	size_t each = cg_dtype_bytes(net->config.dtype);
@@ -305,7 +305,7 @@ static void ops_backward(struct network *net, const struct block *s, struct cg_l
 	free(h_grad);
 }
 
-/* All steps by the ops, whose answers are put in the place of the network's. */
+/* Runs all steps by the ops and stores their answers as the network's. */
 static void run_ops(struct network *net, struct block *s)
 {
 	struct cg_lstm_block steps[8];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells of all kinds in networks, built in and a user's own: gradients against differences in f64, and what other dtypes say beside
- * it.
+ * Cells of all kinds in networks, built in and a user's own: gradients against differences in f64, and other dtypes against f64.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -17,12 +16,12 @@
 #include "tests/sequence/slopes.h"
 #include "tests/sequence/suite.h"
 
-/* Saves nothing, so that the gradient computes all again, from gates that are kept. */
+/* Saves nothing, so that the gradient recomputes everything from the saved gates. */
 static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
 
-/* Other names than the usual, and equations that read the output's step before. */
+/* Unusual names, and equations that read the output of the step before. */
 static const char output_y[] =
 	"cell output_y\n" "gates u v\n" "state s\n" "output y\n"
 	"g = sigmoid(v)\n" "s = 0.5 * s_prev + tanh(u) * y_prev\n" "y = g * s + 0.25 * y_prev\n" "save g s\n";
@@ -32,18 +31,18 @@ static const char leaky[] =
 	"cell leaky\n" "gates a\n" "output h\n" "param rate, shift = 0.25\n"
 	"t = tanh(a + shift)\n" "h = rate * h_prev + (1 - rate) * t\n" "save t h\n";
 
-/* Weights outside the gates: their sums read what reaches the output and the state. */
+/* Weights outside the gates, whose sums read the gradients of the output and the state. */
 static const char weighted[] =
 	"cell weighted\n" "gates a_f a_g\n" "state c\n" "output h\n" "option weigh w_c w_h\n"
 	"f = sigmoid(a_f)\n" "g = tanh(a_g)\n" "c = (1 + w_c) * f * c_prev + g\n" "h = (1 + w_h) * tanh(c) * f\n" "save f g\n";
 
-/* Two stages, with a weight in what the second product takes. */
+/* Two stages, with a weight in the input of the second product. */
 static const char staged[] =
 	"cell staged\n" "gates a_r a_u\n" "output h\n" "option weigh w_r w_u\n"
 	"r = sigmoid(a_r)\n" "u = sigmoid(a_u)\n" "v = (1 + w_r) * r * h_prev\n"
 	"stage v\n" "gates a_c\n" "c = tanh(a_c)\n" "h = u * h_prev + (1 - u) * (1 + w_u) * c\n" "save r u c\n";
 
-/* A split gate in the middle, in a cell with a state. */
+/* A split gate between others, in a cell with a state. */
 static const char parted[] =
 	"cell parted\n" "gates a_p a_n a_o\n" "split q_n\n" "state c\n" "output h\n"
 	"p = sigmoid(a_p)\n" "q = q_n\n" "n = tanh(a_n + p * q)\n" "c = c_prev * p + n\n" "h = tanh(c) * sigmoid(a_o)\n" "save p q n c\n";
@@ -53,7 +52,7 @@ static const char stateless[] =
 	"cell stateless\n" "gates a_n a_m\n" "split q_n q_m\n" "output h\n"
 	"n = tanh(a_n + 0.5 * q_n)\n" "m = sigmoid(a_m - q_m)\n" "h = m * n + (1 - m) * h_prev\n" "save n h\n";
 
-/* Four stages: the second product takes a saved value, the third one that has another's expression, the last the state's. */
+/* Four stages: the second product reads a saved value, the third one with the expression of another, the last the state. */
 static const char four[] =
 	"cell four\n" "gates a_r\n" "state c\n" "output h\n"
 	"r = sigmoid(a_r)\n" "u = r * h_prev\n" "stage u\n" "gates a_m\n" "m = tanh(a_m)\n" "n = m\n" "stage n\n"
@@ -65,9 +64,9 @@ static const char unread[] =
 	"v = tanh(a_r)\n" "stage v\n" "gates a_c\n" "c = tanh(a_c + a_s)\n" "h = c * v\n" "save h\n";
 
 static const struct kind {
-	const char *name, *text;                 /* text: NULL of a built-in; a file of the source where it ends in .cell */
+	const char *name, *text;                 /* text: NULL for a built-in cell; the path of a file in the source where it ends in .cell */
 	const char *options;
-	int is_first;                            /* also where texts take long to compile */
+	int is_first;                            /* runs also where kernels take long to compile */
 	int64_t P;
 	int n_values;
 	struct cg_value values[2];
@@ -94,7 +93,7 @@ static const struct kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, WAYS = 5 };
 
-/* CELLGRAD_TEST_CELL: a built-in cell, which comes in their place, without options and with all it has. */
+/* CELLGRAD_TEST_CELL names a built-in cell, which replaces these: without options and with all of them. */
 static const struct kind *kind_of(int k)
 {
 	static char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)];
@@ -134,7 +133,7 @@ static char *source(const char *path)
 	return text;
 }
 
-/* The caller closes it; a built-in is not minded. */
+/* The caller closes it; closing a built-in cell does nothing. */
 static struct cg_cell *cell_of(const struct kind *kind)
 {
 	const char *end = kind->text ? kind->text + strlen(kind->text) - 5 : "";
@@ -147,8 +146,8 @@ static struct cg_cell *cell_of(const struct kind *kind)
 	return cell;
 }
 
-/* Two layers: dense, ragged, in both directions, batch-major with dropout, without most of what may be absent; the last ones with
- * so many steps and rows that the recurrent weights are packed for them. */
+/* Two layers: dense, ragged, in both directions, batch-major with dropout, without most optional arguments; the last ones with so
+ * many steps and rows that the recurrent weights are packed. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
 	static const int32_t lengths[] = { 2, 4, 0, 3, 1 };
@@ -184,7 +183,7 @@ static int lacks_f64(void)
 	return 1;
 }
 
-/* Without training nothing is kept, and forward says the same. */
+/* Without training nothing is saved, and the outputs are the same. */
 static void check_inference(const struct network *net)
 {
 	struct network other = *net;
@@ -229,7 +228,7 @@ void test_cells(void **nothing)
 	print_message("# cells: %ld slopes, worst over what is allowed %.3f\n", s.checked, s.worst);
 }
 
-/* A cell that no network can carry. */
+/* A cell that no network can run. */
 void test_refused(void **nothing)
 {
 	struct cg_cell *cell;
@@ -251,7 +250,7 @@ void test_refused(void **nothing)
 
 /* ---- params ---- */
 
-/* What is left of a param's 0.1 beside a constant, which is a number of acc, is what the dtype made of it. */
+/* The difference of a param, 0.1 in the dtype, and a constant, 0.1 in acc, shows how the param was rounded. */
 static const char rounded[] =
 	"cell rounded\n" "gates a\n" "output h\n" "param given, kept = 0.1\n"
 	"h = ((given - 0.1) * 4096 + (kept - 0.1) * 8192) * a\n" "save h\n";
@@ -262,7 +261,7 @@ static void expect_factor(const struct network *net, const char *what, double ri
 		network_fail(net, "%s: a param of 0.1 was not rounded to the dtype: expected %g, got %g", what, right, got);
 }
 
-/* One unit whose bias is 1 and weights are 0, so that its output, and its bias' gradient, are the factor above. */
+/* One unit with bias 1 and weights 0, so that its output and its bias gradient are the factor above. */
 void test_values(void **nothing)
 {
 	static const struct { int dtype; double tenth; } dtypes[] = { { CG_F16, 0x1.998p-4 }, { CG_BF16, 0x1.9ap-4 } };
@@ -308,9 +307,9 @@ static double largest(const struct network *net, int a)
 }
 
 /*
- * A cell that the reference does not know has no bound; but each rounding on the way to a number does what another input would, one
- * that is off by a rounding.  What that does is measured in f64: how far each array's answers move, for each part of themselves by
- * which all inputs are off.
+ * A cell that the reference does not know has no bound. But each rounding on the way to a result has the effect of a change of an
+ * input by one rounding, and that effect is measured in f64: how far each array's answers move, for inputs that are changed by a
+ * fraction of themselves.
  */
 static void measure_moves(const struct network *right, unsigned long long *state, double moves[ARRAYS])
 {
@@ -333,12 +332,12 @@ static void measure_moves(const struct network *right, unsigned long long *state
 	}
 }
 
-/* Halves round what is stored: forward h alone, backward what was saved and the gates' gradients, too.  f32 rounds each operation. */
+/* f16 and bf16 round what is stored: forward only h; backward also saved values and gate gradients. f32 rounds each operation. */
 static const struct { int dtype; double unit, roundings[2]; } dtypes[] = {
 	{ CG_F32, 0x1p-24, { 5, 8 } }, { CG_F16, 0x1p-11, { 2, 4 } }, { CG_BF16, 0x1p-8, { 2, 4 } },
 };
 
-/* The largest difference from what f64 says, over what is allowed. */
+/* The largest difference from the answers in f64, over what is allowed. */
 static double beside(const struct network *net, const struct network *right, int d, const double moves[ARRAYS])
 {
 	double worst = 0;
@@ -379,7 +378,7 @@ void test_dtypes(void **nothing)
 		choose(&right, kind, cell, k % WAYS);
 		network_open(&right);
 		network_draw(&right, &state, 0.5);
-		/* Multiples of 2^-7 below 1 are numbers of all dtypes. */
+		/* Multiples of 2^-7 below 1 are representable in all dtypes. */
 		for (int a = 0; a < INPUTS; a++)
 			for (int64_t n = 0; n < right.n[a]; n++)
 				right.at[a][n] = fmod(rint(right.at[a][n] * 128), 128) / 128;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole and its chunks: together their answers are within the bounds of the reference's for the whole; on
- * route scan, without products of the input, they have its bits.
+ * A sequence and its chunks: the answers of the chunks together are within the reference's bounds for the whole. On route scan,
+ * without products of the input, the bits are the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-/* What is handed from chunk to chunk is rounded to the dtype: only there is that what the whole has between its steps. */
+/* Do states pass between chunks as between the steps of the whole? In f16 and bf16 they do not: chunks round them to the dtype. */
 static int rounds_nothing(const struct network *net)
 {
 	return net->config.dtype == CG_F32 || net->config.dtype == CG_F64;
@@ -52,7 +52,7 @@ static void copy_steps(struct network *whole, const struct network *chunk, int64
 
 enum { STEPS_MAX = 8 };
 
-/* Runs the whole in n chunks, which end at cut[1] and on, and puts their answers where the whole's stand. */
+/* Runs the sequence in n chunks, which end at cut[1] and so on, and stores their answers as those of the whole. */
 static void run_chunks(struct network *whole, const int64_t *cut, int n)
 {
 	static struct network chunks[STEPS_MAX];
@@ -138,7 +138,7 @@ static const int states[] = {
 	INPUT_H, INPUT_C, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OUTPUT_H, OUTPUT_C, INPUT_H_BACKPROP, INPUT_C_BACKPROP,
 };
 
-/* Inputs, or outputs, of a row. */
+/* Copies one row's inputs, or outputs. */
 static void copy_row(struct network *to, int64_t b, const struct network *from, int64_t c, int outputs)
 {
 	for (int k = 0; k < 2; k++)
@@ -148,7 +148,7 @@ static void copy_row(struct network *to, int64_t b, const struct network *from, 
 		network_copy_states(to, b, from, c, states[4 * outputs + k]);
 }
 
-/* Which row of the whole each row of a part is, n of them. */
+/* Runs n rows of the whole as a batch of their own; rows: their numbers in the whole. */
 static void run_rows(struct network *whole, const int *rows, int64_t n, int accumulate)
 {
 	struct network part = { .ragged = whole->ragged };
@@ -169,7 +169,7 @@ static void run_rows(struct network *whole, const int *rows, int64_t n, int accu
 	network_close(&part);
 }
 
-/* Dropout's masks are of rows by their number, so that there is none. */
+/* Without dropout, whose masks depend on the row's number. */
 static void draw_rows(struct network *net, unsigned long long *state, int *rows)
 {
 	do
@@ -236,7 +236,8 @@ void test_batch_permuted(void **nothing)
 
 /* ---- bits ---- */
 
-/* One layer whose input is added to the gates as it is, so that no product sums over the rows of a call but those of the weights. */
+/* One layer whose input is added to the gates without matrices, so that only products of the weight gradients sum over the rows of
+ * a call. */
 static void draw_without_products(struct network *net, unsigned long long *state)
 {
 	do
@@ -244,7 +245,7 @@ static void draw_without_products(struct network *net, unsigned long long *state
 	while (net->config.proj);
 	net->config.input_mode = CG_SKIP;
 	net->config.layers = 1;
-	/* Threads share the rows of a small matrix, and the units of a large one. */
+	/* Threads divide the rows of a small matrix, and the units of a large one. */
 	net->config.units = net->config.input = numbers_below(state, 30) ? 1 + numbers_below(state, 70) : 190 + numbers_below(state, 70);
 	net->config.bidirectional = numbers_below(state, 4) == 0;
 	net->T = 1 + numbers_below(state, 40);
@@ -278,7 +279,7 @@ static void run_in_chunks(struct network *net, unsigned long long *state)
 	run_chunks(net, cut, n);
 }
 
-/* A row alone, and a sequence in pieces, have the bits of the whole, whichever of them are too short to be packed for. */
+/* A row alone, and a sequence in pieces, have the bits of the whole, also where some are too short for packed weights. */
 void test_scan_bits(void **nothing)
 {
 	unsigned long long state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells drawn at random, in networks: stages, splits, a state, options, params, any saves, and equations of all functions, computed
- * and differentiated here a second time, number by number on a tape, from the drawn equations and not from the library's reading.
+ * Random cells in networks: stages, splits, a state, options, params, any saved values, equations with all functions. They are
+ * computed and differentiated a second time, number by number on a tape, from the drawn equations and not from the parsed cell.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -27,11 +27,11 @@ struct term { int op, a, b, item, index; double number; };     /* op TAPE_LEAF: 
 struct equation { int term, stage; };
 
 struct drawn {
-	int n_stages, feed[STAGES];              /* equations */
-	struct { int stage, split_of; } gates[GATES];                   /* split_of: the gate whose recurrent part it is; -1: none */
-	int n_gates, has_state, state, output;   /* equations */
+	int n_stages, feed[STAGES];              /* numbers of equations */
+	struct { int stage, split_of; } gates[GATES];                   /* split_of: the gate whose recurrent part this is; -1: none */
+	int n_gates, has_state, state, output;   /* numbers of equations */
 	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_params;
-	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network says another */
+	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network gives a value */
 	struct equation equations[EQUATIONS];
 	int n_equations;
 	struct term terms[TERMS];
@@ -93,7 +93,7 @@ static int read_any(struct drawn *d, unsigned long long *state)
 	return take(d, below(state, d->n_pool));
 }
 
-/* One of the forms that keep numbers small, over two operands. */
+/* A form that keeps numbers small, over two operands. */
 static int form(struct drawn *d, unsigned long long *state, int x, int y)
 {
 	switch (below(state, 14)) {
@@ -121,7 +121,7 @@ static int expression(struct drawn *d, unsigned long long *state)
 	return x;
 }
 
-/* Reads on until all of an item, or everything, is read. */
+/* Adds terms until all of an item, or everything, has been read. */
 static int rest(struct drawn *d, unsigned long long *state, int x, int item)
 {
 	for (int k = 0; k < d->n_pool; k++)
@@ -175,7 +175,7 @@ static void draw_scalars(struct drawn *d, unsigned long long *state)
 	}
 }
 
-/* The state's equation, the output's: each last word may be an alias of another value. */
+/* The last equation of the state and of the output; each may be an alias of another value. */
 static int result(struct drawn *d, unsigned long long *state, int stage, int all)
 {
 	int x = expression(d, state);
@@ -203,7 +203,7 @@ static void draw_stage(struct drawn *d, unsigned long long *state, int stage, in
 		d->output = result(d, state, stage, 1);
 	if (last)
 		return;
-	/* What the next product takes is at times another value's alias, the state's too. */
+	/* The input of the next product is at times an alias of another value, even of the state. */
 	x = below(state, 5) ? expression(d, state) : read_any(d, state);
 	d->feed[stage] = add_equation(d, x, stage, 1);
 }
@@ -226,7 +226,7 @@ static void draw(struct drawn *d, unsigned long long *state)
 		draw_stage(d, state, stage, state_at, output_at);
 }
 
-/* ---- its text ---- */
+/* ---- the text of a cell ---- */
 
 static void write(struct drawn *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void write(struct drawn *d, const char *format, ...)
@@ -343,13 +343,13 @@ static void write_text(struct drawn *d, unsigned long long *state)
 	write_saves(d, state);
 }
 
-/* ---- a network of it on a tape ---- */
+/* ---- a network of the cell, on a tape ---- */
 
 struct evaluation {
 	const struct drawn *d;
 	struct network *net;
 	struct tape *tape;
-	int *params, *input, *first_h, *first_c; /* numbers, as the network's arrays have them */
+	int *params, *input, *first_h, *first_c; /* places on the tape, in the order of the network's arrays */
 	int values[PARAMS_MAX];
 	int none;                                /* the number 0 */
 };
@@ -373,7 +373,7 @@ static int n_weights(const struct drawn *d)
 	return n;
 }
 
-/* A gate's place among those that have weights. */
+/* The index of a gate among the gates that have weights. */
 static int weight_of(const struct drawn *d, int gate)
 {
 	int n = 0;
@@ -391,10 +391,10 @@ static int is_split(const struct drawn *d, int gate)
 	return 0;
 }
 
-/* What stands at a step of a row: the layer's input, states before it, what the step computes. */
+/* The numbers of one step of a row: the layer's input, the states before it, and all that it computes. */
 struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
 
-/* x W + bW, h R + bR, or both; the derivative of all of it is rounded once. */
+/* x W + bW, h R + bR, or both; the derivative of the whole is rounded once. */
 static int gate(const struct evaluation *w, const struct step *s, int g, int unit, const int *h, int64_t width)
 {
 	const struct drawn *d = w->d;
@@ -449,7 +449,7 @@ static int evaluate(const struct evaluation *w, const struct step *s, int unit, 
 	return tape_leaf(w->tape, t->number);
 }
 
-/* A step of a row: h and c become those after it. */
+/* Computes a step of a row: h and c become those after it. */
 static void take_step(const struct evaluation *w, struct step *s)
 {
 	const struct drawn *d = w->d;
@@ -472,13 +472,13 @@ static void take_step(const struct evaluation *w, struct step *s)
 	for (int p = 0; p < P; p++) {
 		for (int unit = 0; unit < U; unit++)
 			row[unit] = param(w, s->pseudo_layer, 2 * n_weights(d), 0, p, unit);
-		/* What reaches h is rounded where each of its parts is added. */
+		/* The gradient of h is rounded wherever one of its parts is added. */
 		h[p] = tape_store(w->tape, tape_dot(w->tape, -1, U, s->value[d->output], row), 1, 3);
 	}
 	memcpy(s->h, h, sizeof h);
 }
 
-/* An array of numbers of the network, as leaves: zeros where it is absent. */
+/* An array of the network as leaves; zeros where it is absent. */
 static int *leaves(const struct evaluation *w, int array)
 {
 	int64_t n = w->net->n[array];
@@ -500,7 +500,7 @@ static int64_t state_at(const struct network *net, int array, int64_t state, int
 	return network_state(net, array, state, b) - net->at[array];
 }
 
-/* Sets an answer, whose derivative is the upstream gradient's part of the loss. */
+/* Sets an answer and adds its upstream gradient to the loss. */
 static void answer(const struct evaluation *w, struct answers *answers, int array, int upstream, int64_t k, int number)
 {
 	answers->v[array][k] = tape_value(w->tape, number);
@@ -630,7 +630,7 @@ static void draw_network(struct network *net, struct drawn *d, unsigned long lon
 	}
 }
 
-/* Without training nothing is kept, and forward says the same. */
+/* Without training nothing is saved, and the outputs are the same. */
 static void check_inference(const struct network *net)
 {
 	struct network other = *net;
@@ -668,7 +668,7 @@ static void try(struct drawn *d, int k, unsigned long long *state)
 	cg_cell_close(d->cell);
 }
 
-/* CELLGRAD_TEST_CELLS says how many; where texts take long to compile it is one in 100. */
+/* CELLGRAD_TEST_CELLS says how many cells; where kernels take long to compile it is one in 100. */
 void test_drawn(void **nothing)
 {
 	const char *many = getenv("CELLGRAD_TEST_CELLS");

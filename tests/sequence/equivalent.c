@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same network said in two ways: within the bounds of what the reference says of one of them, or, where only the words are
- * others, in the same bits.
+ * The same network stated in two ways: the answers are within the reference's bounds of one of them, or, where the computation is
+ * the same, have the same bits.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static const int states[STATES] = {
 	INPUT_H, INPUT_C, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OUTPUT_H, OUTPUT_C, INPUT_H_BACKPROP, INPUT_C_BACKPROP,
 };
 
-/* The steps of each row the other way round, and what two directions have beside each other swapped. */
+/* Reverses the steps of each row and swaps the two directions' halves. */
 static void mirror_sequence(struct network *to, const struct network *from, int a)
 {
 	int64_t width = network_width(to, a), half = a == INPUT || a == INPUT_BACKPROP ? 0 : width / 2;
@@ -48,7 +48,7 @@ static void mirror_states(struct network *to, const struct network *from, int a)
 			memcpy(network_state(to, a, s, b), network_state(from, a, s ^ 1, b), (size_t)network_width(to, a) * sizeof(double));
 }
 
-/* Each direction has the other's; what the layer below gives, it finds swapped. */
+/* Gives each direction the other's parameters, and swaps the columns for the halves of the layer below. */
 static void mirror_params(struct network *to, const struct network *from, int a)
 {
 	struct cg_rnn_region r, q;
@@ -147,7 +147,7 @@ void test_transposed(void **nothing)
 	answers_print_worst("transposed");
 }
 
-/* Two networks of the same numbers, changed by whoever makes the second, give the same bits. */
+/* Two networks of the same numbers, the second with a change, give the same bits. */
 static void try_same(const char *name, int cases, void change(struct network *))
 {
 	unsigned long long state;
@@ -198,7 +198,7 @@ void test_skip(void **nothing)
 
 /* ---- linearity in the upstream gradient ---- */
 
-/* The same again, for k times the gradient and the old sums. */
+/* The same network with k times the upstream gradients and the old sums. */
 static void scaled(const struct network *net, double k, struct network *other)
 {
 	*other = *net;
@@ -210,7 +210,7 @@ static void scaled(const struct network *net, double k, struct network *other)
 	network_run(other);
 }
 
-/* A power of two changes no rounding, but for small numbers of f16. */
+/* A factor that is a power of two changes no rounding, except for small numbers of f16. */
 static void test_twice(void)
 {
 	unsigned long long state;
@@ -234,7 +234,7 @@ static void test_twice(void)
 	}
 }
 
-/* What two gradients give, together, is what their sum gives, within the bounds of all three. */
+/* The gradients for two upstream gradients add up to those for their sum, within the bounds of all three. */
 static void check_sum(const struct network *nets)
 {
 	const struct network *sum = &nets[2];
@@ -273,7 +273,7 @@ static void test_sum(void)
 		network_draw(&nets[0], &state, 0.7);
 		for (int n = 1; n < 3; n++)
 			copy_inputs(&nets[n], &nets[0]);
-		/* Multiples of 2^-10, so that their sum is a number of the dtype. */
+		/* Multiples of 2^-10, so that sums are representable in the dtype. */
 		for (int a = OUTPUT_BACKPROP; a <= OLD; a++)
 			for (int64_t j = 0; j < nets[0].n[a]; j++) {
 				nets[0].at[a][j] = rint(nets[0].at[a][j] * 1024) / 1024;
@@ -295,7 +295,7 @@ void test_linear(void **nothing)
 	test_sum();
 }
 
-/* ---- what nobody reads, what nobody wants ---- */
+/* ---- padding and absent arguments ---- */
 
 static void check_padding(const struct network *net, int a)
 {
@@ -309,7 +309,7 @@ static void check_padding(const struct network *net, int a)
 			}
 }
 
-/* Whatever the padding of what is read holds, nothing changes, and the padding of what is written is 0. */
+/* The padding of inputs has no effect, and the padding of outputs is 0. */
 void test_padding(void **nothing)
 {
 	unsigned long long state;
@@ -342,7 +342,7 @@ void test_padding(void **nothing)
 	assert_true(padded > 10);
 }
 
-/* What is left out is not computed, and changes nothing of the rest: every subset of the outputs. */
+/* Absent outputs are not computed and change nothing else: every subset. */
 void test_absent(void **nothing)
 {
 	unsigned long long state;

@@ -19,7 +19,7 @@
 
 static struct { const char *test; int number; } now;
 
-/* What a row of an array is as wide as, and where the array stands in the call. */
+/* What the width of an array's row is, and the array's place in the call. */
 enum { AS_INPUT, AS_OUTPUT, AS_H, AS_C, AS_PARAMS };
 static const struct { const char *name; int shape; size_t field; int pass; } arrays[ARRAYS] = {
 #define CALL(field) offsetof(struct cg_rnn_call, field)
@@ -43,7 +43,7 @@ static const struct { const char *name; int shape; size_t field; int pass; } arr
 
 /* ---- cases ---- */
 
-/* Near seeds are drawn from as if they were far: the last steps of splitmix64. */
+/* Mixes nearby seeds into unrelated ones: the last steps of splitmix64. */
 static unsigned long long mixed(unsigned long long x)
 {
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -188,7 +188,7 @@ static void *alloc_zeros(size_t n, size_t size)
 	return p;
 }
 
-/* CELLGRAD_TEST_ROUTE names the one that a network must take, if it is for it: cuDNN has four cells, without options. */
+/* CELLGRAD_TEST_ROUTE names the route that a network must take if it can: cuDNN has four cells, without options. */
 static void check_route(const struct network *net)
 {
 	static const char *const cells[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
@@ -388,7 +388,7 @@ unsigned network_outputs(const struct network *net)
 	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
 }
 
-/* So far may sums in another order be from each other, beside the largest number of the array. */
+/* How far sums in different orders may differ, beside the largest number of the array. */
 static double apart(const struct network *net, int k)
 {
 	static const double part[] = { [CG_F32] = 1e-4, [CG_F64] = 1e-11, [CG_F16] = 0.02, [CG_BF16] = 0.16 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers that are known from elsewhere: those of the semantics' check vectors, which PyTorch gives to the last digit, and those in
- * TensorFlow's own tests.
+ * Numbers known from elsewhere: check vectors, which PyTorch gives to the last digit, and numbers from TensorFlow's own tests.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,9 +17,9 @@ enum { STATE = 4, SEQUENCE = 8 };
 
 static const struct vector {
 	const char *cell;
-	double output[6], output_c[STATE];               /* of the steps that are valid: the padding is 0 */
+	double output[6], output_c[STATE];               /* of valid steps; the padding is 0 */
 	double input_backprop[6], input_h_backprop[STATE], input_c_backprop[STATE];
-	double sum, weighted;                            /* of params_backprop: of each, and of each times its number from 1 */
+	double sum, weighted;                            /* of params_backprop: the sum, and the sum of each element times its number from 1 */
 } vectors[] = {
 	{ "lstm",
 	  { -0.196443835, 0.022589225, -0.175308704, 0.040928977, -0.224184354, -0.059052521 },
@@ -42,11 +41,11 @@ static const struct vector {
 	  { 0, -0.12, 0, -0.42 }, { 0 }, 3.692, 35.66 },
 };
 
-/* Of the gru's bR; bW's are the same but for the candidate. */
+/* Of the gru's bR; bW's are the same except for the candidate. */
 static const double gru_bR[] = { 0.105938213, 0.034242679, -0.038634795, -0.049768859, 0.483767534, -0.350288391 };
 static const double gru_bW[] = { 0.105938213, 0.034242679, -0.038634795, -0.049768859, 1.096546042, -0.752991319 };
 
-/* Half a unit of the ninth digit, in which they are given. */
+/* Half a unit of the ninth digit, which is the last one given. */
 static void expect(const struct network *net, const char *name, const double *right, const double *got, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++)
@@ -132,7 +131,7 @@ void test_vectors(void **nothing)
 			try_vector(&vectors[k], (int)k, memory);
 }
 
-/* ---- one-liners: a gru without parameters, sizes ---- */
+/* ---- single facts: a gru without parameters, sizes ---- */
 
 void test_sizes(void **nothing)
 {
@@ -188,7 +187,7 @@ static double sum_of(const struct network *net)
 	return sum;
 }
 
-/* Everything is 1; dropout is nothing outside training.  The last digits are those of doubles, the tolerance TensorFlow's. */
+/* All inputs are 1; outside training dropout has no effect. The last digits are those of doubles, the tolerance TensorFlow's. */
 void test_golden_sums(void **nothing)
 {
 	static const struct { const char *cell; int layers; int64_t U, I, B, T; double sum; } golden[] = {
@@ -222,7 +221,7 @@ void test_golden_sums(void **nothing)
 	}
 }
 
-/* Two block cells on each other: eight digits of TensorFlow's own test. */
+/* Two layers of block cells: eight digits from TensorFlow's own test. */
 void test_golden_cells(void **nothing)
 {
 	static const double golden_c[] = { 0.68967271, 0.39897051 }, golden_h[] = { 0.44848421, 0.24024698 };

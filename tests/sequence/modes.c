@@ -54,7 +54,7 @@ void test_modes(void **nothing)
 		skip();
 		return;
 	}
-	/* With fewer cases each kind comes in some of its ways: the step is coprime to both. */
+	/* With fewer cases each kind gets some of the combinations: the step is coprime to both counts. */
 	for (int k = 0; k < fewer; k++) {
 		int which = fewer < cases ? k * 37 % cases : k;
 

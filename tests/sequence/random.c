@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks drawn at random, against the independent reference: every option, size, length, and every combination of arguments that
- * are absent.
+ * Random networks against the independent reference: every option, size, length, and every combination of absent arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +44,7 @@ static void draw_shape(struct network *net, unsigned long long *state)
 	c->layers = 1 + below(state, 3);
 }
 
-/* All of them, now and then the highest or the lowest alone. */
+/* Draws all of them; at times only the highest or the lowest. */
 static uint64_t bits(unsigned long long *state)
 {
 	uint64_t all = (uint64_t)below(state, 1 << 16) << 48 | (uint64_t)below(state, 1 << 24) << 24 | (uint64_t)below(state, 1 << 24);
@@ -59,7 +58,7 @@ static uint64_t bits(unsigned long long *state)
 	}
 }
 
-/* Often the last that there can be, which network_open() knows. */
+/* Often the largest legal one, which network_open() knows. */
 static int64_t draw_first(unsigned long long *state)
 {
 	static const int64_t firsts[] = { 0, 0, 7, 14, INT32_MAX - 2, (int64_t)1 << 31, UINT32_MAX - 12, UINT32_MAX };
@@ -105,7 +104,7 @@ void random_network(struct network *net, unsigned long long *state)
 	draw_lengths(net, state);
 }
 
-/* The k-th of all subsets of the inputs that may be absent. */
+/* The k-th subset of the optional inputs is absent. */
 static unsigned subset(int k)
 {
 	static const int optional[] = { INPUT_H, INPUT_C, OUTPUT_BACKPROP, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP };
@@ -149,7 +148,7 @@ void test_random(void **nothing)
 	answers_print_worst("random");
 }
 
-/* Sizes that are no multiples of a vector's, of a block of sums, or of what threads share. */
+/* Sizes that are no multiples of a vector's, of a block of sums, or of a thread's part. */
 void test_large(void **nothing)
 {
 	static const int64_t units[] = { 7, 8, 15, 16, 17, 31, 33, 40 };
@@ -167,7 +166,7 @@ void test_large(void **nothing)
 		net.config.layers = 1 + below(state, 2);
 		net.config.proj = net.config.proj ? 1 + below(state, net.config.units) : 0;
 		draw_lengths(&net, state);
-		try(&net, k, 0.1, state);          /* smaller, so that little overflows */
+		try(&net, k, 0.1, state);          /* smaller numbers, so that little overflows */
 	}
 	answers_print_worst("large");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same again: backward twice, another context, other numbers of threads; the same bits each time.
+ * Repeated calls: backward twice, another context, other numbers of threads; the bits are the same each time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-/* So large that threads share its rows, its products and its sums. */
+/* Large enough that threads divide its rows, its products and its sums. */
 static void draw_large(struct network *net, unsigned long long *state)
 {
 	random_network(net, state);
@@ -25,7 +25,7 @@ static void draw_large(struct network *net, unsigned long long *state)
 		net->lengths[b] = (int32_t)numbers_below(state, 13);
 }
 
-/* And its steps. */
+/* Large enough that threads divide its steps. */
 static void draw_wide(struct network *net, unsigned long long *state)
 {
 	do
@@ -43,18 +43,18 @@ static void draw_wide(struct network *net, unsigned long long *state)
 	net->lengths[0] = 3;
 }
 
-/* Of the numbers, so that sums of large networks are of ordinary size. */
+/* Scale of the numbers, so that sums of large networks are of ordinary size. */
 static double scale_of(const struct network *net)
 {
 	return net->config.units > 64 ? 0.05 : 0.3;
 }
 
-/* Of a cell that saves nothing the gates are kept, in a type of their own. */
+/* A cell that saves nothing keeps its gates, in a type of their own. */
 static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
 
-/* Every byte of a reserve is written, whatever the memory held. */
+/* Every byte of a reserve space is written, whatever the memory held. */
 void test_reserve(void **nothing)
 {
 	unsigned long long state;
@@ -88,7 +88,7 @@ void test_reserve(void **nothing)
 	cg_cell_close(cell);
 }
 
-/* Backward twice: that it left the reserve as it was, to the byte, is looked at in every test. */
+/* Backward twice. Every test checks that it leaves the reserve space unchanged, to the byte. */
 static void run_twice(struct network *net, struct network *other)
 {
 	network_run(net);
@@ -125,8 +125,8 @@ void test_repeated_calls(void **nothing)
 }
 
 /*
- * Calls one after the other with nothing between them that waits: each has lengths of its own, of which the device is told by an
- * index, and all share the stream's memory, where they have none.
+ * Calls in a row without waiting between them: each has its own lengths, which the device reads from an index, and all share the
+ * stream's memory, unless they have their own.
  */
 void test_in_a_row(void **nothing)
 {
@@ -167,7 +167,7 @@ void test_in_a_row(void **nothing)
 	answers_print_worst("in a row");
 }
 
-/* What a new context says, with so many threads; "": as many as there are processors. */
+/* The results in a new context with this number of threads; "": as many as there are processors. */
 static void run_in_new_context(const struct network *net, const char *threads)
 {
 	const char *before = getenv("CELLGRAD_CPU_THREADS");

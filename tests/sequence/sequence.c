@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole sequences on the backend that CELLGRAD_BACKEND names.  CELLGRAD_TEST_SEED sets the seed, which a failure names with its case;
- * an argument is a pattern of the tests to run.
+ * Tests of whole sequences on the backend that CELLGRAD_BACKEND names. CELLGRAD_TEST_SEED sets the seed, which a failure prints
+ * with its case; an argument is a pattern of the tests to run.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients against differences.  The loss is the sum of all outputs, each times its upstream gradient.
+ * Compares gradients with differences. The loss is the sum of all outputs, each times its upstream gradient.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 #include "tests/sequence/slopes.h"
 
 /*
- * A step at which what is cut off, of third order, is about 1e-12, and the roundings of the loss, some 1e-15 of it, become 1e-9;
- * what is allowed is well above both, and far below any term that is missing.
+ * With this step the truncation error, of third order, is about 1e-12, and roundings of the loss, some 1e-15 of it, become 1e-9.
+ * The tolerance is well above both, and far below any missing term.
  */
 #define STEP    0x1p-20
 #define ALLOWED 0x1p-26
@@ -37,7 +37,7 @@ static long double loss(struct network *net)
 	return sum;
 }
 
-/* Moves an array along a direction; what is padding, or absent, stays. */
+/* Moves an array along a direction; padding and absent arrays stay. */
 static void move(double *to, const double *from, const double *direction, int64_t n, double by)
 {
 	for (int64_t k = 0; k < n; k++)
@@ -62,7 +62,7 @@ static void check(struct network *net, int array, const double *direction, long 
 	slope = (up - down) / (2 * STEP);
 	allowed = ALLOWED * (1 + fabsl(right));
 	if (!strcmp(net->config.cell->name, "rnn_relu")) {
-		/* At a kink the slope is between those of both sides. */
+		/* At a kink the derivative lies between those of both sides. */
 		here = loss(net);
 		allowed += fabsl(up - here - (here - down)) / STEP;
 	}

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tests of whole sequences, by subject: each runs on whatever device side is.
+ * The tests of whole sequences, by subject. Each runs on the suite's device.
  */
 #ifndef SUITE_H
 #define SUITE_H
 
 #include "tests/sequence/guarded_network.h"
 
-/* random.c: networks drawn at random, against the reference. */
+/* random.c: random networks, against the reference. */
 void test_random(void **);
 void test_large(void **);
-/* known.c: numbers that are known from elsewhere. */
+/* known.c: numbers known from elsewhere. */
 void test_vectors(void **);
 void test_sizes(void **);
 void test_golden_sums(void **);
 void test_golden_cells(void **);
-/* chunks.c: a whole and its chunks. */
+/* chunks.c: a sequence and its chunks. */
 void test_step_by_step(void **);
 void test_chunks(void **);
 void test_batch_split(void **);
 void test_batch_permuted(void **);
 void test_scan_bits(void **);
-/* equivalent.c: the same said in two ways. */
+/* equivalent.c: one network stated in two ways. */
 void test_mirror(void **);
 void test_transposed(void **);
 void test_full_lengths(void **);
@@ -29,7 +29,7 @@ void test_linear(void **);
 void test_padding(void **);
 void test_absent(void **);
 void test_skip(void **);
-/* repeat.c: the same again. */
+/* repeat.c: repeated calls. */
 void test_repeated_calls(void **);
 void test_reserve(void **);
 void test_in_a_row(void **);
@@ -42,12 +42,12 @@ void test_cells(void **);
 void test_refused(void **);
 void test_values(void **);
 void test_dtypes(void **);
-/* drawn.c: cells drawn at random, against their equations on a tape. */
+/* drawn.c: random cells, against their equations on a tape. */
 void test_drawn(void **);
-/* training.c: a user's cell learns. */
+/* training.c: a user's cell is trained. */
 void test_training(void **);
 
-/* A network drawn at random, of a cell that the reference knows: lengths too, but not opened. */
+/* A random network of a cell that the reference knows, with lengths, not opened. */
 void random_network(struct network *, unsigned long long *state);
 
 #endif

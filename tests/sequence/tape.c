@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers on a tape, with bounds.  Rules: an operation's result is rounded once, a function's is right to 2 units in the last
- * place, a sum of n terms is off by n roundings of the sum of their sizes, and what is too small for the dtype is lost.
+ * Numbers on a tape, with error bounds. Rules: an operation's result is rounded once; a function's is right to 2 units in the last
+ * place; a sum of n terms has an error of n roundings of the sum of their magnitudes; what is too small for the dtype is lost.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,17 +16,17 @@
 
 struct number {
 	int op, a, b;
-	int first, n;                            /* of a dot: its pairs */
+	int first, n;                            /* pairs of a dot */
 	int forward, adjoint;                    /* roundings of a stored number, of its derivative */
 	long double value, bound;
-	/* the derivative: the sum of its terms, of their sizes, of their errors; how many */
+	/* the derivative: the sum of its terms, of their magnitudes, of their errors; their number */
 	long double sum, size, error;
 	long terms;
 };
 
 struct tape {
-	long double unit, lost;                  /* of arithmetic: half the spacing of numbers near 1; what may vanish */
-	long double real_unit, real_lost;        /* of memory; 0 where it holds what arithmetic gives */
+	long double unit, lost;                  /* of arithmetic: half the spacing of numbers near 1; what may underflow */
+	long double real_unit, real_lost;        /* of memory; 0 where it stores the results of arithmetic unchanged */
 	struct number *numbers;
 	int n, capacity;
 	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of all dots */
@@ -74,13 +74,13 @@ int tape_leaf(struct tape *t, long double value)
 	return add(t, (struct number){ .op = TAPE_LEAF, .value = value });
 }
 
-/* Roundings of a sum of so many terms. */
+/* The roundings of a sum of n terms. */
 static long double roundings(const struct tape *t, long n)
 {
 	return (long double)n * t->unit / (1 - (long double)n * t->unit);
 }
 
-/* 1 / b, where b may be off. */
+/* The error bound of 1 / b, where b has an error. */
 static long double reciprocal_bound(const struct tape *t, long double b, long double e)
 {
 	return fabsl(b) > e ? e / (fabsl(b) * (fabsl(b) - e)) + 4 * t->unit / fabsl(b) : INFINITY;
@@ -107,7 +107,7 @@ int tape_apply(struct tape *t, int op, int a, int b)
 		break;
 	case TAPE_NEG: v = -p; bound = e; own = 0; break;
 	case TAPE_EXP: v = expl(p); bound = v * expm1l(e); own = 4; break;
-	/* No slope is larger than 1, of sigmoid than 1/4. */
+	/* No derivative is above 1, that of sigmoid not above 1/4. */
 	case TAPE_TANH: v = tanhl(p); bound = fminl(e, 2); own = 4; break;
 	case TAPE_SIGMOID: v = sigmoid(p); bound = fminl(e / 4, 1); own = 4; break;
 	case TAPE_RELU: v = p > 0 ? p : 0; bound = e; own = 0; break;
@@ -190,7 +190,7 @@ long double tape_slope_bound(const struct tape *t, int k)
 	return bound + x->adjoint * (t->real_unit * (fabsl(x->sum) + bound) + t->real_lost);
 }
 
-/* Hands to an operand what reaches a number, times the number's slope by it, which may be off. */
+/* Adds a number's derivative times its slope by an operand to the operand's derivative; the slope may have an error. */
 static void pass(struct tape *t, int from, int to, long double slope, long double off)
 {
 	long double d = tape_slope(t, from), e = tape_slope_bound(t, from), term = d * slope;
@@ -224,7 +224,7 @@ static void pass_quotient(struct tape *t, int k)
 	pass(t, k, x.b, -p * r * r, fabsl(p) * (2 * fabsl(r) * f + f * f) + e * (fabsl(r) + f) * (fabsl(r) + f) + 4 * t->unit * fabsl(p * r * r));
 }
 
-/* The slopes of functions are made from their results, which memory may have rounded. */
+/* Slopes of functions are computed from their results, which memory may have rounded. */
 static void back(struct tape *t, int k)
 {
 	const struct number x = t->numbers[k];

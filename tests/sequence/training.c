@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user's cell learns: a network of two layers in both directions, on rows of different lengths, by steps down its gradient.  Its
- * losses are those that the cpu has, too.
+ * Trains a user's cell: a network of two layers in both directions, on rows of different lengths, by gradient steps. Its losses
+ * equal those on the cpu.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,13 +16,13 @@
 
 enum { STEPS = 50, SIZE = 4096 };
 
-/* A gate each for what is kept and what is new, a weight per unit outside them, a state that is its own. */
+/* One gate each for what is kept and what is new, a per-unit weight outside them, and a cell state. */
 static const char text[] =
 	"cell keeper\n" "gates a_k a_n a_o\n" "state c\n" "output h\n" "option weigh w_c\n" "param slope = 1\n"
 	"k = sigmoid(a_k + w_c * c_prev)\n" "n = tanh(slope * a_n)\n" "o = sigmoid(a_o)\n"
 	"c = k * c_prev + (1 - k) * n\n" "t = tanh(c)\n" "h = o * t\n" "save k n o t c h\n";
 
-/* The memory of a training run, of the host. */
+/* Host memory of a training run. */
 struct run { float params[SIZE], slope[SIZE], input[SIZE], output[SIZE], wanted[SIZE], above[SIZE]; unsigned char reserve[1 << 18]; };
 
 static struct cg_mem host(void *data, size_t bytes)
@@ -38,7 +38,7 @@ static size_t draw(float *to, size_t n, unsigned long long *state, double scale)
 	return n;
 }
 
-/* Half the sum of squares of what the valid steps are off by, and its gradient. */
+/* Half the sum of squared errors of the valid steps, and its gradient. */
 static double loss_of(struct run *run, const struct network *net, int64_t wide)
 {
 	double loss = 0;
@@ -55,7 +55,7 @@ static double loss_of(struct run *run, const struct network *net, int64_t wide)
 	return loss;
 }
 
-/* Losses of a run on a device from the same first numbers. */
+/* The losses of a run on a device from fixed initial numbers. */
 static void train(const struct network *net, struct cg_context *context, double loss[STEPS])
 {
 	const int64_t wide = 2 * net->config.units;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds every file of an op in tests/data against the independent reference: what frameworks answered must be within the bound,
- * whichever op it is of.  Files of a step of training are read by its example.
- * The command compares with the same files what the library answers.
+ * Compares every file of an op in tests/data with the independent reference: a framework's answers must lie within the bound. Files
+ * of a training step are read by its example. The command compares the library's answers with the same files.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -19,7 +18,7 @@
 #include "command/safetensors.h"
 #include "verify/sequence.h"
 
-/* An argument of an op: its name in the files, and where it is in the op's struct. */
+/* An argument of an op: its name in the files, and its place in the op's struct. */
 struct field {
 	const char *name;
 	size_t at;
@@ -64,7 +63,7 @@ static const struct field rnn_out[] = {
 };
 #undef RNN
 
-static const struct safetensors *given;         /* the arguments of the case at hand */
+static const struct safetensors *given;         /* arguments of the current case */
 static const char *at_hand;                     /* its file */
 
 static const struct safetensors_tensor *tensor(const char *name)
@@ -144,7 +143,7 @@ static void read_in(void *op, const struct field *f)
 	}
 }
 
-/* Allocates the outputs that the answer has. */
+/* Allocates the outputs that the expected answer has. */
 static void make_out(void *op, const struct field *f, const struct safetensors *answer)
 {
 	for (; f->name; f++) {
@@ -160,9 +159,9 @@ static void make_out(void *op, const struct field *f, const struct safetensors *
 	}
 }
 
-static long double worst[4];                    /* by dtype: the largest error over what is allowed */
+static long double worst[4];                    /* by dtype: the largest error over its tolerance */
 
-/* TensorFlow's half rounds every operation: its answers are good to 4e-2 of a tensor's largest element. */
+/* TensorFlow's half rounds after every operation, which costs up to 4e-2 of a tensor's largest element. */
 static const long double half_rounded = 4e-2L;
 
 static void compare_tensor(const struct safetensors_tensor *t, struct ref_out a, int dtype)
@@ -184,7 +183,7 @@ static void compare_tensor(const struct safetensors_tensor *t, struct ref_out a,
 
 static int n_compared;
 
-/* Every tensor of the answer is one of the outputs; a file with arguments and answers has other tensors too. */
+/* Compares every tensor of the answer with an output. A file with arguments and answers also has tensors that are not outputs. */
 static void compare_out(void *op, const struct field *f, const struct safetensors *answer, int dtype)
 {
 	size_t found = 0;
@@ -328,7 +327,7 @@ static void rnn(const char *op, int dtype, const struct safetensors *answer)
 static const struct {
 	const char *name;
 	void (*run)(const char *op, int dtype, const struct safetensors *answer);
-	int whole;                                      /* one file holds arguments and answers */
+	int whole;                                      /* one file has both arguments and answers */
 } ops[] = {
 	{ "LSTMBlockCell", lstm_cell, 0 },        { "LSTMBlockCellGrad", lstm_cell_grad, 0 },
 	{ "lstm_block_cell_grad", lstm_cell_grad, 0 },
@@ -364,7 +363,7 @@ static int open_file(struct safetensors *s, const char *folder, const char *name
 	return 1;
 }
 
-/* What the case whose arguments are in name must answer, in each dtype that there is an answer of. */
+/* Tests the case whose arguments are in file `name`, in each dtype that has an answer. */
 static void one_case(const char *folder, const char *name)
 {
 	static const char *const ends[] = { ".expect.safetensors", ".expect32.safetensors" };

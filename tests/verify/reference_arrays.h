@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storage for every argument of the block ops, by name, and random numbers to fill it, for the tests of the reference.
+ * Storage for every argument of the block ops, by name, and random numbers for it; for tests of the reference.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 enum { MAX = 2048 };
 
-/* Every array of an op: name and length. Differentiated inputs first, each with its gradient. */
+/* Every array of an op: name and length. Inputs with a gradient come first, each with that gradient. */
 #define LSTM_WRT(_) _(x, x_grad, B * I) _(cs_prev, cs_prev_grad, B * U) _(h_prev, h_prev_grad, B * U) \
 	_(w, w_grad, (I + U) * 4 * U) _(wci, wci_grad, U) _(wcf, wcf_grad, U) _(wco, wco_grad, U) _(b, b_grad, 4 * U)
 #define LSTM_SAVED(_) _(i, i_out, B * U) _(cs, cs_out, B * U) _(f, f_out, B * U) _(o, o_out, B * U) \
@@ -44,8 +44,8 @@ enum lstm_array { LSTM_WRT(FIELD2) LSTM_SAVED(FIELD2) LSTM_IN(FIELD_IN) LSTM_OUT
 enum gru_array { GRU_WRT(FIELD2) GRU_SAVED(FIELD2) GRU_IN(FIELD_IN) GRU_OUT(FIELD_OUT) GRU_ARRAYS };
 
 /*
- * One storage for both ops: d or v of inputs, v and e of outputs, what the naive writing answers. ratio is the largest
- * error over the tolerance, inner the largest before the last rounding over 2 * bound.
+ * One storage for both ops: numbers of inputs in d or v, values and bounds of outputs in v and e, the naive code's answers. ratio
+ * is the largest error over the tolerance; inner the largest error before the last rounding over 2 * bound.
  */
 static struct store {
 	double d[MAX], naive[MAX], unrounded[MAX];
@@ -58,7 +58,7 @@ static struct store {
 static struct ref_lstm_block L;
 static struct ref_gru_block G;
 
-/* Points every argument at its storage: inputs at d, or at v where exact. */
+/* Points an input at its storage: at v where exact, else at d. */
 static struct ref_in in(int a, const char *name, int64_t n, int exact)
 {
 	assert_true(n <= MAX);
@@ -115,7 +115,7 @@ static inline int below(int n)
 	return (int)((uniform() + 1) / 2 * n);
 }
 
-/* Fills all inputs: in v as drawn, in d rounded to the dtype. */
+/* Draws all inputs: v as drawn, d rounded to the dtype. */
 static inline void draw(int arrays, int dtype, double scale)
 {
 	for (int a = 0; a < arrays; a++) {

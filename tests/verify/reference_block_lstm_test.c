@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proves the reference of BlockLSTM and its gradient: it is T calls of the cell, differences of every gradient, both
- * orders of the gates, chunks and the whole, and what lies beyond seq_len_max.
- * Its error bound is left to reference_bound_test.c, TensorFlow's own answers to data_test.c.
+ * Tests the reference of BlockLSTM and its gradient: it equals T calls of the cell; every gradient equals differences; both orders
+ * of gates, chunks, and steps beyond seq_len_max are right. Its error bound is tested in reference_bound_test.c, TensorFlow's
+ * answers in data_test.c.
  */
 #include "tests/verify/reference_arrays.h"
 #include "verify/sequence.h"
@@ -12,7 +12,7 @@ enum { ARRAYS = LSTM_ARRAYS };
 static struct ref_block_lstm P;
 static long double h_saved[MAX];
 
-/* Binds all arrays for T steps; of states that are no sequences the first B rows are used. */
+/* Binds all arrays for T steps. States that are no sequences use the first B rows. */
 static void bind(int64_t T, int64_t B, int64_t I, int64_t U, int exact)
 {
 	bind_lstm(T * B, I, U, exact);
@@ -71,7 +71,7 @@ static void agree_all(const char *what)
 			agree(a, n, kept[a][n], what);
 }
 
-/* A case by the bits of c. */
+/* Sets up a case by the bits of c. */
 static void choose(int c, int dtype)
 {
 	L = (struct ref_lstm_block){ .dtype = dtype, .gates = c & 1, .use_peephole = c >> 1 & 1, .accumulate = c >> 2 & 1,
@@ -81,7 +81,8 @@ static void choose(int c, int dtype)
 	draw(ARRAYS, dtype, 1);
 }
 
-/* The same bits, value and bound, as calls of the cell, each from what the last one left in memory. */
+/* The sequence has the same bits, of values and of bounds, as calls of the cell, each of which reads the stored states of the one
+ * before. */
 static void steps_of_the_cell(void **state)
 {
 	static const int from[] = { OUT_i_out, OUT_cs_out, OUT_f_out, OUT_o_out, OUT_ci_out, OUT_co_out, OUT_h_out };
@@ -174,7 +175,7 @@ static void differences(void **state)
 	print_message("# block_lstm: largest difference over 1 + its slope: %.1Le\n", worst);
 }
 
-/* The blocks of columns 1 and 2 of a [rows, 4U] change places. */
+/* Swaps column blocks 1 and 2 of a [rows, 4U]. */
 static void exchange(int a)
 {
 	int64_t U = P.cell.U;
@@ -210,7 +211,7 @@ static void both_orders(void **state)
 	}
 }
 
-/* NaN in all that lies beyond seq_len_max is not seen, and all outputs there are zeros. */
+/* NaN in inputs beyond seq_len_max has no effect, and all outputs there are zeros. */
 static void beyond_the_end(void **state)
 {
 	static const int in[] = { IN_x, IN_i, IN_cs, IN_f, IN_o, IN_ci, IN_co, IN_cs_grad, IN_h_grad };
@@ -261,7 +262,7 @@ static void none(void **state)
 	}
 }
 
-/* Moves arrays on by steps. */
+/* Advances an array by n elements. */
 static struct ref_in in_on(struct ref_in a, int64_t n)
 {
 	return (struct ref_in){ NULL, a.v + n, NULL };
@@ -291,7 +292,7 @@ static void move(struct ref_block_lstm *p, int64_t t)
 	c->h_prev = in_on(p->h, -c->B * c->U);
 }
 
-/* The first steps, then the rest from where they ended. */
+/* The first steps, then the rest from their states, give the whole. */
 static void test_chunks(void **state)
 {
 	static long double cs_grad[MAX], h_grad[MAX];
@@ -319,7 +320,8 @@ static void test_chunks(void **state)
 		assert_int_equal(ref_block_lstm_forward(&tail), 0);
 		assert_int_equal(ref_block_lstm_grad(&tail), 0);
 
-		/* what the tail hands back reaches the head's last step from above, and its sums are added to */
+		/* the gradients that the second chunk passes back are upstream gradients of the first chunk's last step, and its
+		 * sums are accumulated */
 		memcpy(cs_grad, at[IN_cs_grad].v, sizeof(cs_grad));
 		memcpy(h_grad, at[IN_h_grad].v, sizeof(h_grad));
 		for (int64_t k = 0; k < n; k++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proves the reference's error bound against plain arithmetic of the same precision.
- * The plain arithmetic is a second, naive writing of the ops, with sums in several orders and roundings to taste.
- * The values themselves are left to reference_test.c, and implementations to the conformance programs.
+ * Tests the reference's error bound against plain arithmetic of the same precision: a second, naive implementation of the ops, with
+ * sums in several orders and optional roundings. The values are tested in reference_test.c, implementations in the conformance
+ * suite.
  */
 #include "tests/conformance/naive.h"
 #include "tests/verify/reference_arrays.h"
@@ -24,7 +24,7 @@ static void answer(int a, int64_t n, double x)
 	at[a].naive[n] = ref_round(how.dtype, x);
 }
 
-/* concat(x, h) @ w + b for row r, column n */
+/* concat(x, h) @ w + b at row r and column n */
 static void row(const int *a, int64_t I, int64_t U, const double *h, int64_t r, int64_t N, int64_t n)
 {
 	for (int64_t j = 0; j < I; j++)
@@ -225,7 +225,7 @@ static void naive_gru_grad(void)
 
 static const char *const dtype_name[] = { [REF_F32] = "f32", [REF_F64] = "f64", [REF_F16] = "f16", [REF_BF16] = "bf16" };
 
-/* Compares every output, and keeps each array's largest error over tolerance. */
+/* Compares every output, and keeps each array's largest error over its tolerance. */
 static void compare(int arrays, int c)
 {
 	long double t, off;
@@ -246,7 +246,7 @@ static void compare(int arrays, int c)
 	}
 }
 
-/* Now and then one element of one input is something rare. */
+/* Sets, at times, one element of one input to a rare value. */
 static void poison(int arrays)
 {
 	static const double rare[] = { NAN, INFINITY, -INFINITY, 65504, 0x1.fep127, 0x1p-149, 0x1p-24, 0, -0.0, 1e300 };
@@ -344,7 +344,7 @@ static void gru_bound(void **state)
 	}
 }
 
-/* ---- BlockLSTM: the cell's naive writing, step by step on slices of the whole ---- */
+/* ---- BlockLSTM: the naive code of the cell, step by step on slices of the whole ---- */
 
 static struct ref_block_lstm P;
 static double whole[LSTM_ARRAYS][MAX], whole_naive[LSTM_ARRAYS][MAX], whole_h[MAX], whole_d[MAX];
@@ -378,7 +378,7 @@ static void run_step(int64_t t)
 	}
 }
 
-/* What step t of a pass answered goes to whole_naive, and to whole what it was before the last rounding. */
+/* Copies the answers of step t to whole_naive, and those before the last rounding to whole. */
 static void give_step(int64_t t, int grad)
 {
 	for (int j = 0; j < STEPPED; j++) {

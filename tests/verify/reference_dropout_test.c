@@ -58,7 +58,7 @@ static void against_random123(void **state)
 #endif
 }
 
-/* From a program of its own, over Random123: what a call's masks are drawn with, the first words, what is kept of 24 units. */
+/* From a separate program over Random123: the keys of a call's masks, the first words, and which of 24 units are kept. */
 static void masks(void **state)
 {
 	static const struct {
@@ -138,7 +138,7 @@ static void threshold(void **state)
 	assert_true(!ref_dropout_drops(0, 0x1p-33) && ref_dropout_drops(0, 0x1p-32) && !ref_dropout_drops(1, 0x1p-32));
 }
 
-/* The whole stack, and its layers one by one with what is between them done here. */
+/* A whole stack equals its layers one by one, with dropout applied between them here. */
 static int64_t dropped;
 
 static void layers(int mode, double dropout, int training)
@@ -166,7 +166,7 @@ static void layers(int mode, double dropout, int training)
 
 		R.L = 1;
 		R.I = layer ? width : all.I;
-		R.dropout = 0.7;                        /* of one layer: nothing */
+		R.dropout = 0.7;                        /* dropout of a single layer has no effect */
 		bind_rnn(1);
 		weights = ref_rnn_region(&R, 0, 0, REF_BIAS).offset;
 		biases = ref_rnn_size(&R) - weights;
@@ -213,7 +213,7 @@ static void between_layers(void **state)
 	assert_true(dropped > 1000);
 }
 
-/* All is dropped: what is below has no effect, and gets no gradient but by its own states. */
+/* With everything dropped the layers below have no effect, and their only gradients come from their own states. */
 static void all_dropped(void **state)
 {
 	static long double want[MAX], want_grad[MAX], input[MAX];
@@ -237,7 +237,7 @@ static void all_dropped(void **state)
 		memcpy(want_grad, at[RNN_input_h_backprop].v, sizeof(want_grad));
 		memcpy(input, at[RNN_input].v, sizeof(input));
 		for (int other = 0; other < 2; other++) {
-			/* nor does NaN come through */
+			/* NaN does not pass, either */
 			for (int64_t n = 0; n < at[RNN_input].n; n++)
 				at[RNN_input].v[n] = other ? input[n] + 1 : NAN;
 			assert_int_equal(ref_rnn_forward(&R), 0);

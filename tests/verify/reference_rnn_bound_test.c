@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proves the error bounds of the CudnnRNN family's reference, of both kinds of routes, against plain arithmetic of the same precision.
- * The plain arithmetic is a second, naive writing: step by step over the whole batch, with sums in several orders and
- * roundings to taste. The values themselves are left to the reference's other tests.
+ * Tests the error bounds of the CudnnRNN family's reference, for both kinds of routes, against plain arithmetic of the same
+ * precision: a second, naive implementation, step by step over the whole batch, with sums in several orders and optional roundings.
+ * The values are tested elsewhere.
  */
 #include "tests/conformance/naive.h"
 #include "tests/verify/sequence_arrays.h"
@@ -17,7 +17,7 @@ static double S(double x)
 	return how.stores ? real(x) : x;
 }
 
-/* What one kernel of cuDNN's hands to another (rule f of reference_rnn.c), and its functions (rule g). */
+/* V: a value that one cuDNN kernel stores for another (rule f of reference_rnn.c). Below, cuDNN's functions (rule g). */
 static double V(double x)
 {
 	return R.by_vendor && (R.dtype == REF_F16 || R.dtype == REF_BF16) ? real(x) : x;
@@ -46,13 +46,13 @@ static void answer(int a, int64_t n, double x)
 
 enum { CAPACITY = 512, LAYERS = 3, MOST_UNITS = 8 };
 
-/* One direction of one layer; [T, B, .], as saved. */
+/* One direction of one layer; arrays are [T, B, .], as saved. */
 static struct naive {
 	double gate[4][CAPACITY], q[CAPACITY], c[CAPACITY], m[CAPACITY], h[CAPACITY], h_prev[CAPACITY], c_prev[CAPACITY];
 	double da[4][CAPACITY], dq[CAPACITY], dh[CAPACITY];
 	struct ref_region w[4], r[4], bw[4], br[4], proj, p[3];
 } layers[LAYERS][2];
-static double x_of[LAYERS][2 * CAPACITY], dy[2 * CAPACITY]; /* what each layer reads; what reaches the output of the one at hand */
+static double x_of[LAYERS][2 * CAPACITY], dy[2 * CAPACITY]; /* the input of each layer; the gradient of the current layer's output */
 static int64_t directions, H, G;
 
 static int64_t width(int64_t layer)
@@ -65,7 +65,7 @@ static int live(int64_t t, int64_t b)
 	return !R.lengths || t < R.lengths[b];
 }
 
-/* Where the caller has what is here [T, B, .] or [L*D, B, .]. */
+/* The index in a caller's sequence, or state, of what is [T, B, .] or [L*D, B, .] here. */
 static int64_t seq(int64_t t, int64_t b, int64_t n, int64_t wide)
 {
 	return R.time_major ? (t * R.B + b) * wide + n : (b * R.T + t) * wide + n;
@@ -102,7 +102,7 @@ static void find_regions(struct naive *l, int64_t at_layer)
 		l->p[v] = ref_rnn_region(&R, at_layer, 2 * (int)G + 1 + v, REF_VECTOR);
 }
 
-/* The terms from one on are a product of their own, where a kernel hands it to the next. */
+/* Ends a product whose terms begin at `from`: where a kernel stores it, they become one stored term. */
 static void end_product(int from)
 {
 	double s;
@@ -136,7 +136,7 @@ static void terms_h(const struct naive *l, int g, int64_t u, const double *h)
 	term(D(RNN_params, l->br[g].offset + u), 1);
 }
 
-/* One unit of one row: h before its projection. n: its place in [T, B, U]. */
+/* Computes one unit of one row: h before the projection. n: its index in [T, B, U]. */
 static double unit(struct naive *l, int64_t u, const double *x, int64_t in, const double *h, double c, int64_t n)
 {
 	double a[4], q, co;
@@ -262,13 +262,14 @@ static void naive_forward(void)
 	}
 }
 
-/* What row n hands to gate g's recurrent product. */
+/* The gradient of gate g's recurrent product in row n. */
 static double dq_of(const struct naive *l, int g, int64_t n)
 {
 	return R.mode == REF_GRU && g == 2 ? l->dq[n] : l->da[g][n];
 }
 
-/* Gradients of unit u, place n of [T, B, U]; dh before the projection. dc is replaced. What goes directly to h_prev. */
+/* Computes the gradients of unit u, at index n of [T, B, U]; dh is that before the projection. Replaces *dc, and returns the part
+ * of h_prev's gradient that passes no matrix. */
 static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double *dc)
 {
 	double i = l->gate[0][n], f = l->gate[1][n], g = l->gate[2][n], o = l->gate[3][n], t, dct, a[4], direct = 0;
@@ -308,7 +309,8 @@ static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double
 	return direct;
 }
 
-/* The same by cuDNN: what is direct and the product, if there is one, are added by the product, or by who reads both. */
+/* The same by cuDNN: the direct part and the product, if there is one, are added either by the product or by the kernel that reads
+ * both. */
 static double reach_by_vendor(double above, double direct, int is_first, int has_product)
 {
 	double s;
@@ -320,7 +322,7 @@ static double reach_by_vendor(double above, double direct, int is_first, int has
 	return A(above + (is_first || !has_product ? s : V(s)));
 }
 
-/* All that reaches h of unit j: from above, directly, and from the gates of row later (-1: the last step was the last). */
+/* The gradient of h of unit j: upstream, direct, and from the gates of row `later`, the next step (-1: this step is the last). */
 static double reach(const struct naive *l, int64_t later, int64_t j, double above, double direct, int is_first)
 {
 	double s;
@@ -394,7 +396,7 @@ static void sum_one(int64_t n)
 		left[terms] = D(RNN_params_backprop_old, n), right[terms++] = 1;
 }
 
-/* Every element of every region of a layer; what is summed is told by what the region is of. */
+/* Sums every element of every region of a layer; the kind of the region decides what is summed. */
 static void sum_weights(int64_t at_layer, int64_t d)
 {
 	struct naive *l = &layers[at_layer][d];
@@ -505,7 +507,7 @@ static void compare(int c)
 	}
 }
 
-/* Now and then one element of one input is something rare. */
+/* Sets, at times, one element of one input to a rare value. */
 static int poison(void)
 {
 	static const double rare[] = { NAN, INFINITY, -INFINITY, 65504, 0x1.fep127, 0x1p-149, 0x1p-24, 0, -0.0, 1e300 };

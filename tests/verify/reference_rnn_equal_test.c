@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the reference of the CudnnRNN family must answer alike, by what the op means: chunks and the whole, the two
- * directions, one row and many, layouts, lengths, options that say the same.
- * Numbers known from elsewhere are left to reference_rnn_test.c.
+ * Calls of the CudnnRNN family's reference that must agree by the meaning of the op: chunks and the whole, both directions, one row
+ * and many, layouts, lengths, options with the same effect. Known numbers are in reference_rnn_test.c.
  */
 #include "tests/verify/sequence_arrays.h"
 
@@ -23,7 +22,7 @@ static void keep(void)
 		memcpy(kept[a], at[a].v, sizeof(kept[a]));
 }
 
-/* Fails unless element n of a is want, but for rounding. */
+/* Fails unless element n of a equals want, up to rounding. */
 static void agree(int a, int64_t n, long double want, const char *what)
 {
 	if (!(fabsl(at[a].v[n] - want) <= 1e-15L * (1 + fabsl(want))))
@@ -52,7 +51,7 @@ static int not_of_mode(int a)
 	return R.mode != REF_LSTM && (a == RNN_output_c || a == RNN_input_c_backprop);
 }
 
-/* The first steps, then the rest from where they ended: the same outputs, and gradients that add up. */
+/* The first steps, then the rest from their states: the outputs are equal, and the gradients add up. */
 static void test_chunks(void **state)
 {
 	static long double first[RNN_ARRAYS][MAX];
@@ -96,7 +95,7 @@ static void test_chunks(void **state)
 			if (mode == REF_LSTM)
 				agree_all(RNN_output_c, "second piece");
 
-			/* the first chunk's gradient, from what reaches its last states, added to the second's */
+			/* gradients of the first chunk, from those of its last states, are added to the second chunk's */
 			memcpy(at[RNN_output_h_backprop].v, at[RNN_input_h_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_output_c_backprop].v, at[RNN_input_c_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_params_backprop_old].v, at[RNN_params_backprop].v, sizeof(at[0].v));
@@ -118,7 +117,7 @@ static void test_chunks(void **state)
 	}
 }
 
-/* A model of mode, with what c has bits for. */
+/* A model of a mode, with the options that bits of c select. */
 static void model(int mode, int c)
 {
 	R = (struct ref_rnn){ .mode = mode, .dtype = REF_F64, .T = 4, .B = 3, .I = 2, .U = 3, .L = 1 + (c & 1),
@@ -134,7 +133,7 @@ static void model(int mode, int c)
 	for (int mode = REF_LSTM; mode <= REF_RNN_RELU; mode++) \
 		for (int c = 0; c < 32; c++)
 
-/* The steps of each row the other way round, within its length. */
+/* Reverses the steps of each row within its length. */
 static void reverse(long double *to, const long double *from, int64_t width)
 {
 	for (int64_t b = 0; b < R.B; b++) {
@@ -146,7 +145,7 @@ static void reverse(long double *to, const long double *from, int64_t width)
 	}
 }
 
-/* A model of one direction holds one of the pseudo-layers of a bidirectional one: copies its regions. */
+/* Copies the regions of one pseudo-layer of a bidirectional model to a model of one direction. */
 static void copy_regions(long double *to, const struct ref_rnn *one, const long double *from, const struct ref_rnn *two,
 	int64_t pseudo_layer)
 {
@@ -159,14 +158,14 @@ static void copy_regions(long double *to, const struct ref_rnn *one, const long 
 	}
 }
 
-/* The half of a sequence of two directions that is of d. */
+/* Copies direction d's half of a bidirectional sequence. */
 static void copy_half(long double *to, const long double *from, int64_t rows, int64_t width, int64_t d)
 {
 	for (int64_t n = 0; n < rows * width; n++)
 		to[n] = from[(n / width * 2 + d) * width + n % width];
 }
 
-/* Each direction of a layer is a model of one direction, of which the second reads its steps the other way round. */
+/* Each direction of a layer equals a model of one direction; the second one reads its steps in reverse. */
 static void directions(void **state)
 {
 	static long double half[MAX], want[MAX], dx[MAX];
@@ -229,7 +228,7 @@ static void directions(void **state)
 	}
 }
 
-/* Row b of [rows, of, width]. */
+/* Copies row b of [rows, of, width]. */
 static void copy_row(long double *to, const long double *from, int64_t rows, int64_t of, int64_t b, int64_t width)
 {
 	for (int64_t n = 0; n < rows * width; n++)
@@ -241,7 +240,7 @@ static int is_params(int a)
 	return a == RNN_params || a == RNN_params_backprop || a == RNN_params_backprop_old;
 }
 
-/* Each row alone, and the weight gradients of all rows one on the other. */
+/* Each row alone gives the same, and the weight gradients of all rows add up. */
 static void rows_alone(void **state)
 {
 	static long double want[MAX];
@@ -287,7 +286,7 @@ static void rows_alone(void **state)
 	}
 }
 
-/* The same sequences and states with the batch first. */
+/* The same sequences and states in batch-major order give the same. */
 static void batch_major(void **state)
 {
 	static long double want[MAX];
@@ -335,7 +334,7 @@ static void agree_outputs(const char *what)
 			agree_all(written[j], what);
 }
 
-/* Lengths of T are no lengths; what is no state is zeros; auto_select is what it selects. */
+/* Lengths of T equal no lengths; absent states equal zeros; auto_select equals the mode that it selects. */
 static void test_other_layouts(void **state)
 {
 	static const struct ref_in absent;
@@ -356,7 +355,7 @@ static void test_other_layouts(void **state)
 		R.input_h = R.input_c = R.output_h_backprop = absent;
 		if (c & 16)
 			R.output_backprop = absent;
-		R.input_mode = REF_AUTO;                /* I is not U */
+		R.input_mode = REF_AUTO;                /* I is not equal to U */
 		poison();
 		run();
 		agree_outputs("lengths of T, absent states");
@@ -374,7 +373,7 @@ static void test_other_layouts(void **state)
 	}
 }
 
-/* Without input weights is with unit matrices; without peepholes is with zeros. */
+/* A skipped input equals unit matrices; no peepholes equal peepholes of 0. */
 static void zeros_and_ones(void **state)
 {
 	(void)state;
@@ -423,7 +422,7 @@ static void zeros_and_ones(void **state)
 	}
 }
 
-/* The gradient is linear in what comes from above. */
+/* The gradient is linear in the upstream gradients. */
 static void linear(void **state)
 {
 	static const int up[] = { RNN_output_backprop, RNN_output_h_backprop, RNN_output_c_backprop };
@@ -452,7 +451,7 @@ static void linear(void **state)
 	}
 }
 
-/* What stands in the padding has no effect, and what is written there is zero. */
+/* The padding of inputs has no effect, and that of outputs is zero. */
 static void padding(void **state)
 {
 	(void)state;
@@ -484,7 +483,7 @@ static void padding(void **state)
 	}
 }
 
-/* Length 0 in all rows, no steps, no rows: states pass through, and sums are zeros or what was there before. */
+/* Length 0 in all rows, no steps, no rows: states pass through, and sums are zeros or the old values. */
 static void nothing_to_do(void **state)
 {
 	static const struct { int from, to; } pass[] = { { RNN_input_h, RNN_output_h }, { RNN_input_c, RNN_output_c },

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the reference of the CudnnRNN family: known vectors and sums, the layout of the parameters, and differences of
- * every gradient. Calls that must have equal answers are in reference_rnn_equal_test.c, the error bound in
- * reference_rnn_bound_test.c, the masks in reference_dropout_test.c.
+ * Tests the reference of the CudnnRNN family: known vectors and sums, the layout of the parameters, and every gradient against
+ * differences. Calls that must agree are in reference_rnn_equal_test.c, the error bound in reference_rnn_bound_test.c, the masks in
+ * reference_dropout_test.c.
  */
 #include "tests/verify/sequence_arrays.h"
 
 static const char *const mode_name[] = { [REF_LSTM] = "lstm", [REF_GRU] = "gru", [REF_RNN_TANH] = "rnn_tanh",
 	[REF_RNN_RELU] = "rnn_relu" };
 
-/* The numbers that the known vectors were computed from. */
+/* The numbers from which the known vectors were computed. */
 static void fill(int a, int s)
 {
 	for (int64_t k = 0; k < at[a].n; k++)
@@ -120,7 +120,7 @@ static void skip_input_8311(void **state)
 	assert_true(fabsl(at[RNN_output].v[0] - 0.20482421480982513L) < 1e-16L);
 }
 
-/* A rectifier whose argument is 0 lets nothing through; where rounding decides on which side it is, both are right. */
+/* relu at 0 has gradient 0. Where rounding decides the sign of its argument, either gradient is right. */
 static void corner(void **state)
 {
 	(void)state;
@@ -131,7 +131,7 @@ static void corner(void **state)
 			memset(at[a].v, 0, sizeof(at[a].v));
 		at[RNN_output_backprop].v[0] = 3;
 		at[RNN_input].v[0] = 1;
-		at[RNN_params].v[0] = open;             /* W, and then a bias that takes it away again */
+		at[RNN_params].v[0] = open;             /* W, and then a bias that cancels it */
 		at[RNN_params].v[2] = -open;
 		run();
 		assert_true(at[RNN_output].v[0] == 0 && at[RNN_params_backprop].v[2] == 0 && at[RNN_params_backprop].v[0] == 0);
@@ -139,7 +139,7 @@ static void corner(void **state)
 	}
 }
 
-/* Behind a step whose output overflows, so that there may be infinity less infinity, nothing is said of what a rectifier lets through. */
+/* After a step whose output overflows, infinity minus infinity is possible, and nothing is promised for relu's gradient. */
 static void beyond(void **state)
 {
 	(void)state;
@@ -165,7 +165,7 @@ static long double *ones(int64_t n)
 	return v;
 }
 
-/* The sum of all outputs where all inputs are 1. All rows are alike: one is computed, and stands for B. */
+/* The sum of all outputs where all inputs are 1. All rows are equal: one is computed, and counts B times. */
 static long double golden(int mode, int64_t L, int64_t U, int64_t I, int64_t B, int64_t T, double dropout)
 {
 	enum { ROWS = 1 };
@@ -220,7 +220,7 @@ static void params_size(void **state)
 	(void)state;
 	for (size_t j = 0; j < sizeof(sizes) / sizeof(*sizes); j++)
 		assert_int_equal(ref_rnn_size(&sizes[j].p), sizes[j].size);
-	/* at least what TensorFlow's own tests claim */
+	/* at least as accurate as TensorFlow's own tests claim */
 	for (int64_t c = 0; c < 3 * 4 * 4; c++) {
 		int64_t L = 1 + c % 3, U = 1 + c / 3 % 4, I = 1 + c / 12;
 		struct ref_rnn p = { .mode = REF_LSTM, .L = L, .U = U, .I = I };
@@ -231,7 +231,7 @@ static void params_size(void **state)
 	}
 }
 
-/* LSTM, two layers, both directions, projection and peepholes, written out; a first layer without input weights. */
+/* An LSTM with two layers, both directions, projection and peepholes, written out; a first layer without input matrices. */
 static void regions(void **state)
 {
 	struct ref_rnn p = { .mode = REF_LSTM, .L = 2, .bidirectional = 1, .I = 3, .U = 4, .P = 2, .peephole = 1 };
@@ -262,7 +262,7 @@ static void regions(void **state)
 	assert_int_equal(ref_rnn_region(&p, 1, 0, REF_WEIGHT).offset, 12);
 }
 
-/* TensorFlow's canonical lists: each number of params is in one tensor, and back at its place. */
+/* TensorFlow's canonical lists: each number of params is in one tensor, and the way back puts it in its place. */
 static void canonical(void **state)
 {
 	enum { LISTED = 64 };
@@ -284,7 +284,7 @@ static void canonical(void **state)
 			for (int64_t n = 0; n < count[part]; n++) {
 				struct ref_region r = ref_rnn_canonical(&p, n, part);
 
-				/* lists follow the buffer's order, so what they hold is the buffer, in order */
+				/* the lists are in the buffer's order, so together they are the buffer */
 				assert_int_equal(r.offset, listed);
 				listed += r.rows * r.columns;
 				list[part][n] = tensor[part][n];
@@ -328,7 +328,7 @@ static long double off_by(int a, int g, int64_t n, long double step)
 	return fabsl(slope - at[g].v[n]) / (1 + fabsl(slope));
 }
 
-/* Some elements of each input; a rectifier's corner may lie within the first step, not also in the second. */
+/* Some elements of each input. relu's kink may lie within the first step of the difference, but not within the second. */
 static void differences_of(int c)
 {
 	static const struct { int a, g; } wrt[] = {
@@ -353,7 +353,7 @@ static void differences_of(int c)
 	}
 }
 
-/* One bit of c for each thing that a model may have. */
+/* One bit of c for each property that a model may have. */
 static void choose(int mode, int c)
 {
 	R = (struct ref_rnn){ .mode = mode, .dtype = REF_F64, .T = 3 + (c & 1), .B = 3, .I = 2, .U = 3, .L = 1 + (c & 1) + (c >> 6 & 1),

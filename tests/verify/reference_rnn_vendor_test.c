@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules f and g of reference_rnn.c: what the bound of a network by cuDNN allows beyond that of other routes, and nothing else.  Each
- * number here is known from the roundings that the rules name; answers that such roundings make are right by the one bound and wrong by
- * the other.
+ * Tests rules f and g of reference_rnn.c: the bound of a network by cuDNN allows what these rules name, beyond the bound of other
+ * routes, and nothing else. Each number here follows from the roundings that the rules name; answers with such roundings are right
+ * by the one bound and wrong by the other.
  */
 #include "tests/verify/sequence_arrays.h"
 
 static const int narrow[] = { REF_F16, REF_BF16 };
 
-/* Half a unit of the dtype's numbers from 1 to 2. */
+/* Half a unit in the last place of the dtype between 1 and 2. */
 static double half_unit(int dtype)
 {
 	return dtype == REF_F16 ? 0x1p-11 : 0x1p-8;
 }
 
-/* Two numbers whose product lies in the middle between two of the dtype, and is rounded down: to how much less than it is. */
+/* Two numbers whose product lies halfway between two numbers of the dtype, and the smaller of those. */
 static void middle(int dtype, double *a, double *b)
 {
 	*a = dtype == REF_F16 ? 1 + 0x1p-5 : 1 + 0x1p-4;
@@ -44,7 +44,7 @@ static void run(int by_vendor)
 	assert_int_equal(ref_rnn_backward(&R), 0);
 }
 
-/* Is the number that cuDNN's roundings make right by its bound alone? */
+/* Is the number right by cuDNN's bound and wrong by the other? */
 static void only_by_vendor(int a, int64_t n, double got)
 {
 	for (int by_vendor = 0; by_vendor < 2; by_vendor++) {
@@ -72,7 +72,7 @@ static void test_sums(void **state)
 		}
 }
 
-/* A state of 1, to which every step adds less than half of a unit. */
+/* A cell state of 1, to which every step adds less than half a unit. */
 static void open_gates(void)
 {
 	for (int gate = 0; gate < 4; gate++)
@@ -93,14 +93,14 @@ static void test_state(void **state)
 
 /* ---- the bounds themselves ---- */
 
-/* But for what has two roundings as factors. */
+/* Compares bounds, up to terms that contain two roundings. */
 static void is_near(long double got, long double expected)
 {
 	if (!(fabsl(got - expected) <= 0.03L * expected))
 		fail_msg("bound %.9Lg, expected %.9Lg", got, expected);
 }
 
-/* Is the bound larger by so much than that of another route? */
+/* Is the bound larger than that of another route by this amount? */
 static void is_more(int a, int64_t n, long double by)
 {
 	long double without;
@@ -111,7 +111,7 @@ static void is_more(int a, int64_t n, long double by)
 	is_near(at[a].e[n] - without, by);
 }
 
-/* One step of relu: both products rounded, each by half a unit of its own size, and sums in f32 that are next to nothing. */
+/* One step of relu: each of two products is rounded by half a unit of its own size; sums in f32 add almost nothing. */
 static void test_bound_of_sums(void **state)
 {
 	(void)state;
@@ -130,7 +130,7 @@ static void test_bound_of_sums(void **state)
 	}
 }
 
-/* dc of 1, handed on from the last of four steps to the first: three times. */
+/* dc of 1, passed from the last of four steps to the first: three times. */
 static void test_state_grad(void **state)
 {
 	(void)state;
@@ -142,7 +142,7 @@ static void test_state_grad(void **state)
 	}
 }
 
-/* The product that reaches h of the first step, of which the gradient from above takes most. */
+/* The product that gives the gradient of h in the first step, most of which the upstream gradient cancels. */
 static void test_output_grad(void **state)
 {
 	(void)state;
@@ -159,7 +159,7 @@ static void test_output_grad(void **state)
 	}
 }
 
-/* What goes beside the product in two steps, and its sum with the product in one. */
+/* The part of h_prev's gradient that passes no matrix, in two steps, and its sum with the product in one. */
 static void test_beside(void **state)
 {
 	(void)state;
@@ -174,7 +174,7 @@ static void test_beside(void **state)
 	}
 }
 
-/* What reaches the output before a projection: a product, too, which the gate o multiplies to have its gradient. */
+/* The gradient of the output before a projection is a product, too; gate o's gradient multiplies it. */
 static void test_before_projection(void **state)
 {
 	(void)state;
@@ -196,7 +196,7 @@ static void test_before_projection(void **state)
 	}
 }
 
-/* Of tanh f16 alone is off by more: by 2^-11 of it. */
+/* Of tanh: in f16 alone the error is larger, 2^-11 of the result. */
 static void test_tanh(void **state)
 {
 	(void)state;
@@ -207,7 +207,7 @@ static void test_tanh(void **state)
 	}
 }
 
-/* Of sigmoid(x) where arithmetic is f32: 2 u |x| of it for x far below 0, next to nothing far above; f is all that c has. */
+/* Of sigmoid(x) where arithmetic is in f32: 2 u |x| of the result far below 0, almost nothing far above. Here c depends on f alone. */
 static void test_sigmoid(void **state)
 {
 	(void)state;
@@ -235,8 +235,8 @@ static void draw_model(int mode, int dtype)
 }
 
 /*
- * The values are the same but for the order of their sums, and no bound is less, but for what f32 may be off by in another order; in
- * f64, and in f32 where there is no sigmoid, the bounds are the same, too.
+ * The values are equal up to the order of sums. No bound is smaller, except by what another order in f32 explains. In f64, and in
+ * f32 without sigmoid, the bounds are equal, too.
  */
 static void test_values(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the reference of the block ops: known vectors of TensorFlow's, central differences of every gradient, and the
- * rounding of every dtype. Its error bound is in reference_bound_test.c.
+ * Tests the reference of the block ops: TensorFlow's known vectors, every gradient against central differences, and the rounding of
+ * every dtype. Its error bound is tested in reference_bound_test.c.
  */
 #include "tests/verify/reference_arrays.h"
 
@@ -24,14 +24,14 @@ static void save_gru(void)
 #undef SAVE
 }
 
-/* The numbers that the known vectors were computed from. */
+/* The numbers from which the known vectors were computed. */
 static void fill(int a, int s)
 {
 	for (int64_t k = 0; k < at[a].n; k++)
 		at[a].v[k] = ((7 * k + s) % 13 - 6) / 10.0L;
 }
 
-/* Ten printed digits, from element n on. */
+/* Compares with ten printed digits, from element n on. */
 #define expect(a, n, ...) \
 	same(a, n, sizeof((double[]){ __VA_ARGS__ }) / sizeof(double), (double[]){ __VA_ARGS__ }, 6e-10L)
 static void same(int a, int64_t from, int64_t n, const double *want, long double tolerance)
@@ -166,7 +166,7 @@ static long double gru_loss(void)
 
 static long double worst;
 
-/* Gradient g of loss by input a, element by element. */
+/* Compares gradient g of a loss by input a with differences, element by element. */
 static void difference(int a, int g, long double (*loss)(void))
 {
 	const long double step = 1e-6L;
@@ -229,7 +229,7 @@ static void gru_differences(void **state)
 
 static long double shift;
 
-/* The loss of one clipped unit with the clip replaced by a constant shift: what straight-through differentiates. */
+/* The loss of one clipped unit, with the clip replaced by a constant shift: the straight-through gradient is its derivative. */
 static long double shifted_loss(void)
 {
 	long double z[4], i, f, o, cs, old = at[IN_cs_prev].v[0];
@@ -266,7 +266,7 @@ static void clip_is_straight_through(void **state)
 	assert_true(clipped > 50 && clipped < 200);
 }
 
-/* B = 0: sums are zeros, or what was there before. */
+/* B = 0: sums are zeros, or the old values. */
 static void no_rows(void **state)
 {
 	(void)state;
@@ -290,7 +290,7 @@ static void no_rows(void **state)
 	}
 }
 
-/* The value of 16 bits with m bits of mantissa, by the definition of the format. */
+/* The value of 16 bits with m bits of mantissa, by the format's definition. */
 static double decode(unsigned bits, int m)
 {
 	int e = (bits & 0x7fff) >> m, last = 0x7fff >> m, bias = last >> 1;
@@ -316,7 +316,7 @@ static void rounding(void **state)
 			assert_true(isnan(x) ? isnan(r) : r == x && !signbit(r) == !signbit(x));
 			if ((bits & 0x7fff) > half[k].largest)
 				continue;
-			/* the neighbour away from zero; past the largest it is what the exponent would go on with */
+			/* the neighbour away from zero; beyond the largest number the exponent counts on */
 			y = (bits & 0x7fff) == half[k].largest ? INFINITY : fabs(decode(bits + 1, half[k].m));
 			middle = copysign(isinf(y) ? 2 * fabs(x) - fabs(decode(bits - 1, half[k].m)) : y, x);
 			middle = x + (middle - x) / 2;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cases by their fields: what is read and printed back, what is refused, and a failing case made as simple as it goes, with
- * failures that are made up.
+ * Cases by their fields: parsing and printing, what is refused, and how far invented failures shrink.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,7 +91,7 @@ static int peepholes(void *user)
 	return sample.peephole && sample.memory && sample.bias != 1 && !(sample.absent >> 3 & 1);
 }
 
-/* Sizes that hang together. */
+/* A failure that needs equal sizes. */
 static int square(void *user)
 {
 	(void)user;
@@ -123,7 +122,7 @@ static int breaks(void *user)
 	return ++calls < 5 ? sample.U > 1 : CG_NO_MEMORY;
 }
 
-/* What ends it leaves the simplest case that failed. */
+/* After an error code the simplest case that failed so far is left. */
 static void test_code(void **state)
 {
 	struct fields f;
@@ -151,7 +150,7 @@ static void test_fixed_fields(void **state)
 	assert_memory_equal(&sample, &ordinary, sizeof sample);
 }
 
-/* What is printed reads as the same case. */
+/* A printed case parses as the same case. */
 static void test_printed_case(void **state)
 {
 	static const char line[] = "sample B=3 U=1000 dtype=bf16 bias=-0.125 peephole=true memory=mixed absent=h,w_grad seed=12345678901";

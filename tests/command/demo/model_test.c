@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The demo's model, built in double: its gradient against differences of its loss, what it carries, what it learns, its
- * optimiser; and the text it is given.
+ * The demo's model, built in double: its gradient against differences of its loss, carried states, learning, its optimiser; and the
+ * text as it is read.
  */
 #include <float.h>
 #include <math.h>
@@ -20,8 +20,7 @@
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS };
 
-/* Two batches of [T B], the symbols of one row in one column, and what follows: rows of different lengths, one of none, and
- * beyond their ends what is no symbol. */
+/* Two batches of [T B] and the symbols after each: rows of different lengths, one of length 0; beyond a row's end no symbol, O. */
 enum { O = -99 };
 static const int32_t first_lengths[ROWS] = { 2, 4, 3 }, second_lengths[ROWS] = { 3, 0, 1 };
 static const int first_symbols[N] = { 0, 3, 2, 2, 4, 1, O, 1, 0, O, 2, O }, first_next[N] = { 2, 4, 1, 3, 1, 0, O, 2, 4, O, 3, O };
@@ -73,7 +72,7 @@ static double grad_of(struct model *m, const struct model_batch *batch)
 
 /* ---- the gradient ---- */
 
-/* What the first batch left is carried into the second, and is a constant there. */
+/* The states after the first batch are carried into the second, and are constants there. */
 enum { STATES = MODEL_LAYERS * ROWS * UNITS };
 struct carried { real h[STATES], c[STATES]; };
 
@@ -106,8 +105,8 @@ static double difference(struct model *m, const struct carried *c, size_t k, dou
 	return (up - down) / (2 * h);
 }
 
-/* Central differences at h and h/2: together exact to the fourth order, and what they differ by bounds the error of that.
- * What rounding adds is a few units in the last place of the loss over h.  The greatest of n gradients, from p[at] on. */
+/* Central differences at h and h/2: combined they are exact to the fourth order, and their difference bounds the error. Rounding
+ * adds a few units in the last place of the loss over h. Checks the largest of n gradients, from p[at] on. */
 static double compare(struct model *m, const struct carried *c, const char *part, size_t at, size_t n, double *worst)
 {
 	const double h = 1e-3, rounding = 64 * DBL_EPSILON / h;
@@ -126,7 +125,7 @@ static double compare(struct model *m, const struct carried *c, const char *part
 	return largest;
 }
 
-/* Each matrix, bias and peephole of each layer, each with something to get wrong. */
+/* Every matrix, bias and peephole of each layer. */
 static size_t compare_network(struct model *m, const struct carried *c, double *worst)
 {
 	struct cg_rnn_region r;
@@ -179,9 +178,9 @@ static void test_gradient_twice(void **state)
 	model_close(&other);
 }
 
-/* ---- what is carried ---- */
+/* ---- carried states ---- */
 
-/* Read without dropout, whose masks are others in each batch.  A row that has ended hands on what it has. */
+/* Without dropout, whose masks differ between batches. A row that has ended passes on its states. */
 static double other_loss(struct model *m, const struct model_batch *batch)
 {
 	double loss;
@@ -206,12 +205,12 @@ static void test_batches_in_turn_are_one_batch(void **state)
 	assert_memory_equal(whole.carry[MODEL_OTHER].c, parts.carry[MODEL_OTHER].c, STATES * sizeof(real));
 	in_one = other_loss(&whole, &begin);
 	model_reset(&parts, MODEL_OTHER);
-	assert_true(fabs(in_one - other_loss(&parts, &begin)) > 1e-6);           /* and it matters */
+	assert_true(fabs(in_one - other_loss(&parts, &begin)) > 1e-6);           /* the states do have an effect */
 	model_close(&whole);
 	model_close(&parts);
 }
 
-/* Of two rows each is what it is alone, and the loss is the mean over their symbols, however many each has. */
+/* Each of two rows gives what it gives alone, and the loss is the mean over the symbols of both, however many each has. */
 static void test_rows_are_apart(void **state)
 {
 	static const int32_t lengths[2] = { 1, 3 }, one = 1, three = 3;
@@ -246,7 +245,7 @@ static void test_other_text_and_samples_leave_the_carry(void **state)
 	model_close(&other);
 }
 
-/* Dropout is in what it learns from alone, and is another after each step. */
+/* Dropout affects only the training text, and its masks change with each step. */
 static void test_dropout(void **state)
 {
 	const struct model_shape wide = { SYMBOLS, 40, ROWS, STEPS };
@@ -263,7 +262,7 @@ static void test_dropout(void **state)
 	model_close(&m);
 }
 
-/* Moved between steps a model goes on where it was. */
+/* A model that moves to another context between steps continues as before. */
 static void test_moved_to_another_device(void **state)
 {
 	struct model m = opened(shape, 3), moved = opened(shape, 3);
@@ -348,7 +347,7 @@ static void test_samples(void **state)
 	model_close(&m);
 }
 
-/* The first step of Adam goes by the rate, whatever the gradient's size; its average holds the gradient, cut to norm 1. */
+/* Adam's first step has the size of the rate, whatever the gradient's size; its average holds the gradient, scaled down to norm 1. */
 static void learn_once(double each)
 {
 	struct model m = opened(shape, 1), before = opened(shape, 1);
@@ -420,7 +419,7 @@ static void test_text(void **state)
 	text_close(&none);
 }
 
-/* What a row of a text reads, letter by letter; and that what follows does. */
+/* Compares what the rows of a text read, letter by letter, and the letters that follow. */
 static void batch_is(const struct text *t, struct text_row *row, const char *const *expected)
 {
 	int symbols[2 * 5], next[2 * 5];
@@ -443,7 +442,7 @@ static void batch_is(const struct text *t, struct text_row *row, const char *con
 	assert_int_equal(steps, longest);
 }
 
-/* Of 27 characters to learn from 26 are in the rows, the last one only follows.  Rows that go round read them all. */
+/* Of 27 characters for training 26 are in the rows; the last one is only a successor. Rows that go round read all of them. */
 static void test_batches(void **state)
 {
 	static const char *const parts[][2] = {
@@ -472,7 +471,7 @@ static void test_batches(void **state)
 
 static void test_pairs(void **state)
 {
-	/* After a: b twice, c twice; after b and c: a; so a choice of two in half of the pairs. */
+	/* After a: b twice, c twice; after b and c: a. So half of the pairs are a choice of two. */
 	struct text t = text_of("abacabaca");
 	double sum = 0;
 
@@ -482,7 +481,7 @@ static void test_pairs(void **state)
 	t = text_of("abcabcabcabc");
 	assert_true(text_pair_entropy(&t) == 0);
 	text_close(&t);
-	/* The chances of all that can stand last add up to one. */
+	/* The probabilities of all possible last characters add up to one. */
 	for (const char *last = "abcd"; *last; last++) {
 		char characters[] = "abacabcda?";
 

@@ -12,7 +12,7 @@
 #include "runtime/tensorflow/cudnn_rnn.h"
 #include "tests/command/run/orders.h"
 
-/* ---- cells, and where all of it is ---- */
+/* ---- cells, and the folder of all files ---- */
 
 char folder[64] = "/tmp/cellgrad-orders-XXXXXX";
 
@@ -104,7 +104,7 @@ struct word *example_add(struct example *e, const char *text, int attribute)
 	return w;
 }
 
-/* A word that the op has an attribute for, or a meaning or sizes, which are as the op has them. */
+/* Adds a word that is an attribute of the op, one of its fixed meanings, or a size, with the op's value. */
 static void add_word(struct example *e, const struct call *c, const char *text)
 {
 	const char *meaning;
@@ -156,7 +156,7 @@ static struct tensor *add_tensor(struct example *e, const char *name, const char
 	return t;
 }
 
-/* Numbers between -1 and 1 that are all different. */
+/* Numbers between -1 and 1, all different. */
 static void fill(struct tensor *t)
 {
 	uint32_t state = 7;
@@ -183,7 +183,7 @@ static void add_input(struct example *e, const struct call *c, const struct cg_p
 		fill(t);
 }
 
-/* What the command says as NAME=VALUE may also be a tensor. */
+/* Adds scalars as tensors, which NAME=VALUE could also give. */
 static void add_scalars(struct example *e, const struct call *c)
 {
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++) {
@@ -200,7 +200,7 @@ static void add_scalars(struct example *e, const struct call *c)
 
 /* ---- the call ---- */
 
-/* The sizes that shapes would say. */
+/* Sets the sizes that shapes would give. */
 static unsigned set_sizes(struct call *c, int projection, int directions)
 {
 	const struct { const char *symbol; int64_t size; } sizes[] = {
@@ -217,7 +217,7 @@ static unsigned set_sizes(struct call *c, int projection, int directions)
 	return bound;
 }
 
-/* With words, sizes and lists as ports. */
+/* Opens a call with words, sizes, and ports for lists. */
 static void open_call(struct example *e, struct call *c, const struct variant *v)
 {
 	unsigned bound;
@@ -242,7 +242,7 @@ static void open_call(struct example *e, struct call *c, const struct variant *v
 	}
 }
 
-/* The row of the forward that a backward's reserve is of, or NULL. */
+/* The name of the forward op whose reserve space a backward op reads, or NULL. */
 static const char *forward_of(const struct call *c)
 {
 	static char name[64];
@@ -367,14 +367,14 @@ void example_write(const struct example *e)
 		write_file(e, k);
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The words of the message, sorted: who is named first makes no difference. */
+/* The words of a message, sorted, so that the order of names does not matter. */
 static void collect_facts(char facts[FACTS])
 {
 	char *words[512], text[FACTS], *rest = text, *word;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No order of files decides anything.  Every op of the table, by both of its names: tensors and metadata of a call that is right are
- * dealt to four files, and all orders of all subsets of them give the same answer or the same refusal.  Then contradictions
- * are planted, one at a time.
+ * The order of files does not matter. For every op of the table, by both of its names: the tensors and metadata of a correct call
+ * are distributed over four files, and all orders of all subsets give the same answer or the same refusal. Then contradictions are
+ * planted one at a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static int examples, refusals;
 
 /* ---- orders ---- */
 
-/* All orders of the files of a set: they agree, and *o is what they say. */
+/* Runs a set of files in all orders; all must agree, and *o is the result. */
 static void in_all_orders(const char *op, const char *const *words, int *files, int n, int at, struct outcome *o)
 {
 	struct outcome this;
@@ -58,7 +58,7 @@ static void in_all_orders_of(const char *op, const char *const *words, unsigned 
 
 enum { ALL = (1 << FILES) - 1 };
 
-/* Refused in every order, with these words in the message; the last is followed by NULL. */
+/* Expects a refusal in every order, with these words in the message; NULL follows the last. */
 __attribute__((sentinel))
 static void is_refused(const struct example *e, const char *const *words, ...)
 {
@@ -107,7 +107,7 @@ static void each(void (*test)(struct example *))
 	print_message("# %d calls, %d refusals\n", examples, refusals);
 }
 
-/* Of an example as it is. */
+/* The checksum of the answers of an example. */
 static uint64_t answers(struct example *e)
 {
 	struct outcome plain;
@@ -139,7 +139,7 @@ static void subsets(struct example *e)
 		for (unsigned set = 1; set < ALL; set++)
 			in_all_orders_of(e->op, none, set, &o);
 		answers_are(e, want);
-		/* The same in several files. */
+		/* The same tensors and words in several files. */
 		example_deal(e, seed, 1);
 		answers_are(e, want);
 	}
@@ -151,7 +151,7 @@ static void test_subsets(void **state)
 	each(subsets);
 }
 
-/* ---- what contradicts a word ---- */
+/* ---- contradictions of a word ---- */
 
 static const struct { const char *name, *value, *other; } others[] = {
 	{ "rnn_mode", NULL, "rnn_tanh" }, { "options", NULL, "" }, { "values", "k=0.5", "k=0.75" },
@@ -179,7 +179,7 @@ static const char *value_of(const struct word *w)
 	return text;
 }
 
-/* The first file of a set, as a message calls it. */
+/* The first file of a set, by the name that messages use. */
 static const char *file_in(unsigned in)
 {
 	static char names[2][96];
@@ -198,7 +198,7 @@ static unsigned next(unsigned in)
 	return in << 1 & ALL ? in << 1 : 1;
 }
 
-/* Without scalars as tensors, which would say it once more. */
+/* Distributes without scalars as tensors, which would say the same once more. */
 static void deal(struct example *e, unsigned seed)
 {
 	example_deal(e, seed, 0);
@@ -226,10 +226,10 @@ static void word_in_two_files(struct example *e)
 		snprintf(name, sizeof name, "%.*s", w->name, w->text);
 		snprintf(text, sizeof text, "%s=%s", name, value_of(w));
 		example_add(e, text, 0)->in = to;
-		/* A digest is one of a cell. */
+		/* a digest belongs to a cell */
 		if (is_name(w, "cell_digest"))
 			example_add(e, example_word(e, example_word(e, "cell") ? "cell" : "rnn_mode")->text, 0)->in = to;
-		/* Where the op or the tensors say it, too, they are named. */
+		/* Where the op or the tensors say it as well, the message names them. */
 		is_refused(e, none, cell ? "cell " : name, file_in(cell || w->attribute ? w->in : to), file_in(to), "--ignore-metadata", NULL);
 		e->n_words = n;
 	}
@@ -241,7 +241,7 @@ static void test_words_in_two_files(void **state)
 	each(word_in_two_files);
 }
 
-/* Another path to the same text is the same cell. */
+/* Another path to the same text names the same cell. */
 static void copies(struct example *e)
 {
 	const struct word *cell = example_word(e, "cell");
@@ -258,9 +258,9 @@ static void copies(struct example *e)
 	e->n_words--;
 }
 
-/* ---- a word and NAME=VALUE ---- */
+/* ---- contradictions between a word and NAME=VALUE ---- */
 
-/* What NAME=VALUE does not decide over a file. */
+/* Is it a thing for which NAME=VALUE does not override files? */
 static int is_fixed(const char *name)
 {
 	static const char *const names[] = { "rnn_mode", "cell", "options", "values", "num_layers", "num_units", "input_size", "num_proj",
@@ -307,7 +307,7 @@ static void test_words_on_the_line(void **state)
 
 /* ---- tensors ---- */
 
-/* What no answer of the op is computed from, or none of TensorFlow's. */
+/* May the tensor differ, since no answer of the op depends on it, or none of TensorFlow's? */
 static int may_differ(const struct example *e, const char *name)
 {
 	static const char *const ours[] = { "b", "b_ru", "b_c", "output", "output_h", "output_c", NULL };
@@ -333,7 +333,7 @@ static void tensor_in_two_files(struct example *e)
 		struct tensor *t = &e->tensors[k], *two = &e->tensors[n];
 		static unsigned char bytes[1 << 16];
 
-		/* Of long lists some. */
+		/* only some tensors of long lists */
 		if (t->scalar || (n > 30 && k % 7))
 			continue;
 		deal(e, (unsigned)k);
@@ -347,7 +347,7 @@ static void tensor_in_two_files(struct example *e)
 			answers_are(e, want);
 		else
 			is_refused(e, none, t->name, file_in(t->in), file_in(two->in), NULL);
-		/* Of another shape in any case. */
+		/* Another shape is refused in any case. */
 		if (t->rank && !strstr(t->name, "reserve")) {
 			two->rank = 1;
 			two->shape[0] = 1;
