@@ -150,7 +150,7 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 int answer_judge(struct answer *a, const struct side *side, int which, int again, struct finding *f)
 {
 	if (again && memcmp(a->first, area_out(&a->area), a->area.bytes))
-		return finding_format(f, FINDING_REPEAT, "%s: %s: other bits the second time", side->name, a->name);
+		return finding_format(f, FINDING_REPEAT, "%s: %s: a second call gave other bits", side->name, a->name);
 	if (again)
 		return CG_OK;
 	memcpy(a->first, area_out(&a->area), a->area.bytes);

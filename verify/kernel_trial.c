@@ -279,7 +279,7 @@ static int compare(struct trial_state *r, const struct side *side, int k, int ki
 			continue;
 		if (!flushed(dtype, x, y))
 			return finding_format(r->finding, kind, "%s: %s[%zu, %zu]: %s: %.17g and %.17g", side->name, a->name, j / stride, j % stride,
-			                      kind == FINDING_REPEAT ? "other bits the second time" : "other bits", numbers_decode(dtype, y),
+			                      kind == FINDING_REPEAT ? "a second run gave other bits" : "other bits", numbers_decode(dtype, y),
 			                      numbers_decode(dtype, x));
 		r->finding->flushed++;
 	}

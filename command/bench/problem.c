@@ -315,7 +315,7 @@ static int add_all(struct problems *b, const struct request *r)
 	}
 	if (b->n)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "--mode, --what and the sizes: expected those of an op, got none of any");
+	return cg_fail(CG_BAD_ARGUMENT, "--mode, --what and the sizes: expected values that some op has, got none");
 }
 
 int problems_add(struct problems *b, const struct request *r)

@@ -197,7 +197,7 @@ static int add_subjects(struct check *c, const struct request *r)
 		}
 	if (c->n_subjects)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s", most > 0 ? message : "there is no such kernel: stage, pass, shape and options do not go together");
+	return cg_fail(CG_BAD_ARGUMENT, "%s", most > 0 ? message : "there is no kernel with this stage, pass, shape and options");
 }
 
 /* Chooses ops and cells: those named, or all. */
@@ -214,7 +214,7 @@ static int choose(struct check *c, struct request *r)
 	}
 	for (int k = 0, n = r->n_ops; k < n; k++)
 		if (!subject_has_reference(r->ops[k])) {
-			check_skip(c, r->ops[k]->name, "the reference does not know the op", 0);
+			check_skip(c, r->ops[k]->name, "the reference does not compute the op", 0);
 			r->ops[k--] = r->ops[--n];
 			r->n_ops = n;
 		}
@@ -222,7 +222,7 @@ static int choose(struct check *c, struct request *r)
 	for (int k = 0; k < r->n_attributes; k++)
 		c->single |= !strncmp(r->attributes[k], "seed=", 5);
 	if (c->single && named != 1)
-		return cg_fail(CG_BAD_ARGUMENT, "seed= says one case: expected one op or cell, got %d", named);
+		return cg_fail(CG_BAD_ARGUMENT, "seed= selects one case: expected one op or cell, got %d", named);
 	return add_subjects(c, r);
 }
 

@@ -96,7 +96,7 @@ static void ended(int number)
 		if (signals[k].number == number && !atomic_flag_test_and_set(&written)) {
 			write_text("\ncellgrad check: ");
 			write_text(signals[k].text);
-			write_text("; what ran was\n  ");
+			write_text("; it was running\n  ");
 			write_text(commands[running]);
 			/* Restores the former handler: a fault happens again, and a signal from outside is sent again. */
 			sigaction(number, &before[k], NULL);
@@ -165,12 +165,12 @@ int verdict_begin(const struct check *c)
 		                            "seed", json_integer((json_int_t)c->seed)));
 	printf("cellgrad %s on ", cg_version());
 	print_plain(stdout, cg_describe(c->sides[0].context));
-	printf("\nops next to the independent reference");
+	printf("\nops compared with the independent reference");
 	if (ref) {
-		printf(", and to ");
+		printf(", and with ");
 		print_plain(stdout, ref);
 	}
-	printf("\nkernels next to ");
+	printf("\nkernels compared with ");
 	print_plain(stdout, kernels);
 	printf("\n");
 	fflush(stdout);
@@ -277,7 +277,7 @@ int verdict_end(const struct check *c)
 	if (unbounded)
 		printf("%zu elements of ops overflow on the way: any answer is right\n", unbounded);
 	if (flushed)
-		printf("%zu elements of f64 kernels are next to nothing on both sides, and not the same: one is flushed\n", flushed);
+		printf("%zu elements of f64 kernels are below 2^-1000 on both sides and differ: one is flushed\n", flushed);
 	printf("%s%ld case%s, %ld failure%s%s, %ld skipped; %s%.1f s; seed %llu\n", c->failed ? colour.bad : colour.good, c->cases,
 	       c->cases == 1 ? "" : "s", c->failed, c->failed == 1 ? "" : "s", colour.off, c->skipped,
 	       c->stopped ? "stopped after " : "", c->seconds, c->seed);

@@ -253,7 +253,7 @@ static int two(const struct network *n, const struct network_search *s)
 {
 	char line[NETWORK_LINE], other[NETWORK_LINE];
 
-	return cg_fail(CG_BAD_ARGUMENT, "%s: its tensors do not say which network: %s; or %s; NAME=VALUE does",
+	return cg_fail(CG_BAD_ARGUMENT, "%s: the tensors fit two networks: %s; and %s; NAME=VALUE chooses one",
 	               n->file.path, network_line(&s->best.layout, line), network_line(&s->other.layout, other));
 }
 

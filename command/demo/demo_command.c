@@ -378,13 +378,13 @@ static int show(struct demo *d, struct cg_context *context)
 	for (size_t k = 0; k < d->n; k++)
 		CG_TRY(compare_case(d, &d->samples[k], context));
 	if (!d->json) {
-		printf("%sGradients next to TensorFlow's own%s\n\nTensorFlow's are by ", d->colour.strong,
+		printf("%sGradients compared with TensorFlow's%s\n\nTensorFlow's are by ", d->colour.strong,
 		       d->colour.off);
 		print_plain(stdout, by ? by : "an unnamed version");
 		printf("; ours are by cellgrad %s on ", cg_version());
 		print_plain(stdout, cg_describe(context));
 		printf(".\nThe outputs that come nearest to what is allowed, or are beyond it; --json shows all.\n"
-		       "  difference: the largest in a tensor     of largest: next to its largest element\n"
+		       "  difference: the largest in a tensor     of largest: over its largest element\n"
 		       "  allowed: where a difference comes nearest to it; cellgrad run --help has the rule\n\n");
 		CG_TRY(show_worst(d));
 	}
@@ -416,7 +416,7 @@ static int read_options(struct demo *d, const struct options *o, int *parts)
 	char shown[PRINT_NAME];
 
 	if (o->operands[0])
-		return cg_fail(CG_BAD_ARGUMENT, "%s: demo takes no words; --data DIR says where the cases are",
+		return cg_fail(CG_BAD_ARGUMENT, "%s: demo takes no operands; --data DIR says where the cases are",
 		               print_name(shown, o->operands[0]));
 	if (o->value[SVG] && o->value[NO_SVG])
 		return cg_fail(CG_BAD_ARGUMENT, "--svg and --no-svg: expected one of them");

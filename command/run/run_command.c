@@ -315,7 +315,7 @@ static void print_left_out(const struct call *c, int port)
 {
 	long long T = (long long)c->arguments[port].shape[0], steps = (long long)cg_op_steps(c->row, c->op, T);
 
-	printf("left out: the last %lld of %lld steps, which TensorFlow does not compute and leaves as its memory was\n", T - steps, T);
+	printf("left out: the last %lld of %lld steps, which TensorFlow does not compute and leaves uninitialised\n", T - steps, T);
 }
 
 static int compare_outputs(struct run *r, int *mismatch)

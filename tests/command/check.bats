@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad check`: what it checks, what it refuses, and that a line it prints runs one case.
+# `cellgrad check`: what it checks and refuses, and that a line it prints runs one case.
 
 load files
 
-# In $output: some ops and cells have a row for each dtype, with cases and without failures.
+# Checks that $output has, for some ops and cells, a row for each dtype, with cases and without failures.
 has_rows() {
 	local name dtype
 
@@ -14,14 +14,14 @@ has_rows() {
 	done
 }
 
-@test "a short run is right, and says what it checked" {
-	# Two seconds are enough for a case of each, but on a slow machine.
+@test "a short run passes and lists what it checked" {
+	# Two seconds are enough for a case of each, except on a slow machine.
 	for seconds in 2 20 200; do
 		works check --max-time "$seconds"
 		has_rows && break
 	done
 	has_rows
-	[[ $output == *"next to the independent reference"* ]]
+	[[ $output == *"compared with the independent reference"* ]]
 	[[ $output == *"skipped "*" cases of interpreted kernels: "* ]]
 	[[ ${lines[-1]} =~ ^.{0,8}[1-9][0-9]*\ cases,\ 0\ failures ]]
 	[[ ${lines[-1]} =~ "stopped after "([0-9]+)\.[0-9].*"seed 20260101"$ ]]
@@ -53,7 +53,7 @@ has_rows() {
 	[[ $output != *"kernels of"* ]]
 }
 
-@test "NAME=VALUE leaves out what has no such thing" {
+@test "NAME=VALUE leaves out ops and cells without such a field" {
 	works check use_peephole=true B=1 dtype=f32 --max-time 1
 	[[ $output == *lstm_block_cell_grad* ]]
 	[[ $output != *gru* ]]
@@ -77,14 +77,14 @@ has_rows() {
 	[[ $output != *"largest difference"* ]]
 }
 
-@test "nothing that could be checked is exit 77" {
+@test "exit status 77 where nothing could be checked" {
 	run -77 --separate-stderr "$CELLGRAD" check lstm pass=gradgrad
 	[ -z "$stderr" ]
 	[[ ${lines[-1]} == *"0 cases, 0 failures, "*" skipped; "* ]]
 	run -77 --separate-stderr "$CELLGRAD" check lstm pass=gradgrad dtype=f32 seed=1
 }
 
-@test "--json: an object a line" {
+@test "--json: one object on each line" {
 	works check gru_block_cell dtype=f32 --json --max-time 1
 	[[ ${lines[0]} == '{"version":"'*'"device":"'* ]]
 	[[ $output == *'{"op":"gru_block_cell","dtype":"f32","cases":'*'"failures":0,'*'"worst_share":'* ]]
@@ -94,7 +94,7 @@ has_rows() {
 	done
 }
 
-@test "words that are wrong" {
+@test "wrong arguments" {
 	refuses "lstm_block_cell_gard|lstm_block_cell_grad" check lstm_block_cell_gard
 	refuses "gru_blok|gru_block" check gru_blok
 	refuses "op|cell|frobnicate" check frobnicate
@@ -112,7 +112,7 @@ has_rows() {
 	refuses "op|cell|2" check lstm gru seed=3
 }
 
-@test "options that are wrong" {
+@test "wrong options" {
 	refuses "--backend|cpo|cpu" check --backend cpo
 	refuses "--ref|nowhere" check --ref nowhere
 	refuses "--suite|quick|full|slow" check --suite slow
@@ -124,9 +124,9 @@ has_rows() {
 	CELLGRAD_BACKEND=nowhere refuses "CELLGRAD_BACKEND" check
 }
 
-# Not by SIGINT, which programs in the background of a shell ignore.
-@test "what ran is said when it is ended" {
-	# Two seconds are enough for a case, but on a slow machine.
+# Not with SIGINT, which programs in the background of a shell ignore.
+@test "a signal that ends the run prints the current command" {
+	# Two seconds are enough for a case, except on a slow machine.
 	for seconds in 2 20 200; do
 		CELLGRAD_BACKEND=cpu run -124 --separate-stderr timeout -s TERM "$seconds" "$CELLGRAD" check --suite full
 		[[ $stderr == *"cellgrad check "*" seed="* ]] && break
@@ -134,11 +134,11 @@ has_rows() {
 	echo "standard error: $stderr"
 	has ended
 	[[ $stderr == *"cellgrad check "*" seed="* ]]
-	# Once, though timeout sends the signal to the command and then to its group.
+	# The command is printed once, although timeout sends the signal to the process and then to its group.
 	[ "$(grep -o ended <<< "$stderr" | wc -l)" -eq 1 ]
 }
 
-@test "a signal that is ignored stays so" {
+@test "an ignored signal stays ignored" {
 	(trap '' TERM; CELLGRAD_BACKEND=cpu exec "$CELLGRAD" check --suite full > out 2> err) &
 	sleep 1
 	kill -TERM $!
@@ -149,10 +149,10 @@ has_rows() {
 	[ ! -s err ]
 }
 
-@test "kernels have the same bits on OpenCL, over tens of thousands of rows" {
+@test "kernels give the same bits on OpenCL, over tens of thousands of rows" {
 	needs_opencl
 	unset POCL_EXTRA_BUILD_FLAGS           # optimised
-	# Longer where it was too short for a case.
+	# A longer run, if the first was too short for a case.
 	for seconds in 6 120; do
 		works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time $seconds
 		[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]] && break
@@ -160,7 +160,8 @@ has_rows() {
 	[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
 }
 
-# Mesa has a driver for any processor, which is asked for by name.  What a device computes otherwise, info says, and check leaves out.
+# Mesa has a driver for any processor, which must be asked for by name. info says where a device's bits differ, and check leaves
+# those kernels out.
 @test "OpenCL devices beyond the first" {
 	[[ $SANITIZE != *thread* ]] || skip "the thread sanitizer cannot see how threads of Mesa wait for each other"
 	export RUSTICL_ENABLE=llvmpipe
@@ -170,10 +171,10 @@ has_rows() {
 		skip "there is none"
 	fi
 	for device in $devices; do
-		# Longer where it was too short for a case of each.
+		# A longer run, if the first was too short for a case of each.
 		for seconds in 6 20 120; do
 			run -0 --separate-stderr "$CELLGRAD" check --backend "$device" --max-time "$seconds"
-			# What Mesa's compiler has to say of a kernel is not ours.
+			# Remarks of Mesa's compiler are ignored.
 			[ -z "$(grep -v '^MESA: warning: ' <<< "$stderr")" ]
 			[[ $output =~ [1-9][0-9]*\ cases?,\ 0\ failures ]]
 			for op in lstm_block_cell lstm_block_cell_grad gru_block_cell gru_block_cell_grad; do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad convert`: which network a file holds, what OUT would lose, and everything that is refused.  That numbers end where
-# they belong is formats.py's to say.
+# `cellgrad convert`: which network a file holds, what OUT would lose, and all refusals. formats.py tests that each number ends in
+# its place.
 
 load files
 
@@ -14,7 +14,7 @@ torch() {
 		"$p"weight_ih_l1_reverse:"$d":20,10 "$p"weight_hh_l1_reverse:"$d":20,5 "$p"bias_ih_l1_reverse:"$d":20 "$p"bias_hh_l1_reverse:"$d":20
 }
 
-# one FILE NAME:SHAPE...: an LSTM's tensors of PyTorch, one layer, with some of another shape, or left out where SHAPE is none
+# one FILE NAME:SHAPE...: PyTorch's tensors of an LSTM of one layer, some with another shape, or left out where SHAPE is none
 one() {
 	local file=$1 specs="" spec
 
@@ -33,7 +33,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from pytorch --to cellgrad in out "$@"
 }
 
-@test "a network is known by its tensors: PyTorch" {
+@test "a network is recognised by its tensors: PyTorch" {
 	torch in ""
 	pytorch
 	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 tensors of pytorch to 1 of cellgrad" ]
@@ -53,7 +53,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	metadata out | grep -qx weights_format:cellgrad
 }
 
-@test "a network is known by its tensors: the others" {
+@test "a network is recognised by its tensors: other formats" {
 	tensors in "" gru/gru_cell/kernel:F32:3,15 gru/gru_cell/recurrent_kernel:F32:5,15 gru/gru_cell/bias:F32:2,15
 	works convert --from keras --to cellgrad in out
 	[[ $output == "gru, num_layers=1, "* ]]
@@ -88,14 +88,14 @@ pytorch() { # WORDS: from PyTorch to ours
 	[[ $output == "gru, num_layers=1, unidirectional, input_size=3, num_units=5, "* ]]
 }
 
-@test "where tensors fit two networks it is asked which" {
+@test "tensors that fit two networks are refused, and the message names both" {
 	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5
-	refuses "network|rnn_tanh|num_layers=1|unidirectional|input_size=3|num_units=5|rnn_relu" \
+	refuses "networks|rnn_tanh|num_layers=1|unidirectional|input_size=3|num_units=5|rnn_relu" \
 		convert --from pytorch --to cellgrad in out
 	tensors in "" W:F32:1,15,3 R:F32:1,15,5 B:F32:1,30
 	refuses "gru|num_layers=1|unidirectional|input_size=3|num_units=5|gru_block" convert --from onnx --to cellgrad in out
 	tensors in "" weights_{0..15}:F32:5,5 biases_{0..15}:F32:5
-	refuses "network|rnn_relu|num_layers=8" convert --from canonical --to cellgrad in out
+	refuses "networks|rnn_relu|num_layers=8" convert --from canonical --to cellgrad in out
 	refuses "lstm|num_layers=2|unidirectional|input_size=5|num_units=5|num_layers=1|bidirectional" \
 		convert --from canonical --to cellgrad in out rnn_mode=lstm
 	works convert --from canonical --to cellgrad in out rnn_mode=lstm direction=bidirectional
@@ -103,7 +103,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ -e out ]
 }
 
-@test "what is missing, misshapen, too many or of another type is named" {
+@test "a missing, misshapen, extra or mistyped tensor is named" {
 	one in bias_hh_l0:none
 	refuses "in:|bias_hh_l0|missing|[20]" convert --from pytorch --to cellgrad in out
 	one in weight_hh_l0:5,20
@@ -140,7 +140,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ ! -e out.new ] && [ -z "$(ls -A | grep '^\.cellgrad')" ]
 }
 
-@test "names with something before them" {
+@test "names with a prefix" {
 	torch in "" model.rnn.
 	refuses "in:|weight_ih_l0|missing|model.rnn.weight_ih_l0|--from-prefix|model.rnn" convert --from pytorch --to cellgrad in out
 	pytorch --from-prefix model.rnn.
@@ -159,10 +159,10 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "in:|no/kernel|missing|[3, 20]" convert --from keras --to cellgrad in out names=no/,dec/ rnn_mode=lstm input_size=3
 }
 
-@test "a model of Keras that was not the first in its session: its layers go by other names, which can be said" {
+@test "a Keras model that was not the first in its session: its layers have other names, which can be given" {
 	local kernels=kernel:F32:3,20 more=kernel:F32:5,20 rest="recurrent_kernel:F32:5,20 bias:F32:20"
 
-	# layer NAME KERNEL: its tensors
+	# layer NAME KERNEL: the tensors of a layer
 	layer() {
 		printf "$1%s " "$2" $rest
 	}
@@ -177,13 +177,13 @@ pytorch() { # WORDS: from PyTorch to ours
 	done
 	tensors in "" $(layer model.lstm_1/lstm_cell/ $kernels) other:F32:1
 	refuses "names=lstm_1/lstm_cell/" convert --from keras --to cellgrad in out --from-prefix model.
-	# Where the layer is there, its names are not what is wrong.
+	# If the layer is there, the message does not blame its name.
 	tensors in "" lstm/lstm_cell/kernel:F32:3,20 lstm/lstm_cell/bias:F32:20 other/kernel:F32:1
 	refuses "lstm/lstm_cell/recurrent_kernel" convert --from keras --to cellgrad in out
 	[[ $stderr != *names=* ]]
 }
 
-@test "words that are wrong" {
+@test "wrong arguments" {
 	torch in ""
 	refuses "--from|missing" convert --to pytorch in out
 	refuses "--to|missing" convert --from pytorch in out
@@ -215,7 +215,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ ! -e out ]
 }
 
-@test "what metadata says" {
+@test "metadata of the file" {
 	torch in '{"rnn_mode":"gru"}'
 	refuses "in:|weight_ih_l0|[15, 3]|[20, 3]" convert --from pytorch --to cellgrad in out
 	refuses "cell" convert --from pytorch --to cellgrad in out rnn_mode=lstm
@@ -234,7 +234,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "weights_format|out|block|--from|block_v2" convert --from block_v2 --to pytorch out other
 }
 
-@test "our buffer does not say what it is" {
+@test "cellgrad's own buffer does not identify its network" {
 	tensors in "" params:F32:200
 	refuses "in:|network|metadata|rnn_mode=MODE|cell=CELL" convert --from cellgrad --to pytorch in out
 	refuses "in:|params|sizes|metadata|num_units=N" convert --from cellgrad --to pytorch in out rnn_mode=lstm
@@ -246,7 +246,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "memory" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=4611686018427387904 input_size=3
 }
 
-@test "two biases become one: refused unless the way back is the same" {
+@test "two biases become one: refused unless the way back gives the same" {
 	one in
 	# 0.5 and 0.5 are halves of 1: nothing is lost, and the metadata says so
 	works convert --from pytorch --to keras in out
@@ -254,7 +254,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	metadata out | grep -qx bias:halves
 	works convert --from keras --to pytorch out back
 	[ "$(number back bias_ih_l0 19) $(number back bias_hh_l0 19)" = "0.5 0.5" ]
-	# one that differs: 0.25
+	# one pair differs: 0.25
 	poke in bias_hh_l0 7 '\x00\x00\x80\x3e'
 	echo old > out
 	refuses "in:|lost|bW|bR|bias|keras|1|20|--force" \
@@ -263,7 +263,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	run -0 --separate-stderr "$CELLGRAD" convert --from pytorch --to keras in out --force
 	[ "$stderr" = "cellgrad convert: lost: bW + bR is one bias in keras: 1 of 20 could not be taken apart again" ]
 	[ "$(number out lstm/lstm_cell/bias 7)" = 0.75 ]
-	# a half that is zero, either of them
+	# one of the two is zero, either of them
 	for half in bias_ih_l0:recurrent bias_hh_l0:input; do
 		one in
 		for k in {0..19}; do
@@ -291,7 +291,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from block --to pytorch w back
 	[[ $output == *" to 2 of pytorch" ]]
 	cmp <(tail -c 640 in) <(tail -c 640 back)
-	# they were trained since
+	# the biases were trained since
 	one in
 	works convert --from pytorch --to cellgrad in out bias=none
 	works convert --from cellgrad --to pytorch out back
@@ -313,7 +313,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from block_v2 --to keras in out use_peephole=false --ignore-extra
 }
 
-@test "what one number of any layer and direction loses is said" {
+@test "the loss of a single number is reported, in any layer and direction" {
 	header="" at=0
 	for group in layer_{0,1}/{fw,bw}/; do
 		input=3
@@ -378,7 +378,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "cell_clip|pytorch" convert --from pytorch --to cellgrad torch out cell_clip=1
 }
 
-@test "what is never dropped" {
+@test "conversions that --force does not allow" {
 	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,2 weight_hr_l0:F32:2,5 bias_ih_l0:F32:20 bias_hh_l0:F32:20
 	for to in keras block block_v2 checkpoint onnx; do
 		refuses "$to|proj|projection|0|2" convert --from pytorch --to $to in out --force
@@ -422,7 +422,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from cellgrad --to checkpoint --gradients ours out
 	[ "$(number out rnn/multi_rnn_cell/cell_0/cudnn_compatible_lstm_cell/bias 0)" = 0.5 ]
 	refuses "params|params_backprop" convert --from cellgrad --to pytorch ours out
-	# another bit in one of two
+	# a different bit in one of the two
 	works convert --from keras --to pytorch --gradients in two
 	poke two bias_ih_l0 7 '\x01\x00\x00\x3f'
 	refuses "gradients|bW|bR|1|20|--force" convert --from pytorch --to keras --gradients two out
@@ -430,7 +430,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ "$(od -A n -t x4 -j "$(place out lstm/lstm_cell/bias 7)" -N 4 out)" = " 3f000001" ]
 }
 
-@test "OUT is whole or not there" {
+@test "OUT is complete or absent" {
 	torch in ""
 	echo old > out
 	(ulimit -f 1; fails "out|File too large" convert --from pytorch --to cellgrad in out)
@@ -447,7 +447,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ -z "$(find . -name '.cellgrad*')" ]
 }
 
-@test "a cell of one's own: our buffer and lists of it" {
+@test "a user's cell: the buffer, and lists of tensors" {
 	printf 'cell mine\ngates a_x a_y\noutput h\nparam k\n\nh = tanh(a_x) * k + sigmoid(a_y)\nsave h\n' > mine.cell
 	tensors in '{"cell":"./mine.cell","values":"k=0.5","num_units":"2","input_size":"3"}' params:F32:28
 	works convert --from cellgrad --to canonical in out
@@ -458,7 +458,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	cmp same back
 	refuses "onnx|cell|lstm|gru|gru_block|rnn_tanh|rnn_relu|./mine.cell" convert --from cellgrad --to onnx in out
 	refuses "mine.cel" convert --from cellgrad --to canonical in out cell=./mine.cel
-	# A file's word waits for no pipe.
+	# A file name in metadata does not wait for a pipe.
 	mkfifo pipe.cell
 	tensors in '{"cell":"./pipe.cell","num_units":"2","input_size":"3"}' params:F32:28
 	refuses "./pipe.cell|regular" convert --from cellgrad --to canonical in out
@@ -467,7 +467,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from cellgrad --to canonical in out cell=<(cat mine.cell) values=k=0.5
 }
 
-@test "what run writes convert reads, and the other way" {
+@test "convert reads what run writes, and run what convert writes" {
 	torch in ""
 	pytorch
 	works run rnn_params_to_canonical out num_params_weights=32 num_params_biases=32 -o lists
@@ -501,7 +501,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	done
 }
 
-@test "a step of training that begins and ends with PyTorch's weights is PyTorch's" {
+@test "a training step from PyTorch's weights gives PyTorch's weights" {
 	for file in "$DATA"/step-*.safetensors; do
 		rate=$(metadata "$file" | sed -n 's/^lr://p')
 		CELLGRAD_BACKEND=cpu "$(dirname "$CELLGRAD")"/examples/step "$file" before. "$rate" stepped
@@ -512,7 +512,7 @@ pytorch() { # WORDS: from PyTorch to ours
 		biases=$(grep -ao '"biases_[0-9]*"' theirs | wc -l)
 		works run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
 		[[ $output == *biases_0*ok* && $output != *MISMATCH* ]]
-		# as the weights were before, they are not
+		# the weights before the step differ
 		works convert --from pytorch --to cellgrad --from-prefix before. "$file" ours
 		run -1 "$CELLGRAD" run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
 	done
