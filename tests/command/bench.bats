@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad bench`: problems from words, what is measured and printed, pictures; and the lines of CELLGRAD_VERBOSE, which are its words.
+# `cellgrad bench`: problems from arguments, measurements, output, pictures; and the lines of CELLGRAD_VERBOSE, which are bench
+# commands.
 
 load files
 
-# bench_works WORDS...: a short run; what it printed, without a warning of variables that the machine sets
+# bench_works WORDS...: a short run; its output, without a warning about variables that the machine sets
 bench_works() {
 	works bench --time 0.001 "$@"
 }
@@ -15,7 +16,7 @@ json() {
 	lines=("${lines[@]:1}")
 }
 
-# field NAME OBJECT: the number behind a name
+# field NAME OBJECT: the number of a field of a JSON object
 field() {
 	[[ $2 =~ \"$1\":([0-9.e+-]+) ]] && echo "${BASH_REMATCH[1]}"
 }
@@ -31,7 +32,7 @@ field() {
 	[ "${#lines[@]}" -eq 5 ]
 }
 
-@test "the roof of products is that of the best instruction set for which the library has code" {
+@test "the roof of products is that of the best instruction set in the library" {
 	local best=baseline isa
 
 	for isa in avx2 avx512 avx512bf16 amxbf16; do
@@ -53,7 +54,8 @@ field() {
 }
 
 @test "operations and bytes, counted by hand" {
-	# Weights are [7 16] and [7 8] [7 4]; a product takes two operations for each and row, a training step three products.
+	# Weights are [7 16], [7 8] and [7 4]. A product takes two operations for each weight and row; a training step has three
+	# products.
 	for case in LSTMBlockCell:448:824 LSTMBlockCellGrad:0:464 lstm_block_cell_grad:896:1536 GRUBlockCell:336:568 \
 		GRUBlockCellGrad:336:648 gru_block_cell_grad:672:1056; do
 		IFS=: read -r op flops bytes <<< "$case"
@@ -62,10 +64,10 @@ field() {
 		[ "$(field flops "${lines[0]}")" = "$flops" ]
 		[ "$(field bytes "${lines[0]}")" = "$bytes" ]
 	done
-	# Three vectors of peepholes; half the bytes.
+	# Three peephole vectors; half the bytes.
 	json --op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f16 use_peephole=true
 	[ "$(field bytes "${lines[0]}")" -eq 436 ]
-	# Of no rows, the sums alone are written.
+	# Without rows only the sums are written.
 	json --op lstm_block_cell_grad --B 0 --I 3 --H 4
 	[ "$(field flops "${lines[0]}")" -eq 0 ]
 	[ "$(field bytes "${lines[0]}")" -eq 560 ]
@@ -85,7 +87,7 @@ field() {
 		               near(gflops * median * 1e6, flops) && near(gbytes * median * 1e6, bytes)) }'
 }
 
-@test "a device: its own copy of as many bytes beside the rate" {
+@test "a device: its own copy of as many bytes is shown beside the rate" {
 	needs_opencl
 	export CELLGRAD_BACKEND=opencl
 	unset "${!OPENBLAS_@}"
@@ -99,7 +101,7 @@ field() {
 	[[ ${lines[1]} == *'"bound":"copy"'* ]]
 	awk -v rate="$(field gbytes "${lines[1]}")" -v copy="$(field copy_gbytes "${lines[1]}")" -v share="$(field share "${lines[1]}")" \
 		'BEGIN { exit !(rate > 0 && copy > 0 && share > 0.999 * rate / copy && share < 1.001 * rate / copy) }'
-	# Which roof bounds a product is not known of a device.
+	# On a device it is not known which roof bounds a product.
 	bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[1]} == *'"copy_gbytes":'[0-9]*'"bound":null,"share":null'* ]]
 	CELLGRAD_BACKEND=cpu bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4
@@ -121,7 +123,7 @@ field() {
 	done
 }
 
-@test "without --op: all ops, those of a mode, a pass, of sequences" {
+@test "without --op: all ops, those of a mode, of a pass, of sequences" {
 	json --B 2 --I 3 --H 4
 	[ "${#lines[@]}" -eq 16 ]
 	[[ ${lines[0]} == *'"LSTMBlockCell","mode":"lstm"'*'"T":1,"B":2'* ]]
@@ -145,12 +147,12 @@ field() {
 	[[ ${#lines[@]} -eq 8 && ${lines[1]} == *'"GRUBlockCell"'*'"bf16"'*'"fwd+bwd"'* ]]
 }
 
-@test "the sizes that are not given" {
+@test "defaults of the sizes" {
 	json --op GRUBlockCell
 	[[ ${lines[0]} == *'"B":32,"I":256,"H":512'* ]]
 }
 
-@test "--what: the pass of either name" {
+@test "--what selects the pass under either name of an op" {
 	json --op lstm_block_cell --what bwd --B 2 --I 3 --H 4
 	[ "$(field flops "${lines[0]}")" -eq 896 ]
 	[[ ${lines[0]} == *'--dtype f32 --what bwd"}' ]]
@@ -168,7 +170,7 @@ field() {
 	done
 }
 
-@test "T is a dtype, too" {
+@test "attribute T names a dtype, too" {
 	json --op GRUBlockCell --B 2 --I 3 --H 4 T=double
 	[[ ${lines[0]} == *'"dtype":"f64"'* ]]
 	refuses "T=half|--dtype|f32" bench --op GRUBlockCell T=half --dtype f32
@@ -184,7 +186,7 @@ field() {
 	[[ ${lines[0]} == *'"threads":1,'* ]]
 }
 
-@test "variables of OpenBLAS are shown, with a warning" {
+@test "variables of OpenBLAS are shown with a warning" {
 	bench=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1)
 	unset "${!OPENBLAS_@}"
 	export CELLGRAD_CPU_ISA=baseline
@@ -193,19 +195,19 @@ field() {
 	[[ $output != *warning* ]]
 	works "${bench[@]}" --json
 	[[ $output == *'"warning":null,"environment":{}'* ]]
-	# Its products run on every processor.
+	# OpenBLAS's kernels for Prescott run on every processor.
 	OPENBLAS_CORETYPE=Prescott works "${bench[@]}"
 	[[ $output == *$'\nOPENBLAS_CORETYPE=Prescott\nwarning: '*OPENBLAS_CORETYPE* ]]
 	OPENBLAS_CORETYPE=Prescott works "${bench[@]}" --json
 	[[ $output == *'"warning":"'*'"environment":{"OPENBLAS_CORETYPE":"Prescott"}'* ]]
-	# Where our own products are faster they do not matter.
+	# The variables do not matter where the library's own products are faster.
 	if CELLGRAD_CPU_ISA=avx2 "$CELLGRAD" info --why cpu | grep -q opens; then
 		OPENBLAS_CORETYPE=Prescott CELLGRAD_CPU_ISA=avx2 works "${bench[@]}"
 		[[ $output != *warning* ]]
 	fi
 }
 
-# The samples of those that do not say how long are short.
+# Examples without a time get a short one.
 @test "the examples of --help work as printed" {
 	works bench --help
 	examples=$(sed -n '/^Examples:/,/^$/s/^  cellgrad/cellgrad/p' <<< "$output")
@@ -220,9 +222,9 @@ field() {
 	[ "$(wc -l < gru.json)" -eq 5 ]
 }
 
-# ---- what is refused ----
+# ---- refusals ----
 
-@test "an op, a dtype, a pass or a mode that is misspelt" {
+@test "a misspelt op, dtype, pass or mode" {
 	refuses "--op|LSTMBlokCell|LSTMBlockCell" bench --op LSTMBlokCell
 	refuses "--op|nothing_like_it|op" bench --op nothing_like_it
 	refuses '--dtype|f23|f32' bench --dtype f23
@@ -234,7 +236,7 @@ field() {
 	refuses "--dtyp|--dtype" bench --dtyp f32
 }
 
-@test "sizes that are none" {
+@test "words that are no sizes" {
 	for word in x -1 1.5 "" "1," ",1" "1,,2" "1 2" 0x10 99999999999999999999; do
 		[ -z "$word" ] || refuses "--B|0|$word" bench --B="$word"
 		[ -z "$word" ] || refuses "--H|1|$word" bench --H="$word"
@@ -246,7 +248,7 @@ field() {
 	refuses "4096|problems" bench --op GRUBlockCell --B "$many" --I "$many" --H "$many"
 }
 
-@test "sizes that cannot be had" {
+@test "sizes that an op cannot have" {
 	refuses "GRUBlockCell|--B 9999999999999|--H 512|GB" bench --op GRUBlockCell --B 9999999999999
 	refuses "lstm_block_cell|w|[I+U=1000000000256, 4*U=4000000000000]|f32" bench --op LSTMBlockCell --H 1000000000000
 	refuses "x|B=9223372036854775807|bytes" bench --op LSTMBlockCell --B 9223372036854775807 --I 9223372036854775807 --H 9223372036854775807
@@ -254,7 +256,7 @@ field() {
 }
 
 @test "sequences" {
-	# Weights [7 16]; of 3 rows in each step that is computed; the gradient has twice the products.
+	# Weights [7 16], for 3 rows in each computed step; the gradient has twice the products.
 	for case in BlockLSTM:4032 BlockLSTMGrad:8064 block_lstm_grad:8064 BlockLSTMV2:4032 block_lstm_grad_v2:8064; do
 		json --op "${case%:*}" --T 6 --B 3 --I 3 --H 4
 		[ "$(field flops "${lines[0]}")" = "${case#*:}" ]
@@ -275,7 +277,8 @@ field() {
 }
 
 @test "networks" {
-	# Matrices of an LSTM are [16 3] and [16 4], of layer 1 [16 4] twice; of a step each weight takes two operations for each row.
+	# Matrices of an LSTM are [16 3] and [16 4]; layer 1 has two of [16 4]. In each step a weight takes two operations for each
+	# row.
 	for case in "CudnnRNNV3:4032" "CudnnRNN:4032" "CudnnRNNBackpropV3:8064" "rnn_backprop:8064" "rnn --what fwd+bwd:12096" \
 		"rnn --layers 2:8640" "rnn --mode gru:3024" "rnn rnn_mode=rnn_relu:1008" "rnn num_proj=2:3168" \
 		"rnn input_mode=skip_input --I 4:2304" "CudnnRNNV3 direction=bidirectional:8064" "CudnnRNNV3 --valid 0.5:2016"; do
@@ -291,7 +294,7 @@ field() {
 		json --op CudnnRNNBackpropV2 --mode rnn_tanh --T 3,0 --B 2,0 --I 3 --H 4 --dtype $dtype
 		[ "${#lines[@]}" -eq 4 ]
 	done
-	# Another cell, and what the words of the problem say is a command again.
+	# Another cell; the line of the problem is again a command.
 	json --op rnn_backprop --T 2 --B 2 --I 3 --H 4 cell=gru_block
 	[[ ${lines[0]} == *'"mode":"gru_block"'*'cell=gru_block"}' ]]
 	printf 'cell ours\ngates a\noutput h\nh = tanh(a)\nsave h\n' > mine.cell
@@ -307,7 +310,7 @@ field() {
 	refuses "skip_input|I|U|equal" bench --op rnn input_mode=skip_input
 }
 
-@test "times, samples and threads that are none" {
+@test "times, samples and threads out of range" {
 	for word in 0 -1 x nan inf 1e9 1s; do
 		refuses "--time|seconds|0|3600|$word" bench --time="$word"
 	done
@@ -319,7 +322,7 @@ field() {
 	refuses "--time|--reps" bench --time 1 --reps 1
 }
 
-@test "attributes and words that the op does not have" {
+@test "unknown attributes and words" {
 	refuses "LSTMBlockCell|attribute|use_peepole|use_peephole" bench --op LSTMBlockCell use_peepole=1
 	refuses "GRUBlockCell|attribute|cell_clip|T" bench --op GRUBlockCell cell_clip=1
 	[[ $stderr != *"a file"* ]]
@@ -330,7 +333,7 @@ field() {
 	refuses "use_peephole=true|attribute|--op" bench use_peephole=true
 }
 
-@test "a backend that does not open" {
+@test "a backend that cannot be opened" {
 	CELLGRAD_BACKEND=cpuu refuses "'cpu'" bench --reps 1
 	CELLGRAD_VERBOSE=loud refuses "CELLGRAD_VERBOSE|0|none|1|calls|loud" bench --reps 1
 }
@@ -343,7 +346,7 @@ field() {
 
 # ---- pictures ----
 
-# is_picture FILE: SVG that a parser of XML takes, with a title, whose numbers are all finite
+# is_picture FILE: well-formed SVG with a title, in which all numbers are finite
 is_picture() {
 	[[ $(head -n 1 "$1") == '<svg xmlns="http://www.w3.org/2000/svg"'* ]]
 	[ "$(tail -n 1 "$1")" = "</svg>" ]
@@ -353,16 +356,16 @@ is_picture() {
 	rm -f path
 }
 
-@test "--plot: a picture of the times over the size that varies, and its data" {
+@test "--plot: a picture of the times over the size that varies, and the numbers" {
 	bench_works --op LSTMBlockCell --B 4,1,2 --I 3 --H 4 --plot times.svg
 	is_picture times.svg
 	grep -q ">median time of a call, ms<" times.svg
 	grep -q ">B, rows of the batch<" times.svg
 	grep -q ">LSTMBlockCell fwd f32 I=3 H=4<" times.svg
 	[ "$(grep -c '<circle' times.svg)" -eq 3 ]
-	# The points stand by size: their places grow.
+	# The points are in the order of their sizes.
 	sed -n 's/.*<circle cx="\([0-9.]*\)".*/\1/p' times.svg | sort -c -n
-	# The roof is a line of as many points, dashed, and the legend names it.
+	# The roof is a dashed line through as many points, and the legend names it.
 	grep -q 'dasharray="7 5" d="M[^"L]*L[^"L]*L[^"L]*"' times.svg
 	grep -q ">roof: the least that the machine allows<" times.svg
 	[ "$(wc -l < times.svg.tsv)" -eq 4 ]
@@ -371,7 +374,7 @@ is_picture() {
 	[ "$(ls -A | grep -v stderr)" = "$(printf 'times.svg\ntimes.svg.tsv')" ]
 }
 
-@test "--plot: two lines, each with its colour, and a size of 0, which a logarithmic axis does not have" {
+@test "--plot: two lines in two colours; a size of 0 has no place on a logarithmic axis" {
 	bench_works --op GRUBlockCell --B 0,2,64 --I 1,3 --H 4 --plot two.svg
 	is_picture two.svg
 	[ "$(grep -c '<circle' two.svg)" -eq 4 ]
@@ -382,7 +385,7 @@ is_picture() {
 	is_picture none.svg
 }
 
-@test "--plot: shares of the roof where nothing varies alone" {
+@test "--plot: shares of the roof where no single size varies" {
 	bench_works --B 2 --I 3 --H 4 --plot shares.svg
 	is_picture shares.svg
 	grep -q ">percent of the roof" shares.svg
@@ -391,7 +394,7 @@ is_picture() {
 	[ "$(grep -c '<rect x=' shares.svg)" -eq "$(($(wc -l < shares.svg.tsv) - 1))" ]
 }
 
-@test "--plot: a name with characters that a shell reads" {
+@test "--plot: a file name with characters that a shell interprets" {
 	name="'\"; system('touch evil'); \$(touch evil) .svg"
 	bench_works --op GRUBlockCell --B 1 --I 1 --H 1 --plot "$name"
 	grep -q "<svg" "$name"
@@ -399,7 +402,7 @@ is_picture() {
 	[ ! -e evil ]
 }
 
-@test "--plot: what cannot be drawn or written is refused before any work" {
+@test "--plot: a file that cannot be drawn or written is refused before any work" {
 	refuses '--plot|.svg|times.pdf' bench --plot times.pdf
 	refuses '--plot|.svg|times.png' bench --plot times.png
 	refuses '--plot|.svg' bench --plot .svg
@@ -410,7 +413,7 @@ is_picture() {
 	[ "$(ls -A | grep -v stderr)" = "$(printf 'data.svg.tsv\nthere.svg')" ]
 }
 
-@test "--plot: a run that fails leaves the data and the picture that were there" {
+@test "--plot: a failed run leaves the old picture and data" {
 	echo "<svg>old" > times.svg
 	run -1 bash -c 'set -o pipefail
 		(ulimit -f 0; trap "" XFSZ; exec "$0" bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1 --plot times.svg) 2>&1 > /dev/null | cat' "$CELLGRAD"
@@ -421,7 +424,7 @@ is_picture() {
 
 # ---- progress ----
 
-@test "progress is for a terminal" {
+@test "progress is shown only on a terminal" {
 	command -v script > /dev/null || skip "no script, which makes a terminal (Debian: bsdutils)"
 	bench_works --op GRUBlockCell --B 1,2 --I 1 --H 1
 	[[ $output != *$'\r'* ]]
@@ -455,7 +458,7 @@ is_picture() {
 	done
 }
 
-@test "CELLGRAD_VERBOSE: silence otherwise, and of bench's own calls" {
+@test "CELLGRAD_VERBOSE: no line with other values, and none for the calls of bench" {
 	for verbose in "" 0 none; do
 		CELLGRAD_VERBOSE=$verbose works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	done

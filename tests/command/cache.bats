@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad cache`: where, which, and away with them.  The entries are made by hand, by what runtime/cache/entry.c says of a file.
+# `cellgrad cache`: the folder, the list of entries, their removal. The entries are made by hand in the form that
+# runtime/cache/entry.c reads.
 
 load files
 
@@ -12,7 +13,7 @@ cache() {
 	export CELLGRAD_CACHE_DIR=$PWD/kernels
 }
 
-# entry KEY PAYLOAD: its file, whose path is $entry
+# entry KEY PAYLOAD: makes an entry; its path is $entry
 entry() {
 	local LC_ALL=C version
 
@@ -30,7 +31,7 @@ entry() {
 	chmod 600 "$entry"
 }
 
-@test "path: the folder that is to be used, there or not" {
+@test "path: the folder, whether it exists or not" {
 	cache
 	works cache path
 	[ "$output" = "$PWD/kernels" ]
@@ -64,7 +65,7 @@ entry() {
 	(unset HOME XDG_CACHE_HOME CELLGRAD_CACHE_DIR; refuses "CELLGRAD_CACHE_DIR|XDG_CACHE_HOME|HOME" cache path)
 }
 
-@test "info says where, and why not" {
+@test "info shows the folder, or why there is none" {
 	cache
 	works info
 	[[ $output == *"Compiled kernels on disk:"$'\n'"  $PWD/kernels"$'\n'* ]]
@@ -99,11 +100,11 @@ entry() {
 	[ "${#lines[@]}" -eq 4 ]
 	[[ $output == *'{"file":"'"${entry#*/}"'","whole":false,"kernel":"","bytes":'* ]]
 	[[ $output == *'"whole":true,"kernel":"cuda sm_90 lstm_block f32 grad","bytes":'* ]]
-	# To look is not to change.
+	# Listing changes nothing.
 	[ "$(find kernels -name '*.kernel' | wc -l)" -eq 4 ]
 }
 
-@test "clear removes what is ours, and nothing else" {
+@test "clear removes entries and nothing else" {
 	cache
 	works cache clear
 	[ "$output" = "removed 0 files, 0 bytes, from $PWD/kernels" ]
@@ -119,7 +120,7 @@ entry() {
 	[ "$output" = '{"removed":1,"bytes":'"$((bytes / 2))"',"path":"'"$PWD"'/kernels"}' ]
 }
 
-@test "clear says what it could not remove" {
+@test "clear reports entries that it could not remove" {
 	cache
 	entry one first
 	rm "$entry"
@@ -127,13 +128,13 @@ entry() {
 	fails "$entry" cache clear
 }
 
-@test "a folder whose name JSON cannot have" {
+@test "a folder whose name is not UTF-8" {
 	cache
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' fails "UTF-8" cache path --json
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' works cache path
 }
 
-@test "words it does not take" {
+@test "arguments that are refused" {
 	refuses "path|list|clear" cache
 	refuses 'pth|path' cache pth
 	refuses "clear|path|list" cache list clear

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# The cuda backend's libraries: missing, too old, of another version, or not what they say.  With the stand-ins of tests/fake.
+# Libraries of the cuda backend: missing, too old, of another version, or broken. With the stand-ins of tests/fake.
 
 load files
 
-# with [VARIABLE=VALUE...]: the command is asked for cuda, by the stand-ins
+# with [VARIABLE=VALUE...]: runs the command on cuda, by the stand-ins
 with() {
 	fake_lib=$(dirname "$CELLGRAD")/tests/fake/lib
 	stand_ins CELLGRAD_BACKEND=cuda "$@"
 }
 
-# why WORDS: cuda does not open, and says so
+# why WORDS: cuda does not open, and the message has the words
 why() {
 	local facts
 
@@ -27,7 +27,7 @@ computes() {
 		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
 }
 
-@test "CUDA 11, 12 and 13 compute TensorFlow's numbers" {
+@test "CUDA 11, 12 and 13 give TensorFlow's numbers" {
 	with
 	for version in 11.2 12.4 13.0; do
 		export CELLGRAD_FAKE_CUDA=$version
@@ -37,7 +37,7 @@ computes() {
 	done
 }
 
-@test "without cuBLAS generated text makes the products" {
+@test "without cuBLAS, generated kernels compute the products" {
 	with CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none
 	computes
 	works bench --op lstm_block_cell --B 2 --I 8 --H 8 --reps 3
@@ -48,7 +48,7 @@ computes() {
 	has_answers LSTM GRU Block
 }
 
-@test "kernels have the same bits, over tens of thousands of rows" {
+@test "kernels give the same bits, over tens of thousands of rows" {
 	with
 	for reference in cpu opencl; do
 		"$CELLGRAD" info --why $reference | grep -q ": opens" || continue
@@ -66,7 +66,7 @@ computes() {
 	[[ ${lines[1]} == *'"copy_gbytes":'[0-9]*'"bound":"copy"'* ]]
 }
 
-@test "which libraries a device has" {
+@test "info lists the libraries of a device" {
 	with
 	works info --why cuda
 	[[ $output == *"  cuda:0  "*"; kernels: "*/libnvrtc.so.13"; products: "*/libcublas.so.13* ]]
@@ -81,7 +81,7 @@ computes() {
 	why "CUDA|driver|CELLGRAD_CUDA_LIB|/nowhere/libcuda.so.1"
 }
 
-@test "a driver that is named has an absolute path" {
+@test "a named driver must have an absolute path" {
 	with CELLGRAD_CUDA_LIB=libcuda.so.1
 	why "CELLGRAD_CUDA_LIB"
 	[[ $stderr == *"'libcuda.so.1'"* ]]
@@ -103,21 +103,21 @@ computes() {
 	why "CUDA|10.2|11.0"
 }
 
-@test "libraries that the process has come first, then those beside them" {
+@test "libraries already in the process come first, then those beside them" {
 	[[ $SANITIZE != *address* ]] || skip "the address sanitizer is to be loaded before any other library"
 	with
-	# Of another CUDA than the one that the loader finds.
+	# From another CUDA than the one that the loader finds.
 	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_PRELOAD=$fake_lib/cuda-12/libcublas.so.12 ," cellgrad
 	works info --why cuda
 	[[ $output == *"; kernels: $fake_lib/cuda-12/libnvrtc.so.12; products: $fake_lib/cuda-12/libcublas.so.12;"* ]]
 	computes
-	# A variable decides all the same.
+	# A variable overrides this.
 	export CELLGRAD_CUBLAS_LIB=$fake_lib/cuda-13/libcublas.so.13
 	works info --why cuda
 	[[ $output == *"; products: $fake_lib/cuda-13/libcublas.so.13;"* ]]
 }
 
-@test "what the process has of a later CUDA than the driver is left" {
+@test "libraries in the process of a later CUDA than the driver are passed over" {
 	[[ $SANITIZE != *address* ]] || skip "the address sanitizer is to be loaded before any other library"
 	with CELLGRAD_FAKE_CUDA=12.4
 	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_PRELOAD=$fake_lib/cuda-13/libcublas.so.13 ," cellgrad
@@ -125,7 +125,7 @@ computes() {
 	[[ $output == *"; kernels: $fake_lib/cuda-12/libnvrtc.so.12; products: $fake_lib/cuda-12/libcublas.so.12;"* ]]
 }
 
-@test "a library that is named and is of another version than its name says, or for another processor" {
+@test "a named library of a wrong version, or for another processor" {
 	with CELLGRAD_FAKE_CUDA=13.0 CELLGRAD_FAKE_DRIVER=12040
 	ln -s "$fake_lib/cuda-13/libcublas.so.13" libcublas.so.12
 	CELLGRAD_CUBLAS_LIB=$PWD/libcublas.so.12 why "CELLGRAD_CUBLAS_LIB|$PWD/libcublas.so.12|CUDA 13|driver for 12.4|12 or earlier"
@@ -139,14 +139,14 @@ computes() {
 	CELLGRAD_CUBLAS_LIB=$PWD/other.so why "CELLGRAD_CUBLAS_LIB|$PWD/other.so"
 }
 
-@test "a driver newer than all that is known computes" {
+@test "a driver newer than all known ones works" {
 	with CELLGRAD_FAKE_DRIVER=15020
 	works info --why cuda
 	[[ $output == *"driver for CUDA 15.2 by "* ]]
 	computes
 }
 
-@test "devices by name, parts of devices, and who may compute on them" {
+@test "devices by name, parts of devices, and exclusive devices" {
 	with
 	works info --why cuda
 	[[ $output == *"stand-in 0; GPU-00112233-4455-6677-8899-aabbccddeeff; kernels: "* ]]
@@ -171,28 +171,28 @@ computes() {
 	[[ ${stderr_lines[0]} == *"cuda: cuStreamSynchronize: CUDA_ERROR_LAUNCH_TIMEOUT (702): "*"does not end"* ]]
 }
 
-@test "a device that is not there" {
+@test "a device that does not exist" {
 	with
 	works info --why cuda:7
 	[[ $output == *"no device 7: there are 1, from 0 on"* ]]
-	# What an int has no room for is no other number.
+	# A number beyond the range of int does not become another one.
 	for number in 4294967296 -1 0x ''; do
 		CELLGRAD_BACKEND=cuda:$number refuses "number|device" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 	done
 }
 
-@test "a compiler that is named and cannot be loaded" {
+@test "a named compiler that cannot be loaded" {
 	with CELLGRAD_NVRTC_LIB=/nowhere/libnvrtc.so
 	why "NVRTC|CELLGRAD_NVRTC_LIB|/nowhere/libnvrtc.so"
 	echo 'int nothing;' | ${CC:-cc} -shared -fPIC -x c -o nothing.so -
 	export CELLGRAD_NVRTC_LIB=$PWD/nothing.so
 	why "CELLGRAD_NVRTC_LIB|$PWD/nothing.so"
-	# Whoever names no backend gets no other in its place, either.
+	# Without a named backend no other is taken in its place, either.
 	unset CELLGRAD_BACKEND
 	refuses "CELLGRAD_NVRTC_LIB|$PWD/nothing.so" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
 
-@test "a compiler of a later CUDA than the driver is left alone" {
+@test "a compiler of a later CUDA than the driver is passed over" {
 	with CELLGRAD_FAKE_CUDA=13.0 CELLGRAD_FAKE_DRIVER=12040
 	fails "libnvrtc.so.13|CUDA|13|driver|12.4" \
 		run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
@@ -202,14 +202,14 @@ computes() {
 	[[ $output != *"Used when none is named:"*"  cuda 0"* ]]
 }
 
-@test "cuBLAS that is named and cannot be loaded is refused; none does without" {
+@test "a named cuBLAS that cannot be loaded is refused; none runs without cuBLAS" {
 	with CELLGRAD_CUBLAS_LIB=/nowhere/libcublas.so
 	why "cuBLAS|CELLGRAD_CUBLAS_LIB|/nowhere/libcublas.so"
 	export CELLGRAD_CUBLAS_LIB=none
 	computes
 }
 
-@test "a kernel that goes wrong is told, with the driver's call and words" {
+@test "a failing kernel is reported with the driver's call and message" {
 	with CELLGRAD_FAKE_FAIL=cuLaunchKernel:1:700
 	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 	[[ ${stderr_lines[0]} == *"cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access"* ]]
@@ -220,12 +220,11 @@ computes() {
 	fails "CUDA_ERROR_OUT_OF_MEMORY|2" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
 
-@test "kernels are kept: the next start has no need of the compiler, unless another took its place" {
+@test "kernels are cached: the next start needs no compiler, unless the compiler has changed" {
 	with
 	mkdir -p lib/cache
 	cp -r "$fake_lib"/kernel* "$fake_lib"/cuda-13 lib
-	# The folder's compiler stands before the stand-ins', which takes its place where it is no more.
-	# shellcheck disable=SC2016 # for the shell that is written
+	# The folder's compiler precedes the stand-ins', which is found once the former is gone.
 	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_LIBRARY_PATH=$PWD/lib/cuda-13:$fake_lib/cuda-13:$fake_lib/cudnn-9 ," cellgrad
 	export CELLGRAD_CACHE_DIR=$PWD/kernels
 	computes
@@ -235,7 +234,7 @@ computes() {
 	computes
 	cp "$fake_lib/cuda-13/libnvrtc.so.13" lib/cuda-13
 	fails "cuda|nvrtcCreateProgram" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
-	# A named one is refused where it is no more, though nothing need be compiled.
+	# A named compiler that is gone is refused, though nothing must be compiled.
 	unset CELLGRAD_FAKE_FAIL
 	export CELLGRAD_NVRTC_LIB=$PWD/lib/cuda-13/libnvrtc.so.13
 	computes

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Networks by cuDNN through the command: which version, why not, what fails, whose a reserve is.  With the stand-ins of tests/fake.
+# Networks by cuDNN through the command: versions, reasons against cuDNN, failures, reserve spaces. With the stand-ins of
+# tests/fake.
 
 load files
 
-# with [VARIABLE=VALUE...]: the command is asked for cuda, by the stand-ins
+# with [VARIABLE=VALUE...]: runs the command on cuda, by the stand-ins
 with() { stand_ins CELLGRAD_BACKEND=cuda CELLGRAD_CACHE_DIR="$BATS_FILE_TMPDIR" "$@"; }
 
 # says ROUTE ARGUMENT...: the line of CELLGRAD_VERBOSE ends with the route
@@ -16,7 +17,7 @@ says() {
 	[[ $stderr == *"; $route"* ]]
 }
 
-# without WORDS: networks are composed, and whoever wants cuDNN reads why
+# without WORDS: networks are composed, and route=cudnn is refused with the reason
 without() {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case" --expect "$case"
@@ -41,7 +42,7 @@ without() {
 	done
 }
 
-@test "info: what runs where" {
+@test "info: the route of each network" {
 	with CELLGRAD_FAKE_CUDNN=9.12.0
 	works info
 	[[ $output == *"cell "*"options "*"on cuda:0"* ]]
@@ -54,20 +55,20 @@ without() {
 }
 
 @test "no cuDNN: each name that was tried" {
-	# Of CUDA 12: what is installed may be for another.
+	# For CUDA 12, since an installed cuDNN may be for another.
 	with CELLGRAD_FAKE_CUDA=12.4 CELLGRAD_FAKE_CUDNN=none CELLGRAD_CUDNN_LIB=
 	without "libcudnn.so.9"
 	without "libcudnn.so.8"
 }
 
-@test "none: nothing is looked for" {
+@test "none: no library is looked for" {
 	with CELLGRAD_CUDNN_LIB=none
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case"
 	refuses "rnn|route|cudnn|CELLGRAD_CUDNN_LIB=none" run rnn "$case" route=cudnn
 }
 
-@test "one that is named and cannot be loaded is refused, whichever the route" {
+@test "a named cuDNN that cannot be loaded is refused, whatever the route" {
 	with CELLGRAD_CUDNN_LIB=/nowhere/libcudnn.so.9
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	for way in CudnnRNNV3 "rnn route=composed" "rnn route=cudnn"; do
@@ -78,12 +79,12 @@ without() {
 	refuses "CELLGRAD_CUDNN_LIB|absolute|path|'libcudnn.so.9'" run CudnnRNNV3 "$case"
 }
 
-@test "one before 8.1" {
+@test "a cuDNN before 8.1" {
 	with CELLGRAD_FAKE_CUDNN=8.0.5
 	refuses "cuDNN|8.0.5|8.1" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
-@test "one of another CUDA than its cuBLAS" {
+@test "a cuDNN for another CUDA than that of cuBLAS" {
 	with CELLGRAD_FAKE_CUDART=12 CELLGRAD_FAKE_CUDA=13.0
 	export CELLGRAD_CUDNN_LIB
 	CELLGRAD_CUDNN_LIB=$(dirname "$(sed -n 's/^exec \([^ ]*\) .*/\1/p' cellgrad)")/lib/cudnn-9/libcudnn.so.9
@@ -92,7 +93,7 @@ without() {
 	refuses "/libcudnn.so.9|CUDA|13|driver|12.4" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
-@test "a call of its that fails is told in its words, and no other route is taken" {
+@test "a failed call of cuDNN is reported in its words, and no other route is taken" {
 	with
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	export CELLGRAD_FAKE_FAIL=cudnnCreate:1:1001
@@ -106,7 +107,7 @@ without() {
 	[[ ${stderr_lines[0]} == *"cuda: cudnnRNNBackwardWeights_v8: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED (4003)"* ]]
 }
 
-@test "a reserve is of one route, and of one version of cuDNN" {
+@test "a reserve space belongs to one route and one version of cuDNN" {
 	with
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" -o fwd.safetensors
@@ -122,11 +123,11 @@ without() {
 	works run rnn "$case" route=composed -o fwd.safetensors
 	refuses "fwd.safetensors|reserve_space|route=cudnn|route=composed" \
 		run rnn_backprop "$case" fwd.safetensors route=cudnn
-	# What the file says is asked for, where nothing else is.
+	# Without another request the route in the file is requested.
 	says composed run rnn_backprop fwd.safetensors "$case"
 }
 
-@test "strict_rounding: f16 and bf16 are composed, f32 and f64 as ever" {
+@test "strict_rounding: f16 and bf16 are composed, f32 and f64 are not affected" {
 	with
 	for dtype in F16 BF16 F32; do
 		tensors $dtype.safetensors "" input:$dtype:2,2,3 input_h:$dtype:1,2,4 input_c:$dtype:1,2,4 params:$dtype:144
@@ -145,11 +146,11 @@ without() {
 	works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 --dtype f16 strict_rounding=true
 	[[ $output == *"strict_rounding=true"* ]]
 	works check rnn dtype=f16 strict_rounding=true seed=3
-	# It is ours alone.
+	# Only the library's own op has this attribute.
 	refuses "CudnnRNNV3|strict_rounding" run CudnnRNNV3 "$case" strict_rounding=true
 }
 
-@test "bench times either" {
+@test "bench measures either route" {
 	with
 	for route in cudnn composed; do
 		works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 route=$route
@@ -158,8 +159,8 @@ without() {
 	refuses "rnn|route|composed|cudnn|NULL|cudn" bench --op rnn --T 3 --B 2 --I 4 --H 4 route=cudn
 }
 
-# Where a stand-in computes, how much says nothing.
-@test "what a step costs beyond cuDNN is measured" {
+# The numbers of a stand-in have no meaning.
+@test "the cost of a step beyond cuDNN is measured" {
 	program=$(dirname "$CELLGRAD")/tests/net_time fake=$(dirname "$CELLGRAD")/tests/fake/run
 	with
 	export NET_SMALL=1 NET_TIME=0.01

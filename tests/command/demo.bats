@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad demo`: a kernel, TensorFlow's answers, and a model that learns.  Few steps: no model gets far here.
+# `cellgrad demo`: a kernel, TensorFlow's answers, and a model that is trained for a few steps, too few to learn much.
 
 load files
 
@@ -13,13 +13,13 @@ load files
 	[[ ${lines[-1]} == "All "*" agree with TensorFlow's"* ]]
 }
 
-@test "the three outputs shown are the worst of all" {
+@test "the three outputs that are shown are the worst of all" {
 	works demo --only compare --data "$DATA" --json
 	worst=$(grep -o '"worst_share":[0-9.e-]*' <<< "$output" | cut -d: -f2)
 	works demo --only compare --data "$DATA"
 	percent=$(sed -n "s/.*difference is \([0-9.e+-]*\)% of what.*/\1/p" <<< "$output")
 	awk -v percent="$percent" -v worst="$worst" 'BEGIN { exit !(percent > 94 * worst && percent < 106 * worst) }'
-	# One wrong answer of many is the first row.
+	# A single wrong answer is the first row.
 	cp "$DATA"/GRUBlockCellGrad-*.safetensors "$DATA"/LSTMBlockCellGrad-*.safetensors .
 	cp GRUBlockCellGrad-plain.expect.safetensors GRUBlockCellGrad-saturated.expect.safetensors
 	run -1 --separate-stderr "$CELLGRAD" demo --only compare --data .
@@ -27,7 +27,7 @@ load files
 	[[ $(grep -A 1 '^  op  ' <<< "$output" | tail -n 1) == *" saturated "*MISMATCH ]]
 }
 
-@test "the case directory that nobody names" {
+@test "the default folder of cases" {
 	works demo --only compare
 }
 
@@ -38,7 +38,7 @@ load files
 	[[ ${lines[-1]} == '{"tensors":'*'"mismatches":0,'* ]]
 }
 
-@test "a mismatch is exit 1" {
+@test "a mismatch is exit status 1" {
 	cp "$DATA"/GRUBlockCellGrad-*.safetensors "$DATA"/LSTMBlockCellGrad-*.safetensors .
 	cp GRUBlockCellGrad-plain.expect.safetensors GRUBlockCellGrad-saturated.expect.safetensors
 	run -1 --separate-stderr "$CELLGRAD" demo --only compare --data .
@@ -47,7 +47,7 @@ load files
 	[[ ${lines[-1]} == *"differ from TensorFlow's"* ]]
 }
 
-@test "cases that are not there" {
+@test "missing cases" {
 	refuses "nowhere" demo --data nowhere
 	refuses "LSTMBlockCellGrad-CASE" demo --data .
 	cp "$DATA"/GRUBlockCellGrad-*.safetensors "$DATA"/LSTMBlockCellGrad-*.safetensors .
@@ -64,7 +64,7 @@ learns() {
 	[[ $end == '{"kind":"training",'* ]]
 }
 
-@test "training, few steps of it" {
+@test "training, a few steps" {
 	LC_ALL=C run -1 --separate-stderr "$CELLGRAD" demo --only train --steps 4
 	[ -z "$stderr" ]
 	[[ $output == *"step"*"loss"*"held out"* ]]
@@ -79,7 +79,7 @@ learns() {
 	[[ $output != *LSTMBlockCellGrad* ]]
 }
 
-@test "the loss goes down, on what it learns and on what it does not" {
+@test "the loss falls, on the training text and on the text held out" {
 	learns --steps 9 --no-svg
 	[ "$(grep -c . <<< "$steps")" -eq 10 ]
 	grep -o '"held_out":[0-9.]*' lines | cut -d: -f2 > held
@@ -92,7 +92,7 @@ learns() {
 	[ -z "$(find . -name '*.svg')" ]
 }
 
-@test "the same seed, the same curve, as far as the time goes; another, another" {
+@test "same seed gives the same losses, up to the time limit; another seed another" {
 	learns --steps 2 --seed 5 --no-svg
 	once=$(grep -v '"kind":"training"' lines)
 	learns --steps 2 --seed 5 --no-svg
@@ -137,7 +137,7 @@ learns() {
 	[[ $output == *"N steps (800)"*"SECONDS (60)"*"from (1)"* ]]
 }
 
-@test "options with values they cannot have" {
+@test "options with values out of range" {
 	for steps in 0 -1 x 1e3 1000001 99999999999999999999 " 1" 3x; do
 		refuses "--steps|number|1|1000000|$steps" demo --steps="$steps"
 	done
@@ -157,7 +157,7 @@ learns() {
 	grep -q 'step 1 of 4   loss .* steps/s .* s left' typescript
 }
 
-# losses FILE BACKEND STEPS OPTION...: the loss of each step; they are not enough to learn: exit 1
+# losses FILE BACKEND STEPS OPTION...: writes the loss of each step; the steps are too few to learn: exit status 1
 losses() {
 	local file=$1 backend=$2 steps=$3
 
@@ -168,14 +168,14 @@ losses() {
 	[ "$(wc -l < "$file")" -eq "$steps" ]
 }
 
-# near A B [FROM]: losses within 1e-4 of one another; the first FROM of them the same digits
+# near A B [FROM]: losses differ by at most 1e-4; the first FROM of them have the same digits
 near() {
 	paste "$1" "$2" | awk -v same="${3:-0}" '
 		{ d = ($1 - $2) / $1 }
 		d < -1e-4 || d > 1e-4 || (NR <= same && $1 != $2) { print "# step " NR ": " $0; exit 1 }'
 }
 
-@test "the same losses on OpenCL, and when half of them are from another backend" {
+@test "the losses are the same on OpenCL, and when half of them are from another backend" {
 	needs_opencl
 	unset POCL_EXTRA_BUILD_FLAGS           # optimised
 	losses cpu cpu 20
@@ -193,8 +193,8 @@ near() {
 	cmp cpu cpu-again
 }
 
-# A step of the stand-in takes a second.
-@test "the same losses on CUDA's stand-in, and when half of them are from it" {
+# One step of the stand-in takes a second.
+@test "the losses are the same on CUDA's stand-in, and when half of them are from it" {
 	losses cpu cpu 4
 	stand_ins
 	losses cuda cuda 4
@@ -208,7 +208,7 @@ near() {
 	near cpu to-cpu
 }
 
-@test "--switch: what it says, and backends that do not open" {
+@test "--switch: its line in the output, and backends that cannot be opened" {
 	LC_ALL=C run -1 --separate-stderr "$CELLGRAD" demo --only train --steps 2 --no-svg --switch cpu
 	[[ $output == *$'\n'"      1  goes on on cpu: "* ]]
 	refuses "backend|gpu" demo --only train --switch gpu

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `cellgrad info OP` says of an op is enough to call it, and true.
+"""The output of `cellgrad info OP` suffices to call the op, and is true.
 
-From its JSON alone files are written for every op, under TensorFlow's name and ours, with each attribute that changes what is
-needed: the tensors that are said to be needed and no others.  The op runs, its outputs are those that were said, in the shapes
-that were said; without any one of the tensors it is refused by that tensor's name; with all tensors it runs too.  The text says
-the same names in 80 columns.  Prints TAP.  CELLGRAD: the command.
+For every op, under TensorFlow's name and the library's, and with each attribute that changes what is needed, the test writes
+files from the JSON alone: the tensors that it calls needed and no others.  The op must run, with the described outputs in the
+described shapes.  Without any single one of the tensors it must be refused with that tensor's name; with all tensors it must
+run, too.  The text must have the same names, in 80 columns.  Prints TAP.  CELLGRAD: the command.
 """
 import itertools
 import json
@@ -79,7 +79,7 @@ def shape(port, sizes, turned):
 
 
 def expand(port, sizes, given):
-    """The tensors of a port: itself, or those of a list, in the order that its words have."""
+    """The tensors of a port: the port itself, or those of a list, in the order of its description."""
     if not port["list"]:
         return {port["name"]: port}
     gates, directions, tensors = GATES[given.get("rnn_mode", "lstm")], 2 if given.get("direction") == "bidirectional" else 1, []
@@ -142,7 +142,7 @@ def run(name, given, tensors, path):
 
 def check(name, op, given, path, drop):
     values = {**required(op, given), **given}
-    # A network's layers are said where no shape says them.
+    # The number of layers must be given where no shape has it.
     if "num_layers" in [a["name"] for a in op["attributes"]]:
         values.update(num_layers=SIZES["L"], num_units=SIZES["U"])
     sizes, turned = sizes_of(op, given), given.get("time_major") == "false"
@@ -175,7 +175,7 @@ def check(name, op, given, path, drop):
 
 
 def check_attributes(name, op, path):
-    """Defaults, words and ranges are those that are enforced."""
+    """Defaults, words and ranges are the ones that run enforces."""
     for a in op["attributes"]:
         bad = {"boolean": ["2"], "integer": ["x"], "number": ["x"], "word": ["nothing"], "text": []}[a["type"]]
         if a["type"] == "integer" and isinstance(a["least"], int):
@@ -184,7 +184,7 @@ def check_attributes(name, op, path):
             bad.append(str(a["most"] + 1))
         for value in bad:
             done = run(name, {**required(op, {}), a["name"]: value}, {"x": ("F32", [1])}, path)
-            # A size is asked for before a range is.
+            # Sizes are checked before ranges.
             named = a["name"] in json.loads(done.stderr)["error"]
             must(done.returncode == 2 and (named or value.lstrip("-").isdigit()), f"{a['name']}={value}: {done.stderr}")
 
@@ -203,7 +203,7 @@ def check_text(name, op):
 
 
 def check_pair(name, op, ops):
-    """A gradient's inputs are sorted by whose they are: the forward op's own words say so."""
+    """A gradient's inputs are grouped by origin, as the forward op's description says."""
     if not op["gradient_of"]:
         return
     forward = ops[op["gradient_of"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad emit`: which kernel, and where it goes.
+# `cellgrad emit`: which kernel, and where the text goes.
 
 load files
 
@@ -35,7 +35,7 @@ load files
 	[ "$output" = "$plain" ]
 }
 
-@test "files: the source and the manifest, whole or not at all" {
+@test "files: the source and the manifest, complete or absent" {
 	works emit lstm_block --options peephole --pass grad -o grad.c --manifest grad.json
 	[ -z "$output" ]
 	works emit lstm_block --options peephole --pass grad
@@ -53,14 +53,14 @@ load files
 	[ ! -e x ]
 }
 
-@test "--json: both in one object" {
+@test "--json: source and manifest in one object" {
 	works emit lstm_block --json
 	[ "${#lines[@]}" -eq 1 ]
 	[[ $output == '{"lang":"c","source":"'*'"manifest":{'* ]]
 	refuses "--json" emit lstm_block --json -o x
 }
 
-@test "wrong words, with the nearest" {
+@test "wrong words, with the nearest right one" {
 	refuses "--pass|forwrd|forward" emit lstm_block --pass forwrd
 	refuses "--pass|sideways|forward|grad|gradgrad|seq_forward|seq_grad" emit lstm_block --pass sideways
 	refuses "--pass|seq_gard|seq_grad" emit lstm_block --pass seq_gard
@@ -76,14 +76,14 @@ load files
 @test "--stage" {
 	works emit gru_block --stage 1
 	works emit gru_block --stage 2
-	# Whatever is wrong, the answer is how many the cell has.
+	# Whatever is wrong, the message says how many stages the cell has.
 	for stage in 3 9 -1 x 1x 99999999999999999999; do
 		refuses "--stage|gru_block|0|2|$stage" emit gru_block --stage=$stage
 		refuses "--stage|lstm|0|1" emit lstm --stage=$stage
 	done
 }
 
-# indrnn FILE: its recurrence is one weight for each unit, which an option brings
+# indrnn FILE: a cell whose recurrence is a per-unit weight under an option
 indrnn() {
 	cat > "$1" <<-'END'
 		cell indrnn
@@ -96,7 +96,7 @@ indrnn() {
 	END
 }
 
-@test "options that are off and take the recurrence away: said in one line" {
+@test "options that are off and remove the recurrence: one warning" {
 	indrnn indrnn.cell
 	for pass in forward grad gradgrad seq_grad; do
 		run -0 --separate-stderr "$CELLGRAD" emit indrnn.cell --pass $pass --options bias
@@ -115,7 +115,7 @@ indrnn() {
 	done
 }
 
-@test "--header: prototypes, to a file too, beside the source in one program of C and of C++" {
+@test "--header: prototypes, also to a file, used with the source in a program of C and of C++" {
 	works emit lstm --pass grad --dtype bf16 --header
 	[[ $output == *"#ifndef CG_LSTM_BF16_GRAD_H"*'extern "C" {'*"void cg_lstm_bf16_grad("*"const uint16_t *c_prev, int64_t c_prev_stride"* ]]
 	plain=$output
@@ -161,7 +161,7 @@ indrnn() {
 	done
 }
 
-@test "--source: the cell's own text, which is a cell" {
+@test "--source: the text of a built-in cell, which parses as a cell" {
 	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
 		works emit "$cell" --source -o "$cell.cell"
 		cmp "$cell.cell" "$BATS_TEST_DIRNAME/../../templates/$cell.cell"
@@ -183,7 +183,7 @@ indrnn() {
 	refuses "cell|--list" emit --source
 }
 
-@test "steps of sequences: what is carried is acc, and dh_out joins dh" {
+@test "steps of sequences: the carried state is acc, and dh_out is added to dh" {
 	works emit lstm --pass seq_forward --dtype f16
 	[[ $output == "/* cg_lstm_f16_seq_forward: cellgrad emit lstm --pass seq_forward --dtype f16 --lang c */"* ]]
 	[[ $output == *"acc *c, int64_t c_stride"*"real *h, int64_t h_stride"* ]]
@@ -235,8 +235,8 @@ indrnn() {
 	refuses "mine|c_first" emit ./mine.cell --shape scan --pass seq_forward
 }
 
-# The text of the tiles, up to their table, stands in the text of a scan.
-@test "--shape scan prints the products that the library is compiled from" {
+# The text of the tiles, up to their table, is part of the text of a scan.
+@test "--shape scan prints the products from which the library is compiled" {
 	for dtype in f32 f64 bf16; do
 		works emit gru --shape scan --pass seq_grad --dtype $dtype
 		tiles=$("$CELLGEN" tiles $dtype | sed -n '/^\/\* Bytes of a vector/,/^extern const struct cg_tiles/p' | sed '$d')
@@ -267,7 +267,7 @@ indrnn() {
 	refuses "lstmm|lstm|/|.cell" emit lstmm
 }
 
-@test "a cell from a file that is no cell" {
+@test "a cell from a file that has a mistake" {
 	refuses "No such file" emit nowhere.cell
 	mkdir dir.cell
 	refuses "dir.cell" emit dir.cell
@@ -281,7 +281,7 @@ indrnn() {
 	has bad.cell:1
 }
 
-# hostile FACTS FILE [OPTION...]: refused at once, with one mistake, its line and a caret; nothing is written
+# hostile FACTS FILE [OPTION...]: refused quickly, with one mistake, its line and a caret; nothing is written
 hostile() {
 	local facts file=$2
 
@@ -298,7 +298,7 @@ hostile() {
 	[ ! -e out.json ]
 }
 
-@test "cells made to blow up: each is refused with the limit, in place" {
+@test "cells that would grow without bounds: each is refused with the limit, at its place" {
 	local head=$'cell x\ngates a b\noutput h\n' many
 
 	many=$(printf '+a%.0s' {1..20000})
@@ -326,7 +326,7 @@ hostile() {
 	works emit ./evil.cell --pass grad --dtype f64
 }
 
-@test "files that are no text: bytes, ends of lines, marks" {
+@test "files that are not text: bytes, line ends, byte-order marks" {
 	printf '\xef\xbb\xbfcell x\n' > evil.cell
 	hostile "evil.cell:1:1|declaration|equation|byte|order|mark" evil.cell
 	printf 'c\0e\0l\0l\0' > evil.cell
@@ -342,7 +342,7 @@ hostile() {
 	[[ $output != *$'\r'* ]]
 }
 
-@test "names of the dialects, and such as would become one" {
+@test "names that are words of the dialects, or would become one" {
 	for name in kernel global half float4x __shared__ register auto int fma threadIdx real acc unit rows get_global_id; do
 		printf 'cell x\ngates a\nparam %s\noutput h\nh = a * %s\n' $name $name > evil.cell
 		case $name in
@@ -367,7 +367,7 @@ hostile() {
 		[ "$output" = "$("$CELLGEN" emit "$@")" ]
 		[ -n "$output" ]
 	done
-	# From the first function on, the text stands in the bundle, but that its functions are static there.
+	# From the first function on, the text is in the bundle, except that its functions are static there.
 	works emit lstm_block --pass grad --dtype f32 --lang c --options peephole
 	"$CELLGEN" bundle lstm_block f32 | sed 's/^static void/void/' >bundle.c
 	sed -n '/^static APART void cg_/,/^#ifdef __cplusplus/p' <<<"$output" | sed '$d; s/^static void/void/' >functions.c

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The variables of the environment: names that are none, values that are not allowed, and what `cellgrad info` says of them.
+# Environment variables: unknown names, values that are not allowed, and what `cellgrad info` says of them.
 
 load files
 
 case=$BATS_TEST_DIRNAME/../data/GRUBlockCell-one.safetensors
 
-# warns COMMAND...: exit 0, and of CELLGRAD_BACKEDN once on standard error, and of nothing else
+# warns COMMAND...: exit status 0, and one warning about CELLGRAD_BACKEDN on standard error
 warns() {
 	CELLGRAD_BACKEDN=cuda run -0 --separate-stderr "$CELLGRAD" "$@"
 	echo "standard error: $stderr"
@@ -13,14 +13,14 @@ warns() {
 	[[ $stderr == *CELLGRAD_BACKEDN*CELLGRAD_BACKEND* ]]
 }
 
-@test "a name that is no variable: a warning with the nearest, and the work is done" {
+@test "an unknown variable: a warning with the nearest name, and the work is done" {
 	export CELLGRAD_BACKEND=cpu
 	for words in --version "emit lstm --list" "info --why cpu" "run GRUBlockCell $case"; do
 		warns $words
 		[ "${#stderr_lines[@]}" -eq 1 ]
 		[ -n "$output" ]
 	done
-	# The library says it, too, where it may; once is enough.
+	# The library warns, too, where it may; the command does not repeat it.
 	CELLGRAD_VERBOSE=1 warns run GRUBlockCell "$case"
 	CELLGRAD_QWERTYUIOP=1 CELLGRAD_THREADS=2 CELLGRAD_= run -0 --separate-stderr "$CELLGRAD" --version
 	[ "${#stderr_lines[@]}" -eq 3 ]
@@ -28,21 +28,21 @@ warns() {
 	[[ $stderr == *CELLGRAD_QWERTYUIOP* ]]
 	CELLGRAD_BACKEDN=cuda run -0 --separate-stderr "$CELLGRAD" info --why cpu --json
 	[[ $stderr == '{"warning":"'*CELLGRAD_BACKEDN*'","command":""}' ]]
-	# A refusal stays one.
+	# A refused command is still refused.
 	CELLGRAD_BACKEDN=cuda run -2 --separate-stderr "$CELLGRAD" emti
 	[[ ${stderr_lines[0]} == *CELLGRAD_BACKEDN* && ${stderr_lines[1]} == *emit* ]]
 }
 
-@test "names of the tests, and those that only look like ours, are nobody's mistake" {
+@test "variables of the tests, and other names that only begin alike, give no warning" {
 	CELLGRAD_TEST_SEED=1 CELLGRAD_FAKE_CUDA=12.4 CELLGRADX=x XCELLGRAD_BACKEDN=x cellgrad_backend=x works --version
 }
 
-@test "a name is printed without what a terminal would obey" {
+@test "control characters in a name are escaped" {
 	run -0 --separate-stderr env $'CELLGRAD_\033[31mX=1' "$CELLGRAD" --version
 	[[ $stderr == *CELLGRAD_* && $stderr != *$'\033'* ]]
 }
 
-# The variable, a wrong value, and what the message names beside both; on whatever backend opens.
+# The variable, a wrong value, and further words of the message; on any backend that opens.
 wrong() {
 	cat <<-END
 		CACHE yes off ro rw
@@ -63,7 +63,7 @@ wrong() {
 	END
 }
 
-@test "a value that is not allowed: the name, what is allowed and the value, before any work" {
+@test "a value that is not allowed: the message has the name, the value and what is allowed, before any work" {
 	echo old >out.safetensors
 	while read -r name value facts; do
 		for backend in cpu ""; do
@@ -79,7 +79,7 @@ wrong() {
 	done < <(wrong)
 }
 
-@test "what only the machine can say is refused by who reads it, and alone" {
+@test "a value that depends on the machine is refused by the backend that reads it, and only by that" {
 	for set in CPU_THREADS=1000000 CPU_ISA=$([[ $(uname -m) == aarch64 ]] && echo avx2 || echo neon); do
 		export "CELLGRAD_$set"
 		CELLGRAD_BACKEND=cpu refuses "CELLGRAD_${set%=*}: " run GRUBlockCell "$case"
@@ -95,7 +95,7 @@ wrong() {
 	CELLGRAD_BACKEND=cpu CELLGRAD_CUDNN_LIB=/nowhere/libcudnn.so CELLGRAD_OPENCL_LIB=/nowhere works run GRUBlockCell "$case"
 }
 
-@test "a library that is named and cannot be loaded is refused, and no other is taken" {
+@test "a named library that cannot be loaded is refused, and no other is taken" {
 	for name in CUDA OPENCL; do
 		for backend in ${name,,} ""; do
 			[ "$name$backend" != CUDA ] || "$CELLGRAD" info --why cuda | grep -q 'no CUDA driver' || continue
@@ -108,7 +108,7 @@ wrong() {
 	done
 }
 
-@test "the backend's names, as ever" {
+@test "names of backends" {
 	for name in opencll CPU ' cpu' cpu,opencll cuda:0,CPU; do
 		CELLGRAD_BACKEND=$name refuses "did you mean '" run GRUBlockCell "$case"
 		message_has "cuda, opencl, cpu" || [[ $("$CELLGRAD" info) != *cuda* ]]
@@ -119,7 +119,7 @@ wrong() {
 	done
 }
 
-@test "info lists what is set, what it does, and what is wrong with it" {
+@test "info lists the variables that are set, their effect, and what is wrong" {
 	export CELLGRAD_BACKEDN=cuda CELLGRAD_CACHE=yes CELLGRAD_CPU_THREADS=1 RUSTICL_ENABLE=nothing CELLGRAD_CACHE_DIR=
 	run -0 --separate-stderr "$CELLGRAD" info
 	[[ $output == *"  CELLGRAD_BACKEDN=cuda"$'\n'*CELLGRAD_BACKEND* ]]
@@ -132,12 +132,12 @@ wrong() {
 	[[ $output == *'{"name":"CELLGRAD_BACKEDN","value":"cuda","known":false,"what":"'*CELLGRAD_BACKEND* ]]
 	[[ $output == *'{"name":"CELLGRAD_CPU_THREADS","value":"1","known":true,"what":"'*'"reader":"cpu","allowed":"'*'"refused":null}'* ]]
 	[[ $output == *'{"name":"CELLGRAD_CACHE","value":"yes","known":true,'*'"allowed":"off, ro or rw","default":"rw","refused":"'*"'yes'"* ]]
-	# Bytes that are no UTF-8 are no end of it.
+	# Bytes that are not UTF-8 do not end it.
 	CELLGRAD_BACKEND=$'cp\xff' run -0 --separate-stderr "$CELLGRAD" info --json
 	[[ $output == *'"CELLGRAD_BACKEND":"cp?"'* ]]
 }
 
-@test "info tells whatever the environment says" {
+@test "info works in any environment" {
 	while read -r name value facts; do
 		run -0 --separate-stderr env CELLGRAD_BACKEND=cpu "CELLGRAD_$name=$value" "$CELLGRAD" info
 		[[ $output == *"None can be used:"*"CELLGRAD_$name: "*"'$value'"* ]]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the command share: safetensors files made by hand, what a refusal looks like, and a backend to run on.
-# CELLGRAD is the built command; DATA holds the cases that TensorFlow answered.
+# What the tests of the command share: safetensors files made by hand, the form of a refusal, and backends.
+# CELLGRAD is the built command; DATA has the cases that TensorFlow answered.
 
 bats_require_minimum_version 1.5.0
 
@@ -20,14 +20,14 @@ le64() {
 	done
 }
 
-# raw FILE HEADER BYTES: a file of that header and as many bytes of data
+# raw FILE HEADER BYTES: a file of this header and so many bytes of data
 raw() {
 	local LC_ALL=C
 
 	{ printf '%b' "$(le64 ${#2})"; printf '%s' "$2"; head -c "$3" /dev/zero; } > "$1"
 }
 
-# one element of a dtype: 0.5, in integers 1
+# one element of a dtype: 0.5, or 1 for integers
 element() {
 	case $1 in
 	F64)  printf '\\x00\\x00\\x00\\x00\\x00\\x00\\xe0\\x3f' ;;
@@ -64,7 +64,7 @@ tensors() {
 	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$data"; } > "$file"
 }
 
-# without FILE NAME...: the file, its tensors of these names called by others, in capitals
+# without FILE NAME...: renames these tensors of the file, to capitals
 without() {
 	local file=$1 name script=""
 
@@ -80,7 +80,7 @@ gru() {
 	tensors "$1" "$2" x:"$3":2,1 h_prev:"$3":2,3 w_ru:"$3":4,6 w_c:"$3":4,3 b_ru:"$3":6 b_c:"$3":3
 }
 
-# refuses FACTS COMMAND...: exit 2, nothing on standard output, one message with the facts in it
+# refuses FACTS COMMAND...: exit status 2, nothing on standard output, one message with the facts
 refuses() {
 	local facts=$1
 
@@ -89,7 +89,7 @@ refuses() {
 	message_has "$facts"
 }
 
-# fails FACTS COMMAND...: the same with exit 1
+# fails FACTS COMMAND...: the same with exit status 1
 fails() {
 	local facts=$1
 
@@ -98,8 +98,8 @@ fails() {
 	message_has "$facts"
 }
 
-# FACTS are names, numbers and shapes with | between, in any order; each stands in the message as a word, not within one.  How the
-# message puts them is no fact.
+# FACTS are names, numbers and shapes separated by |, in any order. Each must be in the message as a whole word; the wording does
+# not matter.
 message_has() {
 	local facts
 
@@ -111,7 +111,7 @@ message_has() {
 	has "${facts[@]}"
 }
 
-# has FACT...: in the message
+# has FACT...: the message has each of them
 has() {
 	local fact before after
 
@@ -123,14 +123,14 @@ has() {
 	done
 }
 
-# works COMMAND...: exit 0, nothing on standard error; $output is what it printed
+# works COMMAND...: exit status 0, nothing on standard error; $output is the output
 works() {
 	run -0 --separate-stderr "$CELLGRAD" "$@"
 	echo "standard error: $stderr"
 	[ -z "$stderr" ]
 }
 
-# has_answers NAME...: run has TensorFlow's answers, for every case of the ops whose names begin so
+# has_answers NAME...: run gives TensorFlow's answers, for every case of the ops whose names begin so
 has_answers() {
 	local start expect case op
 
@@ -146,19 +146,19 @@ has_answers() {
 	done
 }
 
-# needs NAME WHY: for a skip; a failure where CELLGRAD_TEST_REQUIRE names it, as `make cleancheck` does
+# needs NAME WHY: skips the test; fails where CELLGRAD_TEST_REQUIRE has the name, as in `make cleancheck`
 needs() {
 	[[ ,$CELLGRAD_TEST_REQUIRE, != *,$1,* ]] || { echo "$1 is required: $2"; return 1; }
 	skip "$2"
 }
 
-# needs_opencl: a skip where there is no OpenCL device
+# needs_opencl: skips where there is no OpenCL device
 needs_opencl() {
 	"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' || needs opencl "there is no OpenCL device"
 }
 
-# stand_ins [VARIABLE=VALUE...]: from here on the command runs with the stand-ins for CUDA before the system's libraries, and with the
-# variables; a skip where there are none
+# stand_ins [VARIABLE=VALUE...]: runs all further commands with the stand-ins for CUDA before the system's libraries, and with the
+# variables; skips where there are none
 stand_ins() {
 	local fake
 
@@ -172,7 +172,7 @@ stand_ins() {
 	CELLGRAD=$PWD/cellgrad
 }
 
-# on BACKEND: cpu, opencl, or cuda by the stand-ins; else a skip
+# on BACKEND: selects cpu, opencl, or cuda by the stand-ins; else skips
 on() {
 	export CELLGRAD_BACKEND=$1
 	case $1 in
@@ -181,7 +181,7 @@ on() {
 	esac
 }
 
-# place FILE NAME K: where element K of an f32 tensor begins in the file
+# place FILE NAME K: the offset in the file of element K of an f32 tensor
 place() {
 	local length at
 
@@ -190,17 +190,17 @@ place() {
 	echo $((8 + length + at + 4 * $3))
 }
 
-# number FILE NAME K: that element
+# number FILE NAME K: the value of that element
 number() {
 	od -A n -t f4 -j "$(place "$@")" -N 4 "$1" | tr -d ' '
 }
 
-# poke FILE NAME K BYTES: writes it, as printf %b says
+# poke FILE NAME K BYTES: overwrites it, with bytes as for printf %b
 poke() {
 	printf '%b' "$4" | dd of="$1" bs=1 seek="$(place "$1" "$2" "$3")" conv=notrunc status=none
 }
 
-# metadata FILE: NAME:VALUE, a line each
+# metadata FILE: prints NAME:VALUE, one on each line
 metadata() {
 	local length
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every format of `cellgrad convert` to every other and back, beside layouts written from the owners' documents.
+"""Every format of `cellgrad convert` to every other and back, compared with layouts written from the owners' documents.
 
-A network is a table of matrices and biases by layer, direction and gate.  Each format's tensors are made of it here, by
-rules that share nothing with the command's table, so that OUT is known beforehand, to the bit; then OUT is converted back
-and must be IN again.  Sizes are all different, so that nothing turned or exchanged passes.  Prints TAP.  CELLGRAD: the command.
+A network is a table of matrices and biases by layer, direction and gate.  This file makes each format's tensors from it, by
+rules that share nothing with the command's table, so that OUT is known to the bit; OUT is then converted back and must equal
+IN.  All sizes differ, so that a transposed or exchanged tensor fails.  Prints TAP.  CELLGRAD: the command.
 """
 import itertools
 import json
@@ -67,7 +67,7 @@ SIZES = [(1, 1, 3, 5, 0, 0), (2, 1, 2, 3, 0, 0), (2, 2, 3, 4, 0, 0), (3, 2, 6, 4
 
 
 def network(cell, L, D, I, U, P, bias, draw):
-    """By (layer, direction): W [U, in], R [U, H], v [U] of each gate, P [P, U], and biases that are one in the way of `bias`."""
+    """By (layer, direction): W [U, in], R [U, H], v [U] of each gate, P [P, U], and biases that a format merges in the way of `bias`."""
     def vector(n):
         return [draw.randrange(1, 999) / 1024 * draw.choice((-1, 1)) for _ in range(n)]
     H, net = P or U, {}
@@ -89,7 +89,7 @@ def turned(matrix):
 
 
 def stacked(part, what, gates):
-    """The gates' matrices one below the other, or their vectors one after the other."""
+    """The matrices of the gates stacked, or their vectors concatenated."""
     return [row for g in gates for row in part[what + g]]
 
 
@@ -203,7 +203,7 @@ HOLDS = {"lstm": ANY + (pytorch, keras, block, block_v2, checkpoint, onnx), "gru
          "gru_block": ANY + (keras, block, onnx), "rnn_tanh": ANY + (pytorch, keras, checkpoint, onnx),
          "rnn_relu": ANY + (pytorch, keras, checkpoint, onnx)}
 PEEPHOLES, PROJECTIONS = ANY + (block, block_v2, onnx), ANY + (pytorch,)
-# Which biases are summed: all, or none.  A checkpoint's GRU sums some of them.
+# The biases that are summed: all, or none.  A checkpoint's GRU sums some of them.
 def sums(form, cell):
     return form in (block, block_v2, checkpoint) or form is keras and cell != "gru"
 
@@ -217,7 +217,7 @@ def convert(*words):
 
 
 def words_of(form, cell, L, D, I, U, P, peep, bias):
-    """What the tensors do not say."""
+    """The attributes that the tensors do not imply."""
     words = ["cell=gru_block" if cell == "gru_block" else f"rnn_mode={cell}"]
     if form in ANY:
         words += [f"num_layers={L}", f"num_units={U}", f"input_size={I}", f"direction={('uni', 'bi')[D - 1]}directional",
@@ -238,7 +238,7 @@ def compare(path, want, dtype):
 
 
 def pair(a, b, files, cell, sizes, bias, dtype):
-    """Of one to another and back: what is wrong, or None."""
+    """Converts from one format to another and back; returns what is wrong, or None."""
     words = words_of(a, cell, *sizes, bias)
     lost = bias == "two" and sums(b, cell) and not sums(a, cell)
     first = ["--from", a.__name__, "--to", b.__name__, a.__name__, "out", *words]
@@ -250,7 +250,7 @@ def pair(a, b, files, cell, sizes, bias, dtype):
     why = convert(*first)
     if why:
         return why
-    # A sum that was taken apart is not the two that it was made of.
+    # A bias that was summed and split again differs from the two biases before.
     if not (bias == "two" and sums(a, cell) and not sums(b, cell)):
         why = compare("out", files[b], dtype)
         if why:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad info`: what there is, and why not more.
+# `cellgrad info`: what is available, and why nothing else is.
 
 load files
 
@@ -12,7 +12,7 @@ load files
 	[[ $output == *Cells:*lstm_block* ]]
 }
 
-@test "a backend that does not open does not keep it from telling" {
+@test "a backend that cannot be opened does not end info" {
 	CELLGRAD_BACKEND=cpuu works info
 	[[ $output == *"None can be used:"*"'cpuu'"*cpu* ]]
 }
@@ -31,7 +31,7 @@ load files
 	works info --why cpu --json
 	[[ $output == '{"backend":"cpu","opens":true,"about":"'* ]]
 	refuses "--why|cppu|cpu" info --why cppu
-	# The library's names for its calls are not the command's.
+	# The command does not mention the library's names of calls.
 	for words in "info --why cppu" "info --why cpu:7" "info --why cpu:7,cpu:8" "check -b cppu" "check -b cpu:1,cpu:2" \
 	             "check -r cppu -b cpu" "demo --switch cppu --only train"; do
 		run --separate-stderr "$CELLGRAD" $words
@@ -39,7 +39,7 @@ load files
 	done
 }
 
-@test "words that are no op: the nearest, the op for a cell, the option for a backend" {
+@test "words that are no op: the nearest op, the op for a cell, the option for a backend" {
 	refuses "--why cuda" info cuda
 	refuses "LSTMBlockCell" info LSTMBlockCel
 	refuses "cellgrad info" info Conv2D
@@ -54,8 +54,8 @@ load files
 	refuses "--why" info lstm_block_cell --why cpu
 }
 
-@test "an op: what it takes and gives, in 80 columns, as run --help shows it" {
-	# describe.py holds the words against what run does.
+@test "an op: inputs and outputs in 80 columns, the same as run --help" {
+	# describe.py compares the text with what run does.
 	works info LSTMBlockCellGrad
 	text=$output
 	[[ $text == *LSTMBlockCell*"[I+U, 4*U]"*"if use_peephole=true"*cs_grad*dicfo*"[B, 4*U]"*use_peephole*required* ]]
@@ -77,7 +77,7 @@ load files
 	[[ $output == '{"name":"GRUBlockCell","op":"gru_block_cell",'*'"inputs":[{"name":"x","shape":["B","I"],'* ]]
 }
 
-@test "why OpenCL cannot be used: what was tried, what would help" {
+@test "why OpenCL cannot be used: what was tried, and what would help" {
 	CELLGRAD_OPENCL_LIB=/nowhere/libOpenCL.so works info --why opencl
 	[[ $output == "opencl: "*"no OpenCL loader: CELLGRAD_OPENCL_LIB: tried /nowhere/libOpenCL.so: "* ]]
 	CELLGRAD_OPENCL_LIB=lib/libOpenCL.so works info --why opencl
@@ -92,7 +92,7 @@ load files
 	[[ $output == *"None can be used:"*"CELLGRAD_OPENCL_LIB: "*/none* || $output == *$'\n'"  cuda:0 "* ]]
 }
 
-@test "OpenCL without a driver, or with one that fails" {
+@test "OpenCL without a driver, or with a driver that fails" {
 	needs_opencl
 	mkdir none bad
 	OCL_ICD_VENDORS=$PWD/none works info --why opencl
@@ -102,6 +102,6 @@ load files
 	[[ $output == *"no OpenCL driver: "* ]]
 	works info --why opencl:9.0
 	[[ $output == *"no device 9.0: there are "* ]]
-	# What an int has no room for is no other number.
+	# A number beyond the range of int does not become another one.
 	CELLGRAD_BACKEND=opencl:4294967296.0 refuses "PLATFORM.DEVICE" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command itself: its subcommands, help, exit codes, and standard streams that are not what they should be.
+# The command as a whole: subcommands, help, exit status, and standard streams that are closed or full.
 
 load files
 
-@test "--version is the library's" {
+@test "--version prints the library's version" {
 	works --version
 	[[ $output =~ ^cellgrad\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
@@ -47,7 +47,7 @@ load files
 	refuses '"frobnicate"' frobnicate
 }
 
-@test "an unknown option without a command, with the nearest" {
+@test "an unknown option without a subcommand, with the nearest" {
 	refuses "--verison|--version" --verison
 	refuses "--hlep|--help" --hlep
 	refuses "--frobnicate" --frobnicate
@@ -71,7 +71,8 @@ object() {
 			[ "${#stderr_lines[@]}" -eq 1 ]
 			[ "$(object "$stderr" command)" = "${words%% *}" ]
 			error=$(object "$stderr" error)
-			# The words are those without --json; what is no UTF-8 is U+FFFD there, and a control character itself.
+			# The message is the same as without --json; each byte that is not UTF-8 is U+FFFD, and control
+			# characters are kept.
 			run -2 --separate-stderr "$CELLGRAD" $words
 			[[ $words == *bytes* || $stderr == "cellgrad ${words%% *}: $error" ]]
 		done
@@ -79,7 +80,7 @@ object() {
 	run -2 --separate-stderr "$CELLGRAD" rnu --json
 	[ "$(object "$stderr" command)" = "" ]
 	[[ $(object "$stderr" error) == *'"run"'* ]]
-	# A file may have the name.
+	# A file may have this name.
 	refuses "No such file" run GRUBlockCell -- --json
 }
 
@@ -89,7 +90,7 @@ object() {
 	refuses "option|-Z" info -Z
 }
 
-@test "an option without its value, twice, or with one too many" {
+@test "an option without its value, given twice, or with a value too many" {
 	refuses "-o" run GRUBlockCell -o
 	refuses "--output|value" run GRUBlockCell --output=
 	refuses "--output|twice" run GRUBlockCell -o a --output b
@@ -99,7 +100,7 @@ object() {
 @test "standard output that is full" {
 	[ -e /dev/full ] || skip "no /dev/full"
 	cp "$DATA/GRUBlockCell-plain.safetensors" in.safetensors
-	# Texts of less than a buffer and of many.
+	# Texts shorter than a buffer, and longer than several.
 	for words in --help --version info "info --json" "run GRUBlockCell in.safetensors" "emit lstm_block" "emit lstm --pass gradgrad" \
 	             "emit lstm --manifest -" "emit lstm --json" "emit --list" "bench --reps 1 --B 1 --I 1 --H 1 --op GRUBlockCell"; do
 		run -1 --separate-stderr bash -c '"$0" $1 > /dev/full' "$CELLGRAD" "$words"
@@ -112,7 +113,7 @@ object() {
 	has "standard output"
 }
 
-@test "standard output that is closed is not taken for a file of ours" {
+@test "a closed standard output does not become one of the command's files" {
 	run -1 bash -c '"$0" run GRUBlockCell "$1" --json >&- 2> message' \
 		"$CELLGRAD" "$DATA/GRUBlockCell-plain.safetensors"
 	run -0 bash -c '"$0" run GRUBlockCell "$1" -o out.safetensors >&- <&-' \
@@ -121,7 +122,7 @@ object() {
 	cmp out.safetensors again.safetensors
 }
 
-@test "a reader that has gone" {
+@test "a reader that has closed the pipe" {
 	exec 9> >(exec true)
 	wait $!
 	code=0

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What files say in their metadata: who decides, what is refused.
-# All orders of files over all ops are orders_test's.
+# Metadata of files: which source decides, and what is refused. orders_test tries all orders of files with all ops.
 
 load files
 
-# block FILE METADATA [SPEC...]: weights of TensorFlow's block LSTM of I = 3, U = 4, whose gates are not alike
+# block FILE METADATA [SPEC...]: weights of TensorFlow's block LSTM with I = 3, U = 4, whose gates all differ
 block() {
 	tensors "$1" "$2" w:F32:7,16 b:F32:16 "${@:3}"
 	for k in 0 20 40 60 80 100; do
@@ -12,12 +11,12 @@ block() {
 	done
 }
 
-# input.safetensors of T = 2, B = 2, with states
+# input.safetensors with T = 2, B = 2, with states
 input() {
 	tensors input.safetensors "" input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
 }
 
-# says FACT...: the message has them all
+# says FACT...: the message has all of them
 says() {
 	local fact
 
@@ -38,7 +37,7 @@ either() {
 	"${words[@]}" "$3" "$2"
 }
 
-@test "weights of another cell than the op's are not taken for its own, in any order" {
+@test "weights of another cell are refused, in any order of files" {
 	export CELLGRAD_BACKEND=cpu
 	block blk.safetensors ""
 	input
@@ -53,20 +52,20 @@ either() {
 	either refuses cell run rnn cell=lstm -- input.safetensors params.safetensors
 	says "the command line says lstm" "params.safetensors says lstm_block"
 	either refuses cell run rnn rnn_mode=lstm -- input.safetensors params.safetensors
-	# Who asks for it gets it.
+	# An explicit cell is taken.
 	either works run CudnnRNNV2 --ignore-metadata -- input.safetensors params.safetensors
 	run -1 "$CELLGRAD" run rnn --ignore-metadata input.safetensors params.safetensors --expect right.safetensors
 	works run rnn --ignore-metadata cell=lstm_block input.safetensors params.safetensors --expect right.safetensors --rtol 0
 	tensors gru.safetensors '{"cell":"gru_block"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	refuses "gru_block" run CudnnRNNV2 gru.safetensors
 	refuses "gru_block" run CudnnRNNV2 gru.safetensors rnn_mode=gru
-	# A cell that is one of the op's is its mode.
+	# If the op has the file's cell as a mode, that mode is taken.
 	tensors gru.safetensors '{"cell":"gru"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	works run CudnnRNNV2 gru.safetensors -o out.safetensors
 	metadata out.safetensors | grep -qx rnn_mode:gru
 }
 
-@test "a backward after its forward: the files in any order, and GRUs, whose inputs are fewer" {
+@test "a backward after its forward: files in any order, and GRUs, which have fewer inputs" {
 	export CELLGRAD_BACKEND=cpu
 	tensors net.safetensors "" input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108 output_backprop:F32:2,2,4 output_h_backprop:F32:1,2,4
 	for V in "" V2; do
@@ -85,7 +84,7 @@ either() {
 	says "forward.safetensors says ./cifg.cell"
 }
 
-@test "a cell is known by its text: a comment, another path, another text, a path that is gone" {
+@test "a cell is identified by its text: a comment, another path, another text, a path that is gone" {
 	export CELLGRAD_BACKEND=cpu
 	mine() { printf 'cell mine\ngates a_x a_y # gates\noutput h\nparam k = 1\nh = tanh(a_x) * k %s sigmoid(a_y)\nsave h\n' "$1"; }
 	mine + > mine.cell
@@ -108,24 +107,24 @@ either() {
 	says changed ../forward.safetensors "$(metadata ../forward.safetensors | sed -n 's/cell_digest://p')" cell=PATH --ignore-metadata
 	refuses "changed" run rnn_backprop cell=mine.cell ../net.safetensors ../forward.safetensors
 	cd ..
-	# Two files that name one text by two paths.
+	# Two files that name the same text by two paths.
 	mine + > far/mine.cell
 	works run rnn cell=far/mine.cell num_units=4 net.safetensors -o other.safetensors
 	without other.safetensors output output_h reserve_space > say.safetensors
 	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
 	rm mine.cell
 	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
-	# A built-in cell of another text.
+	# A built-in cell with another text.
 	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789abcdef"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	refuses "0123456789abcdef" run rnn gru.safetensors
 	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789ABCDEF"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	refuses "gru.safetensors|__metadata__|cell_digest" run rnn gru.safetensors
 }
 
-@test "files that 0.1.0 wrote have no digest: the text is what is at their path" {
+@test "files of version 0.1.0 have no digest: the text at their path counts" {
 	export CELLGRAD_BACKEND=cpu
 	printf 'cell mine\ngates a_x a_y\noutput h\nh = tanh(a_x) + sigmoid(a_y)\nsave h\n' > mine.cell
-	# rnn_mode stood there, too.
+	# They also have rnn_mode.
 	said='{"op":"rnn","rnn_mode":"lstm","cell":"./mine.cell","num_layers":"0","num_units":"4","input_size":"0","num_proj":"0"}'
 	tensors old.safetensors "$said" params:F32:72
 	tensors x.safetensors '{"rnn_mode":"lstm"}' input:F32:2,2,3
@@ -142,7 +141,7 @@ either() {
 	either refuses ./mine.cell run CudnnRNNV3 -- x.safetensors old.safetensors
 }
 
-@test "options are a set, values are numbers, and what is not there is off and the default" {
+@test "options are a set, values are numbers, and absent ones are off or have the default" {
 	export CELLGRAD_BACKEND=cpu
 	cat > mine.cell <<-'EOF'
 		cell mine
@@ -164,7 +163,7 @@ either() {
 		refuses "${other%%=*}" run rnn net.safetensors said.safetensors "$other"
 		says "the command line" said.safetensors --ignore-metadata
 	done
-	# 0.1 in f32 is what convert writes of it, and not 0.1 in f64.
+	# convert writes 0.1 rounded to f32, which is not 0.1 in f64.
 	tensors wide.safetensors '{"values":"k=2,m=0.10000000149011612"}' input:F64:2,2,3 params:F64:80
 	refuses values run rnn $words options=left,right values=k=2,m=0.1 wide.safetensors
 	tensors net.safetensors "" input:F32:2,2,3 params:F32:72
@@ -173,7 +172,7 @@ either() {
 	refuses "options" run rnn net.safetensors said.safetensors options=left
 	refuses "values" run rnn net.safetensors said.safetensors values=k=2
 	run -0 "$CELLGRAD" run rnn net.safetensors said.safetensors values=k=1 options=
-	# Without a digest nothing is said of them.
+	# Without a digest a file that names no options says nothing of them.
 	LC_ALL=C sed 's/"cell_digest"/"cell_digets"/' said.safetensors > some.safetensors
 	run -0 "$CELLGRAD" run rnn net.safetensors some.safetensors values=k=2
 	tensors wrong.safetensors '{"cell":"mine.cell","values":"n=1"}' x:F32:1
@@ -181,7 +180,7 @@ either() {
 	says wrong.safetensors mine
 }
 
-@test "weights in block formats say their peepholes, forget_bias, cell_clip and order of gates" {
+@test "weights in block formats state their peepholes, forget_bias, cell_clip and order of gates" {
 	export CELLGRAD_BACKEND=cpu
 	block w.safetensors "" wci:F32:4 wcf:F32:4 wco:F32:4
 	tensors x.safetensors "" x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
@@ -190,7 +189,7 @@ either() {
 	works convert --from block --to block w.safetensors said.safetensors forget_bias=0.5 cell_clip=-1
 	metadata said.safetensors | grep -qx use_peephole:true
 	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- said.safetensors x.safetensors
-	# As 0.1.0 wrote it.
+	# As version 0.1.0 wrote it.
 	LC_ALL=C sed 's/"use_peephole":"true"/"use_peepholes":"tru"/' said.safetensors > old.safetensors
 	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- old.safetensors x.safetensors
 	run -1 "$CELLGRAD" run LSTMBlockCell old.safetensors x.safetensors use_peephole=false --expect right.safetensors
@@ -212,13 +211,13 @@ either() {
 	tensors sizes.safetensors '{"num_units":"5"}' x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
 	refuses num_units run LSTMBlockCell said.safetensors sizes.safetensors
 	says "sizes.safetensors says 5" 4
-	# Parameters one by one are no buffer.
+	# Canonical parameters are no buffer.
 	works convert --from block --to cellgrad said.safetensors params.safetensors
 	tensors small.safetensors '{"weights_format":"cellgrad","rnn_mode":"rnn_tanh"}' weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:2
 	refuses weights_format run CudnnRNNCanonicalToParams small.safetensors num_layers=1 num_units=2 input_size=1 num_params=2
 }
 
-@test "what a call may choose, NAME=VALUE decides; what it may not, it does not" {
+@test "NAME=VALUE decides what a call may choose, and nothing else" {
 	export CELLGRAD_BACKEND=cpu
 	tensors one.safetensors '{"dropout":"0.5","seed":"1","direction":"unidirectional","is_training":"true","time_major":"True"}' params:F32:144
 	tensors two.safetensors '{"dropout":"0.5","seed":"1.0"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
@@ -232,7 +231,7 @@ either() {
 	either works run CudnnRNNV2 --ignore-metadata -- one.safetensors two.safetensors
 	either refuses direction run CudnnRNNV2 dropout=0 direction=bidirectional -- one.safetensors two.safetensors
 	says "the command line says bidirectional" "one.safetensors says unidirectional" --ignore-metadata
-	# The op has no attribute for them.
+	# The op has no attribute for these.
 	tensors two.safetensors '{"time_major":"false"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
 	either refuses time_major run CudnnRNNV2 -- one.safetensors two.safetensors
 	tensors two.safetensors '{"num_proj":"3"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
@@ -243,7 +242,7 @@ either() {
 	says "two.safetensors says 2" "tensors have 1"
 }
 
-@test "metadata of a stranger does no harm" {
+@test "metadata of other programs does no harm" {
 	export CELLGRAD_BACKEND=cpu
 	long=$(printf 'peephole,%.0s' {1..20000})
 	tensors in.safetensors '{"rnn_mode":"lstm","options":"'"$long"'"}' input:F32:2,2,3 params:F32:144
@@ -286,7 +285,7 @@ either() {
 	works convert --from cellgrad --to canonical params.safetensors out.safetensors --ignore-metadata rnn_mode=lstm num_units=4 input_size=3
 	metadata out.safetensors | grep -qx rnn_mode:lstm
 	refuses "network|metadata" convert --from cellgrad --to canonical params.safetensors out.safetensors --ignore-metadata
-	# What may be chosen.
+	# Attributes that a call may choose.
 	works convert --from block --to block w.safetensors said.safetensors
 	works convert --from block --to block said.safetensors out.safetensors forget_bias=0.5
 	metadata out.safetensors | grep -qx forget_bias:0.5

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What users do wrong: each row is a command as it was typed, its exit status, and the facts of its one message, which may be put in
-# any words; whatever is refused or fails changes no file.  Beyond the tables are streams, limits, other users and full disks.
+# Mistakes of users. Each row is a command as typed, its exit status, and the facts of its one message, whose wording is free. A
+# command that is refused or fails changes no file. After the tables: streams, limits, other users, full disks.
 #
-# Elsewhere: signals, killed processes and pairs of runs in outputs.bats; every other damage of a file in safetensors.bats; calls of C
-# in tests/library/misuse_test.c.  No system here has a locale with a decimal comma; the command sets none (main.c).
+# Elsewhere: signals, killed processes and pairs of runs are in outputs.bats, other damage of files in safetensors.bats, calls in C
+# in tests/library/misuse_test.c. A locale with a decimal comma is not tested; the command sets none (main.c).
 
 load files
 
@@ -14,7 +14,7 @@ setup_file() {
 	export PATH=$BATS_FILE_TMPDIR/bin:$PATH CELLGRAD_BACKEND=cpu
 }
 
-# files: what the rows are about.  The step is B = 4, I = 5, U = 7.
+# files: makes the files of the rows. The step has B = 4, I = 5, U = 7.
 files() {
 	local name
 
@@ -29,7 +29,7 @@ files() {
 	: > empty.st
 }
 
-# zeros FILE NAME:SHAPE...: f32 tensors that take no room on the disk, however large
+# zeros FILE NAME:SHAPE...: f32 tensors that use no space on the disk, however large
 zeros() {
 	local file=$1 header="" at=0 spec bytes
 
@@ -49,7 +49,8 @@ state() {
 	find . ! -name '*stderr*' | sort
 }
 
-# table: rows of standard input, STATUS :: FACTS :: COMMAND.  Of status 0 the facts are in what is printed, and there is no message.
+# table: reads rows STATUS :: FACTS :: COMMAND from standard input. With status 0 the facts are in the output, and there is no
+# message.
 table() {
 	local row status_wanted facts command before=$(state)
 
@@ -86,7 +87,7 @@ table() {
 	END
 }
 
-@test "files that are none, or none of ours" {
+@test "files that do not exist, or are of another kind" {
 	files
 	head -c 4000 "$CELLGRAD" | tr '\0' '\377' | tail -c 2000 > random.st
 	printf 'PK\3\4%200s' x > model.pt
@@ -117,7 +118,7 @@ table() {
 	fi
 }
 
-@test "files that lie" {
+@test "files with false contents" {
 	tensor() {
 		printf '"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%s]}' "$@"
 	}
@@ -179,7 +180,7 @@ table() {
 		2 :: b|[28]|none.st :: cellgrad run LSTMBlockCell none.st
 		2 :: x|[4, 5]|X|large.st :: cellgrad run LSTMBlockCell large.st
 	END
-	# No rows, and numbers that are none.
+	# No rows; a NaN among the inputs.
 	tensors empty.st "" x:F32:0,5 cs_prev:F32:0,7 h_prev:F32:0,7 w:F32:12,28 b:F32:28
 	poke in.st x 0 '\x00\x00\xc0\x7f'
 	table <<-'END'
@@ -202,7 +203,7 @@ table() {
 		2 :: torch.st :: cellgrad convert --from pytorch --to cellgrad --from-prefix rnn. torch.st torch.st
 		2 :: q :: cellgrad emit lstm -o q -m q
 	END
-	# Written through a link, with the mode that was there; another name of the file keeps what it had.
+	# Written through a link, with the old file's mode; a hard link to the old file keeps the old contents.
 	echo old > there
 	ln there other
 	ln -s there link
@@ -214,7 +215,7 @@ table() {
 	[ "$(cat other)" = old ]
 }
 
-@test "expectations" {
+@test "expected answers" {
 	files
 	table <<-'END'
 		2 :: other.st|i|[4, 7] :: cellgrad run LSTMBlockCell in.st -e other.st
@@ -229,7 +230,7 @@ table() {
 	has MISMATCH 1 28 "[0, 3]" inf
 }
 
-@test "the environment" {
+@test "environment variables" {
 	files
 	n=$(nproc)
 	table <<-END
@@ -343,7 +344,7 @@ table() {
 	END
 }
 
-@test "names in any alphabet, and such as would write on the terminal" {
+@test "names in any alphabet, and names with control characters" {
 	files
 	cp in.st 'größe 網.st'
 	cp in.st $'red\e[31m.st'
@@ -358,7 +359,7 @@ table() {
 	[[ $stderr != *$'\e'* ]]
 }
 
-@test "standard streams that are full, closed or gone" {
+@test "standard streams that are full, closed or without a reader" {
 	files
 	before=$(state)
 	for words in "run LSTMBlockCell in.st" "emit lstm" info; do
@@ -376,7 +377,7 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "a limit of memory" {
+@test "a limit on memory" {
 	[ -z "$SANITIZE" ] || skip "a sanitizer takes more memory than that"
 	files
 	# Each of its outputs takes 131072000 bytes.
@@ -389,7 +390,7 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "limits of stack and files; a folder that is gone" {
+@test "limits on stack and files; a folder that was removed" {
 	files
 	before=$(state)
 	run -0 --separate-stderr bash -c 'exec 3>&- 4>&-; ulimit -n 4; exec "$0" run LSTMBlockCell in.st' "$CELLGRAD"
@@ -408,7 +409,7 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "files and folders that are closed to the user" {
+@test "files and folders without permission" {
 	files
 	modest=()
 	# Root may read and write anywhere, unless it gives that up.
@@ -433,9 +434,9 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "a disk that is full: the old file is whole, and nothing beside it" {
+@test "a full disk: the old file is complete, and nothing is left beside it" {
 	[ "$(id -u)" -eq 0 ] || needs mount "needs root, to mount a small disk"
-	# In a root that is no mount, as chroot makes, unshare cannot set how mounts propagate.
+	# In a root that is not a mount, such as chroot makes, unshare cannot set how mounts propagate.
 	own=(unshare -m)
 	"${own[@]}" true 2> /dev/null || own+=(--propagation unchanged)
 	files
@@ -456,7 +457,7 @@ table() {
 		exit $code
 	END
 	"${own[@]}" sh -c 'mount -t tmpfs -o size=64k none disk && umount disk' || needs mount "root may not mount here"
-	# With no room at all, and with some.
+	# With no space at all, and with a little.
 	for cut in "" 61440; do
 		for words in "run GRUBlockCell step.st -o disk/out" "emit lstm_block --pass gradgrad -o disk/out" "emit lstm_block --pass gradgrad -m disk/out" \
 			"convert --from pytorch --to cellgrad big.st disk/out" "demo --only train --time 0.001 --svg disk/out.svg"; do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a command writes: it takes the place of no input, of no other output and of no compiled kernel; and what it writes it to
-# until it is whole is locked, and removed if it was left over.
+# Files that a command writes: none replaces an input, another output or a compiled kernel; the temporary file is locked while it is
+# written, and leftovers are removed.
 
 load files
 
@@ -10,7 +10,7 @@ inputs() {
 	printf 'cell mine\ngates a\noutput h\nh = tanh(a)\nsave h\n' > my.cell
 }
 
-# keeps FACTS COMMAND...: refused, and every file is what it was
+# keeps FACTS COMMAND...: the command is refused, and every file is as before
 keeps() {
 	local before=$(find . -type f ! -name '*stderr*' -exec cksum {} + | sort) names=$(find . ! -name '*stderr*' | sort)
 
@@ -19,7 +19,7 @@ keeps() {
 	[ "$(find . ! -name '*stderr*' | sort)" = "$names" ]
 }
 
-@test "an output that is an input, whatever it is called" {
+@test "an output that is an input, under any name" {
 	inputs
 	mkdir sub
 	ln in hard
@@ -42,7 +42,7 @@ keeps() {
 	keeps "my.cell" emit /dev/stdin -o my.cell < my.cell
 }
 
-@test "an output that is another input than the first: a second file, what is expected, a cell that a word or a file names" {
+@test "an output that is another input: a second file, expected answers, a cell that an argument or a file names" {
 	inputs
 	cp "$DATA/LSTMBlockCell-plain.expect.safetensors" want
 	tensors more '{"forget_bias":"1"}' other:F32:1
@@ -58,7 +58,7 @@ keeps() {
 	works convert --from cellgrad --to canonical params fine
 }
 
-@test "two outputs that are one file, there already or not" {
+@test "two outputs that are one file, existing or not" {
 	inputs
 	mkdir sub
 	ln -s . here
@@ -93,13 +93,13 @@ keeps() {
 		keeps "$out" convert --from block --to pytorch in "$out" --ignore-extra
 		CELLGRAD_CACHE=off keeps "$out" emit ./my.cell -o "$out"
 	done
-	# Another name there, and such a name elsewhere.
+	# Another name in the cache's folder, and an entry's name elsewhere.
 	echo old > "$entry"
 	works emit ./my.cell -o kernels/notes
 	works emit ./my.cell -o "$entry"
 }
 
-@test "a picture takes the place of a picture or of nothing" {
+@test "a picture replaces only a picture, an empty file or nothing" {
 	bench=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1 --plot)
 	for other in notes '<html><svg></svg></html>' 'svg' ' ' '<?xml version="1.0"?><data/>'; do
 		printf '%s' "$other" > x.svg
@@ -115,7 +115,7 @@ keeps() {
 		CELLGRAD_BACKEND=cpu works demo --only train --time 0.001 --svg x.svg
 		[[ $(head -c 4 x.svg) == "<svg" ]]
 	done
-	# The data beside it, which nobody named.
+	# The table beside it, whose name is derived.
 	for other in notes 'op' "cell	what"; do
 		echo "$other" > x.svg.tsv
 		keeps "x.svg.tsv" "${bench[@]}" x.svg
@@ -125,14 +125,14 @@ keeps() {
 	CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
 	ln -f x.svg x.svg.tsv
 	keeps "x.svg.tsv|x.svg" "${bench[@]}" x.svg
-	# The curve that nobody asked for by name is not drawn then, and that is said.
+	# Then the default file of the curve is not written, and a line says so.
 	echo notes > cellgrad-demo.svg
 	CELLGRAD_BACKEND=cpu works demo --only train --time 0.001
 	[[ ${lines[-1]} == *cellgrad-demo.svg* ]]
 	[ "$(cat cellgrad-demo.svg)" = notes ]
 }
 
-@test "a name of the form of temporaries, and -" {
+@test "a name in the form of temporary files, and -" {
 	inputs
 	for out in .cellgrad-1-0 ./.cellgrad-123456-99; do
 		keeps "$out" run LSTMBlockCell in -o "$out"
@@ -152,7 +152,7 @@ keeps() {
 
 # ---- temporaries ----
 
-# begins COMMAND...: starts it and waits until it has a temporary, whose name is $temporary, and its process $process
+# begins COMMAND...: starts it and waits for its temporary file, whose name is $temporary; its process is $process
 begins() {
 	"$CELLGRAD" "$@" 3>&- &
 	process=$!
@@ -163,7 +163,7 @@ begins() {
 	false
 }
 
-# begins_slow [WORD...]: a conversion of 1.6 GB to the file out, stopped while it writes; WORDs start the command
+# begins_slow [WORD...]: starts a conversion of 1.6 GB to the file out, stopped while it writes; WORDs replace the command
 begins_slow() {
 	local header='{"weight_ih_l0":{"dtype":"F32","shape":[40000,500],"data_offsets":[0,80000000]},"weight_hh_l0":{"dtype":"F32","shape":[40000,10000],"data_offsets":[80000000,1680000000]}}'
 
@@ -173,11 +173,11 @@ begins_slow() {
 	kill -STOP $process
 }
 
-@test "what a killed process left is removed by the next, once nobody writes it" {
+@test "the temporary file of a killed process is removed by the next run, and one in use is not" {
 	inputs
 	echo old > out
 	begins_slow
-	# It is being written.
+	# The process still has it open.
 	works emit ./my.cell -o one.c
 	[ -e "$temporary" ]
 	kill -KILL $process
@@ -188,7 +188,7 @@ begins_slow() {
 	[ "$(cat out)" = old ]
 }
 
-@test "TERM, INT and HUP while a file is written: the old one stays, and nothing beside it" {
+@test "TERM, INT and HUP while a file is written: the old file stays, and nothing is left beside it" {
 	echo old > out
 	for signal in TERM INT HUP; do
 		begins_slow env --default-signal=$signal "$CELLGRAD"
@@ -202,7 +202,7 @@ begins_slow() {
 	done
 }
 
-@test "KILL while OUT is written, of more than a moment's length: the old file stays, the next run clears up" {
+@test "KILL while a long OUT is written: the old file stays, and the next run removes the leftover" {
 	header='{"weight_ih_l0":{"dtype":"F32","shape":[40000,500],"data_offsets":[0,80000000]},"weight_hh_l0":{"dtype":"F32","shape":[40000,10000],"data_offsets":[80000000,1680000000]}}'
 	raw in "$header" 0
 	truncate -s $((1680000000 + 8 + ${#header})) in || skip "no sparse files here"
@@ -224,7 +224,7 @@ begins_slow() {
 	[ "$(ls -A place)" = out ]
 }
 
-@test "leftovers: those alone that bear the form's every letter, are ours, are files and are nobody's" {
+@test "only leftovers of the exact form, of the same user, that are regular files and not in use are removed" {
 	inputs
 	mine=(.cellgrad-1-0 .cellgrad-99999999-99)
 	mkdir .cellgrad-2-0
@@ -248,14 +248,14 @@ begins_slow() {
 	works emit ./my.cell -o sub.c
 	[ ! -e .cellgrad-5-0 ]
 	[ ! -e .cellgrad-6-0 ]
-	# Where nothing is written nothing is removed.
+	# A command that writes nothing removes nothing.
 	touch .cellgrad-7-0
 	works run LSTMBlockCell in
 	refuses "" emit nothing_like_it -o x
 	[ -e .cellgrad-7-0 ]
 }
 
-@test "leftovers of another user stay" {
+@test "leftovers of other users stay" {
 	[ "$(id -u)" -eq 0 ] || needs root "needs root, to make a file of another user's"
 	inputs
 	touch .cellgrad-1-0
@@ -264,7 +264,7 @@ begins_slow() {
 	[ -e .cellgrad-1-0 ]
 }
 
-@test "pairs of runs to one file, among leftovers: one of both whole, and nothing beside it" {
+@test "pairs of runs to one file, among leftovers: one of the two outputs, complete, and nothing left beside it" {
 	inputs
 	mkdir place
 	works emit lstm_block --pass gradgrad -o a

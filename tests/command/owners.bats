@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Weights from where they come: what PyTorch, Keras, TensorFlow and ONNX answered, by our ops on the same weights, converted.
-# tests/data/README.md says what each case of tests/data/owners is.
+# Converted weights of PyTorch, Keras, TensorFlow and ONNX: the library's answers equal those of the owner on the same weights.
+# tests/data/README.md describes the cases in tests/data/owners.
 
 load files
 
 alike=$(dirname "$CELLGRAD")/tests/command/alike
-# Of each format, on other devices: a process takes its time with OpenCL.
+# Some of each format on other devices, since each process with OpenCL takes its time.
 some='pytorch-lstm-proj keras-lstm-deep keras-gru_before-deep block-lstm-peephole block-gru-deep checkpoint-gru-deep onnx-lstm-peephole'
 
-# case_of RUN: sets what a case is called, its format, where its files begin, and what stands before its weights' names
+# case_of RUN: sets the case's name, its format, the beginning of its file names, and the prefix of its weights' names
 case_of() {
 	case=${1##*/}
 	case=${case%.run.safetensors}
@@ -29,7 +29,7 @@ ours() {
 	works convert --from "$format" --to cellgrad ${prefix:+--from-prefix "$prefix"} "$file.weights.safetensors" params.safetensors "$@"
 }
 
-# The sizes of the network in params.safetensors, as words: a run's metadata has them as its tensors have them, which is 0.
+# The sizes of the network in params.safetensors as arguments: in a run's metadata they are 0, which means: as in the tensors.
 sizes() {
 	metadata params.safetensors | grep -E '^(num_layers|num_units|input_size):' | tr : =
 }
@@ -38,7 +38,7 @@ alike() {
 	"$alike" "$@" 20
 }
 
-# gradients: of the inputs, and of the weights by their owner's names
+# gradients: of the inputs, and of the weights under their owner's names
 gradients() {
 	local words
 
@@ -48,11 +48,11 @@ gradients() {
 	works convert --gradients --from cellgrad --to "$format" ${prefix:+--to-prefix "$prefix"} --ignore-extra \
 		bwd.safetensors back.safetensors "${words[@]}"
 	if [[ $case == *-nobias ]]; then
-		# Our network has biases, if only of 0, and so gradients of them.
+		# The library's network has biases, perhaps of 0, and therefore gradients of biases.
 		run -1 alike back.safetensors "$file.gradients.safetensors"
 		run -1 grep -v 'bias.*: not expected$' <<< "$output"
 	elif [[ $case == *-part ]]; then
-		# The model's other tensors are not the network's.
+		# The model has other tensors that are not the network's.
 		run -1 alike back.safetensors "$file.gradients.safetensors"
 		run -1 grep -v '^head\..*: missing$' <<< "$output"
 	else
@@ -60,7 +60,7 @@ gradients() {
 	fi
 }
 
-# answers PATTERN...: the cases of those names, as their owner answered
+# answers PATTERN...: the cases with these names give their owner's answers
 answers() {
 	for pattern; do
 		for run in "$DATA"/owners/$pattern.run.safetensors; do
@@ -99,7 +99,7 @@ answers() {
 	answers 'onnx-*'
 }
 
-@test "every case is one of a format that is tried here" {
+@test "every case is of a format that is tested here" {
 	formats=$(cd "$DATA"/owners && printf '%s\n' *.run.safetensors | sed 's/-.*//' | sort -u | tr '\n' ' ')
 	[ "$formats" = "block block_v2 checkpoint keras onnx pytorch " ]
 }
@@ -114,16 +114,16 @@ answers() {
 	answers $some
 }
 
-# ---- what would be wrong is seen ----
+# ---- wrong weights are noticed ----
 
-# differs [WORD...]: our answers on params.safetensors are not the owner's
+# differs [WORD...]: the answers with params.safetensors are not the owner's
 differs() {
 	refuses "cell: " run rnn "$run" params.safetensors
 	run -1 "$CELLGRAD" run rnn "$run" params.safetensors --ignore-metadata "$@" --expect "$run"
 	[[ $output == *MISMATCH* ]]
 }
 
-@test "weights taken for another format's, or for another GRU's, are a mismatch" {
+@test "weights read as another format's, or another GRU's, are a mismatch" {
 	# The same names and shapes: i c f o, and i f c o.
 	run=$DATA/owners/block_v2-lstm-plain.run.safetensors
 	case_of "$run"
@@ -135,7 +135,7 @@ differs() {
 	differs cell=gru
 }
 
-@test "other gradients are seen, by name" {
+@test "wrong gradients are noticed, and named" {
 	file=$DATA/owners/keras-lstm-plain
 	alike "$file.gradients.safetensors" "$file.gradients.safetensors"
 	run -1 alike "$file.weights.safetensors" "$file.gradients.safetensors"

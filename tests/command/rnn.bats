@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# cellgrad run of networks: the CudnnRNN family in TensorFlow's versions, reserves, parameters one by one, any cell, bad input.
+# `cellgrad run` of networks: TensorFlow's versions of CudnnRNN, reserve spaces, canonical parameters, any cell, wrong input.
 
 load files
 
-# one FILE NAME DTYPE SHAPE BYTES: one tensor, its bytes as for printf %b
+# one FILE NAME DTYPE SHAPE BYTES: one tensor, with bytes as for printf %b
 one() {
 	local LC_ALL=C header="{\"$2\":{\"dtype\":\"$3\",\"shape\":[$4],\"data_offsets\":[0,$((${#5} / 4))]}}"
 
@@ -21,20 +21,20 @@ lengths() {
 	one "$file" sequence_lengths I32 $# "$bytes"
 }
 
-# an LSTM of T = 3, B = 2, I = 1, U = H = 2: 48 - 8 parameters
+# an LSTM with T = 3, B = 2, I = 1, U = H = 2: 48 - 8 parameters
 small() {
 	tensors "$1" "$2" input:F32:3,2,1 input_h:F32:1,2,2 input_c:F32:1,2,2 params:F32:40 \
 		output_backprop:F32:3,2,2 output_h_backprop:F32:1,2,2 output_c_backprop:F32:1,2,2
 }
 
-# refuses, and leaves FILE alone
+# refuses, and leaves FILE unchanged
 keeps() {
 	echo old > out.safetensors
 	refuses "$@" -o out.safetensors
 	[ "$(cat out.safetensors)" = old ]
 }
 
-# both PATTERN: both passes of the cases of that name
+# both PATTERN: both passes of the cases with these names
 both() {
 	for case in "$DATA"/CudnnRNNV3-$1.safetensors; do
 		works run CudnnRNNV3 "$case" -o fwd.safetensors --expect "$case"
@@ -51,7 +51,7 @@ both() {
 	both '*'
 }
 
-# A backward alone runs the forward, too; a process takes its time with OpenCL.
+# A backward alone also runs the forward; each process with OpenCL takes its time.
 @test "PyTorch's answers, every case, backward and some forward: opencl" {
 	on opencl
 	both '*ragged'
@@ -82,7 +82,7 @@ both() {
 	[[ $output == *MISMATCH* ]]
 }
 
-@test "V1 and V2 are V3 with whole sequences, less what they have not" {
+@test "V1 and V2 equal V3 with whole sequences, except for what they do not have" {
 	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
 	works run CudnnRNNV3 "$case" -o v3.safetensors
 	works run CudnnRNN "$case" -o v1.safetensors
@@ -112,7 +112,7 @@ both() {
 	run -1 "$CELLGRAD" run rnn "$DATA/CudnnRNNV3-gru-vector.safetensors" --expect v1.safetensors
 }
 
-@test "outputs of no meaning are empty, inputs of none are ignored" {
+@test "outputs without a meaning are empty, and such inputs are ignored" {
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	tensors keras.safetensors "" input_c:F32: host_reserved:F32:7
 	works run CudnnRNNV3 keras.safetensors "$case" rnn_mode=gru --json
@@ -149,7 +149,7 @@ both() {
 	done
 }
 
-@test "every length 0 hands the states on" {
+@test "length 0 in all rows passes the states on" {
 	small in.safetensors ""
 	lengths l.safetensors 0 0
 	works run CudnnRNNV3 l.safetensors in.safetensors --json
@@ -159,9 +159,9 @@ both() {
 	[[ $output == *'"name":"input_h_backprop","dtype":"f32","shape":[1,2,2],"min":0.5,"max":0.5'* ]]
 }
 
-# ---- reserves ----
+# ---- reserve spaces ----
 
-@test "a forward's OUT is a backward's FILE: attributes, route and reserve" {
+@test "a forward's OUT is a backward's FILE: attributes, route and reserve space" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 seed=3 seed2=-1 -o fwd.safetensors
 	[ -z "$output" ]
@@ -170,20 +170,20 @@ both() {
 	works run CudnnRNNBackpropV3 fwd.safetensors "$case" -o a.safetensors
 	works run CudnnRNNBackpropV3 "$case" fwd.safetensors dropout=0.5 seed=3 seed2=-1 -o b.safetensors
 	cmp a.safetensors b.safetensors
-	# Twice from one reserve, and from none: the forward is run, with the same masks.
+	# Twice from one reserve space, and without one: then the forward runs again, with the same masks.
 	works run CudnnRNNBackpropV3 fwd.safetensors "$case" --expect a.safetensors --rtol 0
 	works run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=-1 --expect a.safetensors --rtol 0
 	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=4 seed2=-1 --expect a.safetensors
 	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=1 --expect a.safetensors
 }
 
-@test "a gradient says which network's it is" {
+@test "a gradient's file says which network it belongs to" {
 	works run rnn_backprop "$DATA/CudnnRNNV3-lstm-proj.safetensors" -o bwd.safetensors
 	works convert --gradients --from cellgrad --to pytorch bwd.safetensors gradients.safetensors --ignore-extra
 	[[ $output == "lstm, num_layers=1, unidirectional, input_size=2, num_units=5, num_proj=3, "* ]]
 }
 
-@test "a foreign reserve is refused, with what it was made with" {
+@test "a foreign reserve space is refused, with what it was made with" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
 	made() { # WANT GOT OP WORD...: by the words, another reserve than that of the file
@@ -192,7 +192,7 @@ both() {
 	}
 	made dropout=0 dropout=0.5 CudnnRNNBackpropV3 dropout=0
 	made "dropout=0.25 and seed=7" "dropout=0.5 and seed=0" rnn_backprop dropout=0.25 seed=7
-	# Whoever says nothing gets what the file says.
+	# Without an argument the file's value is taken.
 	works run CudnnRNNBackpropV3 "$case" fwd.safetensors
 	works run rnn "$case" counter=1 -o fwd.safetensors
 	made counter=0 counter=1 rnn_backprop counter=0
@@ -209,7 +209,7 @@ both() {
 	works run rnn "$case" -o fwd.safetensors
 	keeps "reserve_space|reserve=" run rnn_backprop rnn_mode=gru "$DATA/CudnnRNNV3-gru-ragged.safetensors" fwd.safetensors \
 		--ignore-metadata direction=bidirectional
-	# As many valid steps, of other rows.
+	# As many valid steps, in other rows.
 	lengths other.safetensors 5 3 1 4
 	without "$case" sequence_lengths > rest.safetensors
 	keeps "reserve_space|lengths" run rnn_backprop other.safetensors rest.safetensors fwd.safetensors
@@ -221,7 +221,7 @@ both() {
 	keeps "forward|plan" run rnn_backprop "$case" other.safetensors
 }
 
-@test "a reserve of time-major rows is not one of batch-major rows" {
+@test "a time-major reserve space is not a batch-major one" {
 	tensors square.safetensors "" input:F32:2,2,1 input_h:F32:2,2,2 input_c:F32:2,2,2 params:F32:80 \
 		output_backprop:F32:2,2,4 output_h_backprop:F32:2,2,2 output_c_backprop:F32:2,2,2
 	works run rnn square.safetensors direction=bidirectional -o fwd.safetensors
@@ -259,7 +259,7 @@ both() {
 	refuses "num_layers|scalar" run CudnnRNNParamsSize wrong.safetensors
 }
 
-# round_trip CASE SIZES...: params, one by one, and back, to the bit
+# round_trip CASE SIZES...: params to canonical lists and back, to the bit
 round_trip() {
 	works run "CudnnRNNParamsToCanonical$V" "$DATA/CudnnRNNV3-$1.safetensors" "${@:2}" -o list.safetensors
 	works run "CudnnRNNCanonicalToParams$V" list.safetensors -o params.safetensors
@@ -282,13 +282,13 @@ round_trip() {
 	grep -aq '"weights_8":{"dtype":"F64","shape":\[2,4\]' list.safetensors
 	grep -aq '"weights_22":{"dtype":"F64","shape":\[4,2\]' list.safetensors
 	round_trip lstm-plain num_layers=1 num_units=5 input_size=2 num_params_weights=8 num_params_biases=8
-	# Of skip_input the first layer's input matrices are empty.
+	# With skip_input the input matrices of the first layer are empty.
 	round_trip lstm-skip num_layers=2 num_units=3 input_size=3 num_params_weights=32 num_params_biases=32
 	grep -aq '"weights_0":{"dtype":"F64","shape":\[3,0\]' list.safetensors
 	grep -aq '"weights_16":{"dtype":"F64","shape":\[3,6\]' list.safetensors
 }
 
-@test "a list that does not fit" {
+@test "lists that do not fit" {
 	sizes="num_layers=1 num_units=5 input_size=2"
 	case=$DATA/CudnnRNNV3-lstm-plain.safetensors
 	keeps "num_params|8|cell|lstm|L=1|D=1|6" run CudnnRNNParamsToCanonical "$case" $sizes num_params=6
@@ -312,7 +312,7 @@ round_trip() {
 
 # ---- any cell ----
 
-@test "a user's cell which is the LSTM has PyTorch's answers" {
+@test "a user's cell with the LSTM's equations gives PyTorch's answers" {
 	cat > mine.cell <<-'EOF'
 		cell mine
 		gates  a_take a_forget a_new a_give
@@ -328,7 +328,7 @@ round_trip() {
 			case=$DATA/CudnnRNNV3-lstm-$case.safetensors
 			refuses "cell" run rnn cell=mine.cell values=shift=0,temper=1 "$case"
 			[[ $stderr == *"the command line says mine.cell"*"safetensors says lstm"* ]]
-			# What it says but for the cell.
+			# Everything that it says except the cell.
 			LC_ALL=C sed 's/"rnn_mode":"/"rnn_mood":"/' "$case" > mine.safetensors
 			works run rnn cell=mine.cell values=shift=0,temper=1 mine.safetensors -o fwd.safetensors
 			works run rnn cell=mine.cell values=shift=0,temper=1 mine.safetensors --expect "$case"
@@ -340,7 +340,7 @@ round_trip() {
 	done
 }
 
-@test "a user's cell, its values and options: forward and backward, in two layers and directions" {
+@test "a user's cell with values and options: forward and backward, in two layers and directions" {
 	cat > leaky.cell <<-'EOF'
 		cell leaky
 		gates  a_n a_f
@@ -382,7 +382,7 @@ round_trip() {
 	keeps "rnn_mode|cell" run rnn in.safetensors params.safetensors cell=lstm rnn_mode=gru
 }
 
-@test "our names do without states, lengths and gradients" {
+@test "the library's own ops need no states, lengths and gradients" {
 	tensors in.safetensors "" input:F32:3,2,1 params:F32:40
 	works run rnn in.safetensors num_units=2 -o fwd.safetensors
 	works run rnn_backprop fwd.safetensors in.safetensors --json
@@ -397,7 +397,7 @@ round_trip() {
 	refuses "num_layers|L=1|input_h|2" run rnn in.safetensors num_layers=2
 }
 
-@test "a sequence in pieces, by first_step" {
+@test "a sequence in parts, by first_step" {
 	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
 	works run rnn "$case" dropout=0.5 seed=1 -o whole.safetensors
 	works run rnn "$case" dropout=0.5 seed=1 first_step=0 --expect whole.safetensors --rtol 0
@@ -408,7 +408,7 @@ round_trip() {
 	refuses "first_step|0|2^32-1-T" run rnn "$case" first_step=4294967295
 }
 
-# ---- what TensorFlow's rules say ----
+# ---- TensorFlow's rules ----
 
 @test "ranks and shapes" {
 	wrong() {
@@ -434,7 +434,7 @@ round_trip() {
 	keeps "rnn|input_h|L*D|1|0" run rnn none.safetensors
 }
 
-@test "shapes of the backward's inputs" {
+@test "shapes of a backward's inputs" {
 	wrong() {
 		small all.safetensors ""
 		tensors first.safetensors "" "$1"
@@ -503,7 +503,7 @@ round_trip() {
 	refuses "input_h|missing|f32|[B, L*D, H]" run CudnnRNNV3 in.safetensors time_major=false
 }
 
-@test "sizes that no memory holds are refused by arithmetic" {
+@test "sizes beyond any memory are refused by arithmetic" {
 	tensors in.safetensors "" input:F32:0,0,4611686018427387904 input_h:F32:1,0,4611686018427387904 \
 		input_c:F32:1,0,4611686018427387904 params:F32:0
 	keeps "memory" run CudnnRNN in.safetensors
@@ -511,7 +511,7 @@ round_trip() {
 	keeps "input_h|1073741823|layers|1099511627776" run CudnnRNN in.safetensors
 }
 
-@test "halves compute" {
+@test "f16 and bf16 compute" {
 	for dtype in F16 BF16 F64; do
 		tensors in.safetensors "" input:$dtype:3,2,1 input_h:$dtype:1,2,2 input_c:$dtype:1,2,2 params:$dtype:40 \
 			output_backprop:$dtype:3,2,2 output_h_backprop:$dtype:1,2,2 output_c_backprop:$dtype:1,2,2
@@ -523,7 +523,7 @@ round_trip() {
 	done
 }
 
-@test "a cell whose recurrence an option brings: without it that is said, and params of the other size name the option" {
+@test "a cell whose recurrence is under an option: without it a warning, and params of the other size name the option" {
 	export CELLGRAD_BACKEND=cpu
 	cat > indrnn.cell <<-'END'
 		cell indrnn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad run`: arguments, attributes, outputs, expectations.
+# `cellgrad run`: arguments, attributes, outputs, expected answers.
 
 load files
 
@@ -7,7 +7,7 @@ load files
 	has_answers LSTM GRU Block
 }
 
-@test "TensorFlow's own differentiation" {
+@test "answers by TensorFlow's automatic differentiation" {
 	for case in lstm_block_cell_grad-plain lstm_block_cell_grad-peephole gru_block_cell_grad-plain; do
 		works run "${case%%-*}" "$DATA/$case.safetensors" --expect "$DATA/$case.expect.safetensors"
 		[[ $output == *ok* ]]
@@ -15,7 +15,7 @@ load files
 	done
 }
 
-@test "our name has the extras, TensorFlow's has not" {
+@test "the library's own op has more outputs than TensorFlow's" {
 	works run LSTMBlockCellGrad "$DATA/LSTMBlockCellGrad-plain.safetensors" --json
 	[ "${#lines[@]}" -eq 5 ]
 	[[ $output != *x_grad* ]]
@@ -55,7 +55,7 @@ load files
 	refuses "GRUBlockCell|safetensors" run GRUBlockCell
 }
 
-@test "options may stand anywhere" {
+@test "options at any place among the arguments" {
 	works run --json GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	works run GRUBlockCell --json "$DATA/GRUBlockCell-plain.safetensors" \
 		--expect "$DATA/GRUBlockCell-plain.expect.safetensors"
@@ -83,7 +83,7 @@ load files
 		--expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
 }
 
-@test "attributes: an unknown one on the line, with the nearest" {
+@test "attributes: an unknown one on the command line, with the nearest" {
 	in=$DATA/LSTMBlockCell-plain.safetensors
 	refuses "cel_clip|cell_clip" run LSTMBlockCell cel_clip=3 "$in"
 	refuses "LSTMBlockCellGrad|attribute|forget_bias" run LSTMBlockCellGrad forget_bias=1 "$in"
@@ -123,7 +123,7 @@ load files
 	done
 }
 
-@test "attributes: a required one that is missing says how to give it" {
+@test "attributes: the message about a missing one says how to give it" {
 	tensors empty.safetensors "" unused:F32:1
 	in=$DATA/LSTMBlockCellGrad-plain.safetensors
 	refuses "use_peephole=VALUE" run LSTMBlockCellGrad empty.safetensors
@@ -131,7 +131,7 @@ load files
 	works run LSTMBlockCellGrad empty.safetensors "$in" use_peephole=false
 }
 
-@test "attributes: T is what the tensors are" {
+@test "attributes: T must be the dtype of the tensors" {
 	for word in float DT_FLOAT f32 F32 float32; do
 		works run GRUBlockCell T=$word "$DATA/GRUBlockCell-plain.safetensors"
 	done
@@ -157,7 +157,7 @@ load files
 
 # ---- tensors ----
 
-@test "a missing tensor: what was expected, where it was looked for, what is near" {
+@test "a missing tensor: what was expected, where it was looked for, and the nearest name" {
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_cc:F32:4,3 b_ru:F32:6 b_c:F32:3
 	tensors other.safetensors "" y:F32:1
 	refuses "w_c|missing|f32|[4, 3]|in.safetensors|other.safetensors" \
@@ -167,7 +167,7 @@ load files
 	refuses "h_prev|missing|f32|[B, U]" run GRUBlockCell in.safetensors
 }
 
-@test "inputs that TensorFlow wants are wanted, even those that no number depends on" {
+@test "inputs that TensorFlow requires are required, even where no output depends on them" {
 	in=$DATA/LSTMBlockCellGrad-plain.safetensors
 	s="F32:2,3"
 	common="x:F32:2,1 cs_prev:$s h_prev:$s i:$s cs:$s f:$s o:$s ci:$s co:$s cs_grad:$s h_grad:$s w:F32:4,12"
@@ -180,7 +180,7 @@ load files
 	refuses "h_grad|missing" run LSTMBlockCellGrad some.safetensors
 }
 
-@test "peephole vectors may be missing when they are off" {
+@test "peephole vectors may be absent when peepholes are off" {
 	s="F32:2,3"
 	common="x:F32:2,1 cs_prev:$s h_prev:$s w:F32:4,12 b:F32:12"
 	tensors in.safetensors "" $common
@@ -204,7 +204,7 @@ load files
 	refuses "I" run GRUBlockCell in.safetensors
 }
 
-# step NAME=SHAPE...: the inputs of an LSTM's step, B = 4, I = 5, U = 7, in two files; shapes of these names instead
+# step NAME=SHAPE...: the inputs of an LSTM's step, B = 4, I = 5, U = 7, in two files; the named ones with other shapes
 step() {
 	local x=4,5 cs_prev=4,7 h_prev=4,7 w=12,28 b=28 word
 
@@ -215,7 +215,7 @@ step() {
 	tensors others.safetensors "" h_prev:F32:$h_prev b:F32:$b
 }
 
-@test "a misshapen tensor is told from those that it does not fit" {
+@test "the message names the misshapen tensor, not those that it contradicts" {
 	step
 	works run LSTMBlockCell some.safetensors others.safetensors
 	for case in "x=5,4:B=4|I=5|cs_prev|[4, 7]" "x=3,5:B=4|I=5|cs_prev|[4, 7]" "x=4:B=4|I=5" "x=4,5,1:B=4|I=5" \
@@ -232,25 +232,25 @@ step() {
 			[[ $stderr == "cellgrad run: $file: lstm_block_cell: $name: "* ]]
 		done
 	done
-	# Of two that contradict one another, and nothing else, either may be the wrong one: both are there.
+	# Of two that contradict each other, and nothing else, either may be wrong: the message names both.
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "in.safetensors|h_prev|[3, 3]|x|[2, 1]" run GRUBlockCell in.safetensors
-	# More than one wrong.
+	# More than one is wrong.
 	step cs_prev=4,3 h_prev=4,3
 	refuses "w|[12, 28]|cs_prev|[4, 3]" run LSTMBlockCell some.safetensors others.safetensors
 	step x=5,4 w=28,12
 	refuses "cs_prev|[4, 7]|x|[5, 4]" run LSTMBlockCell some.safetensors others.safetensors
 }
 
-@test "an integer where a float is wanted, mixed dtypes" {
+@test "an integer where a float is expected, mixed dtypes" {
 	tensors in.safetensors "" x:I32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "x|F16|BF16|F32|F64|I32" run GRUBlockCell in.safetensors
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F16:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "f32|x|in.safetensors|f16|w_ru" run GRUBlockCell in.safetensors
 }
 
-# Where order decided, the same command would compute other numbers for who lists a folder in another way.
-@test "a tensor that two files have is the same in both, or it is refused" {
+# If the order of files decided, a folder listed in another order would give other numbers.
+@test "a tensor that two files have must be the same in both" {
 	gru one.safetensors "" F32
 	gru two.safetensors "" F32
 	works run GRUBlockCell one.safetensors two.safetensors
@@ -260,7 +260,7 @@ step() {
 		refuses "w_c" run GRUBlockCell $files
 		[[ $stderr == *"numbers"* && $stderr == *one.safetensors* && $stderr == *two.safetensors* ]]
 	done
-	# -0 is 0 and is another tensor.
+	# -0 equals 0 but is another tensor.
 	gru two.safetensors "" F32
 	poke one.safetensors b_c 0 '\x00\x00\x00\x00'
 	poke two.safetensors b_c 0 '\x00\x00\x00\x80'
@@ -271,9 +271,9 @@ step() {
 	refuses "f32|[2, 1]|one.safetensors|f64|two.safetensors" run GRUBlockCell one.safetensors two.safetensors
 }
 
-@test "a tensor that no output is computed from may differ in two files, but not in shape" {
+@test "a tensor that no output depends on may differ in two files, but not in shape" {
 	in=$DATA/LSTMBlockCellGrad-plain.safetensors
-	# b is in no product; x is in w_grad, which only our name has.
+	# b is in no product; x is needed for w_grad, which only the library's own op has.
 	tensors b.safetensors "" b:F32:28
 	works run LSTMBlockCellGrad "$in" b.safetensors
 	works run LSTMBlockCellGrad b.safetensors "$in"
@@ -308,7 +308,7 @@ step() {
 		run GRUBlockCell in.safetensors more.safetensors --strict
 }
 
-@test "sizes that no memory holds are refused by arithmetic" {
+@test "sizes beyond any memory are refused by arithmetic" {
 	tensors in.safetensors "" x:F32:0,1 h_prev:F32:0,4611686018427387903 \
 		w_ru:F32:0 w_c:F32:0 b_ru:F32:0 b_c:F32:0
 	refuses "" run GRUBlockCell in.safetensors
@@ -336,7 +336,7 @@ step() {
 		--expect "$DATA/GRUBlockCellGrad-wide.expect.safetensors"
 }
 
-@test "OUT: the header is aligned, the attributes are in it, the bytes are the same again" {
+@test "OUT: the header is aligned, the attributes are in it, and a second run gives the same bytes" {
 	works run LSTMBlockCell "$DATA/LSTMBlockCell-clip.safetensors" forget_bias=0.1 -o a.safetensors
 	works run LSTMBlockCell "$DATA/LSTMBlockCell-clip.safetensors" forget_bias=0.1 -o b.safetensors
 	cmp a.safetensors b.safetensors
@@ -344,7 +344,7 @@ step() {
 	grep -aq '"op":"LSTMBlockCell","forget_bias":"0.1","cell_clip":"0.5","use_peephole":"true"' a.safetensors
 }
 
-@test "OUT: what was there is replaced, its mode kept, a link stays a link" {
+@test "OUT: the old file is replaced, its mode is kept, a link stays a link" {
 	echo old > out.safetensors
 	chmod 640 out.safetensors
 	ln -s out.safetensors link
@@ -355,7 +355,7 @@ step() {
 	works run GRUBlockCellGrad out.safetensors in.safetensors
 }
 
-@test "OUT that cannot be: refused before any work" {
+@test "OUT that cannot be written: refused before any work" {
 	in=$DATA/GRUBlockCell-plain.safetensors
 	refuses "No such file" run GRUBlockCell "$in" -o nowhere/out.safetensors
 	mkdir there
@@ -381,7 +381,7 @@ step() {
 	message_has "closed/out.safetensors|Permission denied"
 }
 
-@test "OUT: a failure while writing leaves what was there, and nothing else" {
+@test "OUT: a failure while writing leaves the old file, and nothing else" {
 	mkdir place
 	echo old > place/out.safetensors
 	run -1 --separate-stderr bash -c 'ulimit -f 2; "$0" run LSTMBlockCell "$1" -o place/out.safetensors' \
@@ -391,7 +391,7 @@ step() {
 	[ "$(ls -A place)" = out.safetensors ]
 }
 
-@test "OUT: a refusal leaves what was there" {
+@test "OUT: a refused command leaves the old file" {
 	echo old > out.safetensors
 	refuses "GRUBlockCell|attribute|bogus" run GRUBlockCell bogus=1 "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors
 	refuses "w_ru|missing" run GRUBlockCell "$DATA/LSTMBlockCell-plain.safetensors" -o out.safetensors
@@ -400,7 +400,7 @@ step() {
 
 # ---- --expect ----
 
-@test "--expect: a mismatch is exit 1, and is shown" {
+@test "--expect: a mismatch is exit status 1, and is printed" {
 	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" \
 		--expect "$DATA/GRUBlockCell-saturated.expect.safetensors"
 	[ -z "$stderr" ]
@@ -410,7 +410,7 @@ step() {
 	[[ ${lines[0]} == '{"name":"r","shape":[4,5],"error":'*'"ok":false}' ]]
 }
 
-@test "--expect: OUT is written, mismatch or not" {
+@test "--expect: OUT is written in either case" {
 	run -1 "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors \
 		--expect "$DATA/GRUBlockCell-saturated.expect.safetensors"
 	works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" --expect out.safetensors --rtol 0
@@ -427,7 +427,7 @@ step() {
 	refuses "--atol|--expect" run GRUBlockCell "$in" --atol=1
 }
 
-@test "--expect: an output that is missing, misshapen or no float" {
+@test "--expect: a missing or misshapen output, or one that is no float" {
 	gru in.safetensors "" F32
 	tensors want.safetensors "" r:F32:2,3 u:F32:2,3 c:F32:2,3
 	refuses "want.safetensors|h|missing|[2, 3]" run GRUBlockCell in.safetensors \
@@ -440,14 +440,14 @@ step() {
 	refuses "No such file" run GRUBlockCell in.safetensors --expect nowhere.safetensors
 }
 
-@test "TensorFlow's own halves, which round at each step, to 4e-2" {
+@test "TensorFlow's own f16, which rounds after each operation, within 4e-2" {
 	for case in LSTMBlockCell-half-plain LSTMBlockCell-half-peephole LSTMBlockCellGrad-half-plain \
 		LSTMBlockCellGrad-half-peephole BlockLSTM-half BlockLSTMGrad-half; do
 		works run "${case%%-*}" "$DATA/$case.safetensors" --expect "$DATA/$case.expect.safetensors" --atol 4e-2 --rtol 4e-2
 	done
 }
 
-@test "--expect: under our name some may be missing, not all" {
+@test "--expect: for the library's own op some outputs may be missing, but not all" {
 	tensors want.safetensors "" other:F32:2,3
 	refuses "want.safetensors|gru_block_cell" run gru_block_cell "$DATA/GRUBlockCell-plain.safetensors" \
 		--expect want.safetensors

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Files that are no safetensors, or bad ones: each is refused, with its name and what is wrong.  The command is `run`,
-# but nothing here is about the op.
+# Files that are damaged, or not safetensors: each is refused with its name and what is wrong. The command is `run`, but the op does
+# not matter.
 
 load files
 
@@ -19,11 +19,11 @@ tensor() {
 	works run GRUBlockCell good.safetensors
 }
 
-@test "no such file" {
+@test "a missing file" {
 	refuses "No such file" run GRUBlockCell nowhere.safetensors
 }
 
-@test "files of other kinds: which it is, and what to do" {
+@test "files of other kinds: the message says which kind, and what to do" {
 	zeros=$(printf '\\0%.0s' {1..100})
 	for case in 'PK\x03\x04:zip|PyTorch|NumPy' '\x80\x02:pickle|PyTorch' '\x80\x05:pickle' '\x93NUMPY\x01:NumPy' \
 		'\x89HDF\r\n\x1a\n:HDF5|Keras' '\x08\x07\x12\x07pytorch:ONNX|TensorFlow' 'GGUF:GGUF'; do
@@ -42,12 +42,12 @@ tensor() {
 	damaged "web"
 	printf 'PK\3\4' > bad.safetensors
 	damaged "zip"
-	# Bytes that are of none are a header of this length.
+	# Bytes of no known kind count as the length of a header.
 	printf '%b' "\x07\x06\x05\x04\x03\x02\x01\x09$zeros" > bad.safetensors
 	damaged "648802033293657607"
 }
 
-@test "a header whose length is spelt like another kind of file" {
+@test "a header whose length looks like another kind of file" {
 	command -v python3 > /dev/null || skip "no python3 to write it"
 	gru good.safetensors "" F32
 	python3 - <<-'END'
@@ -78,7 +78,7 @@ tensor() {
 	refuses "/dev/null|regular" run GRUBlockCell /dev/null
 }
 
-@test "cut short, anywhere" {
+@test "a file cut off anywhere" {
 	gru good.safetensors "" F32
 	size=$(stat -c %s good.safetensors)
 	for length in 1 7 8 9 20 200 $((size - 200)) $((size - 4)) $((size - 1)); do
@@ -87,7 +87,7 @@ tensor() {
 	done
 }
 
-@test "cut short in the data names the tensor" {
+@test "the message about a file cut off in the data names the tensor" {
 	gru good.safetensors "" F32
 	head -c -1 good.safetensors > bad.safetensors
 	damaged "b_c|byte"
@@ -99,7 +99,7 @@ tensor() {
 	damaged "1|byte"
 }
 
-@test "a header length that lies" {
+@test "a wrong header length" {
 	{ printf '%b' "$(le64 1000)"; printf '{}'; } > bad.safetensors
 	damaged "header|1000|bytes|10"
 }
@@ -117,12 +117,12 @@ tensor() {
 	damaged "h|byte|4|data|x"
 }
 
-@test "a hole between tensors" {
+@test "a gap between tensors" {
 	raw bad.safetensors "{$(tensor x F32 2 0,8),$(tensor h F32 1 12,16)}" 16
 	damaged "h|byte|12|data|8|tensor"
 }
 
-@test "a hole before the first tensor" {
+@test "a gap before the first tensor" {
 	raw bad.safetensors "{$(tensor x F32 1 4,8)}" 8
 	damaged "x|byte|4"
 }
@@ -134,7 +134,7 @@ tensor() {
 	damaged "x|byte|9223372036854775807"
 }
 
-@test "offsets the wrong way round, too few, too many, negative, no numbers" {
+@test "offsets that are reversed, too few, too many, negative, or no numbers" {
 	for offsets in 8,0 8 0,4,8 -8,0 '"0","8"' 0,8.0 0,99999999999999999999; do
 		raw bad.safetensors "{$(tensor x F32 2 "$offsets")}" 8
 		damaged ""
@@ -143,7 +143,7 @@ tensor() {
 	damaged 'x|data_offsets|missing'
 }
 
-@test "sizes that do not match the shape" {
+@test "sizes that do not fit the shape" {
 	raw bad.safetensors "{$(tensor x F32 3 0,8)}" 8
 	damaged "x|F32|[3]|12|bytes|data_offsets|8"
 	raw bad.safetensors "{$(tensor x F64 "" 0,4)}" 4
@@ -168,13 +168,13 @@ tensor() {
 	damaged 'x|shape|0'
 }
 
-@test "a name twice" {
+@test "a name that occurs twice" {
 	raw bad.safetensors "{$(tensor x F32 1 0,4),$(tensor x F32 1 4,8)}" 8
 	damaged "duplicate"
 	has '"x"'
 }
 
-@test "nonsense for JSON" {
+@test "text that is not JSON" {
 	for header in '{' '{]' '{"x"}' '{"x":}' 'hello' '[]' '"x"' '{} {}' '{"x":nul}' "{'x':1}" '{"x":1,}' \
 		'{"\ud800":1}'; do
 		raw bad.safetensors "$header" 0
@@ -184,7 +184,7 @@ tensor() {
 	damaged "header"
 }
 
-@test "bytes that are no UTF-8" {
+@test "bytes that are not UTF-8" {
 	header=$'{"\xff\xfe":1}'
 	raw bad.safetensors "$header" 0
 	damaged "0xff"
@@ -201,7 +201,7 @@ tensor() {
 	damaged "depth"
 }
 
-@test "a tensor that is no object, or lacks its parts" {
+@test "a tensor that is no object, or lacks a part" {
 	raw bad.safetensors '{"x":3}' 0
 	damaged "x|dtype|shape|data_offsets"
 	raw bad.safetensors '{"x":{"shape":[1],"data_offsets":[0,4]}}' 4
@@ -219,7 +219,7 @@ tensor() {
 	damaged "__metadata__|use_peephole|string"
 }
 
-@test "names that would write on the terminal are escaped" {
+@test "control characters in names are escaped" {
 	raw bad.safetensors '{"\u001b[31mred\nnext":3}' 0
 	damaged '\x1b[31mred\x0anext'
 }
@@ -232,7 +232,7 @@ tensor() {
 	damaged "x|F16|BF16|F32|F64|F99"
 }
 
-@test "tensors in any order in the header, at odd places in the file" {
+@test "tensors in any order in the header, and unaligned in the file" {
 	gru plain.safetensors "" F32
 	works run GRUBlockCell plain.safetensors
 	expected=$output
@@ -249,7 +249,7 @@ tensor() {
 	refuses "h_prev|missing" run GRUBlockCell blank.safetensors
 }
 
-@test "a file of many gigabytes is not read for its small tensors" {
+@test "only the tensors that are used are read of a file of many gigabytes" {
 	gru good.safetensors "" F32
 	raw huge.safetensors "{$(tensor other F32 5000000000 0,20000000000)}" 0
 	truncate -s $((20000000000 + 8 + $(printf '%s' "{$(tensor other F32 5000000000 0,20000000000)}" | wc -c))) \

@@ -3,7 +3,7 @@
 
 load files
 
-# sequence FILE SPEC...: the inputs of T = 3, B = 2, I = 1, U = 2, seq_len_max 1; a SPEC of the same name takes the place of one
+# sequence FILE SPEC...: the inputs of T = 3, B = 2, I = 1, U = 2, seq_len_max 1; a SPEC replaces the one of its name
 sequence() {
 	local file=$1 all=() spec other
 
@@ -17,7 +17,7 @@ sequence() {
 	tensors "$file" "" "${all[@]}"
 }
 
-# gradient FILE SPEC...: the same with what a gradient reads
+# gradient FILE SPEC...: the same with the further inputs of a gradient
 gradient() {
 	local file=$1 all=() name
 
@@ -36,7 +36,7 @@ gradient() {
 	has_answers Block
 }
 
-@test "a pass, and its gradient from what it wrote" {
+@test "a forward op, and its gradient from what it wrote" {
 	for op in BlockLSTM: BlockLSTMV2:V2; do
 		in=$DATA/BlockLSTMGrad${op#*:}-short
 		works run "${op%:*}" "$DATA/${op%:*}-short.safetensors" -o forward.safetensors
@@ -46,7 +46,7 @@ gradient() {
 	done
 }
 
-@test "TensorFlow's outputs, and ours" {
+@test "TensorFlow's outputs, and those of the library's own op" {
 	in=$DATA/BlockLSTMGrad-plain.safetensors
 	works run BlockLSTMGrad "$in" --json
 	[ "${#lines[@]}" -eq 8 ]
@@ -55,7 +55,7 @@ gradient() {
 	[[ ${lines[8]} == '{"name":"dgates","dtype":"f32","shape":[4,3,16],'* ]]
 }
 
-@test "seq_len_max: a word, a tensor of either width, metadata" {
+@test "seq_len_max: an argument, a tensor of either width, metadata" {
 	sequence in.safetensors
 	sequence narrow.safetensors seq_len_max:I32:
 	works run BlockLSTM in.safetensors -o one.safetensors
@@ -63,7 +63,7 @@ gradient() {
 	works run BlockLSTM in.safetensors seq_len_max=3 -o three.safetensors
 	run -1 "$CELLGRAD" run BlockLSTM in.safetensors --expect three.safetensors
 	[[ $output == *MISMATCH* ]]
-	# The pass's file says how long it was, and not what the other says.
+	# The file of the forward op has the length that it used, not the other file's.
 	for files in "three.safetensors in.safetensors" "in.safetensors three.safetensors"; do
 		# shellcheck disable=SC2086 # two of them
 		refuses "seq_len_max" run BlockLSTM $files
@@ -80,7 +80,7 @@ gradient() {
 	works run BlockLSTM --strict in.safetensors
 }
 
-@test "beyond seq_len_max there are zeros, up to it what a shorter sequence has" {
+@test "outputs beyond seq_len_max are zeros, and those before equal a shorter sequence's" {
 	sequence in.safetensors
 	sequence short.safetensors x:F32:1,2,1
 	works run BlockLSTM in.safetensors --json
@@ -95,7 +95,7 @@ gradient() {
 	refuses "BlockLSTMV2|attribute|forget_bias|seq_len_max|cell_clip|use_peephole|T" run BlockLSTMV2 forget_bias=0 in.safetensors
 	refuses "block_lstm_v2|attribute|forget_bias" run block_lstm_v2 forget_bias=0 in.safetensors
 	refuses "BlockLSTMGrad|attribute|cell_clip" run BlockLSTMGrad cell_clip=1 in.safetensors
-	# Weights that are all alike have no order.
+	# Weights that are all equal have no order.
 	works run BlockLSTM forget_bias=0 cell_clip=0 in.safetensors -o one.safetensors
 	works run BlockLSTMV2 in.safetensors --expect one.safetensors --rtol 0
 }
@@ -109,7 +109,7 @@ gradient() {
 	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[3,0,2],"min":null'* ]]
 }
 
-@test "--expect: what TensorFlow leaves unset beyond seq_len_max is left out, and that is said" {
+@test "--expect: what TensorFlow leaves unset beyond seq_len_max is not compared, and a line says so" {
 	sequence in.safetensors
 	works run BlockLSTM in.safetensors -o want.safetensors
 	works run BlockLSTM in.safetensors --expect want.safetensors --rtol 0
@@ -132,7 +132,7 @@ gradient() {
 		*)                              [[ $line == *'"left_out":8,"ok":true}' ]] ;;
 		esac
 	done
-	# Up to there all is compared; cs and h, which TensorFlow sets to zero, everywhere.
+	# Before seq_len_max everything is compared; cs and h, which TensorFlow sets to zero, everywhere.
 	for case in i:3 f:0 o:1 ci:2 co:3 cs:0 cs:4 cs:11 h:3 h:5; do
 		cp want.safetensors wrong.safetensors
 		poke wrong.safetensors ${case%:*} ${case#*:} '\x00\x00\xc0\x7f'
@@ -140,16 +140,16 @@ gradient() {
 		[ "$(grep -c "MISMATCH in 1 of" <<< "$output")" -eq 1 ]
 		[[ $output =~ (^|$'\n')${case%:*}\ [^$'\n']*MISMATCH\ in\ 1\ of\ (4\;\ 8\ left\ out|12) ]]
 	done
-	# With no step there is nothing of them, with all steps all.
+	# Without steps none of these elements is compared, with all steps all are.
 	works run BlockLSTM seq_len_max=0 in.safetensors --expect want.safetensors --atol 9
 	[ "$(grep -c '12 left out$' <<< "$output")" -eq 5 ]
 	run -1 "$CELLGRAD" run BlockLSTM seq_len_max=3 in.safetensors --expect unset.safetensors
 	[[ $output != *"left out"* ]]
-	# The magnitude that the rule looks at is that of what is compared.
+	# The tolerance depends on the largest of the compared elements.
 	[ "$(grep -c MISMATCH <<< "$output")" -eq 7 ]
 }
 
-@test "ranks and sizes that do not fit" {
+@test "wrong ranks and sizes" {
 	for wrong in x:F32:2,1 cs_prev:F32:2 h_prev:F32:1,2,2 w:F32:24 wci:F32:2,1 wcf:F32: wco:F32:1,2 b:F32:2,4; do
 		sequence in.safetensors "$wrong"
 		refuses "in.safetensors|block_lstm|${wrong%%:*}" run BlockLSTM in.safetensors
@@ -173,7 +173,7 @@ gradient() {
 	refuses "BlockLSTM|dtype|f64|x|in.safetensors|f32|cs_prev" run BlockLSTM in.safetensors
 }
 
-@test "a gradient's ranks and sizes that do not fit" {
+@test "wrong ranks and sizes of a gradient's inputs" {
 	gradient in.safetensors
 	works run BlockLSTMGrad in.safetensors
 	for name in i cs f o ci co h cs_grad h_grad; do
@@ -189,7 +189,7 @@ gradient() {
 	refuses "BlockLSTMGradV2|i|missing" run BlockLSTMGradV2 use_peephole=true forward.tmp
 }
 
-@test "a length that is none" {
+@test "a wrong seq_len_max" {
 	for op in BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2; do
 		gradient in.safetensors
 		for length in 4 -1 9223372036854775807 -9223372036854775808; do
@@ -210,7 +210,7 @@ gradient() {
 		run BlockLSTM in.safetensors
 }
 
-@test "a verbose line repeats a sequence" {
+@test "the verbose line of a sequence repeats it" {
 	sequence in.safetensors
 	for op in BlockLSTM BlockLSTMV2; do
 		CELLGRAD_BACKEND=cpu CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run $op seq_len_max=2 in.safetensors

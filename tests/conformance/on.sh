@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# on.sh FOLDER/NAME.on: the suite of the folder, which is a program of its name, on backend NAME, or, with NAME-fake, on it with the
-# stand-ins of tests/fake; a skip where it has no device, unless CELLGRAD_TEST_REQUIRE has the name.  NAME-composed-fake is without
-# that for cuDNN, NAME-permuted-fake with one whose weights lie otherwise than ours; cpu-composed has networks take route composed.
+# on.sh FOLDER/NAME.on: runs the suite of FOLDER, a program of the same name, on backend NAME.  NAME-fake uses the stand-ins of
+# tests/fake; NAME-composed-fake leaves out the one for cuDNN; with NAME-permuted-fake it has another weight layout than the library.
+# cpu-composed runs networks on route composed.  A backend without a device is a skip, unless CELLGRAD_TEST_REQUIRE has the name.
 folder=${1%/*} program=$folder/${folder##*/}
 name=${1##*/} name=${name%.on}
 case $name in
@@ -10,7 +10,7 @@ case $name in
 *)      with= ;;
 esac
 CELLGRAD_BACKEND=${name%%-*}
-# The route that networks must take, but for those that it is not for.
+# The route that every network must take that can.
 case $name in
 *-composed-fake) CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed ;;
 cpu-composed)    CELLGRAD_TEST_ROUTE=composed ;;
