@@ -18,7 +18,7 @@ unit_tests = \
 	%D%/bindings/tensorflow/tf_params_test %D%/bindings/tensorflow/tf_block_test %D%/bindings/tensorflow/tf_absent_test %D%/bindings/tensorflow/tf_loader_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
 # Of the source and of what is built from it.
-quick_tests = %D%/arrows.sh %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
+quick_tests = %D%/arrows.sh %D%/prose.py %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
 	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
@@ -58,7 +58,7 @@ EXTRA_DIST += \
 	%D%/command/convert/README.md %D%/command/demo/README.md %D%/command/run/README.md %D%/conformance/README.md %D%/core/README.md \
 	%D%/fuzz/README.md %D%/gen/README.md %D%/help/README.md %D%/library/README.md %D%/op/README.md %D%/rnn/README.md \
 	%D%/python/README.md %D%/sequence/README.md %D%/verify/README.md %D%/weights/README.md \
-	%D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/gpu_modules.py %D%/gpu_modules_checks.py %D%/bench %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
+	%D%/prose.words %D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/gpu_modules.py %D%/gpu_modules_checks.py %D%/bench %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
 	%D%/gen/golden %D%/gen/every.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
