@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the watches of drivers share. */
+/* What the watches of the drivers share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the watches of drivers share (cuda_watch.h, opencl_watch.h): one call that fails, a device that is opened or the test left out,
- * a program that makes every kind of call, and tests of what block ops enqueue and build.
+ * What the watches of the drivers share (cuda_watch.h, opencl_watch.h): one call that fails, a device to open or a skip, a program
+ * that makes every kind of call, and tests of what block ops enqueue and build.
  */
 #ifndef DRIVER_WATCH_H
 #define DRIVER_WATCH_H

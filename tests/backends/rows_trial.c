@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of rows as they come: any bits, odd sizes, gaps between rows, elements at any address, indexes that are there or not.
- * What stands between and behind the rows must be what it was.
+ * Makes random sets of rows: any bits, odd sizes, gaps between rows, elements at any address, with and without indices. The bytes
+ * between and behind the rows must stay as they are.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend's slot `rows` against the rule, written plainly over the reference's masks: the same bits. */
+/* Compares a backend's slot `rows`, to the bit, with a plain implementation of its rule that uses the reference's dropout masks. */
 #ifndef ROWS_TRIAL_H
 #define ROWS_TRIAL_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequences of BlockLSTM, to the bit: those too short for packed weights are steps of the cell; what is beyond seq_len_max is not
- * read and ends as zeros; the order of the gates is a matter of where columns stand; threads and repeats change nothing; a sequence so
- * long that it is taken span by span is, within the bound, one in two calls.  On every backend that opens; under the stand-ins for CUDA's libraries on cuda.  Within the bound all of it is the conformance suite's.
+ * BlockLSTM over sequences, to the bit: a sequence too short for packed weights equals steps of the cell; input beyond seq_len_max is
+ * not read, and output there is zeros; the order of the gates moves columns and nothing else; threads and repeats change nothing.
+ * Within the error bound: a sequence so long that it is computed in spans equals two calls. All of it on every backend that opens,
+ * and on cuda under the stand-ins for CUDA's libraries. The conformance suite tests the values.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a call of a block op on the cpu does beside computing, once a call like it has been made and its work is the caller's: no system
- * call, no allocation, no lock.  A process of its own, which the system ends at its first call, makes a thousand of each.
+ * A repeated call of a block op on the cpu, whose workspace is the caller's, makes no system call, allocates nothing and takes no
+ * lock. A child process, which the kernel kills at its first system call, makes a thousand calls of each op.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much the cache keeps, what goes, what writers left behind; and what the command asks of it.
+ * The size of the cache, which entries are removed, files that writers left behind, and the queries of `cellgrad cache`.
  */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the cache is, by the environment, and the folders that it does not take: others', open ones, links, none.
+ * Where the cache is, by the environment, and which folders it rejects: those of other users, those that others can write, links,
+ * none at all.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache when each call to the system fails in turn, and when the power is cut before each: whatever is got then and later are
- * the bytes that were kept or none, what was whole stays so, and the cache is good for use again.
+ * The cache when each system call fails in turn, and when the power is cut before each: every later read gives the bytes that were
+ * stored or nothing, entries that were whole stay whole, and the cache is usable again.
  */
 #include <errno.h>
 #include <fcntl.h>

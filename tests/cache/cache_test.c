@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache: what is kept is got, and nothing else is, whatever lies where its file should be and however many use it at once.
- * Which folder it is, is cache_directory_test's, how much is kept cache_bound_test's, what fails cache_fault_test's.
+ * The cache: an entry that was stored is found, and no other, whatever is in its file's place and however many processes use the
+ * cache at once. cache_directory_test tests the folder, cache_bound_test the size, cache_fault_test the failures.
  */
 #include <errno.h>
 #include <pthread.h>

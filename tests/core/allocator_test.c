@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A caller's allocator: all memory comes from it and goes back to it, it is set only while the library holds none, and its
- * refusals are messages.  Without one, large memory asks for huge pages.
+ * A caller's allocator: all memory comes from it and returns to it, it can be set only while the library holds no memory, and its
+ * refusals are reported as errors. Without one, large blocks ask for huge pages.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cell is, as programs see it that make networks of any; and cells in files, readable and not.
+ * What a program can query of a cell to make networks of any cell; and cells in files, readable and not.
  */
 #include <math.h>
 #include <setjmp.h>

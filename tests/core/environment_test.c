@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of the environment's variables: every row is whole, what is allowed is taken, and what is not is refused whatever opens;
- * names that are none, with the nearest; the warning, once in a process.
+ * The table of environment variables: every row is complete, an allowed value is accepted, any other is rejected whatever is opened;
+ * an unknown name is reported with the nearest known one; the warning appears once per process.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words of failures, the nearest name, and memory that fails when asked to.
+ * Error messages, the nearest name, and memory that fails on request.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structs of earlier and of later headers: what a shorter one lacks has its default, a longer one is taken while it uses no more than
- * ours, and neither a copy nor _init writes beyond what it was given.
+ * Structs of earlier and of later headers: a field that a shorter struct lacks has its default; a longer struct is accepted while the
+ * fields that we do not have are zero; neither a copy nor _init writes beyond the caller's size.
  */
 #include <setjmp.h>
 #include <stdarg.h>

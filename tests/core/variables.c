@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the table of the environment's variables, for the test of the manual pages: the reader, the name, the words that are allowed,
- * - for none, and what holds without it, with tabs.
+ * Prints the table of environment variables, for the test of the manual pages: reader, name, allowed words (- for none) and default,
+ * with tabs between.
  */
 #include <stdio.h>
 

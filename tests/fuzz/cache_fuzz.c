@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes the cache's reader: whatever a file holds, it is removed, or it is whole and of this key and its payload is got, and the
- * list says the same of it.  The disk is in memory.  The first byte of an input is no part of the file: if it is odd, the file's
- * digest is put right, so that what is behind it is seen.  By itself it is libFuzzer's entry:
+ * Fuzzes the reader of the cache: whatever a file holds, the file is removed, or it is whole and has this key and its payload is
+ * returned; the list of entries agrees. The disk is in memory. The first byte of an input is no part of the file: if it is odd, the
+ * file's digest is corrected, so that the checks behind it are reached. By itself it is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DCG_LIBMD -I. -Igen -Iruntime tests/fuzz/cache_fuzz.c \
  *           runtime/cache*.c runtime/core/memory.c runtime/core/message.c -lmd
- * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are what the cache writes.
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are files that the cache writes.
  */
 #include <errno.h>
 #include <stdio.h>

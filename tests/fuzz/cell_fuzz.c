@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes the compiler of cells: whatever the bytes, they are refused with one mistake, or every pass of the cell is refused with
- * words or printed in every dialect, with a manifest, in bounded time and memory.  By itself it is libFuzzer's entry:
+ * Fuzzes the compiler of cells: whatever the bytes, the compiler rejects them with one error, or every pass of the cell is rejected
+ * with a message or printed in every dialect, with a manifest, in bounded time and memory. By itself it is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
  * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells.

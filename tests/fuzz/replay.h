@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fuzzers of this folder as programs, where there is no libFuzzer: seeds, mutations, and main.  Each is run as
+ * Makes programs of this folder's fuzzers, where there is no libFuzzer: seeds, mutations, and main. Each is run as
  *     NAME_fuzz [-n MUTATIONS] [-s SEED] [FILE]...
  */
 #ifndef TESTS_FUZZ_REPLAY_H

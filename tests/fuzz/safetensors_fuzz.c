@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes the reader of safetensors files: whatever the bytes, it refuses them with words, or every tensor it reports lies in them; and
- * what finds a network's weights among them, for each format: it refuses, or they convert.  By itself it is libFuzzer's entry.  With
- * FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer.
+ * Fuzzes the reader of safetensors files: whatever the bytes, it rejects them with a message, or every tensor that it reports lies
+ * inside them. Also fuzzes the search for a network's weights among the tensors, for each format: it rejects them, or they convert.
+ * By itself it is libFuzzer's entry. With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filled structs of the ops, for tests that need no backend.
+ * Fills the structs of the ops, for tests that need no backend.
  */
 #include <setjmp.h>
 #include <stdarg.h>

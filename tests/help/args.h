@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An op's struct with everything in it, for tests that then spoil one thing.  What they make of it is theirs.
+ * Fills an op's struct with every argument, for tests that then make one argument wrong and check the result themselves.
  */
 #ifndef TEST_ARGS_H
 #define TEST_ARGS_H

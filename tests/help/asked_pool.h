@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A caller's pool that writes down what it is asked for; its parts come one after the other, on any machine, unless a test runs them.
+ * A caller's thread pool that records each request; its parts run one after the other, on any machine, unless a test runs them
+ * itself.
  */
 #ifndef ASKED_POOL_H
 #define ASKED_POOL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the cache share.
+ * What the tests of the cache share: see cache_disk.h.
  */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of the cache: entries of text, the files they are, and a disk that is watched around each test.
+ * For tests of the cache: entries of text, their files, and a disk that is watched around each test.
  */
 #ifndef CACHE_DISK_H
 #define CACHE_DISK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks are malloc's own, so that what watches memory sees the ends of each; how large one is stands in a table. */
+/* Each block is one of malloc's, so that tools that watch memory see its bounds; a table holds the sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allocator that counts what the library holds of the host's memory.  A block that is given back is poisoned first, and one that
- * grows moves, so that who still reads it reads nonsense; a test may look at each before.
+ * An allocator that counts the host memory that the library holds. It poisons a block before it frees it, and moves every block that
+ * grows, so that code that still reads the old block reads nonsense. A test may inspect each block before it is freed.
  */
 #ifndef COUNTED_H
 #define COUNTED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small networks with rows of several lengths, in two directions, with dropout: what uses all that a call of one has. */
+/* Small networks with rows of several lengths, two directions and dropout, so that a call uses every argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context and a stream of it that all tests of a program use, opened before the first and closed with the last.
+ * A context and a stream that all tests of a program use, opened before the first test and closed after the last.
  */
 #ifndef SHARED_STREAM_H
 #define SHARED_STREAM_H

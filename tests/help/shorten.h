@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of an op as long as its arguments are: for tests that give memory from a larger block, or change sizes in between.
+ * Sets the size of each argument's memory to what its shape needs: for tests that pass parts of a larger block, or change sizes
+ * between calls.
  */
 #ifndef SHORTEN_H
 #define SHORTEN_H

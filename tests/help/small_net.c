@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a network's call: what each port holds, how much of it, and who gives it. */
+/* The memory of a network's call: the contents, the size and the place of each argument. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small network with all memory of a call, on the host or on a device, for tests of what its calls do beside their numbers.
+ * A small network with all memory of a call, on the host or on a device, for tests of everything about its calls but the values.
  */
 #ifndef SMALL_NET_H
 #define SMALL_NET_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks whose steps are counted: what a step of each enqueues, forward and backward, on every device alike.
+ * Networks, with the number of commands that a step of each enqueues, forward and backward; it is the same on every device.
  */
 #ifndef STEP_CASES_H
 #define STEP_CASES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of values that are neither zeros nor alike, and the ops over them. */
+/* Tensors with values that are neither zero nor equal, and the ops that use them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small ops on a device's memory, for tests of what its backend does with its driver.
+ * Small ops in device memory, for tests of the calls that a backend makes of its driver.
  */
 #ifndef TENSORS_H
 #define TENSORS_H

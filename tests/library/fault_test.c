@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every public call on a backend that fails at its n-th slot, for every n: the slot's words, nothing lost, nothing kept of the
- * device's memory or the host's, the same objects good again; and the same bits as on the cpu, though all memory of the host is
- * copied.  What is enqueued runs at once, or, in late_fault_test, when it is waited for.
+ * Every public call on a backend that fails at its n-th slot, for every n: the message is the slot's, no memory of the device or the
+ * host leaks, the same objects work again, and the bits are the cpu's although all host memory is copied. Enqueued work runs at once,
+ * or, in late_fault_test, when the host waits for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on a device whose work runs late: when somebody waits for it, or by a thread of its own.  The bits are the cpu's,
- * whatever is closed or given back while work is enqueued; nothing of the host or of the device is given back while it is in use; a
- * context's kernels are built once, one at a time.
+ * Networks on a device whose work runs late: when the host waits for it, or by a thread of its own. The bits are the cpu's, whatever
+ * is closed or freed while work is enqueued; no memory of the host or the device is freed while it is in use; a context's kernels are
+ * built once, one at a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

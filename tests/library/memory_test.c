@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every request for host memory refused in turn: each call says so with the right code, leaves nothing behind, and works when it is
+ * Every request for host memory is refused in turn: each call returns the right code, leaves nothing behind, and works when it is
  * called again.
  */
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every public call, called wrong: it says what was expected, touches nothing and leaves nothing behind.  What the ops say of
- * their arguments is check_test.c's.
+ * Every public call with wrong arguments: the message says what was expected, nothing is written and nothing leaks. check_test.c
+ * tests the arguments of the ops.
  */
 #include <setjmp.h>
 #include <stdarg.h>

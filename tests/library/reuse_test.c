@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that are taken and given back, and plans that are got by their content: which are the same again, what holds what, that a closed
- * context leaves nothing, and threads that do all of it at once.
+ * Streams that are borrowed from a context's pool and returned, and plans that are found by their config: which are reused, what
+ * keeps them open, that closing a context leaves nothing, and threads that do all of it at once.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts and cells shared by threads, a stream for each and in each a problem of its own: first calls race to build the kernels,
- * and all answers have the bits that they have one after the other; each thread's message is its own.
+ * Threads share contexts and cells, each with a stream and a problem of its own: first calls race to build the kernels, all answers
+ * have the bits of calls one after the other, and each thread has its own error message.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes of every kind, of an op made up for the purpose: what they may be, how they are said, and what the command takes
- * for one, as a word, as metadata, as a scalar tensor.
+ * Attributes of every kind, of an op that is made up for this test: their values, their text, and what the command accepts for them
+ * as a word, as metadata, as a scalar tensor.
  */
 #include <math.h>
 #include <setjmp.h>

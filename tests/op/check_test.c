@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cg_op_check refuses, in which words, and that a refused call touches nothing.  Every argument of every row is
- * made wrong in every way; the words are held verbatim for one case of each.
+ * What cg_op_check rejects and with which message; a rejected call writes nothing. Every argument of every row is made wrong in every
+ * way; one message of each kind is compared verbatim.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cg_kernel_run: a cell given as text, interpreted, gives the bits of the same cell compiled in, on every pass, dtype and shape;
- * views may lie between each other's rows; what is wrong is refused before anything is touched.
+ * cg_kernel_run: a cell given as text and interpreted gives the bits of the same cell compiled in, for every pass, dtype and shape;
+ * rows of two views may alternate in memory; a wrong call is rejected before anything is written.
  */
 #include <setjmp.h>
 #include <stdarg.h>

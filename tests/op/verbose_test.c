@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CELLGRAD_VERBOSE: what it may say, silence without it, a line for each call that repeats it, whatever the call was given.
+ * CELLGRAD_VERBOSE: its allowed values, silence without it, and for each call a line that repeats the call, whatever its arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of networks that are wrong: memory of every port in each way in which it can be, numbers out of range, reserves that are
- * another's; refused in words, with nothing written.  And in which order plans, cells, contexts and streams may be closed.
+ * Wrong calls of networks: memory of every argument wrong in each way, numbers out of range, reserves of other networks or calls;
+ * each is rejected with a message and nothing is written. Also the orders in which plans, cells, contexts and streams may be closed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the rows of a call's sequences lie: strides and packed sequences.  That the numbers are right is for the conformance suite; here is
- * what may lie between rows, which bits are equal, and what is refused.
+ * Where the rows of a call's sequences lie in memory: strides and packed sequences. The conformance suite tests the values; this
+ * tests what may lie between rows, which layouts give equal bits, and what is rejected.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks whose requests for memory are refused, each in turn: the right code, nothing left behind, and the next call gives the
- * same bits.  And calls of sizes that were there before, which ask for none.
+ * Every request for memory by a network is refused in turn: the code is right, nothing leaks, and the next call gives the same bits.
+ * A call whose sizes were used before makes no request.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks opened and called wrong: every field of a config and of a call, in each way in which it can be.  Each is refused in words,
- * and what is refused has touched nothing.
+ * Networks opened and called with wrong arguments: every field of a config and of a call, in each way in which it can be wrong. Each
+ * is rejected with a message, and nothing is written.
  */
 #include <limits.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network's call goes down once: its arguments are checked once, its lengths read once, its workspace laid out once, a vendor's
- * library asked once; and the way from the call to each product of matrices is short and enters no file twice.
+ * A network's call does each thing once: it checks its arguments once, reads its lengths once, lays out its workspace once and asks a
+ * vendor's library once. The chain of calls down to each matrix product is short and enters no source file twice.
  */
 #include <fcntl.h>
 #include <link.h>

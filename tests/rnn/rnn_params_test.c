@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a network without a device: the bytes of params and where its parts lie, by name; its initial params; and of its reserve
- * before sizes are known: a bound, and the counter that it holds.
+ * What is known of a network without a device: the size of params and where its parts lie, by name; its initial params; and, before
+ * the sizes of a call are known, a bound of its reserve, and the dropout counter that a reserve holds.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What networks need, counted: the tables of runtime/README.md, cell by cell, against cg_rnn_sizes and the passes' work; and that a
- * reserve is hardly more than what the cell saves.
+ * The memory that networks need: the tables of runtime/README.md, cell by cell, compared with cg_rnn_sizes and the workspace of each
+ * pass; and a reserve is hardly larger than the values that the cell saves.
  */
 #include <setjmp.h>
 #include <stdarg.h>

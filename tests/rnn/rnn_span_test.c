@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks whose steps the route scan takes span by span, since there are many, and those of which it runs several pseudo-layers at once,
- * since one leaves threads idle: they have the answers of route composed, which takes one at a time, and its steps together; dense and
- * ragged, both ways, in more than one layer, adding to what params_backprop holds, with gates in the reserve.
+ * Long networks whose steps route scan computes span by span, and networks of which it runs several pseudo-layers at once, because
+ * one would leave threads idle: they have the answers of route composed, which runs one at a time and all steps together; dense and
+ * ragged, both directions, in more than one layer, with accumulate, with gates in the reserve.
  */
 #include <math.h>
 #include <setjmp.h>

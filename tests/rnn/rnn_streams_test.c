@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on the backend that CELLGRAD_BACKEND names, else the cpu: streams of one plan, of plans in turn and of plans that
- * threads open and run at once; streams that are closed while they are busy; memory of the host beside the device's.
+ * Networks on the backend that CELLGRAD_BACKEND names, else the cpu: streams of one plan, of plans in turn, and of plans that threads
+ * open and run at once; streams that are closed while they are busy; host memory beside device memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

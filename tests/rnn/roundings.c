@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the table of how routes round, for the test of the documents: route, dtype and words, with tabs. */
+/* Prints the table of how each route rounds, for the test of the documents: route, dtype and description, with tabs between. */
 #include <stdio.h>
 
 #include "runtime/rnn/rnn.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What weights lose on their way from one format into another: a single number, in every layer, direction and gate, of every format
- * that has a place for it into every one that has none.  And biases whose bits a sum would change, there and back.
+ * What weights lose when they are converted from one format to another: a single number in every layer, direction and gate, from
+ * every format that has a place for it into every format that has none. Also biases whose bits a sum would change, converted there
+ * and back.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weights in formats of other programs, through cellgrad.h: which tensors there are, loading and saving them one by one, and what is
- * refused.  That each format's numbers lie where its owner has them is tests/command/formats.py's to say.
+ * Weights in formats of other programs, through cellgrad.h: the names of tensors, loading and saving each, and what is rejected.
+ * tests/command/formats.py tests that each format's numbers are where its owner has them.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a step of a recurrence costs beside arithmetic: of threads that share the units of each step one meeting for each phase, of those
- * that share rows none, and no memory.
+ * One step of a recurrence on the cpu, beside its arithmetic: threads that share the units of each step meet at one barrier per
+ * phase, threads that share rows meet at none, and no step allocates memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

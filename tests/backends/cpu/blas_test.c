@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our OpenBLAS and the host program's are two: before, while and after ours computes the host's keeps its threads and its bits, and
- * ours keeps its own whatever the host sets.  Each way is a process of its own, since neither library can be given back.  Which
- * libraries are taken at all is tests/command/openblas.bats's.
+ * Two copies of OpenBLAS in one process, the library's and the host program's: before, during and after our computations the host's
+ * copy keeps its number of threads and its bits, and ours keeps its own whatever the host sets. Each order of loading is tested in a
+ * process of its own, since neither copy can be unloaded. tests/command/openblas.bats tests which libraries are loaded at all.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the instructions of the innermost loops of the cpu's products, from the disassembly of their objects: in the loop of a large
-tile a step of k loads each vector of b once and each element of a once, stores nothing, and has few instructions beside its products."""
+"""Counts the instructions of the innermost loops of the cpu's matrix products, in the disassembly of their objects: for each k the loop of
+a large tile loads each vector of b once and each element of a once, stores nothing, and has few instructions beside its
+multiplications."""
 import os
 import re
 import shutil

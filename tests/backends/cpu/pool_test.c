@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a caller's pool: networks and BlockLSTM have the bits that they have on the library's own threads, in pools that run
- * parts one after the other, backwards, on threads of their own, and by OpenMP; what is no pool is refused.
+ * The threads of a caller's pool: networks and BlockLSTM have the same bits as on the library's own threads, in pools that run parts
+ * one after the other, backwards, on threads of their own, and by OpenMP; an invalid pool is rejected.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context has a thread for each processor that its process may run on.  A thread leaves the processor of another, stays away from it,
- * comes back when it has to leave the next, and keeps to what others set; quotas of control groups, in folders that are made up.
+ * A context has one thread for each processor that its process may run on. A thread leaves a processor that another thread uses,
+ * stays away from it, returns when it must leave the next one, and keeps to the affinity that others set. Quotas of control groups
+ * are read from folders that the test makes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of the cpu: every part of a round once, rounds one after another, and the same bits from every op and kernel,
- * compiled or interpreted, on any number of threads; no memory taken once a stream is warm.
+ * The threads of the cpu: each part of a round runs once, rounds run one after another, and every op and kernel, compiled or
+ * interpreted, gives the same bits on any number of threads; a warm stream allocates no memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

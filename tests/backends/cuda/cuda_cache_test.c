@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels that were compiled once and kept: the next start makes no call of NVRTC's; what the driver refuses is made anew.
+ * Compiled kernels kept on disk: the next start makes no call of NVRTC; a kernel that the driver rejects is compiled again.
  */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both forms of every kernel over elements: runs of units, and one unit a thread.  Whichever a launch's rule takes, the bits are the
- * same: of every built-in cell, set of options, pass and stage, in one dtype each in turn, or with CELLGRAD_TEST_FORMS in all, on
- * arguments that are drawn, absent, strided and begin anywhere.  Sums run with them, and over so many blocks of rows that a thread
- * loads several at once, against the cpu's: of numbers of one size, too, whose sum shows in which order they were added.
+ * Both forms of every kernel over elements, runs of units and one unit per thread, give the same bits, so that the launch may take
+ * either: for every built-in cell, set of options, pass and stage, in one dtype each in turn, or in all with CELLGRAD_TEST_FORMS;
+ * arguments are random, absent, strided, and begin at any address. Sums are compared with the cpu's, also over so many blocks of rows
+ * that a thread loads several at once, and over numbers of one size, whose sum shows the order of the additions.
  */
 #include <limits.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, rows with
- * something between them, no rows, no k.  All numbers are small integers, so that there is one right answer, to the bit.
+ * Matrix products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, gaps between
+ * rows, no rows, no k. All numbers are small integers, so that there is one right answer, to the bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cuda backend declares of CUDA, compared with NVIDIA's headers by the compiler: types of all calls, values of all
- * constants, layouts of the structs that have no tag.  There is nothing to run.
+ * The cuda backend's declarations of CUDA, compared with NVIDIA's headers by the compiler: types of all calls, values of all
+ * constants, layouts of the structs without a tag. There is nothing to run.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several moves in one launch of the cuda backend: bits copied, zeros, rows gathered, scattered and dropped, of any sizes beside each
- * other; how many launches that takes, and any call that fails.
+ * Several moves in one launch of the cuda backend: copied bits, zeros, rows gathered, scattered and dropped, in any mixture of sizes;
+ * the number of launches; and each call failing in turn.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on the cuda backend, on the composed route, against its driver: each step enqueues its products and its point kernels
- * and nothing else; a call waits for nothing and takes no memory, so that it can be captured.  By either route: a driver that fails
- * at the n-th call; memory of the host, staged.
+ * Networks on the cuda backend, on route composed, and the calls of the driver: each step enqueues its products and its point kernels
+ * and nothing else; a call waits for nothing and allocates no memory, so that it can be captured. By either route: a driver that
+ * fails at the n-th call; host memory, staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>

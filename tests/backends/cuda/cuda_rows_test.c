@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows gathered, scattered, added and dropped by the cuda backend: what is moved, one launch for each call, and any call of the
- * driver's or the compiler's that fails.
+ * Rows gathered, scattered, added and dropped by the cuda backend: the values, one launch for each call, and each call of the driver
+ * or the compiler failing in turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>

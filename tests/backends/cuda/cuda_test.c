@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend against its driver: what it enqueues, call by call; kernels compiled once, for the device or for what the
- * compiler knows; a caller's own context, stream and memory; a stream that is captured; and all that can be wrong with them.
+ * The cuda backend and the driver's calls: the calls that are enqueued, one by one; kernels compiled once, for the device or for the
+ * newest architecture that the compiler supports; a caller's own context, stream and memory; stream capture; and wrong arguments.
  */
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the calls are watched. */
+/* Counts the calls and makes one fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

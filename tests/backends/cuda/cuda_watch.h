@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend's driver, NVRTC, cuBLAS and cuDNN, watched: what was called how often, one call that fails, and whether all that was
- * made was given back.
+ * Watches the calls that the cuda backend makes of the driver, NVRTC, cuBLAS and cuDNN: counts them, makes one fail, and checks that
+ * everything created was destroyed.
  */
 #ifndef CUDA_WATCH_H
 #define CUDA_WATCH_H

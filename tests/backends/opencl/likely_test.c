@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When OpenCL's drivers are worth loading though nobody asked for them: by the device files and the vendors' folder of a system that
- * is made for each case, and by the variables of the loaders.  Nothing of it is loaded, and no file is waited for.
+ * When OpenCL's drivers are loaded although no backend is named: the rule reads device files, the vendors' folder and the loaders'
+ * variables, of a system that is made up for each case. Nothing of OpenCL is loaded, and the rule waits for no file.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend on devices other than the one that is there, which is made to seem them: of one compute unit, where each size
- * of product has a tile of its own; and such as compute otherwise than is promised, which their descriptions must say.
+ * The opencl backend on devices unlike this machine's, which is made to seem them: one of a single compute unit, where each size of
+ * product has a tile of its own, and devices that compute otherwise than promised, whose descriptions must say so.
  */
 #include <setjmp.h>
 #include <stdarg.h>

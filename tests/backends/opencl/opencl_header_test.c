@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the opencl backend declares of OpenCL, compared with <CL/cl.h> by the compiler: types of all calls, values of all
- * constants.  There is nothing to run.
+ * The opencl backend's declarations of OpenCL, compared with <CL/cl.h> by the compiler: types of all calls, values of all constants.
+ * There is nothing to run.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on the opencl backend against its driver: each step enqueues its products and its point kernels and nothing else; a call
- * waits for nothing and takes no memory; a driver that fails at the n-th call; memory of the host, staged.
+ * Networks on the opencl backend, and the calls of the driver: each step enqueues its products and its point kernels and nothing
+ * else; a call waits for nothing and allocates no memory; a driver that fails at the n-th call; host memory, staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>

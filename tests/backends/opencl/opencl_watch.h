@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend's driver, watched: what was called how often, and one call that fails.
+ * Watches the calls that the opencl backend makes of its driver: counts them, and makes one fail.
  */
 #ifndef OPENCL_WATCH_H
 #define OPENCL_WATCH_H

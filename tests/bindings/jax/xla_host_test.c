@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls the handlers of bindings/jax as XLA does, with call frames that are written here.  Answers are those of the library, to the bit;
- * every wrong frame is one error with its words; threads; cells given as text.
+ * Calls the handlers of bindings/jax as XLA does, with call frames that are written here. The answers are the library's own, to the
+ * bit; every wrong frame is one error with a message; calls run in threads; cells are given as text.
  */
 #include <limits.h>
 #include <pthread.h>

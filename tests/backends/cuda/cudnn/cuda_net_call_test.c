@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of networks by cuDNN: how many it and the driver get, and that nothing else is made, asked or waited for; streams that are
- * captured; reserves spent, kept, moved and of another route; memory at any address; its masks and ours; persistent algorithms that
- * it refuses; plans and streams closed in any order.
+ * Calls of networks by cuDNN: the number of calls of cuDNN and of the driver, and that a call creates, queries and waits for nothing
+ * else; stream capture; reserves that are spent, preserved, moved or of another route; memory at any address; cuDNN's dropout masks
+ * and ours; persistent algorithms that cuDNN refuses; plans and streams closed in any order.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which networks cuDNN computes on the cuda backend, and why not the others: each reason in the plan's route, and in the message
- * where cuDNN was asked for by name; what opening a plan makes and gives back, with every call of cuDNN's failing in turn.
+ * Which networks cuDNN computes on the cuda backend, and the reason against each other one: in the plan's route, and in the message
+ * where route cudnn was requested by name; what opening a plan creates and destroys, with every call of cuDNN failing in turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequences of more steps than cuDNN takes at once, run in ranges: the answers of the composed route on the cpu, at the longest
- * that goes in one part, one step more, and in three parts; of both directions, which no part can be cut from.
+ * Sequences of more steps than cuDNN takes at once, run in ranges of steps, have the answers of route composed on the cpu: at the
+ * longest sequence that fits in one range, with one step more, and in three ranges; and with both directions, which cannot be cut
+ * into ranges.
  */
 #include <math.h>
 #include <setjmp.h>
