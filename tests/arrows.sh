@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Folders call each other one way: what a file includes, and which object each object takes a symbol from, against the table below.
-# No files call each other in a circle, no two files have one name outside of folders that mirror each other, and README.md names the
-# files of its folder; no struct has the name of a function of its folder.
+# Dependencies between folders point one way: what each file includes, and from which object each object takes a symbol, compared with the
+# table below.  No files call each other in a circle, no two files share a name unless their folders mirror each other, each README.md
+# names the files of its folder, and no struct has the name of a function of its folder.
 # Runs in the build's top folder.
 #   srcdir: the source
 set -u

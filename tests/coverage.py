@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""coverage.py SOURCE: of the product's lines those that were executed since the build, by folder; not-executed.txt lists the others.
+"""coverage.py SOURCE: prints by folder how many of the product's lines were executed since the build; not-executed.txt lists the others.
 
 Runs in the top folder of a build with --coverage, after its tests; a line that is compiled into several objects counts once."""
 

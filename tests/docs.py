@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The documents are right: README.md and the pages of docs/.
+"""README.md and the pages of docs/ are right.
 
 Every program and every command that they show runs, every message that they quote is what the code prints, and every link between
 documents has its file and its heading.  What cannot run here has a marker with the reason; these are counted and printed.
@@ -17,9 +17,9 @@ A fenced block is tried by its language, and by the comments `<!-- KIND: TEXT --
     from: PATH          it is the file PATH of the source
     part of: COMMAND    its lines are printed by COMMAND, one after the other
     needs: PART         it is not tried where this build has no such part, a backend or `cache`
-    says: COMMAND       COMMAND fails, and its message has these lines, in which ... stands for what depends on the machine
+    says: COMMAND       COMMAND fails, and its message has these lines, in which ... matches any text
 
-All blocks of a page run in order in one folder, which has the files of `INPUTS` in the beginning.  Runs in the build tree and prints TAP.
+All blocks of a page run in order in one folder, which has the files of `INPUTS` at first.  Runs in the build tree and prints TAP.
 srcdir: the source; CELLGRAD: the command; CC, BUILD_CFLAGS, SANITIZE: how the library was compiled; LIBRARY, ARCHIVE: the library.
 """
 import json

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the programs of examples/ say of themselves is so.  Those that other tests run are not here: peephole_lstm and bidirectional are in
-# docs/, own_cell.c and own_cell.cc are for install.sh.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
+# The programs of examples/ do what their comments say.  Other tests run the rest: tests/docs.py peephole_lstm and bidirectional,
+# install.sh own_cell.c and own_cell.cc.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
 set -u
 srcdir=${srcdir:-.}
 scratch=$(mktemp -d) || exit 99

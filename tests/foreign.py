@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A stranger calls an emitted kernel by its manifest alone.
+"""An emitted kernel, called from Python by its manifest alone.
 
-Emits the peephole LSTM gradient as C, compiles it with nothing of ours at hand, reads from the manifest which
-functions there are, what each takes and in which order, and calls them by ctypes.  What they give is compared with the
+Emits the peephole LSTM gradient as C, compiles it without any header or library of ours, reads from the manifest which
+functions there are and the order of their arguments, and calls them by ctypes.  The results are compared with the
 formulas of the gradient in double.  Prints TAP.  CELLGRAD: the command; CC: a C compiler.
 """
 import ctypes

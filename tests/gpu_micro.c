@@ -9,7 +9,7 @@
 
 enum { STEPS = 2000, COOPERATIVE_LAUNCH = 95, NON_PORTABLE_CLUSTERS = 14, PIECE = 24576, PIECES = 64, M = 16, N = 8, K = 16 };
 
-/* The module and what kernels work on: a block of zeros of the device's. */
+/* The module, and the memory that its kernels use: a block of zeros on the device. */
 struct micro {
 	struct cg_context *context;
 	struct cg_stream *stream;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels that gpu_micro.c compiles and times.  Each poll has a limit, so that a mistake ends the kernel and not the machine's hour:
- * where it is reached `broken` is set and all go on.
+ * Kernels that gpu_micro.c compiles and times. Each polling loop has a limit, so that a mistake ends the kernel and does not occupy
+ * the machine: at the limit a kernel sets `broken`, and all threads continue.
  */
 #define LIMIT (1 << 22)
 

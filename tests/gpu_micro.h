@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The costs of a persistent recurrence, measured: hand-over between blocks and within a cluster, a broadcast through L2, and where
- * the elements of a matrix instruction lie.  0: measured, or the device has none of it, which is said; 1: something is not as it
- * should. */
+/* Measures the costs of a persistent recurrence: handing data over between blocks and within a cluster, a broadcast through L2, and
+   the places of the elements in a matrix instruction. Returns 0 when all was measured, or the device lacks it, which is printed; 1
+   when a result is wrong. */
 #ifndef GPU_MICRO_H
 #define GPU_MICRO_H
 

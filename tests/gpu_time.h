@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time on a stream as the driver's events tell it, for programs that measure on a GPU. */
+/* Times work on a stream by the driver's events, for programs that measure on a GPU. */
 #ifndef GPU_TIME_H
 #define GPU_TIME_H
 

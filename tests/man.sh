@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages say what there is, all of it and nothing else: calls, variables, commands, options, the words and limits of
-# the language; and what they show is so.  srcdir: the source; CELLGRAD: the command.
+# The manual pages describe everything that there is and nothing else: calls, variables, commands, options, the words and limits of the
+# language; and their examples run. srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 man=$srcdir/man

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# examples/parallel.c on two ranks and more: the loss falls, the weights are equal on all ranks to the bit, and the gradient is that of the
-# whole batch, within the reference's bound.  Skipped where there is no MPI, unless CELLGRAD_TEST_REQUIRE has mpi.
-# Runs in the build tree.  srcdir: the source; CC, SANITIZE, BUILD_CFLAGS: how the library was compiled.
+# examples/parallel.c on two and more ranks: the loss falls, the weights are equal to the bit on all ranks, and the gradient is that of
+# the whole batch, within the reference's bound. Skipped where there is no MPI, unless CELLGRAD_TEST_REQUIRE has mpi.
+# Runs in the build tree. srcdir: the source; CC, SANITIZE, BUILD_CFLAGS: how the library was compiled.
 set -u
 srcdir=${srcdir:-.}
 scratch=$(mktemp -d) || exit 99

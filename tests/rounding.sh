@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# docs/numerics.md, header, manual pages and `cellgrad info` say how each route rounds each dtype, as the library's table has it: every row, in its
-# order and words, and no other.  srcdir: the source; CELLGRAD: the command.
+# docs/numerics.md, the header, the manual pages and `cellgrad info` say how each route rounds each dtype in the words of the library's
+# table: every row, in its order, and no other. srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 scratch=$(mktemp -d) || exit 99

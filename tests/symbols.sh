@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Only what cellgrad.h declares leaves the shared library, and all of it does; the static one has no name outside cg_.
-# LIBRARY: the shared library; ARCHIVE: the static one; srcdir: the source.  Either may be missing: that half is skipped.  What the
-# address sanitizer adds for each variable does not count.
+# The shared library exports all that cellgrad.h declares and nothing else; the static one has no name outside cg_.
+# LIBRARY: the shared library; ARCHIVE: the static one; srcdir: the source. Either library may be missing: that half is skipped. What the
+# address sanitizer adds for each variable is ignored.
 set -u
 header=${srcdir:-.}/runtime/cellgrad.h
 scratch=$(mktemp -d) || exit 99

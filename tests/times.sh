@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# times.sh FILE COMMAND...: runs a test's driver and adds a line to FILE: the seconds of processor time that it took, those of the user and
-# those of the system, and the name that stands behind --test-name.  make check TIMES=FILE runs every test so.
+# times.sh FILE COMMAND...: runs a test's driver and adds a line to FILE: the seconds of processor time that it took, of the user and of
+# the system, and the name that follows --test-name. make check TIMES=FILE runs every test so.
 file=$1
 shift
 "$@"

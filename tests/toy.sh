@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A built-in cell is added by its equations and one name: toy.patch does it in a copy of the source, which is built there; then the
-# generator's tests take the cell up, and its kernels and networks are right on each backend that opens, forward and backward.
-# Runs in a configured build tree, in the folder toy/ there, which it leaves.  srcdir: the source; MAKE: make.
+# A built-in cell is added by its equations and one name: toy.patch does it in a copy of the source, which is built; then the generator's
+# tests include the cell, and its kernels and networks are right on each backend that opens, forward and backward.
+# Runs in a configured build tree, in the folder toy/ there, which it leaves. srcdir: the source; MAKE: make.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 make=${MAKE:-make}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# unit.sh COMMAND...: runs a program of cmocka tests, or another that speaks TAP.  What cmocka skips it calls "not ok",
-# which would be a failure; and its exit status says once more that a test failed, which would count as another.
+# unit.sh COMMAND...: runs a program of cmocka tests, or another that prints TAP. cmocka prints "not ok" for a skip, which would count as
+# a failure, and its exit status reports a failed test again, which would count as another; both are corrected here.
 case $1 in
 *.py) echo '1..0 # SKIP there is no python3'; exit 0 ;;         # else python3 would stand before it
 esac

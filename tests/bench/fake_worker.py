@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of peers.sh for the test of that script: forward of rnn_tanh, one number at a time, with Python's own modules alone.
+"""A worker for the test of peers.sh: forward of rnn_tanh, one number at a time, by Python's standard library alone.
 
-Its first argument says what it does: "right", or in which way it fails; the others are those of every worker.
+Its first argument is "right", or the way in which it fails; the others are those of every worker.
 """
 import array
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the cpu backend beside what bounds each: threads, the length of a sequence, ragged batches, saturated gates, the rate at which weights
+"""Times of the cpu backend, each beside its bound: threads, the length of a sequence, ragged batches, saturated gates, the rate at which weights
 are read, and kernels over elements beside a copy loop.
 
     python3 tests/bench/figures.py [--threads N] [--quick] [--profile]
 
 Each time is the least of three processes, of half a second each.  Runs in the top folder of a build.  CC, SANITIZE: a C compiler and its
-sanitizers; LIBRARY: the shared library; CELLGRAD: the command.  Exit status: 0 measured, 1 a fault, 77 nothing to run with.
+sanitizers; LIBRARY: the shared library; CELLGRAD: the command.  Exit status: 0 measured, 1 failed, 77 a needed program is missing.
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The problem, its numbers and the protocol of the C programs of peers.sh; peer.h says what each call does.
+ * The problem, its numbers and the protocol for the C programs of peers.sh; peer.h describes each call.
  */
 #include <math.h>
 #include <stdarg.h>

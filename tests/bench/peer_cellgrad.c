@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * This library's time in peers.sh: a network of one layer through cg_rnn_forward and cg_rnn_backward, and BlockLSTM through
- * cg_lstm_block, on the cpu, in memory of the host that is there before the first call.
+ * cg_lstm_block, on the cpu, in host memory that is allocated before the first call.
  * CELLGRAD_CPU_THREADS is set to --threads.
  */
 #include <stdio.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What peers.sh prints and draws of the results of its problems.
+"""Prints and draws the results of peers.sh.
 
 A result is {"text", "problem", "operations", "others", "ratio", "peers"}; peers are the descriptions of workers, each with its "share" of
 the roof.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of peers.sh, which take turns, and the processor time that they and others take meanwhile."""
+"""Starts the workers of peers.sh, gives each its turns, and measures the processor time that they and other processes take."""
 import array
 import json
 import math

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stand-ins for libcublas and libcublasLt have in common. */
+/* What the stand-ins for libcublas and libcublasLt share. */
 #ifndef FAKE_BLAS_H
 #define FAKE_BLAS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products in double, or more, rounded once; queued with the work of a stream. */
+/* Matrix products in double, or more, rounded once; queued on a stream like all its work. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the stand-ins for the driver and for NVRTC, wrong ones and failing ones. */
+/* Calls of the stand-ins for the driver and for NVRTC: wrong ones are reported, and failing ones return their codes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

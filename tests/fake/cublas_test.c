@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-ins for libcublas and libcublasLt: products that are right, and what calls of them can have wrong. */
+/* The stand-ins for libcublas and libcublasLt: the products are right, and every wrong call is reported. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcublasLt: descriptions, layouts, the choice of an algorithm, and products with the epilogue of a bias. */
+/* The stand-in for libcublasLt: descriptors, layouts, the choice of an algorithm, and products with a bias epilogue. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the stand-in for libcuda see each other here.  Everything runs under one lock; work is queued, and runs when the
- * host waits for it, or earlier by chance.
+ * Declares what the parts of the stand-in for libcuda share. One lock covers everything; work is queued, and runs when the host waits
+ * for it, or earlier at random.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H

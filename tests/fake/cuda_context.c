@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls, handles, devices' contexts, and what is left when the process ends. */
+/* Calls, handles, contexts of devices, and what has leaked when the process ends. */
 #include <fnmatch.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices as CELLGRAD_FAKE_DEVICES, CELLGRAD_FAKE_ARCH and CELLGRAD_FAKE_MEMORY say, and the words of errors. */
+/* Devices, by CELLGRAD_FAKE_DEVICES, CELLGRAD_FAKE_ARCH and CELLGRAD_FAKE_MEMORY, and the texts of errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that are captured, and graphs of what was put into them.  As the driver's documents have it, a call that is not safe spoils
- * a capture in global mode from any thread, one in thread-local mode from the thread that began it, one in relaxed mode never; a wait
- * for the stream itself spoils each.
+ * Stream capture, and graphs of what was captured. As the driver's documents say, an unsafe call invalidates a capture in global mode
+ * from any thread, one in thread-local mode from the thread that began it, one in relaxed mode never; a wait for the stream itself
+ * invalidates each.
  */
 #include <pthread.h>
 #include <stdlib.h>

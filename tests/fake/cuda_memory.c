@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory: addresses from one range, each used once, with unaddressable bytes between the blocks.  What is at them is
- * elsewhere, so that the host never reaches it by them; a shadow says of every byte what it is.
+ * Device memory: addresses from one range, each used once, with unaddressable bytes between the blocks. The contents are stored
+ * elsewhere, so that the host cannot reach them by these addresses; a shadow has the state of every byte.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules, which are shared objects loaded from memory; functions; and everything that a launch can have wrong. */
+/* Modules, which are shared objects loaded from memory; functions; and the checks of a launch's arguments. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

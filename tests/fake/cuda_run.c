@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A launch, run: blocks one after the other in an order of chance, and their threads too.  In a kernel with barriers each thread
- * has a stack of its own, and in any order they run from one barrier to the next.  Every access to memory is looked at.
+ * Runs a launch: the blocks one after the other in random order, and the threads of each likewise. In a kernel with barriers each
+ * thread has a stack of its own, and the threads run in random order from one barrier to the next. Every memory access is checked.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams, whose work runs late, and the copies on them. */
+/* Streams, whose work runs late, and the copies that are enqueued on them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: versions, words, handles, and descriptors of tensors and of dropout. */
+/* The stand-in for libcudnn: versions, error texts, handles, and descriptors of tensors and of dropout. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

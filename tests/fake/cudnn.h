@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the stand-in for libcudnn see each other here. */
+/* Declares what the parts of the stand-in for libcudnn share. */
 #ifndef FAKE_CUDNN_H
 #define FAKE_CUDNN_H
 

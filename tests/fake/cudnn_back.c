@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in for libcudnn: the gradients of data and of weights, in double, rounded where a kernel of the real one stores: of f16 and
- * bf16 by the standard algorithm dgates, dh, dc and what goes to the layer below.
+ * The stand-in for libcudnn: gradients of data and of weights, in double, rounded where a kernel of cuDNN stores them: in f16 and
+ * bf16 by the standard algorithm these are dgates, dh, dc and the gradient of the layer below.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: the three calls that compute, and what their arguments can have wrong. */
+/* The stand-in for libcudnn: the three calls that compute, and the checks of their arguments. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stand-in for libcudnn answers, held against numbers of others: vectors, sums, and what PyTorch answered. */
+/* The answers of the stand-in for libcudnn, compared with independent numbers: known vectors, known sums, and PyTorch's answers. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: descriptors of networks and of their data, where weights lie, sizes of memory. */
+/* The stand-in for libcudnn: descriptors of networks and of their data, the layout of weights, sizes of memory. */
 #include <stdlib.h>
 #include <string.h>
 

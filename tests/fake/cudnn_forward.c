@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in for libcudnn: forward in double, rounded where a kernel of the real one stores: h at every step, and of f16 and bf16 by
- * the standard algorithm x W, R h and all that a step leaves.
+ * The stand-in for libcudnn: forward in double, rounded where a kernel of cuDNN stores: h at every step, and in f16 and bf16 by the
+ * standard algorithm also x W, R h and all that a step saves.
  */
 #include <stdlib.h>
 #include <string.h>

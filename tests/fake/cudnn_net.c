@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: memory as its work meets it, and the steps of a layer. */
+/* The stand-in for libcudnn: checked access to memory while work runs, and the steps of a layer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the work of the stand-in's three calls has in common, forward and backward. */
+/* What the computations of the stand-in's three calls share, forward and backward. */
 #ifndef FAKE_CUDNN_NET_H
 #define FAKE_CUDNN_NET_H
 

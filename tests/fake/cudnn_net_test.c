@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: algorithms, the math of products, what is rounded, padding, layouts, dropout. */
+/* The stand-in for libcudnn: algorithms, the math type of products, roundings, padding, layouts, dropout. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: memory, the order of the three calls, and what they do to the reserve. */
+/* The stand-in for libcudnn: memory, the order of the three calls, and the reserve after each. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

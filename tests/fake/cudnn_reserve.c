@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: how the reserve is divided, what is told from it of other calls, weights as doubles. */
+/* The stand-in for libcudnn: how the reserve is divided, how it identifies the call that wrote it, and weights as doubles. */
 #include <stdlib.h>
 #include <string.h>
 

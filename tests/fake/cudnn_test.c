@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcudnn: descriptors, sizes and versions, and what calls can have wrong before anything runs. */
+/* The stand-in for libcudnn: descriptors, sizes and versions, and the mistakes that are reported before anything runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

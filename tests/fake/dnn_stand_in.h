@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of the stand-in for libcudnn, and a network with all its memory, for trials of it. */
+/* The calls of the stand-in for libcudnn, and a network with all its memory, for tests of the stand-in. */
 #ifndef FAKE_DNN_STAND_IN_H
 #define FAKE_DNN_STAND_IN_H
 

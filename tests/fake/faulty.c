@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend `faulty`, made by the steps of backends/README.md: each slot counts, fails when its turn has come, and else asks that
- * of the backend behind it, the cpu's or late's.  It says that it does not work on the host's memory, so that the runtime copies,
- * and refuses such memory when it gets it.
+ * The backend `faulty`, written by the steps of backends/README.md: each slot counts its calls, fails when its turn has come, and
+ * otherwise calls the slot of the backend behind it, the cpu or late. It claims that it cannot work in host memory, so that the
+ * runtime copies, and rejects host memory that it gets all the same.
  */
 #include <stdlib.h>
 

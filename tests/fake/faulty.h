@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that fails at the n-th call of its table; behind it is the cpu, out of reach of the host's memory, or late. */
+/* A backend that fails at the n-th call of its table; behind it is the cpu, without access to host memory, or late. */
 #ifndef CG_FAULTY_H
 #define CG_FAULTY_H
 

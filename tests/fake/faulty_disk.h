@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache's disk, watched: it fails at the n-th call, or the power is cut there.  What was written and not synced is known, so
- * that a test can lose it.
+ * The cache's disk, watched: it fails at the n-th call, or the power is cut there. It records what was written and not synced, so
+ * that a test can discard that.
  */
 #ifndef FAULTY_DISK_H
 #define FAULTY_DISK_H

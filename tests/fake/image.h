@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stand-in for NVRTC gives and that for the driver takes: as a cubin, bytes; as PTX, the same in hexadecimal digits. */
+/* The format of the images that the stand-in for NVRTC writes and that for the driver loads: as a cubin, bytes; as PTX, the same in
+   hexadecimal digits. */
 #ifndef FAKE_IMAGE_H
 #define FAKE_IMAGE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a host's C++ compiler is given before a CUDA text, so that it compiles the text as it stands: the words of the
- * language, vector types, and those functions of a device that have no other name on a host.
+ * Stands before a CUDA text, so that a host's C++ compiler compiles the text unchanged: keywords, vector types, and the device
+ * functions that have no other name on a host.
  */
 #define __global__ __attribute__((visibility("default")))
 #define __device__

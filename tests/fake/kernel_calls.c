@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into every kernel: what the address sanitizer's outlined checks and the checks of undefined behaviour call, under the
- * names that compilers give them, hidden so that a sanitizer's own library in the process is not asked instead.
+ * Linked into every kernel: the functions that the outlined checks of the address and undefined-behaviour sanitizers call, under the
+ * names that compilers give them, hidden so that they are called even where the process has a sanitizer's own library.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Between a compiled kernel and the driver that runs it: what the kernel's object exports, and the checks that it calls before each
- * access.  kernel_calls.c is linked into every kernel; cuda_run.c checks.
+ * access. kernel_calls.c is linked into every kernel; cuda_run.c does the checks.
  */
 #ifndef FAKE_KERNEL_CALLS_H
 #define FAKE_KERNEL_CALLS_H

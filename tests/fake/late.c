@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend `late`: commands in a list for each queue, with the operands as they were when it was given them.  Every rule of
- * runtime/device/backend.h that a driver may leave unseen is looked at: memory that is another device's or queue's or was given back, two
- * builds at a time, functions dropped while they are enqueued, things closed before what they hold.
+ * The backend `late`: a list of commands for each queue, with copies of their operands. It checks every rule of
+ * runtime/device/backend.h whose breach a driver may not notice: memory of another device or queue, or freed memory; two builds at a
+ * time; functions released while they are enqueued; objects closed before what they contain.
  */
 #include <pthread.h>
 #include <stdarg.h>

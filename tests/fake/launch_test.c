@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel and its launch can have wrong, done: barriers, shared memory, accesses, arguments, sizes. */
+/* Every mistake of a kernel and of its launch is reported: barriers, shared memory, accesses, arguments, sizes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

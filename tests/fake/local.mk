@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version, and cuDNN's in others.  They are built
-# apart from the rest, without sanitizers and counters, which the program that loads them may have or not.  Files without bytes keep
-# the loader from a real cuDNN of a version that is not played.
+# The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version, and for cuDNN in others. They are built apart
+# from the rest, without sanitizers and coverage counters, since the program that loads them may or may not have these. Empty files keep
+# the loader from a real cuDNN of another version.
 fake_cuda = \
 	%D%/misuse_report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_graph.c %D%/cuda_module.c %D%/cuda_run.c
 fake_nvrtc = %D%/misuse_report.c %D%/nvrtc.c %D%/nvrtc_compile.c

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports, which come together in one file; failing on request; chance. */
+/* Reports, which all libraries write to one file; failing on request; random choices. */
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <pthread.h>

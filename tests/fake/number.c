@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of each type in memory, as doubles, rounded once when they are stored. */
+/* Reads numbers of each type as doubles, and rounds them once when it stores them. */
 #include <string.h>
 
 #include "number.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of each type in memory, for all that the stand-ins compute in double. */
+/* Numbers of each type in memory, for everything that the stand-ins compute in double. */
 #ifndef FAKE_NUMBER_H
 #define FAKE_NUMBER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libnvrtc: programs and options as NVRTC takes them.  The compiling is in nvrtc_compile.c. */
+/* The stand-in for libnvrtc: programs and options as NVRTC accepts them. nvrtc_compile.c compiles. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the stand-in for libnvrtc. */
+/* Declares what the parts of the stand-in for libnvrtc share. */
 #ifndef FAKE_NVRTC_H
 #define FAKE_NVRTC_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA C by the host's C++ compiler: the very text, between kernel.h and a list of its kernels.  What has been compiled is kept
- * in a folder beside the stand-ins.
+ * Compiles CUDA C by the host's C++ compiler: the unchanged text, between kernel.h and a list of its kernels. What was compiled is
+ * kept in a folder beside the stand-ins.
  */
 #include <ctype.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of the stand-ins' libraries, and the beginning and end that trials of them have in common. */
+/* The calls of the stand-ins' libraries, and what tests of them do first and last. */
 #ifndef FAKE_STAND_IN_H
 #define FAKE_STAND_IN_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-ins for CUDA's libraries do what is right, and say so when something wrong is done: each case is a process of its
- * own that does it, and what was reported is compared.  Run it by tests/fake/run.
+ * The stand-ins for CUDA's libraries accept right calls and report wrong ones: each case is a process of its own, whose reports are
+ * compared with the expected ones. Run it by tests/fake/run.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of the package's part for a framework: those of every docstring, and of its README.md."""
+"""Tests the examples of the package's part for a framework: those of every docstring, and of its README.md."""
 import doctest
 import glob
 import importlib

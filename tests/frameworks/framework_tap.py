@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the frameworks share: the package of this source under a Python that has the framework, and unittest's cases as TAP.
 
-LIBRARY: the shared library; srcdir: the source.  frameworks.sh makes Pythons that have the frameworks.  Under another a test runs again
-under CELLGRAD_TEST_PYTHON, and is skipped where that has not got it either; with its module in CELLGRAD_TEST_REQUIRE that is a failure.
+LIBRARY: the shared library; srcdir: the source.  frameworks.sh makes Pythons that have the frameworks.  Under a Python without the framework
+a test runs again under CELLGRAD_TEST_PYTHON, and is skipped where that lacks it, too; with its module in CELLGRAD_TEST_REQUIRE it fails.
 """
 import importlib.util
 import os

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# frameworks.sh [PYTHON...]: the tests of cellgrad.torch and its like with the oldest and the newest version of each framework, or under
+# frameworks.sh [PYTHON...]: the tests of cellgrad's parts for frameworks with the oldest and the newest version of each framework, or under
 # Pythons that have some of the frameworks; and mypy over the framework's part of the package, where it is: in the newest's environment.
 # Runs in the build's top folder, where it makes the virtual environments frameworks/LIST.
 #   srcdir: the source; LIBRARY: the shared library; PYTHON: what makes the environments; CXX: a C++ compiler

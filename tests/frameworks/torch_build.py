@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m cellgrad.torch.build`: what it makes, where that is found, what is not loaded, and what it says where something is missing.
+"""`python -m cellgrad.torch.build`: what it builds, where that is found, what is not loaded, and the message where something is missing.
 Prints TAP.  CXX: a C++ compiler.  With a PyTorch that is too old, only that it says so."""
 import contextlib
 import os

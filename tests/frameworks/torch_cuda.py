@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cellgrad.torch on a CUDA device that plays one: the stand-in of tests/fake for the driver, and a tensor class that plays PyTorch's.
+"""cellgrad.torch without a GPU: the stand-in of tests/fake serves as the driver, and a class here as PyTorch's tensors.
 Prints TAP.  FAKE: the stand-ins' folder in the build; frameworks.sh says it."""
 import ctypes
 import gc

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cellgrad.torch under what transforms programs: opcheck, gradcheck, compile, export, autocast, checkpointing, functional calls, threads.
+"""cellgrad.torch under PyTorch's transformations: opcheck, gradcheck, compile, export, autocast, checkpointing, functional calls, threads.
 Prints TAP."""
 import copy
 import itertools

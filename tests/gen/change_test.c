@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Built-in cells changed at random, which must give a cell or a mistake and never anything else; and memory that runs out at every
- * request of the compiler in turn.
+ * Built-in cells changed at random give a cell or an error and never anything else; memory runs out at every request of the compiler
+ * in turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>

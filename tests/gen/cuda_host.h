@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a host's C++ compiler is told before a text in CUDA C without barriers: the words of the language, and threads that run
- * one after the other in grids drawn at random.
+ * Stands before a text in CUDA C without barriers, so that a host's C++ compiler compiles it: keywords, and threads that run one
+ * after the other in grids of random sizes.
  */
 #include <stdint.h>
 

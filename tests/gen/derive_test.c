@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives: what grad computes against central differences of forward, and what gradgrad computes against central
- * differences of grad, for every cell and set of options, in long double.  It runs the functions, one element at a time, each
- * from what it takes by name to what it gives by name; so what it takes, where it is cut and in which order it computes are
- * tried along with the mathematics.  The products between stages are small random matrices and their transposes.  As steps of a
- * sequence both passes give the same, however what reaches the output comes in two parts.
+ * Derivatives, for every cell and set of options, in long double: grad compared with central differences of forward, gradgrad with
+ * central differences of grad. The test runs the functions of a pass one element at a time, each from its named inputs to its named
+ * outputs; so inputs, the cut into functions and the order of statements are tested along with the mathematics. The products between
+ * stages are small random matrices and their transposes. As steps of a sequence both passes give the same, although the gradient of
+ * the output comes in two parts.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a seed that is
- * printed, and every built-in cell with every set of its options.
+ * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a printed seed, and every
+ * built-in cell with every set of its options.
  */
 #ifndef TESTS_GEN_EVERY_H
 #define TESTS_GEN_EVERY_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Algebra: what the graph makes of equations has the value of the equations as they were written.  The terms are evaluated
- * here as they stand, by the C library, and the graph by cg_eval; since nothing is reassociated both must agree to the last
- * bit.  Each rule of expr.c is tried by itself, as is what must not be simplified.
+ * Simplification: the graph that is made of equations has their value. The equations are evaluated here as written, by the C library,
+ * and the graph by cg_eval; since nothing is reassociated both must agree to the last bit. Each rule of expr.c is tested by itself,
+ * as are expressions that must not be simplified.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics of f32 for every argument there is, where that can differ: from 2^-30 to 2^7 and of both signs all floats,
- * elsewhere one in 509.  A fused step made without the instruction is rounded twice where double does not hold its sum; so the
- * text as a plain processor runs it (plain) and with fused steps (fused), each with and without a flush of subnormals, must give
- * the same bits, and errors stay within their bounds.  What is tested is what `cellgen math f32` prints (math_text.c).
+ * The mathematics of f32 for every argument where results can differ: all floats of both signs from 2^-30 to 2^7, one in 509
+ * elsewhere. A fused multiply-add made without the instruction is rounded twice where a double does not hold its sum; so the text
+ * without fused instructions (plain) and with them (fused), each with and without a flush of subnormals, must give the same bits, and
+ * errors stay within their bounds. The text is what `cellgen math f32` prints (math_text.c).
  */
 #include <float.h>
 #include <math.h>

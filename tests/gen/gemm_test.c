@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products before any device sees them: tiles that suit what a device says of itself, launches that cover c, texts that
- * are whole, and what is refused.  What they compute is for gemm_run.c.
+ * Matrix products before any device runs them: tiles fit the properties of the device, launches cover c, texts are complete, and
+ * invalid requests are rejected. gemm_run.c tests what the products compute.
  */
 #include <setjmp.h>
 #include <stdarg.h>

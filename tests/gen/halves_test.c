@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The conversions of f16 and bf16 as kernels make them, to the bit, on every backend that is there: all halves widened, and all
- * that lies half way between two, its neighbours, and floats from everywhere rounded.  A backend may have instructions for what
- * the mathematics' text says; the text is what `cellgen math` prints (math_text.c).
+ * The conversions of f16 and bf16 in kernels, to the bit, on every backend that opens: all halves are widened; all values half way
+ * between two halves, their neighbours, and floats of all magnitudes are rounded. A backend may use instructions instead of the
+ * mathematics' text; the text is what `cellgen math` prints (math_text.c).
  *
- * Of h = h_prev * a forward rounds a where h_prev is 1, and the gradient gives dh_prev = dh * a, unrounded: dh widened, where a
- * is 1.  da = dh * h_prev, of two halves, is rounded once, though a compiler may see that halves are multiplied.
+ * The cell is h = h_prev * a. Forward rounds a where h_prev is 1. The gradient gives dh_prev = dh * a, unrounded: dh widened, where a
+ * is 1. It gives da = dh * h_prev, of two halves, rounded once, though a compiler may see that halves are multiplied.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells made to blow up: long, deep, many, and few words whose derivatives are many.  Each is compiled or refused with words that
- * name the limit, through every pass and dialect, in bounded time and memory; and what is compiled runs.  The plain mistakes of
- * the language are parse_test.c's.
+ * Cells at the limits: long, deep, many, and short ones with huge derivatives. Each is compiled or rejected by a message that names
+ * the limit, through every pass and dialect, in bounded time and memory; and what is compiled runs. parse_test.c tests the plain
+ * errors of the language.
  */
 #include <math.h>
 #include <setjmp.h>

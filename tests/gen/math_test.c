@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one mathematics of all kernels, as the host's compiler makes it, against the C library in a wider type: errors over
- * sweeps of all magnitudes, exact values where there are any, the same bits with and without a flush of subnormals, and every
- * value of f16 and bf16 both ways.  What is tested is what `cellgen math` prints (math_text.c).
+ * The mathematics that all kernels share, compiled by the host's compiler, compared with the C library in a wider type: errors over
+ * sweeps of all magnitudes, exact values where there are any, the same bits with and without a flush of subnormals, and every value
+ * of f16 and bf16 converted both ways. The text is what `cellgen math` prints (math_text.c).
  */
 #include <float.h>
 #include <math.h>

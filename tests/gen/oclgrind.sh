@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Oclgrind, which watches every access of every kernel over elements, every sum over rows and products of every dtype, has nothing
-# to say of races, of what was never written, or of what is not theirs.  Where it is missing that is a skip, unless
+# Oclgrind watches every access of every kernel over elements, every sum over rows and products of every dtype: it reports no race, no
+# read of unwritten memory, and no access out of bounds.  Where it is missing the test is skipped, unless
 # CELLGRAD_TEST_REQUIRE (a list with commas) names oclgrind.
 #
 # Runs in the build's top folder, and needs there tests/gen/kernels_run and tests/gen/gemm_run.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The language: what is accepted, and for each kind of mistake the words, verbatim, with place, quoted line and caret. */
+/* The language: what is accepted, and for each kind of error the message, verbatim, with place, quoted line and caret. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What functions a pass is cut into: the same for a stage alone as for all, sums that give what their parts have summed, nothing
- * computed again that is kept; and in a step of a sequence, what is carried in what arithmetic uses; and what options that are off
- * take away; and which form of a kernel is for which sizes.  What functions compute is derive_test.c's.
+ * The functions that a pass is cut into: a stage has the same functions alone and among all; sums have the total of their parts;
+ * nothing is computed again that is saved; a step of a sequence carries states in the type of its arithmetic; options that are off
+ * remove their code; and which form of a kernel serves which sizes. derive_test.c tests what the functions compute.
  */
 #include <setjmp.h>
 #include <stdarg.h>

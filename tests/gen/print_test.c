@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every text must be, for every cell, set of options, pass, dtype and dialect: its first line makes it again; it
- * computes nothing twice and nothing in vain; each statement stands below the equation that it came from; lines fit a screen;
- * and its manifest is JSON that lists the very parameters of the text.  What the texts compute is for other tests.
+ * What holds for every text of every cell, set of options, pass, dtype and dialect: its first line reproduces it; it computes nothing
+ * twice and nothing without use; each statement stands below the equation that it comes from; lines fit a screen; and its manifest is
+ * JSON that lists the parameters of the text. Other tests run the texts.
  */
 #include <ctype.h>
 #include <jansson.h>

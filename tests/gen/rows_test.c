@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts that move rows: what they look like, what they are called, how they are launched, what dropout is told.  Whether they
- * compile is compile.sh's business, what they move is tested in tests/backends.
+ * The texts that move rows: their form, their names, their launches, and the arguments of dropout. compile.sh compiles them, and
+ * tests/backends tests what they move.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype:
- * against the kernels that the build compiled, or against the text of a pass that it did not, compiled here; and those of the text
- * in CUDA C, both forms of each, compiled as C++ and called for each thread of grids that are too small and too large.  Inputs have
- * every magnitude and the values at the edges; views have strides and begin anywhere; arguments are absent in turn; rows and units
- * are those where blocks, strips and runs begin and end.  NaN equals NaN.
+ * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype: it is
+ * compared with the kernels that the build compiled, or with the text of a pass that the build did not compile, compiled here; the
+ * text in CUDA C, in both forms, is compiled as C++ and called for each thread of grids that are too small and too large. Inputs have
+ * every magnitude and the values at the edges; views have strides and begin at any address; arguments are absent in turn; rows and
+ * units are those where blocks, strips and runs begin and end. NaN equals NaN.
  *
- * Subnormal floats are flushed, as in the library's threads.  So it shows here when a compiler leaves out an operation that
- * changes nothing but them.
+ * Subnormal floats are flushed, as in the library's threads. So the test shows when a compiler leaves out an operation that changes
+ * nothing but subnormals.
  *
- * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the
- * header of `cellgen cells`.  CC and CXX, in the environment, compile texts; when there is none that is a skip.
+ * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the header
+ * of `cellgen cells`. CC and CXX, in the environment, compile texts; without them the test is skipped.
  */
 #include <dlfcn.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How the library is found, and what is said where there is none, or one of another version.  Prints TAP.  srcdir: the source; LIBRARY:
+"""How the library is found, and the message where there is none, or one of another version.  Prints TAP.  srcdir: the source; LIBRARY:
 the shared library; CELLGRAD: the command; CC: a C compiler."""
 import os
 import shutil

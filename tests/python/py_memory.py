@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is copied and what is not, what calls take beside dense arrays, and what they share.  Prints TAP.  srcdir: the source; LIBRARY:
+"""What is copied and what is not, which arrays besides dense ones calls accept, and what they share.  Prints TAP.  srcdir: the source; LIBRARY:
 the shared library."""
 import sys
 import unittest
