@@ -261,7 +261,7 @@ report "$scratch/wrong" 'calls go one way'
 circles <"$scratch/calls" >"$scratch/wrong"
 report "$scratch/wrong" 'no files call each other in a circle'
 namesakes <"$scratch/files" >"$scratch/wrong"
-report "$scratch/wrong" 'no two files have one name outside of folders that mirror each other'
+report "$scratch/wrong" 'no two files share a name unless their folders mirror each other'
 unnamed "$srcdir" <"$scratch/all" >"$scratch/wrong"
 report "$scratch/wrong" 'each README.md names the files of its folder'
 grep -E '^(gen|runtime|backends|bindings|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
@@ -270,22 +270,22 @@ report "$scratch/wrong" 'no struct has the name of a function of its folder, or 
 # What is seeded is seen.
 seeded=1
 echo 'runtime/core/dtype.c runtime/op/op.h' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded include against the arrows is found'
+report "$scratch/wrong" 'a seeded include in the wrong direction is found'
 echo 'verify/bound.c bound.h' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded include without a folder is found'
+report "$scratch/wrong" 'a seeded include of a path without its folder is found'
 echo 'runtime/op/check.c runtime/new/check.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded include of a folder that the table lacks is found'
 echo 'backends/cpu/cpu runtime/rnn/layers cg_layers_forward' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded call against the arrows is found'
+report "$scratch/wrong" 'a seeded call in the wrong direction is found'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded circle of two files is found'
 printf '%s\n' 'gen/a gen/b b' 'gen/b gen/c c' 'gen/c gen/a a' 'gen/main gen/a a' 'gen/c gen/d d' | circles >"$scratch/wrong"
 [ "$(wc -l <"$scratch/wrong")" -eq 3 ] || : >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded circle of three files is found, without the calls into it and out of it'
+report "$scratch/wrong" 'a seeded circle of three files is found, and no call into it or out of it'
 printf '%s\n' command/cache.c runtime/cache/cache.c | namesakes >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded second file of one name is found'
+report "$scratch/wrong" 'a seeded file with the name of another is found'
 printf '%s\n' tests/old.sh tests/old/old.sh | namesakes >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded second script of one name is found'
+report "$scratch/wrong" 'a seeded script with the name of another is found'
 # plant TEXT...: a source that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
 plant()
 {
@@ -302,7 +302,7 @@ seeded=1
 printf '%s\n' $paths tests/x/b.c | unnamed "$scratch/top" >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded file that no README.md names is found'
 printf '%s\n' $paths | grep -v x.sh | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded name of no file is found'
+report "$scratch/wrong" 'a seeded row for a file that does not exist is found'
 plant '| `x.sh` | [x](x/README.md) |' '| `x.sh` | again |'
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded file that is named twice is found'
@@ -311,7 +311,7 @@ printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded file that another README.md names is found'
 plant '| `x.sh` | no link |'
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded README.md without a link to it is found'
+report "$scratch/wrong" 'a seeded README.md to which no other links is found'
 mkdir -p "$scratch/top/gen" "$scratch/top/runtime" "$scratch/top/tests/sequence"
 echo 'struct walk { int step; };' >"$scratch/top/gen/a.h"
 echo 'static struct cut *walk(int step)' >"$scratch/top/gen/a.c"
@@ -330,6 +330,6 @@ printf '%s\n' gen/a.h gen/a.c tests/a.h tests/a.c tests/sequence/a.h tests/seque
 report "$scratch/wrong" 'a seeded struct with the name of a function is found'
 printf '%s\n' 'command/info_command.c runtime/device/backend.h' 'command/main.c gen/cell.h' | against >"$scratch/wrong"
 [ "$(wc -l <"$scratch/wrong")" -eq 2 ] || : >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded include of the command beside its window is found'
+report "$scratch/wrong" 'a seeded include of an internal header by the command is found'
 echo 'command/info backends/cpu/cpu cg_cpu_gemm' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded call of the command into a backend is found'

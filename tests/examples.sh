@@ -37,7 +37,7 @@ report $? 'language_model: the loss falls by two bits in 40 steps'
 
 train "$scratch/begun" -n 20 -c "$scratch/state" "$text" && train "$scratch/ended" -n 20 -c "$scratch/state" "$text" &&
 	cat "$scratch/begun" "$scratch/ended" | cmp - "$scratch/whole" >"$why" 2>&1
-report $? 'language_model: 20 steps, a checkpoint and 20 more are 40 steps, byte for byte'
+report $? 'language_model: 20 steps, a checkpoint and 20 more steps give the bytes of 40 steps'
 
 # A place, then weights: another text's place, a checkpoint cut short, one with something behind it.
 head -c 20000 "$text" >"$scratch/other"
@@ -47,7 +47,7 @@ cp "$scratch/long" "$scratch/long.before"
 ! train "$scratch/none" -n 1 -c "$scratch/state" "$scratch/other" && grep -q 'expected a checkpoint of this text' "$why" &&
 	! train "$scratch/none" -n 1 -c "$scratch/short" "$text" && ! train "$scratch/none" -n 1 -c "$scratch/long" "$text" &&
 	cmp "$scratch/long" "$scratch/long.before" >"$why" 2>&1 && [ ! -s "$scratch/none" ]
-report $? 'language_model: what is no checkpoint of the text is refused, and stays'
+report $? 'language_model: a file that is no checkpoint of the text is refused and stays unchanged'
 
 $limit examples/device_memory >"$scratch/device" 2>"$why"
 status=$?
@@ -72,8 +72,8 @@ if [ $status -eq 77 ]; then
 	cat "$scratch/graph" >>"$why"
 fi
 if [ $status -eq 77 ] && case ,${CELLGRAD_TEST_REQUIRE-}, in *,cuda,* | *,cuda-fake,*) false ;; esac; then
-	skip 'graph: a captured step has the bits of one that is not' "$(tr '\n' ' ' <"$why")"
+	skip 'graph: a captured step has the bits of a step without capture' "$(tr '\n' ' ' <"$why")"
 else
 	[ $status -eq 0 ] && grep -q ': 3 of 3 steps from the graph' "$scratch/graph"
-	report $? 'graph: a captured step has the bits of one that is not'
+	report $? 'graph: a captured step has the bits of a step without capture'
 fi

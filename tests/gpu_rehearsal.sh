@@ -82,18 +82,18 @@ done
 export CHECK_TIME=1 BENCH_TIME=0.001 SANITIZE_TIME=1 NET_TIME=0.01
 
 BUILD=$PWD STAND_INS=yes sh "$srcdir/tests/gpu.sh" kit "$kit" >"$scratch/said" 2>&1
-report $? 'a kit is made of the build at hand'
+report $? 'a kit is made of the present build'
 [ -f "$kit/kit.txt" ] || { echo "1..$n"; exit 1; }
 
 gpu 0 facts && verdict '^# PASSED: facts on stand-in 0:.* 0 failed' && says 'CUDNN: .*9\.13\.0.*libcudnn\.so\.9' && says 'NVRTC: .*13\.0' &&
 	says 'clocks: ' && says 'It counts for nothing' && logged facts/.*info.log
-report $? 'facts: versions and paths, and that it is a rehearsal'
+report $? 'facts: the report has versions and paths, and says that it is a rehearsal'
 
 LEAVE_OUT='sequences-composed conformance-f32 conformance-f16 conformance-bf16 conformance-f64 cuda-rnn cuda cuda-moves cuda-gemm cuda-forms
 	sequences-cudnn conformance-cudnn cuda-net cuda-net-call cuda-range' \
 	gpu 0 right && verdict '^# PASSED: right on stand-in 0: 2 steps passed, 0 failed, 15 not run' &&
 	says '^\| cuda-rows \|.*passed: [0-9]+ tests, 0 failed' && says '^\| check \| .*passed' && says '^\| cuda-net \| .*LEAVE_OUT' && logged right/.*check.log
-report $? 'right, most of it left out, says so'
+report $? 'right: the report lists the steps that were left out'
 
 # The archive keeps what other stages of the same folder have said.
 rm -rf "$scratch/reports"
@@ -105,7 +105,7 @@ logged facts/.*info.log && logged only/.*info.log
 report $? 'one archive has the logs of every stage'
 
 gpu 1 only info no-such-step && verdict '^# FAILED' && says 'no-such-step'
-report $? 'a step that is not there'
+report $? 'an unknown step is refused'
 
 # ---- what goes wrong ----
 
@@ -123,16 +123,16 @@ report $? 'a kit whose programs do not unpack is refused in the report'
 unset KIT
 
 CELLGRAD_FAKE_DEVICES=0 gpu 2 right && verdict '^# REFUSED: .*cuda.*does not open'
-report $? 'no device: refused in the report'
+report $? 'a machine without a device is refused in the report'
 CELLGRAD_FAKE_FAIL=cuDevicePrimaryCtxRetain:1:46 gpu 2 right && verdict '^# REFUSED: .*DEVICE_UNAVAILABLE'
-report $? 'a device that another process has: refused in the report'
+report $? 'a device that another process occupies is refused in the report'
 CELLGRAD_CUDNN_LIB=$kit/gpu.sh gpu 2 right && verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB'
-report $? 'a library that is none: refused in the report'
+report $? 'a file that is no library is refused in the report'
 CELLGRAD_CUDNN_LIB=$kit/fake/lib/cudnn-9/libcudnn.so.9 CELLGRAD_FAKE_CUDART=12 gpu 2 right &&
 	verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB.*for CUDA 12, but cuBLAS for 13'
-report $? 'a cuDNN for another CUDA than cuBLAS: refused in the report'
+report $? 'a cuDNN for another CUDA than that of cuBLAS is refused in the report'
 CELLGRAD_FAKE_FAIL=nvrtcCompileProgram:1:6 gpu 2 right && verdict '^# REFUSED: .*a kernel does not go: .*NVRTC_ERROR_COMPILATION'
-report $? 'a device on which no kernel is built: refused in the report'
+report $? 'a device for which no kernel can be built is refused in the report'
 
 # The machine's own tools.
 cat >"$scratch/bin/nvidia-smi" <<'END'
@@ -171,28 +171,28 @@ PATH=$scratch/bin:$PATH
 export PATH
 
 PLAYED_MODE=Prohibited gpu 2 right && verdict '^# REFUSED: .*Prohibited'
-report $? 'a GPU that takes no process: refused in the report'
+report $? 'a GPU that accepts no process is refused in the report'
 PLAYED_MODE=Exclusive_Process PLAYED_APPS='7, a game, 100 MiB' gpu 0 only info && says 'one process at a time' && says 'a game' && says 'clocks: 1980 MHz'
-report $? 'an exclusive GPU, and one that others use, are said to be so'
+report $? 'the report says that a GPU is exclusive, or in use by others'
 
 gpu 0 clean && verdict '^# PASSED: clean' && says '^\| memcheck \| .*--tool memcheck --report-api-errors no.*passed' &&
 	says '^\| racecheck \| .*CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none.*passed' && says '^\| memcheck-vendors \| .*passed' &&
 	says 'sm__throughput.* 12.5$' && [ "$(cat "$scratch/reports/"*.md | grep -c '^| ncu-.*passed')" -eq 6 ]
-report $? 'clean: four tools on our kernels, one with the vendors, six kernels'
+report $? "clean: the report has four tools on our kernels, one on the vendors' too, and six kernels in ncu"
 PLAYED_ERROR='--tool memcheck --report-api-errors no --target-processes all --error-exitcode 9' CELLGRAD_CUBLAS_LIB='' gpu 1 only memcheck memcheck-vendors &&
 	verdict '^# FAILED: .* 1 failed.*: memcheck$' && says '### memcheck-vendors: .*does not count'
-report $? 'what a tool finds with the vendors is recorded, and without them a failure'
+report $? "a finding in the vendors' kernels is recorded, one in ours is a failure"
 PLAYED_HANG=yes STEP_TIME=4 gpu 1 only memcheck && says '^\| memcheck \| .*did not end within 4 s'
-report $? 'a step that does not end is ended'
+report $? 'a step that does not end is killed'
 STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda-rows' && says 'not run: the 0 s'
-report $? 'a stage without time left is not green'
+report $? 'a stage that runs out of time does not pass'
 
 # A context that is lost ends the stage, and its line is watched.
 CELLGRAD_FAKE_FAIL=cuLaunchKernel:1600:719 JOBS=1 gpu 1 only cuda-rnn check && verdict '^# FAILED: .*context was lost in cuda-rnn' &&
 	says '^\| check \| .*not run: the context was lost in cuda-rnn' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
-report $? 'a lost context ends the stage, and memcheck watches what lost it'
+report $? 'a lost context ends the stage, and memcheck runs the command that lost it'
 CHECK_TIME=60 CELLGRAD_FAKE_FAIL=cuLaunchKernel:300:700 gpu 1 only check && says '^  *.*cellgrad check .*seed=' && says 'its line again, by .*memcheck.* cellgrad check .*seed='
-report $? 'of a check the very case is watched'
+report $? 'after a lost context in a check, memcheck runs the failing case'
 
 # Killed in the middle, in a step that does not end.
 rm -rf "$scratch/reports"
@@ -204,29 +204,29 @@ until grep -q 'gpu: memcheck: ' "$scratch/said" 2>/dev/null || [ $waited -ge 120
 	waited=$((waited + 1))
 done
 verdict '^# RUNNING: ' && says '^\| cuda-rows \| .*passed'
-report $? 'the report is there while the stage runs'
+report $? 'the report exists while the stage runs'
 kill -TERM "$(cat "$scratch/pid")"
 wait $!
 code=$?
 [ $code -eq 1 ] && verdict '^# STOPPED: .* 1 steps passed' && says '^\| cuda-rows \| .*passed' && says '^\| memcheck \| .*stopped' &&
 	logged memcheck.log
-report $? 'killed in the middle, a report of what was done'
+report $? 'a stage that is killed leaves a report of the steps that ended'
 
 # In fast what is measured becomes tables, and numbers.
 gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lstm \| f32 \| .*favourable' && says 'with other bits' && says 'texts compiled' &&
 	says '^\| LSTMBlockCell \| .* f32 ' && says 'Clocks .*before: 1980 MHz' && grep -q '"kind":"problem"' "$scratch/reports/numbers-only.json"
-report $? 'fast: tables, clocks and numbers'
+report $? 'fast: the report has tables, clocks and numbers'
 
 # A stand-in is many times slower with us than alone: that is beyond what is allowed, unless either limit is.
 export NET_SMALL=1
 $with tests/net_time --most 5 --least 15 f32 >"$scratch/said" 2>&1
 [ $? -eq 1 ] && $with tests/net_time --most 5 --least 1e9 f32 >"$scratch/said" 2>&1 && $with tests/net_time --most 1e9 --least 15 f32 >"$scratch/said" 2>&1
-report $? 'parity fails beyond the larger of a share and a time'
+report $? 'parity fails where both its limits are exceeded, a share and a time'
 
 sh "$kit/gpu.sh" >"$scratch/said" 2>&1
 [ $? -eq 2 ] && sh "$kit/gpu.sh" kit "$scratch" >"$scratch/said" 2>&1
 [ $? -eq 2 ] && KIT=$scratch sh "$kit/gpu.sh" facts >"$scratch/said" 2>&1
 [ $? -eq 2 ]
-report $? 'a wrong call is refused before anything is done'
+report $? 'wrong arguments are refused before anything runs'
 echo "1..$n"
 exit 0

@@ -67,10 +67,10 @@ programs()
 			skip "a $name program, $2" 'there is no C++ compiler'
 		elif [ "$2" = static ]; then
 			program "$1" "$compiler" $source --static
-			report $? "a $name program, static, by pkg-config"
+			report $? "a $name program links the static library by pkg-config"
 		else
 			program "$1" "$compiler" $source
-			report $? "a $name program, shared, by pkg-config"
+			report $? "a $name program links the shared library by pkg-config"
 		fi
 	done
 }
@@ -203,19 +203,19 @@ other_prefix()
 commands()
 {
 	cells
-	report $? 'the installed cells are those that are built in'
+	report $? 'the installed cells are the built-in cells'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" info) >"$scratch/printed" 2>"$why" && grep -q '^  cpu ' "$scratch/printed"
 	report $? 'the installed command finds its backends'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" demo --only compare --data "$root$DATADIR/data") >"$scratch/printed" 2>"$why" &&
 		grep -q '^All .* agree' "$scratch/printed"
-	report $? 'the installed cases agree'
+	report $? "the demo's installed cases agree"
 	if [ -n "${SANITIZE:-}" ]; then
 		skip 'the command with nothing else on the disk' 'a sanitizer needs /proc'
 	elif ! make_jail "$scratch/jail" >"$why" 2>&1; then
 		skip 'the command with nothing else on the disk' "chroot or ldd: $(tail -n 1 "$why")"
 	else
 		enter "$scratch/jail" "$BINDIR/cellgrad" demo --only compare >"$scratch/printed" 2>"$why" && grep -q '^All .* agree' "$scratch/printed"
-		report $? 'the command finds its cases with nothing else on the disk'
+		report $? 'the command finds its cases without the source and the build'
 	fi
 }
 
@@ -223,12 +223,12 @@ root=${DESTDIR:-}
 if [ "${1:-}" != installed ]; then
 	root=$scratch/root
 	"$make" -s install DESTDIR="$root" >"$why" 2>&1 </dev/null
-	report $? 'make install DESTDIR=...'
+	report $? 'make install DESTDIR=... succeeds'
 fi
 in_place
-report $? 'the files are in place'
+report $? 'all installed files are in their places'
 [ "$(find_by "$root" --modversion 2>"$why")" = "$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)" ]
-report $? 'pkg-config says the version'
+report $? 'pkg-config prints the version'
 
 if has_shared; then
 	programs "$root" shared

@@ -65,7 +65,7 @@ options_of_page()
 for page in $(cd "$man" && echo *.[137]); do
 	if command -v mandoc >/dev/null; then
 		mandoc -Tlint -Wwarning "$man/$page" >"$why" 2>&1
-		report $? "mandoc has no word against $page"
+		report $? "mandoc reports nothing about $page"
 	else
 		skip "mandoc on $page" 'there is no mandoc'
 	fi
@@ -73,7 +73,7 @@ for page in $(cd "$man" && echo *.[137]); do
 	if echo '.Dd today' | groff -mdoc -Tutf8 >/dev/null 2>&1; then
 		groff -mdoc -Tutf8 -wall "$man/$page" 2>"$why" >/dev/null
 		[ ! -s "$why" ]
-		report $? "groff has no word against $page"
+		report $? "groff reports nothing about $page"
 	else
 		skip "groff on $page" 'there is no groff with mdoc'
 	fi
@@ -134,7 +134,7 @@ while IFS='	' read -r reader name words default; do
 	esac
 done <"$scratch/variables" >"$why"
 [ -s "$scratch/variables" ] && [ ! -s "$why" ]
-report $? 'what is allowed and what holds without a variable is in cellgrad(1)'
+report $? 'cellgrad(1) has the allowed values and the default of every variable'
 
 # The table is the only way to the environment.
 find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -name environment.c -exec grep -n 'getenv\|environ\>' {} + >"$why"
@@ -195,7 +195,7 @@ same 'every limit is in cellgrad-cell(7)'
 sed -n 's/^\.Fn \([a-z0-9_]*\).*/\1/p' "$man"/*.[137] | grep -v '^_work$' | sort -u >"$scratch/said"
 sort "$scratch/calls" "$scratch/functions" | comm -13 - "$scratch/said" | sed 's/^/there is no /' >"$why"
 [ -s "$scratch/said" ] && [ ! -s "$why" ]
-report $? 'every function that is spoken of exists'
+report $? 'every function that the pages mention exists'
 
 if [ -x "$CELLGRAD" ]; then
 	cd "$scratch" || exit 99
@@ -212,7 +212,7 @@ if [ -x "$CELLGRAD" ]; then
 	sed '/^h = /s/h_prev/h_perv/' leaky.cell >wrong.cell
 	mv wrong.cell leaky.cell
 	"$CELLGRAD" emit leaky.cell 2>&1 | diff expected - >"$why"
-	report $? 'the mistake in cellgrad-cell(7) is told so'
+	report $? 'the error in cellgrad-cell(7) is what the command prints'
 else
 	skip 'the example of cellgrad-cell(7)' 'configured with --disable-command'
 fi

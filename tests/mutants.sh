@@ -18,7 +18,7 @@ tests  tests/nothing.sh
 why    it is stale
 END
 if sh "$srcdir/tests/mutate.sh" --applies "$scratch" >/dev/null; then
-	echo 'not ok 2 - a stale defect is found'
+	echo 'not ok 2 - a defect that no longer applies is found'
 else
-	echo 'ok 2 - a stale defect is found'
+	echo 'ok 2 - a defect that no longer applies is found'
 fi

@@ -99,11 +99,11 @@ try()
 		report $? "a program of $version runs on $1"
 		numbers "$old" >"$scratch/numbers.c"
 		[ "$(grep -c printf "$scratch/numbers.c")" -gt 150 ] && same "$old" "$scratch/numbers.c"
-		report $? "structs and constants of $version are where they were in $1"
+		report $? "structs and constants of $version are unchanged in $1"
 		sed -n 's/^CG_API .*[ *]\(cg_[a-z0-9_]*\)(.*/\1/p' "$old" | sort >"$scratch/declared"
 		nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$scratch/exported"
 		[ -s "$scratch/declared" ] && ! comm -23 "$scratch/declared" "$scratch/exported" | grep . >"$scratch/why"
-		report $? "calls of $version are in $1"
+		report $? "$1 has the calls of $version"
 	done
 }
 

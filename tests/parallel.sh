@@ -66,7 +66,7 @@ report $? 'the example is compiled by mpicc'
 # Short sequences: the bound, which takes each rounding at its worst, grows with the steps.
 for ranks in 2 3; do
 	run $ranks && equal $ranks && falls && run $ranks -T 5 -B 7 -U 6 -L 2 -n 2 -o "$scratch/first" && equal $ranks && checked 5 7 8 6 2
-	report $? "$ranks ranks: a loss that falls, equal weights, the gradient of the whole batch"
+	report $? "$ranks ranks: the loss falls, weights are equal, the gradient is that of the whole batch"
 done
 
 # Two rows for four ranks: two have none.
@@ -75,4 +75,4 @@ report $? 'a rank without rows adds nothing'
 
 ! run 2 -B nothing && grep -q 'expected -B' "$why" && ! run 2 -U 1048576 -n 1 && grep -q 'parallel: ' "$why" &&
 	! run 2 -n 1 -o "$scratch/none/first" && grep -q 'cannot be written' "$why"
-report $? 'a failure ends all ranks, and says why'
+report $? 'a failure ends all ranks and prints the reason'

@@ -58,7 +58,7 @@ fi
 echo 1..21
 cp "$scratch/alone" "$why"
 [ $status -eq 0 ] && [ "$(grep -c '^| .* | 3,2,16,16 | [0-9]' "$why")" -eq 11 ] && ! grep -q FAULT "$why"
-report $? 'this library computes every cell, and every dtype of the LSTM, alone'
+report $? 'this library computes every cell, and every dtype of the LSTM, without other libraries'
 
 python3 - "$scratch/alone.json" "$scratch/svg" >"$why" 2>&1 <<'END'
 import json
@@ -85,7 +85,7 @@ print(right)
 assert right["lost"] is None and right["ms"] == 0.5 and right["busy_ms"] == 0.5 and 0 < right["difference"] < 1e-6
 assert all(peer["lost"] for name, peer in peers.items() if name not in ("right", "fast", "cellgrad"))
 END
-report $? 'one that computes by itself what this library does has its times, and no other has'
+report $? 'a worker whose answers agree has times, and no other worker has'
 while read -r how text; do
 	says "^\[[0-9]+\] $how: $text" "a worker that is \"$how\" is a line with the reason"
 done <<'END'
@@ -107,10 +107,10 @@ END
 if [ -x "${CELLGRAD:-./cellgrad}" ]; then
 	cp "$scratch/ways" "$why"
 	[ $status -eq 1 ] && [ "$(grep FAULT "$why" | sed 's/ in .*//')" = '**FAULT: above the roof: fast' ]
-	report $? 'a time above the roof is a fault, the only one, and the status says so'
+	report $? 'a time above the roof is the only error, and the exit status is 1'
 else
 	n=$((n + 1))
-	echo "ok $n - a time above the roof is a fault, the only one, and the status says so # SKIP without the command there is no roof"
+	echo "ok $n - a time above the roof is the only error, and the exit status is 1 # SKIP without the command there is no roof"
 fi
 
 python3 -B - "$bench" >"$why" 2>&1 <<'END'
@@ -134,7 +134,7 @@ def result(*busy):
 assert find_slow([result(), result(4.9)]) == []
 assert len(find_slow([result(5.1), result(4.9)])) == 1
 END
-report $? 'this library beside a busy processor has a limit'
+report $? 'peers.py fails where this library is too slow beside a busy processor'
 
 python3 -B - "$bench" "$scratch" >"$why" 2>&1 <<'END'
 import sys
@@ -150,7 +150,7 @@ given = type("Given", (), {"rows": "lstm:f32:3,2,16 gru:f32:3,2,16", "quick": Tr
 roofs, measured = peers.measure_all(given, sys.argv[2])
 assert [text for text, _, _ in measured] == ["lstm:f32:3,2,16"], measured
 END
-report $? 'a run that is interrupted shows what it has measured'
+report $? 'an interrupted run prints what it has measured'
 
 if [ -x "${CELLGRAD:-./cellgrad}" ]; then
 	CELLGRAD=${CELLGRAD:-./cellgrad} python3 -B "$bench/figures.py" --quick --threads 2 >"$why" 2>&1 && [ "$(grep -c '^| .* | -\{0,1\}[0-9.]* |$' "$why")" -eq 9 ]

@@ -29,19 +29,19 @@ else
 	echo 'not ok 1 - the table has every route and four dtypes'
 fi
 row="\\($(echo "$routes" | sed 's/ /\\|/g')\\)"
-sed -n "s/^| \`$row\` | \`\(b*f[0-9]*\)\` | \(.*\) |\$/\1|\2|\3/p" "$srcdir/docs/numerics.md" | says 2 'docs/numerics.md has it'
+sed -n "s/^| \`$row\` | \`\(b*f[0-9]*\)\` | \(.*\) |\$/\1|\2|\3/p" "$srcdir/docs/numerics.md" | says 2 'docs/numerics.md has the table'
 # A row of the header goes on in lines that begin where its words do.
 awk -v routes="^ \\*   ($(echo "$routes" | tr ' ' '|')) +b?f[0-9]+ " '
 	$0 ~ routes { if (row != "") print row; row = $2 "|" $3 "|"; sub(routes " *", ""); row = row $0; next }
 	/^ \*                   [^ ]/ && row != "" { sub(/^ \* +/, ""); row = row " " $0; next }
-	{ if (row != "") print row; row = "" }' "$srcdir/runtime/cellgrad.h" | says 3 'the header has it'
+	{ if (row != "") print row; row = "" }' "$srcdir/runtime/cellgrad.h" | says 3 'the header has the table'
 n=3
 for page in cellgrad-info.1 cellgrad.3; do
 	n=$((n + 1))
-	awk "/^\.It ($(echo "$routes" | tr ' ' '|')) b?f[0-9]+\$/ "'{ line = $2 "|" $3; getline; print line "|" $0 }' "$srcdir/man/$page" | says $n "$page has it"
+	awk "/^\.It ($(echo "$routes" | tr ' ' '|')) b?f[0-9]+\$/ "'{ line = $2 "|" $3; getline; print line "|" $0 }' "$srcdir/man/$page" | says $n "$page has the table"
 done
 if [ -x "$CELLGRAD" ]; then
-	CELLGRAD_BACKEND=cpu "$CELLGRAD" info | sed -n "s/^  $row  *\(b*f[0-9]*\)  *\(.*\)/\1|\2|\3/p" | says 6 'info has it'
+	CELLGRAD_BACKEND=cpu "$CELLGRAD" info | sed -n "s/^  $row  *\(b*f[0-9]*\)  *\(.*\)/\1|\2|\3/p" | says 6 'info has the table'
 else
-	echo 'ok 6 - info has it # SKIP configured with --disable-command'
+	echo 'ok 6 - info has the table # SKIP configured with --disable-command'
 fi

@@ -19,7 +19,7 @@ if [ -r "${LIBRARY:-}" ]; then
 		echo "not ok 1 - the shared library exports the calls of its header"
 	fi
 else
-	echo "ok 1 - shared # SKIP no shared library"
+	echo "ok 1 - the shared library exports the calls of its header # SKIP no shared library"
 fi
 
 if [ -r "${ARCHIVE:-}" ]; then
@@ -29,5 +29,5 @@ if [ -r "${ARCHIVE:-}" ]; then
 		echo "not ok 2 - every name of the static library begins with cg_"
 	fi
 else
-	echo "ok 2 - static # SKIP no static library"
+	echo "ok 2 - every name of the static library begins with cg_ # SKIP no static library"
 fi

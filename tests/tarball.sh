@@ -34,7 +34,7 @@ report()
 
 echo 1..2
 if ! grep -q '^am__tar = .*--sort=name' Makefile; then
-	echo 'ok 1 - two tarballs # SKIP tar is not GNU tar: the bytes of a tarball follow from the moment'
+	echo 'ok 1 - two runs of make dist give the same bytes # SKIP tar is not GNU tar, and puts the time into the tarball'
 elif tarball first && (umask 077; sleep 1; SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH-} tarball second); then
 	cmp "$scratch/first.tar.gz" "$scratch/second.tar.gz" >"$scratch/why" 2>&1 || ! list_differences >>"$scratch/why" 2>&1
 	report $? 1 'two runs of make dist give the same bytes'
@@ -43,7 +43,7 @@ else
 fi
 
 if [ ! -e "$srcdir/.git" ] || ! git -C "$srcdir" ls-files >"$scratch/tracked" 2>/dev/null; then
-	echo 'ok 2 - every tracked file # SKIP the source is not a checkout of git'
+	echo 'ok 2 - every file that git tracks is in the tarball # SKIP the source is not a checkout of git'
 else
 	[ -f "$scratch/first.tar.gz" ] || tarball first
 	gzip -dc "$scratch/first.tar.gz" | tar tf - | sed "s,^/*${scratch#/}/cellgrad/,,; s,^cellgrad/,," | sort >"$scratch/packed"

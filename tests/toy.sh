@@ -50,9 +50,9 @@ echo 1..9
 (cd ../source && patch -p1) <"$srcdir/tests/toy.patch" >out 2>&1
 report $? 'the patch applies'
 [ "$(sed -n '/^+++ .*toy.cell/q; /^[+-][^+-]/p' "$srcdir/tests/toy.patch")" = "$(printf '+\t%%D%%/toy.cell \\')" ]
-report $? 'it is a cell and one name'
+report $? 'the patch adds a cell file and one name'
 { eval "../source/configure -q $(../../config.status --config)" && $make $jobs && $make $jobs check TESTS=; } >out 2>&1
-report $? 'the source builds with it'
+report $? 'the source builds with the cell'
 tests=$(cd ../source && ls tests/gen/*_test.c | sed 's/\.c$//; /floats_test/d' | tr '\n' ' ')
 $make $jobs check TESTS="$tests tests/gen/golden.sh tests/gen/compile.sh tests/gen/oclgrind.sh tests/op/kernel_run_test tests/conformance/bits_test" >out 2>&1
 report $? 'the tests of the generator and of all kernels pass'
@@ -63,18 +63,18 @@ for backend in cpu opencl cuda; do
 		CELLGRAD_TEST_CELL=toy on $backend tests/sequence/sequence test_cells >out 2>&1 &&
 			grep -q '^ok 1 - test_cells$' out &&
 			CELLGRAD_TEST_CELL=toy on $backend tests/sequence/sequence test_dtypes >out 2>&1
-		report $? "networks of the cell on $backend"
+		report $? "networks of the cell are right on $backend"
 	else
-		report 77 "networks of the cell on $backend"
+		report 77 "networks of the cell are right on $backend"
 	fi
 done
 for backend in opencl cuda; do
 	if [ -x cellgrad ] && on $backend tests/sequence/sequence --opens >out 2>&1; then
 		on $backend ./cellgrad check toy --backend $backend --ref cpu >out 2>&1
-		report $? "kernels of the cell on $backend"
+		report $? "kernels of the cell are right on $backend"
 	else
 		echo 'there is no device, or no command' >>out
-		report 77 "kernels of the cell on $backend"
+		report 77 "kernels of the cell are right on $backend"
 	fi
 done
 [ $failed -eq 0 ]

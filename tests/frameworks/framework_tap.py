@@ -30,7 +30,7 @@ def need(module, name):
 
 
 def python(*arguments, **environment):
-    """The status of a Python of its own, and what it prints, both streams in one."""
+    """Runs another Python; its exit status, and its output, both streams in one."""
     done = subprocess.run([sys.executable, *arguments], env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)
     return done.returncode, done.stdout

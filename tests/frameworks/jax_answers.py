@@ -132,7 +132,7 @@ class Answers(unittest.TestCase):
             self.close(a, b, 1e-13, "gru")
 
     def test_check_grads(self):
-        """check_grads of cells, options, layouts, lengths and dropout"""
+        """check_grads passes for cells, options, layouts, lengths and dropout"""
         key = jax.random.key(5)
         for keywords, call in (({}, {}), ({"options": "peephole"}, {}), ({"bidirectional": True, "layers": 2}, {"lengths": [6, 2, 0]}),
                                ({"layers": 3, "dropout": 0.4}, {"key": key}), ({"time_major": False, "proj": 3}, {"lengths": [1, 3, 2]}),
@@ -163,7 +163,7 @@ class Answers(unittest.TestCase):
             self.same(pull((output, zeros)), (gradient.params, gradient.input), keywords)
 
     def test_cells(self):
-        """A cell by its text, by its file, by a Cell, with its value: the answers of cellgrad.Network"""
+        """A cell by its text, by its file, by a Cell, and with a param has the answers of cellgrad.Network"""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "leaky.cell")
             with open(path, "w", encoding="utf-8") as file:
@@ -213,7 +213,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(int(gradient.sum()), U * 3)
 
     def test_empty(self):
-        """No rows, and no steps: empty outputs, gradients of zero"""
+        """No rows, and no steps, give empty outputs and gradients of zero"""
         network = ours.Network("lstm", input=I, units=U)
         params = normal(1, network.params_size)
         for t, b in ((T, 0), (0, B), (0, 0)):

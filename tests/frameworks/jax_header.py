@@ -58,7 +58,7 @@ def claims():
 
 
 def compiles(lines):
-    """Whether a C compiler takes these assertions, and what it says."""
+    """Whether a C compiler accepts these assertions, and its messages."""
     text = [f'#include "{OURS}"', '#include "xla/ffi/api/c_api.h"', *(f'_Static_assert({line}, "{line}");' for line in lines)]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "claims.c")
@@ -71,14 +71,14 @@ def compiles(lines):
 
 class Header(unittest.TestCase):
     def test_layout(self):
-        """Sizes, offsets and numbers are XLA's"""
+        """Sizes, offsets and numbers are those of XLA's header"""
         lines = list(claims())
         print(f"# {len(lines)} comparisons")
         self.assertGreater(len(lines), 100)
         self.assertEqual(compiles(lines), (True, ""))
 
     def test_seeded(self):
-        """A wrong number is seen"""
+        """A seeded wrong number is found"""
         is_right, words = compiles(["XLA_S32 == 5"])
         self.assertFalse(is_right)
         self.assertIn("XLA_S32 == 5", words)

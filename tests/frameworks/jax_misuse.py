@@ -30,7 +30,7 @@ class Misuse(py_tap.Refusals):
             self.assertIn(words, str(caught.exception))
 
     def test_networks(self):
-        """Networks: cells, sizes, options, modes"""
+        """Wrong cells, sizes, options and modes of networks are rejected"""
         for kind, words, cell, keywords in (
                 (ValueError, "there is no built-in cell 'lstn'", "lstn", {}), (FileNotFoundError, "no such file", "./none.cell", {}),
                 (RuntimeError, "cell:", "cell x\noutput h\nh = b\n", {}), (TypeError, "cell: expected", 3, {}),
@@ -42,7 +42,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(kind, words, ours.Network, cell, **{"input": I, "units": U, **keywords})
 
     def test_arrays(self):
-        """Shapes and dtypes, with and without jit"""
+        """Wrong shapes and dtypes are rejected, with and without jit"""
         h, c = jnp.zeros((1, B, U)), jnp.zeros((1, B, U))
         first = ours.Network("lstm", input=I, units=U, time_major=False)
         for kind, words, network, arguments in (
@@ -68,7 +68,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(kind, words, jax.grad(lambda *a, network=network: network(*a)[0].sum(), allow_int=True), *arguments)
 
     def test_parameters(self):
-        """weights, params, init, numpy"""
+        """Wrong arguments of weights, params, init and numpy are rejected"""
         weights = LSTM.weights(PARAMS)
         self.refuse(ValueError, "params: expected shape (144,)", LSTM.weights, PARAMS[:-1])
         self.refuse(ValueError, "missing layer0.input.a_i; unknown none", LSTM.params,
@@ -98,7 +98,7 @@ class Misuse(py_tap.Refusals):
         jax.block_until_ready(call(jnp.array([5, 0])))
 
     def test_reserve(self):
-        """A reserve of another call, of another network, of none, and one that is cut short are refused by the backward"""
+        """Backward rejects a reserve of another call or network, random bytes, and a truncated reserve"""
         network = ours.Network("lstm", input=I, units=U, layers=2, dropout=0.5)
         params, counter = jnp.ones((network.params_size,)), jnp.array([1, 0], jnp.uint32)
         inputs = X, None, None, params, None, counter
@@ -115,7 +115,7 @@ class Misuse(py_tap.Refusals):
             self.fails("rnn_backward: rnn", call, *arguments)
 
     def test_second(self):
-        """A gradient of a gradient, by each way, raises SecondGradientError; forward mode raises JAX's TypeError"""
+        """A gradient of a gradient, by each transformation, raises SecondGradientError; forward mode raises JAX's TypeError"""
         loss = lambda params: jnp.sum(LSTM(params, X)[0] ** 2)
         gradient = jax.grad(loss)
         for call in (jax.grad(lambda p: gradient(p).sum()), jax.jit(jax.grad(lambda p: gradient(p).sum())), jax.hessian(loss),
@@ -141,7 +141,7 @@ class Misuse(py_tap.Refusals):
             self.assertEqual(python("-c", "import cellgrad.jax", CELLGRAD_LIBRARY=library), (0, ""))
 
     def test_versions(self):
-        """An older JAX, and none, are refused with what is needed"""
+        """An older JAX, and a missing one, raise an error that says what is needed"""
         status, output = python("-c", "import jax; jax.__version__ = '0.4.38'\nimport cellgrad.jax")
         self.assertNotEqual(status, 0)
         self.assertIn("cellgrad.jax needs JAX 0.5 or later, and this is 0.4.38", output)
@@ -152,7 +152,7 @@ class Misuse(py_tap.Refusals):
         self.assertRegex(output, r"LibraryError: the package cellgrad is 9\.9\.9, and .*cellgrad_jax.so is ")
 
     def test_values(self):
-        """NaN and infinity in arrays are numbers like others"""
+        """NaN and infinity in arrays are accepted"""
         output, _ = LSTM(PARAMS + 1, X.at[0, 0, 0].set(np.nan))
         self.assertTrue(bool(jnp.isnan(output[:, 0]).all()))
         self.assertFalse(bool(jnp.isnan(output[:, 1]).any()))

@@ -87,7 +87,7 @@ class Transforms(unittest.TestCase):
         self.assertFalse(np.array_equal(jax.grad(loss)(PARAMS), want))
 
     def test_scan(self):
-        """A network in the body of jax.lax.scan, its states carried on: the gradient of the whole sequence"""
+        """A network in the body of jax.lax.scan, which carries its states, gives the gradient of the whole sequence"""
         def step(state, x):
             output, state = NETWORK(PARAMS_OF[0], x, *state)
             return state, output
@@ -103,7 +103,7 @@ class Transforms(unittest.TestCase):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
     def test_shard_map(self):
-        """shard_map over four devices: the outputs of the whole batch to the bit of a share alone, the gradient within rounding"""
+        """shard_map over four devices: each share has the bits of a call of its own, the gradient is that of the batch within rounding"""
         mesh, want = Mesh(np.array(jax.devices()), ("rows",)), jax.value_and_grad(loss)(PARAMS)
         self.assertEqual(mesh.size, 4)
         is_tracked = hasattr(jax, "typeof") and hasattr(jax, "shard_map")
@@ -130,7 +130,7 @@ class Transforms(unittest.TestCase):
         self.assertRegex(output, r"(?m)^4 devices: .*equal on all devices")
 
     def test_wanted(self):
-        """Of states, input and parameters the gradients that are asked for are computed, and no others; an output that nothing reads passes
+        """Only the requested gradients of states, input and parameters are computed; an output that nothing reads passes
         no gradient"""
         h, c = jnp.ones((2, B, U)), jnp.ones((2, B, U))
         whole = jax.grad(lambda p, x, h, c: jnp.sum(jnp.sin(NETWORK(p, x, h, c)[0])), (0, 1, 2, 3))(PARAMS, X, h, c)
@@ -142,7 +142,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(results.group(1).count("[0]"), 4 - len(which), text)
 
     def test_mixed(self):
-        """Arguments of which some have no gradient: integers have one of float0, constants none"""
+        """Arguments without gradients: an integer has one of float0, a constant none"""
         def value(params, lengths):
             return jnp.sum(NETWORK(params, X, lengths=lengths)[0])
 
@@ -162,7 +162,7 @@ class Transforms(unittest.TestCase):
         self.same(gradient["scale"], loss(PARAMS))
 
     def test_export(self):
-        """An exported program runs in another process, with sizes that were not known when it was made"""
+        """An exported program runs in another process, with sizes that were unknown at its export"""
         import tempfile
         checks = [jax.export.DisabledSafetyCheck.custom_call(name) for name in ("cellgrad_jax_forward", "cellgrad_jax_backward")]
         network = ours.Network(LEAKY, input=I, units=U, values={"leak": 0.3})
@@ -178,7 +178,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(python("-c", EXPORTED, program, arrays), (0, "True\n"))
 
     def test_threads(self):
-        """Eight threads that call one compiled step have its bits"""
+        """Eight threads that call one compiled step get the bits of one thread"""
         step, wrong = jax.jit(jax.value_and_grad(loss)), []
         want = step(PARAMS)
 

@@ -109,7 +109,7 @@ def feeds_of(rng, operator, attributes, dtype, T=4, B=3, width=3, U=2, optional=
 
 
 def node_of(operator, feeds, attributes, outputs=None, name="cell"):
-    """A node with these inputs, those that are not there left out."""
+    """A node with these inputs, without those that are absent."""
     order = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"][:8 if operator == "LSTM" else 6]
     inputs = [name if name in feeds else "" for name in order]
     while not inputs[-1]:

@@ -112,7 +112,7 @@ class Misuse(unittest.TestCase):
             self.assertIn(words, str(caught.exception))
 
     def test_nodes(self):
-        """In the evaluator the message begins with the operator and the node's name, and wrong types have it too"""
+        """In the evaluator a message begins with the operator and the node's name, for wrong types, too"""
         for operator, attributes, changed, kind, words in CALLS:
             with self.subTest(words=words):
                 feeds = feeds_of(operator, attributes, changed)
@@ -125,7 +125,7 @@ class Misuse(unittest.TestCase):
                 self.assertIn(words, str(caught.exception))
 
     def test_opsets(self):
-        """Versions of the operators before opset 7 are refused, and those since are not"""
+        """Versions of the operators before opset 7 are rejected, and later ones accepted"""
         feeds = feeds_of("LSTM", {}, {})
         node = onnx_cases.node_of("LSTM", feeds, {})
         for opset, version in ((1, 1), (6, 1), (7, 7), (13, 7), (14, 14), (17, 14)):
@@ -143,7 +143,7 @@ class Misuse(unittest.TestCase):
                 cellgrad.onnx.evaluator(model).run(None, feeds)
 
     def test_backend(self):
-        """Another device; a node without its weights, or with too many inputs"""
+        """Another device, and a node without its weights or with too many inputs, are rejected"""
         feeds = feeds_of("GRU", {}, {})
         node = onnx_cases.node_of("GRU", feeds, {})
         with self.assertRaises(UNSUPPORTED) as caught:
@@ -163,7 +163,7 @@ class Misuse(unittest.TestCase):
                           str(caught.exception))
 
     def test_models(self):
-        """Reading and writing refuse a node that is not there, or not the only one, and weights that the model does not hold so"""
+        """Reading and writing reject a missing node, an ambiguous one, and weights that are no initializers of the model"""
         feeds = feeds_of("GRU", {}, {})
         nodes = [onnx_cases.node_of("GRU", feeds, {}, ["Y"], name) for name in ("one", "two")]
         model = onnx_cases.model_of(nodes, feeds, ["Y"])
@@ -186,7 +186,7 @@ class Misuse(unittest.TestCase):
             self.assertIn(words, str(caught.exception))
 
     def test_backward(self):
-        """Backward refuses what is no run, another layer's, wrong gradients, and a layer that is not for training"""
+        """Backward rejects an object that is no run, another layer's run, wrong gradients, and a layer without training"""
         feeds = feeds_of("GRU", {}, {})
         layer = cellgrad.onnx.Layer("GRU", feeds["W"], feeds["R"])
         run = layer.forward(feeds["X"])

@@ -35,7 +35,7 @@ FOLDER = os.path.join(PACKAGE, "cellgrad", "onnx")
 
 
 def off(got, right):
-    """The largest difference, beside the largest number or 1."""
+    """The largest difference, divided by the largest number or 1."""
     return float(np.abs(np.asarray(got, np.float64) - right).max(initial=0)) / max(1.0, float(np.abs(right).max(initial=0)))
 
 
@@ -66,7 +66,7 @@ class Suite(unittest.TestCase):
 
 class Attributes(unittest.TestCase):
     def test_equations(self):
-        """Every attribute, activation, direction and layout: ONNX's equations, in float64"""
+        """Every attribute, activation, direction and layout has the answers of ONNX's equations, in float64"""
         count, worst = 0, 0.0
         for operator, feeds, attributes in onnx_cases.cases(np.float64):
             with self.subTest(operator=operator, **attributes):
@@ -89,7 +89,7 @@ class Attributes(unittest.TestCase):
             self.assertLess(off(found[0], onnx_cases.expected("RNN", feeds, attributes)[0]), 1e-13, name)
 
     def test_onnxruntime(self):
-        """The same nodes by ONNX Runtime, in float32"""
+        """The same nodes have the answers of ONNX Runtime, in float32"""
         try:
             import onnxruntime
         except ImportError:
@@ -132,7 +132,7 @@ class Attributes(unittest.TestCase):
             self.assertEqual(off(Y_h, feeds["initial_h"]) if not T else 0, 0)
 
     def test_row_of_length_0(self):
-        """A row of length 0 has outputs of zeros, and its initial states as last ones"""
+        """A row of length 0 has outputs of zeros, and its initial states as final states"""
         feeds = onnx_cases.feeds_of(np.random.default_rng(7), "LSTM", {}, np.float32, lengths=[4, 0, 2])
         Y, Y_h, Y_c = cellgrad.onnx.evaluator(onnx_cases.node_of("LSTM", feeds, {})).run(None, feeds)
         self.assertFalse(Y[:, :, 1].any())
@@ -141,7 +141,7 @@ class Attributes(unittest.TestCase):
 
 class Models(unittest.TestCase):
     def test_nodes_around(self):
-        """A model with other nodes around, from protobuf, as backend and as evaluator; outputs that are left out"""
+        """A model with other nodes around runs from protobuf, as backend and as evaluator, and with outputs left out"""
         rng = np.random.default_rng(8)
         feeds = onnx_cases.feeds_of(rng, "GRU", {}, np.float32)
         right = np.tanh(onnx_cases.expected("GRU", {**feeds, "X": 2 * feeds["X"]}, {})[1])
@@ -154,7 +154,7 @@ class Models(unittest.TestCase):
             self.assertLess(off(found[0], right), 1e-6)
 
     def test_run_node(self):
-        """A node alone, its inputs in order"""
+        """A single node runs with its inputs in order"""
         feeds = onnx_cases.feeds_of(np.random.default_rng(9), "LSTM", {}, np.float32, peephole=True)
         node = onnx_cases.node_of("LSTM", feeds, {})
         found = cellgrad.onnx.Backend.run_node(node, [feeds[name] for name in node.input if name])

@@ -42,7 +42,7 @@ def off(got, right):
 
 class Beside(unittest.TestCase):
     def test_modules(self):
-        """nn.LSTM, nn.GRU and nn.RNN, one direction and both, rows of different lengths"""
+        """nn.LSTM, nn.GRU and nn.RNN have equal answers, in one direction and both, with rows of different lengths"""
         torch.manual_seed(0)
         worst = 0.0
         for operator, both, ragged, relu in itertools.product(ORDER, (False, True), (False, True), (False, True)):
@@ -80,7 +80,7 @@ class Beside(unittest.TestCase):
         print(f"# worst {worst:.1e}")
 
     def test_equations(self):
-        """Peepholes, clip and input_forget: ONNX's equations under autograd"""
+        """Peepholes, clip and input_forget have the gradients of ONNX's equations under autograd"""
         rng = np.random.default_rng(3)
         for clip, input_forget in itertools.product((None, 0.4), (0, 1)):
             attributes = {"input_forget": input_forget, **({} if clip is None else {"clip": clip})}

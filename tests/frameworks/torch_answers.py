@@ -67,7 +67,7 @@ class Answers(unittest.TestCase):
         return (h, torch.randn(count, *batch, U, dtype=F64)) if module.mode == "LSTM" else h
 
     def test_modules(self):
-        """80 modules, each with states and without, as a batch, one row, packed, packed unsorted: all as PyTorch's, to 1e-12"""
+        """80 modules have PyTorch's answers to 1e-12, with states and without, as a batch, one row, packed, packed unsorted"""
         torch.manual_seed(1)
         count = 0
         for what, theirs, mine in self.pairs():
@@ -85,7 +85,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(count, 640)
 
     def test_packed_fields(self):
-        """A PackedSequence is not padded, and comes back with the fields that it had"""
+        """A PackedSequence is not padded, and is returned with the same fields"""
         packed = pack_sequence([torch.randn(n, I) for n in (2, 5, 3)], enforce_sorted=False)
         with unittest.mock.patch("cellgrad.torch._recurrent.pad_packed_sequence", side_effect=AssertionError("it was padded")):
             output, _ = ours.LSTM(I, U)(packed)
@@ -104,7 +104,7 @@ class Answers(unittest.TestCase):
                 self.same([alone, last], [output[:length, b], h[:, b]], b)
 
     def test_dtypes(self):
-        """float32, float16 and bfloat16 within the rounding of each"""
+        """float32, float16 and bfloat16 have PyTorch's answers within the rounding of each"""
         for dtype, tolerance in ((torch.float32, 1e-6), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
             theirs = nn.LSTM(I, U, dtype=F64)
             mine = ours.LSTM(I, U, dtype=dtype)
@@ -115,7 +115,7 @@ class Answers(unittest.TestCase):
             self.same([theirs(x)[0]], [output.to(F64)], dtype, tolerance)
 
     def test_mixed_needs(self):
-        """Only what requires gradients gets them"""
+        """Only tensors that require gradients get them"""
         module = ours.LSTM(I, U, dtype=F64)
         theirs = nn.LSTM(I, U, dtype=F64)
         theirs.load_state_dict(module.state_dict())
@@ -140,7 +140,7 @@ class Answers(unittest.TestCase):
                     self.same([a], [b], needs)
 
     def test_cells(self):
-        """A cell of equations, of a file, and with peepholes: gradcheck; a built-in one is nn.GRU"""
+        """A cell of equations, of a file, and with peepholes passes gradcheck; a built-in GRU is nn.GRU"""
         with tempfile.NamedTemporaryFile("w", suffix=".cell") as file:
             file.write(LEAKY)
             file.flush()
@@ -164,7 +164,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(dict(ours.LSTM(I, U, peephole=True).named_parameters())["weight_p_l0"].shape, (3, U))
 
     def test_copies(self):
-        """state_dict both ways, pickle, deepcopy, torch.save: the same answers"""
+        """Copies by state_dict both ways, pickle, deepcopy and torch.save give the same answers"""
         module, x = ours.LSTM(I, U, 2, bias=False), torch.randn(T, B, I)
         expected = module(x)[0]
         theirs = nn.LSTM(I, U, 2, bias=False)
@@ -197,7 +197,7 @@ class Answers(unittest.TestCase):
         self.same([theirs(x)[0]], [call(1)], "eval", 1e-6)
 
     def test_replace(self):
-        """A script with nn.LSTM, one import and replace(model): the same losses to 1e-6 over 50 steps"""
+        """A script with nn.LSTM and replace(model) has the same losses to 1e-6 over 50 steps"""
         losses = []
         for is_ours in (False, True):
             torch.manual_seed(0)
@@ -243,7 +243,7 @@ class Answers(unittest.TestCase):
             ours.replace(3)
 
     def test_empty(self):
-        """No rows: an empty output, gradients of zero"""
+        """No rows give an empty output and gradients of zero"""
         module = ours.LSTM(I, U)
         output, (h, c) = module(torch.zeros(T, 0, I))
         self.assertEqual((output.shape, h.shape, c.shape), ((T, 0, U), (1, 0, U), (1, 0, U)))

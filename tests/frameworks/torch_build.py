@@ -30,10 +30,10 @@ needs_it = unittest.skipIf(is_old, "PyTorch is older than the stable ABI that th
 
 
 class Building(unittest.TestCase):
-    """The build, and which extension is loaded"""
+    """What the build makes, and which extension is loaded"""
 
     def refuse(self, words, **patches):
-        """The build says so, and leaves nothing behind."""
+        """The build fails with this message, and leaves nothing behind."""
         with tempfile.TemporaryDirectory() as room, contextlib.ExitStack() as stack:
             for name, value in patches.items():
                 stack.enter_context(unittest.mock.patch.object(build, name, value))
@@ -43,7 +43,7 @@ class Building(unittest.TestCase):
             self.assertEqual(os.listdir(room), [])
 
     def test_old(self):
-        """A PyTorch that is too old: words, and ctypes"""
+        """A PyTorch that is too old gives a message, and calls go by ctypes"""
         self.refuse("PyTorch 2.14 or later is needed", torch_version=lambda: (2, 13))
         with unittest.mock.patch.object(_stable, "torch_version", lambda: (2, 13)):
             self.assertIn("older than 2.14", _stable._find()[1])
@@ -54,7 +54,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_built(self):
-        """It was built, and is loaded; an empty name is none"""
+        """The extension is built and loaded; an empty name means none"""
         self.assertEqual(BUILT, (0, PATH + "\n"))
         self.assertEqual(ours.route(), f"stable ABI ({PATH})")
         with unittest.mock.patch.dict(os.environ, CELLGRAD_TORCH_EXTENSION=""):
@@ -62,7 +62,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_missing(self):
-        """No compiler, no headers, a compiler that fails: a message that says what to do, and status 1"""
+        """Without a compiler or headers, or with a compiler that fails, a message says what to do, and the status is 1"""
         status, words = python("-m", "cellgrad.torch.build", "--into", ROOM.name, CXX="not-a-compiler -x")
         self.assertEqual(status, 1)
         self.assertRegex(words, "^cellgrad.torch.build: no C\\+\\+ compiler: there is no not-a-compiler; install one .*\n$")
@@ -74,7 +74,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_other_version(self):
-        """An extension of another version of cellgrad is not loaded, nor a file that is none, nor one that is missing"""
+        """An extension of another version of cellgrad, a file that is no extension, and a missing file are not loaded"""
         with tempfile.TemporaryDirectory() as room:
             with open(os.path.join(build.header_folder(), "cellgrad.h"), encoding="utf-8") as file:
                 header = re.sub(r"(#define CG_VERSION_MINOR +)\d+", r"\g<1>77", file.read())
@@ -95,7 +95,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_places(self):
-        """It is put beside an installed package, else in the cache folder, and found there unless others may have written it"""
+        """The extension is put beside an installed package, else in the cache folder, and loaded from there unless others can write to it"""
         unwritable = ("import os, sys\naccess = os.access\n"
                       "os.access = lambda path, mode: os.path.basename(path) != 'torch' and access(path, mode)\n"
                       "from cellgrad.torch import build\nsys.exit(build.main([]))")
@@ -129,7 +129,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_one_library(self):
-        """One library is in the process, the one that ctypes has"""
+        """The process has one copy of the library, the one that ctypes loaded"""
         with open("/proc/self/maps", encoding="utf-8") as file:
             paths = {line.split()[-1] for line in file if "libcellgrad" in line}
         self.assertEqual(paths, {os.path.realpath(os.environ["CELLGRAD_LIBRARY"])})

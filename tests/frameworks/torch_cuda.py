@@ -22,7 +22,7 @@ DEVICE = types.SimpleNamespace(type="cuda", index=0)
 
 
 class Tensor:
-    """Dense memory of the device, with what calls use of a tensor."""
+    """Dense device memory, with those methods of a tensor that calls use."""
 
     driver, made = None, 0
 
@@ -31,7 +31,7 @@ class Tensor:
         self.address = whole.address + at if whole else self.allocate()
 
     def allocate(self):
-        """Memory of the device, as PyTorch's allocator would have it, with bytes that nobody wrote."""
+        """Device memory, as from PyTorch's allocator, unwritten."""
         Tensor.made += 1
         address = ctypes.c_uint64()
         size = max(1, self.numel() * self.dtype.itemsize)
@@ -62,7 +62,7 @@ class Tensor:
         return self
 
     def cpu(self):
-        """Copies to the host, behind all that was enqueued."""
+        """Copies to the host, after all enqueued work."""
         assert Tensor.driver.cuCtxSynchronize() == 0
         tensor = torch.empty(self.shape, dtype=self.dtype)
         assert not self.numel() or Tensor.driver.cuMemcpyDtoH_v2(
@@ -86,7 +86,7 @@ def stand_in():
 
 class Device(unittest.TestCase):
     def test_calls(self):
-        """Forward and backward on the default stream and on another: nn.LSTM's answers, no copy, work and reserve by the caller's memory"""
+        """Forward and backward, on the default stream and on another, have nn.LSTM's answers, copy nothing, and take workspace and reserve from the caller"""
         driver = Tensor.driver = stand_in()
         stream = ctypes.c_void_p()
         self.assertEqual(driver.cuStreamCreate(ctypes.byref(stream), 0), 0)

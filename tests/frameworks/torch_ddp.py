@@ -27,7 +27,7 @@ class Processes(unittest.TestCase):
             print("# " + done.stdout.strip())
 
     def test_fully_shard(self):
-        """fully_shard, of a model and of one module, replaced before or after: the outputs of a training without it"""
+        """fully_shard of a model and of one module, replaced before or after, has the outputs of a training without it"""
         try:
             from torch.distributed.fsdp import fully_shard
         except ImportError as why:

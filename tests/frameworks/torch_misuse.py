@@ -22,7 +22,7 @@ T, B, I, U = 5, 2, 3, 4
 
 class Misuse(py_tap.Refusals):
     def test_tensors(self):
-        """Shapes and dtypes of input and states"""
+        """Wrong shapes and dtypes of input and states are rejected"""
         lstm, gru, x = ours.LSTM(I, U), ours.GRU(I, U), torch.zeros(T, B, I)
         h = torch.zeros(1, B, U)
         for words, module, arguments in (
@@ -37,7 +37,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(RuntimeError, words, module, *arguments)
 
     def test_lengths(self):
-        """Lengths: NaN, floats, negative, too large, too many, two-dimensional, beside a packed sequence, on another device"""
+        """Lengths are rejected that are NaN, floats, negative, too large, too many, two-dimensional, with a packed sequence, on another device"""
         module, x = ours.GRU(I, U), torch.zeros(T, B, I)
         for kind, words, lengths in (
                 (TypeError, "lengths: expected integers", [float("nan"), 1.0]), (TypeError, "lengths: expected integers", torch.ones(B)),
@@ -56,7 +56,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(RuntimeError, "of int32 on the cpu", torch.ops.cellgrad.rnn, x, weights, None, None, torch.ones(B), None, text)
 
     def test_weights(self):
-        """A parameter replaced by one of another shape, dtype or device"""
+        """A parameter replaced by one of another shape, dtype or device is rejected"""
         x = torch.zeros(T, B, I)
         for words, change in (
                 ("weights[1]: expected [16, 4], got [16, 5]", lambda m: setattr(m, "weight_hh_l0", nn.Parameter(torch.zeros(16, 5)))),
@@ -68,7 +68,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(RuntimeError, words, module, x)
 
     def test_operator(self):
-        """The operator: a wrong text, a number for the counter, a reserve of another call or none"""
+        """The operator rejects a wrong text, a number for the counter, and a reserve of another call or none"""
         x, weights = torch.zeros(T, B, I), list(ours.GRU(I, U).parameters())
         text = ours.spec_text("gru", input=I, units=U)
         call = torch.ops.cellgrad.rnn
@@ -88,7 +88,7 @@ class Misuse(py_tap.Refusals):
                         text, wanted)
 
     def test_devices(self):
-        """Tensors of other devices are refused with words, and those of several"""
+        """Tensors on another device, or on several, are rejected with a message"""
         x, h = torch.zeros(T, B, I, device="meta"), torch.zeros(1, B, U)
         self.refuse(RuntimeError, "weights[0]: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U), x)
         self.refuse(RuntimeError, "h0: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U, device="meta"), x, h)
@@ -116,12 +116,12 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "option", ours.Cell, "lstm", 3, 4, options="peephol")
 
     def alone(self, code, **environment):
-        """The last line of what a Python of its own prints, and its status."""
+        """Runs another Python; the last line of its output, and its exit status."""
         done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False)
         return done.returncode, (done.stdout + done.stderr).strip().splitlines()[-1]
 
     def test_library(self):
-        """No library, no such backend: an exception with words, no crash"""
+        """A missing library or backend is an exception with a message and no crash"""
         code = "import torch, cellgrad.torch as c\nc.LSTM(3, 4)(torch.zeros(5, 2, 3))\n"
         status, line = self.alone(code, CELLGRAD_LIBRARY="/not/there.so")
         self.assertEqual(status, 1)

@@ -57,13 +57,13 @@ def counted():
 
 @contextlib.contextmanager
 def off():
-    """All calls go by ctypes."""
+    """Makes all calls go by ctypes."""
     with unittest.mock.patch.object(_stable, "is_off", True):
         yield
 
 
 def outcome(call, *arguments):
-    """Tensors, or the class and the words of what is raised."""
+    """The tensors of a call, or the class and the message of its exception."""
     try:
         return [tensor.clone() for tensor in torch_answers.tensors(call(*arguments))]
     except Exception as error:
@@ -72,7 +72,7 @@ def outcome(call, *arguments):
 
 @unittest.skipIf(is_old, "PyTorch is older than the stable ABI that the extension needs")
 class Calls(unittest.TestCase):
-    """Both routes beside each other"""
+    """Calls by both routes, compared"""
 
     def same(self, call, *arguments, serves=True):
         """Both routes give the same bits, or the same exception; of two calls of the first one the second was served, or declined."""
@@ -164,7 +164,7 @@ class Calls(unittest.TestCase):
             self.assertEqual(served, [])
 
     def test_declines(self):
-        """Inputs that the extension has no way for: what ctypes gives"""
+        """Inputs that the extension declines have the answers of ctypes"""
         module = ours.LSTM(I, U)
         x = torch.randn(T, B, I)
         h = torch.randn(1, B, U)
@@ -184,7 +184,7 @@ class Calls(unittest.TestCase):
             self.same(ours.GRU(I, U), x, (h, h), serves=False)
 
     def test_watched(self):
-        """With autocast, a mode, functorch or a subclass it is not called"""
+        """With autocast, a mode, functorch or a subclass the extension is not called"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
 
         class Mode(torch.overrides.TorchFunctionMode):
@@ -211,7 +211,7 @@ class Calls(unittest.TestCase):
                     self.assertEqual(module(x)[0].shape, (T, B, U))
 
     def test_operator(self):
-        """The operator's one kernel goes by it: the same schema and bits, and the shapes of its fake"""
+        """The operator's kernel uses the extension: the same schema and bits, and the shapes of its fake kernel"""
         schema = ("import torch, cellgrad.torch\nprint(torch.ops.cellgrad.rnn.default._schema, "
                   "torch.ops.cellgrad.rnn_backward.default._schema)")
         self.assertEqual(*(python("-c", schema, CELLGRAD_TORCH_EXTENSION=path) for path in (PATH, "")))
@@ -227,7 +227,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(*([(a.shape, a.dtype, a.stride(), a.device) for a in some] for some in (found, fake)))
 
     def test_inference(self):
-        """Results are inference tensors where they are to be, and need no gradients"""
+        """Results are inference tensors in inference mode, and require no gradients"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         with torch.inference_mode():
             self.same(module, x)
@@ -238,7 +238,7 @@ class Calls(unittest.TestCase):
         self.assertIs(type(output), torch.Tensor)
 
     def test_memory(self):
-        """Results have memory of their own, and calls leave none behind"""
+        """Results have memory of their own, and calls leak none"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         with torch.no_grad():
             module(x)
@@ -251,7 +251,7 @@ class Calls(unittest.TestCase):
                 self.assertLess(abs(sys.getrefcount(thing) - before), 100)
 
     def test_threads(self):
-        """Eight threads and a forked child: the same bits"""
+        """Eight threads and a forked child get the same bits"""
         module, x = ours.LSTM(I, U, 2), torch.randn(T, B, I)
         with torch.no_grad():
             module(x)
@@ -295,7 +295,7 @@ def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, tw
 
 @unittest.skipIf(is_old, "PyTorch is older than the stable ABI that the extension needs")
 class Training(unittest.TestCase):
-    """Forward and backward by both routes"""
+    """Forward and backward by both routes, compared"""
 
     def same(self, *arguments, serves=True, **words):
         """Equal bits of outputs and gradients; the extension served both passes, or one of them not."""
@@ -328,7 +328,7 @@ class Training(unittest.TestCase):
         self.same(ours.LSTM(1, 1, 2), torch.randn(T, B, 1))
 
     def test_parts(self):
-        """Any of the upstream gradients, any of the gradients"""
+        """Any subset of upstream gradients and of requested gradients gives equal bits"""
         module, x = ours.LSTM(I, U, 2), torch.randn(T, B, I)
         states = torch.randn(2, B, U), torch.randn(2, B, U)
         for upstream in ((0,), (1,), (2,), (0, 2), (1, 2)):
@@ -343,7 +343,7 @@ class Training(unittest.TestCase):
             self.assertLess(float((a - b).detach().abs().max()), 1e-5)
 
     def test_declines(self):
-        """Upstream gradients that are not dense, dropout, strided inputs: what ctypes gives; the rest goes by the extension"""
+        """Upstream gradients that are not dense, dropout and strided inputs have the answers of ctypes; the rest uses the extension"""
         module, x = ours.GRU(I, U, 2), torch.randn(T, B, I)
         self.same(module, x, dense=False, serves=(True, False))
         self.same(module, torch.randn(B, T, I).transpose(0, 1), serves=False)
@@ -362,7 +362,7 @@ class Training(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
     def test_graph(self):
-        """A graph that is kept, tensors that are changed between the passes, second gradients, hooks of saved tensors"""
+        """Retained graphs, tensors changed between the passes, second gradients and hooks of saved tensors behave as by ctypes"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         self.same(module, x, twice=True)
         once, twice = gradients(module, x), gradients(module, x, twice=True)
@@ -389,7 +389,7 @@ class Training(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(kept, gradients(module, x))))
 
     def test_memory(self):
-        """A thousand steps leave no references behind, and gradients no memory in common with weights"""
+        """A thousand steps leak no references, and gradients share no memory with weights"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         gradients(module, x)
         counts = [sys.getrefcount(thing) for thing in (x, module.weight_hh_l0, None, True)]
@@ -400,7 +400,7 @@ class Training(unittest.TestCase):
         self.assertNotEqual(module.weight_hh_l0.grad.data_ptr(), module.weight_hh_l0.data_ptr())
 
     def test_threads(self):
-        """Eight threads with modules of their own: the same gradients"""
+        """Eight threads with modules of their own get the same gradients"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         expected = gradients(module, x)
 
@@ -414,7 +414,7 @@ class Training(unittest.TestCase):
             self.assertTrue(all(pool.map(right, range(8))))
 
     def test_wrong(self):
-        """The passes of the extension itself: wrong arguments are declined or a TypeError"""
+        """The extension's own functions decline wrong arguments or raise a TypeError"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         gradients(module, x)
         spec = ours._spec.spec_of(module._networks(0.0)[1])

@@ -31,7 +31,7 @@ if os.path.exists(SETTING):
 
 
 def in_child(module, x, queue):
-    """What a forked process computes."""
+    """The result of a forked process."""
     output = module(x)[0]
     output.sum().backward()
     queue.put((output.detach().numpy(), module.weight_hh_l0.grad.numpy()))
@@ -57,7 +57,7 @@ class Transforms(unittest.TestCase):
             yield x, weights, h, c, lengths, torch.tensor([7]) if layers > 1 else None, text
 
     def test_opcheck(self):
-        """opcheck: schema, autograd, fake tensors, AOT with dynamic shapes, of 32 calls"""
+        """opcheck passes for 32 calls: schema, autograd, fake tensors, AOT with dynamic shapes"""
         passed = 0
         for arguments in self.arguments():
             found = torch.library.opcheck(torch.ops.cellgrad.rnn.default, arguments)
@@ -66,7 +66,7 @@ class Transforms(unittest.TestCase):
         self.assertEqual(passed, 32)
 
     def test_opcheck_backward(self):
-        """opcheck of the backward's operator: schema and fake tensors"""
+        """opcheck passes for the operator of backward: schema and fake tensors"""
         for arguments in self.arguments():
             x, weights, h, c, lengths, counter, text = arguments
             with torch.no_grad():
@@ -78,7 +78,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(set(found.values()), {"SUCCESS"}, text)
 
     def test_both_ways(self):
-        """The operator and the way past the dispatcher have the same bits"""
+        """The operator and a call without the dispatcher have the same bits"""
         module, x = ours.LSTM(I, U, 2, bidirectional=True), torch.randn(T, B, I)
         found = []
         for plain in (True, False):
@@ -94,7 +94,7 @@ class Transforms(unittest.TestCase):
             self.assertTrue(torch.equal(a, b))
 
     def test_second_gradient(self):
-        """A gradient of a gradient raises, by the operator, too"""
+        """A gradient of a gradient raises, also by the operator"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I, requires_grad=True)
         for plain in (True, False):
             was, _operators._is_plain = _operators._is_plain, (_operators._is_plain if plain else lambda tensors: False)
@@ -108,13 +108,13 @@ class Transforms(unittest.TestCase):
                 _operators._is_plain = was
 
     def test_forward_mode(self):
-        """Forward mode raises, and is not a tangent of zero"""
+        """Forward mode raises instead of giving a tangent of zero"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         with torch.autograd.forward_ad.dual_level(), self.assertRaises(NotImplementedError):
             module(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
 
     def test_upstream(self):
-        """Gradients that are not dense: transposed, expanded, sliced"""
+        """Upstream gradients may be transposed, expanded and sliced"""
         module, x = ours.LSTM(I, U, dtype=F64), torch.randn(T, B, I, dtype=F64)
         theirs = nn.LSTM(I, U, dtype=F64)
         theirs.load_state_dict(module.state_dict())
@@ -128,7 +128,7 @@ class Transforms(unittest.TestCase):
             self.assertLess((found[0] - found[1]).abs().max().item(), 1e-12)
 
     def test_inputs(self):
-        """Inputs that are not dense: transposed, sliced, expanded, with an offset; gradients by them, too"""
+        """Inputs may be transposed, sliced, expanded and have an offset, and have gradients"""
         module = ours.LSTM(I, U, dtype=F64)
         whole = torch.randn(B, 2 * T, I + 3, dtype=F64)
         for view in (lambda w: w[:, :T, :I].transpose(0, 1), lambda w: w[:, 1:T + 1, 2:I + 2].permute(1, 0, 2),
@@ -146,7 +146,7 @@ class Transforms(unittest.TestCase):
                 self.assertTrue(torch.equal(a, b))
 
     def test_uncopied(self):
-        """Transposed, sliced and packed inputs are not copied, and those whose rows are not dense are, once"""
+        """Transposed, sliced and packed inputs are not copied; inputs whose rows are not dense are copied once"""
         module = ours.LSTM(I, U)
         whole = torch.randn(B, 2 * T, I + 3)
         packed = nn.utils.rnn.pack_sequence([torch.randn(n, I) for n in (2, 5, 3)], enforce_sorted=False)
@@ -169,7 +169,7 @@ class Transforms(unittest.TestCase):
         self.assertLess(min(counts), 8000)
 
     def test_changed(self):
-        """A tensor changed in place between forward and backward is refused"""
+        """A tensor changed in place between forward and backward is rejected"""
         for change in (lambda m, x: x.add_(1), lambda m, x: m.weight_hh_l0.add_(1)):
             module, x = ours.LSTM(I, U), torch.randn(T, B, I)
             loss = module(x)[0].sum()
@@ -179,7 +179,7 @@ class Transforms(unittest.TestCase):
                 loss.backward()
 
     def test_compile(self):
-        """torch.compile of whole graphs with dynamic shapes: one compilation, the answers and gradients of eager"""
+        """torch.compile of whole graphs with dynamic shapes compiles once and has the answers and gradients of eager mode"""
         for kind in ("LSTM", "GRU"):
             module = getattr(ours, kind)(I, U, 2, bidirectional=True)
             frames = torch._dynamo.testing.CompileCounter()
@@ -233,7 +233,7 @@ class Transforms(unittest.TestCase):
         self.assertLess((program.module()(x) - model(x)).abs().max().item(), 1e-6)
 
     def test_autocast(self):
-        """autocast computes in bfloat16 or float16, gradients come back in float32; float64 stays"""
+        """autocast computes in bfloat16 or float16, gradients are in float32; float64 stays float64"""
         for dtype, tolerance in ((torch.bfloat16, 0.05), (torch.float16, 0.01)):
             module, x = ours.LSTM(I, U), torch.randn(T, B, I)
             expected = module(x)[0]
@@ -286,7 +286,7 @@ class Transforms(unittest.TestCase):
                 self.assertTrue(torch.equal(a, b))
 
     def test_buffer(self):
-        """The weights stay views of one buffer, or become it anew, and nothing dense is copied"""
+        """The weights stay views of one buffer, or become so again, and no dense tensor is copied"""
         x = torch.randn(T, B, I)
         changes = {
             "as made": lambda m: m, "double": lambda m: m.double().float(), "to": lambda m: m.to(torch.float64).to(torch.float32),
@@ -314,7 +314,7 @@ class Transforms(unittest.TestCase):
                 self.assertNotEqual(other.weight_ih_l0.data_ptr(), module.weight_ih_l0.data_ptr())
 
     def test_functional(self):
-        """functional_call, parametrizations and weights of others: the right answer, by copies, and the module as it was"""
+        """functional_call, parametrizations and foreign weights give the right answer, by copies, and leave the module unchanged"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         expected, start = module(x)[0], _run.copies
         doubled = {name: 2 * weight for name, weight in module.named_parameters()}
@@ -329,7 +329,7 @@ class Transforms(unittest.TestCase):
         module(x)[0].sum().backward()
 
     def test_threads(self):
-        """8 threads share a module: the same bits"""
+        """8 threads that share a module get the same bits"""
         module, x = ours.LSTM(I, U, 2), torch.randn(T, B, I)
         expected, found = module(x)[0], []
 

@@ -143,7 +143,7 @@ resources() {
 	awk '$4 { print "# " $1 " spills " $4 " bytes on sm_" $2 }' table | sort
 	echo "# the table: $table"
 	if awk '$1 !~ /^cg_gemm_/ { seen++; spilled += $4 } END { exit !seen || spilled }' table; then
-		ok "CUDA C: no kernel but a product spills"
+		ok "CUDA C: no kernel spills registers, except products"
 	else
 		fail "CUDA C: no kernel but a product spills"
 	fi
@@ -183,7 +183,7 @@ cuda() {
 		cg_rows_f32_drop cg_rows_f64; do
 		wide $key || return
 	done
-	ok "CUDA C: runs are moved 16 bytes at once"
+	ok "CUDA C: runs are loaded and stored 16 bytes at a time"
 	# Those of clusters are for 90 and later alone.
 	"$here/tests/gen/compile_nvrtc" 90,120 "$srcdir/tests/gpu_micro.cu" >all 2>&1
 	code=$?
@@ -206,7 +206,7 @@ if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
 # Products are for GPUs' languages alone, and have a form for CPUs in OpenCL C; several moves at once are CUDA C's, all steps C's.
 ls -- *.c *.cl *.cu | grep -v -e '^cg_gemm_' -e '^cg_rows_moves_' -e '_scan\.c$' |
 	awk -F. '{ n[$2]++ } END { exit n["c"] < 100 || n["c"] != n["cl"] || n["c"] != n["cu"] }' &&
-	ok "as many texts in each dialect" || fail "as many texts in each dialect"
+	ok "every dialect has the same number of texts" || fail "every dialect has the same number of texts"
 CC=${CC:-cc}
 case $($CC --version 2>/dev/null) in
 *clang*) other=gcc ;;

@@ -59,7 +59,7 @@ class Documents(unittest.TestCase):
                     self.assertTrue(of.__doc__, f"{name}.{method}")
 
     def test_documents(self):
-        """The Python of the documents runs, and the first of README.md trains"""
+        """The Python of the documents runs, and README.md's first example trains"""
         counts, folder = {}, os.getcwd()
         for document in DOCUMENTS:
             found = blocks(os.path.join(py_tap.SOURCE, document))

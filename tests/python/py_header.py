@@ -26,7 +26,7 @@ def package():
 
 
 def words(text):
-    """Its words, whatever the blanks between them."""
+    """The words of a text, without regard to blanks."""
     return " ".join(re.findall(r"\w+|[^\w\s]", text))
 
 
@@ -77,7 +77,7 @@ class Header(unittest.TestCase):
             self.assertEqual(len(arguments), 0 if text == "void" else text.count(",") + 1, name)
 
     def test_layout(self):
-        """Sizes, offsets and constants are the compiler's"""
+        """Sizes, offsets and constants are those of the compiler"""
         lib = package()
         lines, want = [], []
         for name, struct in lib.C.structs.items():
@@ -99,7 +99,7 @@ class Header(unittest.TestCase):
             self.assertEqual(subprocess.run([program], check=True, stdout=subprocess.PIPE).stdout.decode().splitlines(), want)
 
     def test_sees(self):
-        """A field more and a field moved are seen"""
+        """A seeded extra field and a seeded moved field are found"""
         lib = package()
         declare = importlib.import_module("declarations._declare").declare
         changed = declare(re.sub(r"int64_t offset,\s+rows,", "int64_t rows, offset,",

@@ -19,7 +19,7 @@ USE = "import cellgrad; print(cellgrad.version); print(cellgrad.Context('cpu').w
 
 
 def python(program, folder, *words, **environment):
-    """Runs a program, or words, in another Python with the package of a folder: its status, output and errors."""
+    """Runs a program, or arguments, in another Python with the package of a folder: its status, output and errors."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("CELLGRAD_")}
     arguments = [sys.executable, *words] if words else [sys.executable, "-c", program]
     done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False,
@@ -55,7 +55,7 @@ class Load(unittest.TestCase):
         self.assertRegex(self.last(errors), r"^ImportError: the package cellgrad is incomplete: it has no .*include/cellgrad\.h$")
 
     def test_none(self):
-        """Without a library the package is imported, and the first use says what was tried"""
+        """Without a library the package can be imported, and the first use says which paths were tried"""
         # An empty name would be the system's, which may be there.
         missing = os.path.join(self.folder, "nothing.so")
         status, _, errors = python("import cellgrad; print(cellgrad.version, cellgrad.Network.__doc__[:6])", self.folder,
@@ -69,7 +69,7 @@ class Load(unittest.TestCase):
                              r"set CELLGRAD_LIBRARY to its path")
 
     def test_platforms(self):
-        """On musl, macOS and other systems the words say what to do"""
+        """On musl, macOS and other systems the message says what to do"""
         for change, words in (("sys.platform = 'darwin'", "no wheels for macOS"), ("sys.platform = 'win32'", "has not been tried on win32"),
                               ("sysconfig.get_config_var = lambda name: 'x86_64-pc-linux-musl'", "runs on musl")):
             program = f"import sys, sysconfig\n{change}\nimport cellgrad\nfrom cellgrad._load import _advice\nprint(_advice())"
@@ -93,7 +93,7 @@ class Load(unittest.TestCase):
         self.assertEqual((status, output.split()[-1]), (0, "libcellgrad.so.0"), errors)
 
     def test_broken(self):
-        """A library that is named, or beside the package, and does not load is not replaced by another"""
+        """If a library that is named, or beside the package, does not load, no other is used instead"""
         with open(os.path.join(self.package, "libcellgrad.so.0"), "w", encoding="utf-8") as file:
             file.write("no library")
         status, _, errors = python(USE, self.folder, LD_LIBRARY_PATH=os.path.dirname(LIBRARY))
@@ -102,7 +102,7 @@ class Load(unittest.TestCase):
         self.assertEqual(python(USE, self.folder, CELLGRAD_LIBRARY=os.path.join(self.folder, "no.so"))[0], 1)
 
     def test_version(self):
-        """A library of another version, or another library, is refused"""
+        """A library of another version, or another library, is rejected"""
         other = self.library(os.path.join(self.folder, "other.so"), 'const char *cg_version(void) { return "0.1.9"; }\n')
         status, output, errors = python(USE, self.folder, CELLGRAD_LIBRARY=other)
         self.assertEqual(status, 1)
@@ -114,7 +114,7 @@ class Load(unittest.TestCase):
         self.assertIn("is not the library of cellgrad", self.last(python(USE, self.folder, CELLGRAD_LIBRARY=nothing)[2]))
 
     def test_openblas(self):
-        """The OpenBLAS of the extra is named to the library, unless the user names one or there is none"""
+        """The package names the OpenBLAS of its extra to the library, unless the user names one or the extra is not installed"""
         program = "import os, cellgrad; print(os.environ.get('CELLGRAD_OPENBLAS_LIB'), 'scipy_openblas32' in __import__('sys').modules)"
         self.assertEqual(python(program, self.folder, CELLGRAD_LIBRARY=LIBRARY)[1], "None False\n")
         path = os.path.join(self.folder, "scipy_openblas32", "lib", "libscipy_openblas.so")
@@ -126,7 +126,7 @@ class Load(unittest.TestCase):
         self.assertEqual(python(program, self.folder, CELLGRAD_LIBRARY=LIBRARY, CELLGRAD_OPENBLAS_LIB="none")[1], "none False\n")
 
     def test_bfloat16(self):
-        """Without ml_dtypes bfloat16 is refused with the words to install it"""
+        """Without ml_dtypes bfloat16 is rejected with a message that says what to install"""
         program = "import sys; sys.modules['ml_dtypes'] = None; import cellgrad; "
         program += "cellgrad.Network('lstm', input=2, units=3, dtype='bfloat16')"
         status, _, errors = python(program, self.folder, CELLGRAD_LIBRARY=LIBRARY)

@@ -16,7 +16,7 @@ T, B, I, U = 6, 3, 4, 5
 
 
 class Shown:
-    """Another program's array on the host: what NumPy's has, by __dlpack__ alone."""
+    """Another program's array on the host: the memory of a NumPy array, by __dlpack__ alone."""
 
     def __init__(self, array):
         self.array = array
@@ -29,7 +29,7 @@ class Shown:
 
 
 class Named(Shown):
-    """One whose dtype __dlpack__ cannot show, as that of bfloat16: __array__ does."""
+    """An array whose dtype __dlpack__ cannot pass, such as bfloat16; __array__ does."""
 
     def __dlpack__(self, **keywords):
         raise BufferError("Unsupported dtype in DLTensor.")
@@ -60,7 +60,7 @@ class Memory(unittest.TestCase):
         self.assertIsNone(self.run.c0)
 
     def test_views(self):
-        """Arrays that are not dense, or not aligned, give the same bits, and are left as they were"""
+        """Arrays that are not dense, or not aligned, give the same bits and are not changed"""
         wide = np.zeros((B, T, 2 * I), np.float32)
         view = wide.transpose(1, 0, 2)[..., ::2]
         view[...] = self.x
@@ -91,7 +91,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(run.x.ctypes.data, self.x.ctypes.data)
 
     def test_out(self):
-        """Outputs are written in place, and a run's memory serves another run"""
+        """Outputs are written in place, and a run's memory can be reused for another run"""
         output = np.full_like(self.run.output, 7)
         run = self.network.forward(self.params, self.x, self.h0, out=output)
         self.assertIs(run.output, output)
@@ -108,7 +108,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_allclose(params, plain.params + 1, rtol=1e-5, atol=1e-5)
 
     def test_want(self):
-        """Only the gradients that are wanted are computed, and each has the same bits"""
+        """Only the requested gradients are computed, and each has the same bits"""
         whole = self.network.backward(self.run, self.run.output)
         for name in whole._fields:
             one = self.network.backward(self.run, self.run.output, want=name)
@@ -117,7 +117,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(self.run.backward(self.run.output).params, whole.params)
 
     def test_empty(self):
-        """No steps and no rows are legal"""
+        """Sequences without steps and batches without rows are accepted"""
         for shape in ((0, B, I), (T, 0, I)):
             run = self.network.forward(self.params, np.zeros(shape, np.float32), lengths=[0] * shape[1])
             gradient = self.network.backward(run, run.output, run.h, run.c)
@@ -125,7 +125,7 @@ class Memory(unittest.TestCase):
             self.assertEqual(abs(gradient.params).max(), 0)
 
     def test_regions(self):
-        """The parts of the parameters are all of them, once, under the cell's names"""
+        """The regions of the parameters cover them all, once each, under the cell's names"""
         for keywords in ({"cell": "lstm", "layers": 2, "bidirectional": True, "options": ["peephole"], "proj": 0},
                          {"cell": "gru", "layers": 3}, {"cell": "lstm", "proj": 3}, {"cell": "rnn_relu", "input_mode": "skip", "input": U}):
             network = cellgrad.Network(**{"input": I, "units": U, **keywords})
@@ -144,7 +144,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(saved["weight_ih_l1_reverse"][U:2 * U], views["layer1.reverse.input.a_f"])
 
     def test_layouts(self):
-        """Batch-major sequences, with the states of either layout, are the time-major ones turned"""
+        """Batch-major sequences, with states in either layout, give the transposed results of time-major ones"""
         turned = self.x.transpose(1, 0, 2).copy()
         for states_major in (False, True):
             network = self.network.replace(time_major=False, states_major=states_major)
@@ -164,7 +164,7 @@ class Memory(unittest.TestCase):
         self.same(network.replace(training=False).forward(self.params, self.x, self.h0))
 
     def test_pieces(self):
-        """A sequence in pieces, each from the states of the one before, is the whole"""
+        """A sequence in pieces, each from the final states of the one before, gives the results of the whole"""
         network = cellgrad.Network("gru", input=I, units=U, dtype="float64")
         params, x = network.init_params(), self.x.astype(np.float64)
         whole = network.forward(params, x)
@@ -191,7 +191,7 @@ class Memory(unittest.TestCase):
             self.assertAlmostEqual((ends[0] - ends[1]) / 2e-6, float((got * way).sum()), delta=1e-6 * np.abs(got).sum())
 
     def test_kernels(self):
-        """A kernel's run has the bits of the op that it is part of, from rows that lie apart, too"""
+        """A kernel's run has the bits of the op that it is part of, also with gaps between rows"""
         rng = np.random.RandomState(5)
         gates = rng.standard_normal((7, 4 * U)).astype(np.float32)
         kernel = cellgrad.Kernel("lstm")
@@ -212,7 +212,7 @@ class Memory(unittest.TestCase):
             self.assertEqual((kind, got[name].dtype, got[name].tolist()), ("per_unit", np.dtype(np.float16), [130] * 3))
 
     def test_weights(self):
-        """Weights go to each format that can hold them and come back with the same bits"""
+        """Weights converted to each format that can hold them and back have the same bits"""
         network = cellgrad.Network("lstm", input=I, units=U, layers=2)
         params = network.init_params("uniform uniform zeros", seed=6)
         for format in cellgrad.formats():
@@ -226,7 +226,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(network.load_weights(part, "pytorch", strict=False), params)
 
     def test_kept(self):
-        """A call keeps no array once its run is gone"""
+        """A call holds no reference to an array once its run is deleted"""
         x = np.array(self.x)
         before = sys.getrefcount(x)
         self.network.backward(self.network.forward(self.params, x), self.run.output)

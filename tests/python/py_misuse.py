@@ -16,7 +16,7 @@ T, B, I, U = 4, 2, 3, 5
 
 
 class Foreign:
-    """Another program's array that NumPy cannot show."""
+    """Another program's array that NumPy cannot read."""
 
     def __dlpack__(self, **_):
         raise BufferError("it is on a GPU")
@@ -36,7 +36,7 @@ class Misuse(py_tap.Refusals):
         return self.network.forward(arguments.pop("params"), arguments.pop("x"), **arguments)
 
     def test_network(self):
-        """Arguments of Network"""
+        """Wrong arguments of Network are rejected"""
         def make(cell="lstm", **changes):
             return cellgrad.Network(cell, **{"input": I, "units": U, **changes})
         for kind, words, changes in (
@@ -66,7 +66,7 @@ class Misuse(py_tap.Refusals):
             cellgrad.Network("lstm", units=U)
 
     def test_cell(self):
-        """Cells that are not there or wrong"""
+        """Missing and wrong cells are rejected"""
         self.refuse(RuntimeError, "cell:2:", cellgrad.Cell, "cell leaky\ngates\n")
         self.refuse(FileNotFoundError, "no such file", cellgrad.Cell, "not/there.cell")
         self.refuse(ValueError, "NUL", cellgrad.Cell, "lst\0m")
@@ -78,7 +78,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(RuntimeError, "b.cell:2:", cellgrad.Cell, os.path.join(folder, "b.cell"))
 
     def test_context(self):
-        """Contexts and ops that are not there"""
+        """Unknown contexts and ops are rejected"""
         self.refuse(ValueError, "cpu", cellgrad.Context, "cpv")
         self.refuse(TypeError, "where: expected str", cellgrad.Context, 3)
         self.refuse(ValueError, "threads", cellgrad.Context, "cpu:threads=none")
@@ -87,7 +87,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "LSTMBlockCel", cellgrad.default_context().supports, "LSTMBlockCel")
 
     def test_params(self):
-        """Parameters"""
+        """Wrong parameters are rejected"""
         n = self.network.params_size
         self.refuse(ValueError, "params: expected shape", self.forward, params=np.zeros(n + 1, np.float32))
         self.refuse(ValueError, "params: expected shape", self.forward, params=np.zeros((1, n), np.float32))
@@ -104,7 +104,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "expected a contiguous array", self.network.params_view, np.zeros(2 * n, np.float32)[::2])
 
     def test_input(self):
-        """Sequences, states and numbers of a forward"""
+        """Wrong sequences, states and numbers of a forward are rejected"""
         for kind, words, changes in (
                 (ValueError, "x: expected shape [T, B, input=3], got (4, 3)", {"x": self.x[:, 0]}),
                 (ValueError, "x: expected shape", {"x": self.x[..., :2]}), (TypeError, "got float64", {"x": self.x.astype(np.float64)}),
@@ -134,7 +134,7 @@ class Misuse(py_tap.Refusals):
                     c0=np.zeros((1, B, U), np.float32))
 
     def test_out(self):
-        """Memory for outputs"""
+        """Wrong memory for outputs is rejected"""
         good = np.zeros((T, B, U), np.float32)
         read_only = good.copy()
         read_only.flags.writeable = False
@@ -152,7 +152,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "overlap", self.forward, x=both[:T * B * I].reshape(T, B, I), out=both[1:T * B * U + 1].reshape(T, B, U))
 
     def test_backward(self):
-        """Arguments of backward"""
+        """Wrong arguments of backward are rejected"""
         run = self.forward()
         d = np.ones_like(run.output)
         for kind, words, changes in (
@@ -174,7 +174,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "reserve", self.network.backward, run, d)
 
     def test_blocks(self):
-        """Arguments of the block ops"""
+        """Wrong arguments of the block ops are rejected"""
         x, state, w, b = np.ones((B, I)), np.zeros((B, U)), np.ones((I + U, 4 * U)), np.zeros(4 * U)
         step = cellgrad.lstm_block_cell
         self.refuse(ValueError, "x: expected shape [B, I]", step, x[0], state, state, w, b)
@@ -191,7 +191,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "w_c: expected shape (8, 5)", cellgrad.gru_block_cell, x, state, w[:, :2 * U], w, b[:2 * U], b[:U])
 
     def test_kernels(self):
-        """Arguments of kernels"""
+        """Wrong arguments of kernels are rejected"""
         kernel = cellgrad.Kernel("rnn_tanh", "grad")
         h = np.ones((B, U), np.float32)
         for kind, words, arguments in (
@@ -209,7 +209,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(NotImplementedError, "expected CG_POINT, which includes the sums, or CG_SCAN", cellgrad.Kernel("lstm", "grad", shape="sum").emit)
 
     def test_weights(self):
-        """Weights of other programs"""
+        """Wrong weights of other programs are rejected"""
         saved = self.network.save_weights(self.params, "pytorch")
         load = self.network.load_weights
         self.refuse(ValueError, "pytorch", load, saved, "pytorhc")

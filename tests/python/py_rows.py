@@ -21,7 +21,7 @@ def turned(array):
 
 
 def spaced(array, gap):
-    """The same numbers with so many others behind each row."""
+    """The same numbers with a gap of so many elements after each row."""
     wide = np.full(array.shape[:2] + (array.shape[2] + gap,), np.nan, array.dtype)
     wide[..., :array.shape[2]] = array
     return wide[..., :array.shape[2]]
@@ -56,7 +56,7 @@ class Rows(unittest.TestCase):
             self.same(self.pair(x, spaced(self.d_output, 1)), dense)
 
     def test_batch_major(self):
-        """The same where the network is batch-major, and with lengths"""
+        """Batch-major views, and views with lengths, have the bits of dense arrays"""
         network = cellgrad.Network("gru", input=I, units=U, time_major=False)
         params, x = network.init_params(seed=3), self.x.transpose(1, 0, 2)
         one, other = (network.forward(params, a, lengths=[6, 0, 2]) for a in (x, np.ascontiguousarray(x)))
@@ -65,7 +65,7 @@ class Rows(unittest.TestCase):
         np.testing.assert_array_equal(one.backward(one.output).input, other.backward(other.output).input)
 
     def test_copies(self):
-        """An array is copied where its elements are apart, its rows overlap or go backwards, or it has much memory between them"""
+        """An array is copied where its elements are not adjacent, its rows overlap or run backwards, or the gaps between them are large"""
         dense = self.pair(self.x)
         wide = np.zeros((T, B, 2 * I), np.float32)
         wide[..., ::2] = self.x
@@ -78,7 +78,7 @@ class Rows(unittest.TestCase):
         self.same(self.pair(repeated), self.pair(np.array(repeated)))
 
     def test_outputs(self):
-        """Outputs may be views, too; between their rows nothing is written"""
+        """Outputs may be views, and nothing is written between their rows"""
         dense = self.pair(self.x)
         whole = np.full((T, B, 2 * U + 3), np.nan, np.float32)
         pair = self.pair(self.x, out=whole[..., 1:2 * U + 1])
@@ -111,7 +111,7 @@ class Rows(unittest.TestCase):
         self.assertEqual((empty.output.shape, empty.h.shape), ((0, 2 * U), (4, 0, U)))
 
     def test_misuse(self):
-        """Batch sizes that grow, that are no integers, beside lengths, or that are not those of x"""
+        """Batch sizes are rejected that grow, are no integers, are given with lengths, or do not fit x"""
         x = self.x.reshape(-1, I)
         for error, words, sizes, more in (
                 (cellgrad.ArgumentError, "each at most the one before", [3, 5, 10], {}),

@@ -37,7 +37,7 @@ WANT = [step(seed) for seed in range(6)]
 
 
 def in_child(call):
-    """What a forked child's call returns: the exit status, 0 for True; a child that hangs is killed."""
+    """The exit status of a forked child, 0 if its call returns True; a child that hangs is killed."""
     child = os.fork()
     if not child:
         try:
@@ -56,7 +56,7 @@ def in_child(call):
 
 
 class Dataset:
-    """As a data loader's worker has it: a network that was made in the parent, called in the child."""
+    """A data loader's dataset: a network that was made in the parent and is called in the child."""
 
     def __getitem__(self, k):
         return step(k)
@@ -81,7 +81,7 @@ class Threads(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_messages(self):
-        """A failure in one thread is told there alone"""
+        """A failure in one thread is reported in that thread alone"""
         wrong = []
 
         def work(k):
@@ -125,7 +125,7 @@ class Threads(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "there is no fork")
     def test_fork(self):
-        """A forked child calls a network that the parent made, and the parent goes on"""
+        """A forked child calls a network that the parent made, and the parent's network still works"""
         run = NETWORK.forward(PARAMS, np.ones((9, 4, 7), np.float32))
         want = NETWORK.backward(run, d_output=run.output).params
 
@@ -165,7 +165,7 @@ class Threads(unittest.TestCase):
 
     @unittest.skipUnless("fork" in multiprocessing.get_all_start_methods(), "there is no fork")
     def test_workers(self):
-        """Forked workers, as a data loader has them, give the parent's bits"""
+        """Forked workers of a data loader give the parent's bits"""
         with multiprocessing.get_context("fork").Pool(2) as pool:
             self.assertEqual(pool.map(Dataset().__getitem__, range(len(WANT))), WANT)
 

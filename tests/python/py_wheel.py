@@ -31,14 +31,14 @@ unittest.addModuleCleanup(ROOM.cleanup)
 
 
 def run(*arguments, status=0, **keywords):
-    """The output of a program that ends with this status."""
+    """Runs a program, which must end with this status; its output."""
     done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **keywords)
     assert (done.returncode == 0) == (status == 0), f"{' '.join(arguments)}: {done.returncode}\n{done.stdout[-3000:]}"
     return done.stdout
 
 
 def hook(call, folder="python/build", backend="cellgrad_build", **environment):
-    """A hook of a backend in a Python of its own, as pip calls it."""
+    """Calls a hook of a build backend in another Python, as pip does."""
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); import {backend}; print({backend}.{call})"], {
         "env": {**os.environ, **environment}}
 
@@ -53,7 +53,7 @@ def check_record(test, archive, info):
 
 
 def installed():
-    """The prefix that `make install` of this build leaves: its library is this build's."""
+    """The prefix of a `make install` of this build."""
     root = os.path.join(ROOM.name, "root")
     run(os.environ.get("MAKE", "make"), "-s", "install", f"DESTDIR={root}", stdin=subprocess.DEVNULL)
     prefix = root + os.path.dirname(os.environ.get("INCLUDEDIR", "/usr/local/include"))
@@ -83,7 +83,7 @@ class Wheel(unittest.TestCase):
         run(cls.python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir", cls.wheel)
 
     def test_a_use(self):
-        """pip installs the wheel in a clean venv, and a network trains there, by the library in it"""
+        """pip installs the wheel in a clean venv, and a network trains there by the wheel's library"""
         program = ("import cellgrad, numpy as np\nn = cellgrad.Network('lstm', input=2, units=3)\np = n.init_params()\n"
                    "r = n.forward(p, np.ones((4, 2, 2), np.float32))\nprint(n.backward(r, r.output).params.size, cellgrad._load.lib.path)")
         output = run(self.python, "-c", program, cwd=ROOM.name, env={**os.environ, "CELLGRAD_BACKEND": "cpu"})
@@ -133,7 +133,7 @@ class Wheel(unittest.TestCase):
         self.assertEqual(run(self.python, "-c", program, cwd=ROOM.name), "True\n")
 
     def test_d_prefix(self):
-        """A prefix without a library, or with one of another version, is refused with its words"""
+        """A prefix without a library, or with one of another version, is rejected with a message"""
         command, keywords = hook(f"build_wheel({ROOM.name!r})", CELLGRAD_PREFIX=ROOM.name)
         self.assertIn("there is no lib/libcellgrad", run(*command, status=1, cwd=py_tap.SOURCE, **keywords))
         other = os.path.join(ROOM.name, "other")
@@ -193,7 +193,7 @@ class Sdist(unittest.TestCase):
     @unittest.skipUnless(os.path.exists(os.path.join(py_tap.SOURCE, ".git")) and shutil.which("git"), "the source is not a checkout of git")
     @unittest.skipUnless(all(map(shutil.which, ("autoconf", "automake", "libtoolize", "pkg-config"))), "there are no autotools")
     def test_sdist(self):
-        """The sdist of a checkout has what git tracks, and an unpacked one makes the same again"""
+        """The sdist of a checkout has the files that git tracks, and an unpacked sdist makes the same sdist"""
         places = [os.path.join(ROOM.name, name) for name in ("first", "second")]
         for place in places:
             os.mkdir(place)
@@ -215,7 +215,7 @@ class Sdist(unittest.TestCase):
             self.assertEqual(one.read(), two.read())
 
     def test_words(self):
-        """A checkout without autotools, and a folder that is neither checkout nor tarball, are refused with what is needed"""
+        """A checkout without autotools, and a folder that is neither checkout nor tarball, give an error that says what is needed"""
         copy = os.path.join(ROOM.name, "bare")
         for path in ("pyproject.toml", "runtime/cellgrad.h", "python/README.md", *(f"python/build/{name}" for name in os.listdir(
                 os.path.join(py_tap.PACKAGE, "build")) if name.endswith(".py"))):
