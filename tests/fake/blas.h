@@ -28,14 +28,14 @@ struct product {
 	size_t workspace_bytes;
 };
 
-/* Is there such a product, by the vendor's tables?  Then 0; else a status of cuBLAS. */
+/* 0 if there is such a product, by the vendor's tables; else a status of cuBLAS. */
 int fake_types(unsigned type_a, unsigned type_b, unsigned type_c, unsigned compute);
 /* A factor in host memory, of the type in which sums are. */
 double fake_factor(const void *factor, unsigned type);
-/* Looks at the memory it will use, and queues it: a status of cuBLAS. */
+/* Checks the memory that the product will use, and queues it: a status of cuBLAS. */
 int fake_multiply(struct product product, struct stream *stream);
 
-/* The beginning of a call.  A failure on request is a status as it stands; what the driver says is none. */
+/* Begins a call.  A failure on request is returned as a status. */
 #define BLAS_CALL(name) \
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter(#name, NEEDS_CONTEXT); \
 	if (refusal) \

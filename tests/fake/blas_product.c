@@ -21,7 +21,7 @@ int fake_types(unsigned a, unsigned b, unsigned c, unsigned compute)
 
 	if (a != b)
 		return BLAS_NOT_SUPPORTED;
-	/* What cuBLAS says of bf16 depends on its version and the device: on sm_75 it is one of two statuses. */
+	/* The answer for bf16 depends on the version and the device: on sm_75 it is one of two statuses. */
 	if (a == R_16BF && fake_setting("BF16", 0))
 		return (int)fake_setting("BF16", 0);
 	if (wide)
@@ -43,7 +43,7 @@ double fake_factor(const void *factor, unsigned type)
 
 /* ---- the work ---- */
 
-/* Each column of [rows, columns] can be read, and was written, or can be written. */
+/* Each column of [rows, columns] can be read and was written, or can be written. */
 static int reach(const struct product *p, uint64_t at, int64_t rows, int64_t columns, int64_t ld, int type, int how)
 {
 	size_t bytes = fake_type_bytes((unsigned)type);
@@ -71,15 +71,15 @@ static double *widen(const struct product *p, uint64_t at, int64_t rows, int64_t
 	return to;
 }
 
-/* As much of the workspace as a product writes. */
+/* The part of the workspace that a product writes. */
 static size_t scribbled(const struct product *p)
 {
 	return p->workspace_bytes < 4096 ? p->workspace_bytes : 4096;
 }
 
 /*
- * A bias of cublasLt's epilogue is read 16 bytes at a time: its preferences say how A, B, C and D are aligned, and nothing of the bias,
- * so that the algorithm chosen may be one that takes that for granted.  Seen on a GTX 1660 Ti with CUDA 13.3: pytorch/pytorch#194497.
+ * A bias of cublasLt's epilogue is read 16 bytes at a time: its preferences give the alignments of A, B, C and D and none of the
+ * bias, so that the algorithm may assume one.  Seen on a GTX 1660 Ti with CUDA 13.3: pytorch/pytorch#194497.
  */
 static int check_bias(const struct product *p)
 {
@@ -120,7 +120,7 @@ static void add_products(const struct product *p, const double *restrict a, cons
 	}
 }
 
-/* Kernels that add to a c of 16 bits round the product to that first: nvjet_sm90_hsh_..._badd_NTT of cuBLAS 13.1 on an H200. */
+/* Kernels that add to a c of 16 bits first round the product to 16 bits: nvjet_sm90_hsh_..._badd_NTT of cuBLAS 13.1 on an H200. */
 static double as_stored(double x, int type)
 {
 	double stored[1];
@@ -139,7 +139,7 @@ static int run(void *data)
 
 	if (code)
 		return code;
-	/* A workspace holds what it likes. */
+	/* The contents of a workspace are undefined. */
 	if (p->workspace_bytes)
 		memset(fake_data(p->workspace), 0xff, scribbled(p));
 	a = widen(p, p->k ? p->a : p->d, p->m, p->k, p->lda, p->transpose_a);
@@ -166,7 +166,7 @@ static int run(void *data)
 	return 0;
 }
 
-/* The extent of a matrix in memory, from its first element to its last, must be there at the call. */
+/* The memory of a matrix, from its first element to its last, must be allocated at the call. */
 static int owned(const struct product *p, const char *what, struct stream *stream, uint64_t at, int64_t rows, int64_t columns,
                  int64_t ld, int type)
 {

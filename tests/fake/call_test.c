@@ -114,7 +114,7 @@ static void popped_twice(void)
 	end();
 }
 
-/* Two devices: what is of one is not of the other. */
+/* Two devices: an object of one is not accepted on the other. */
 static void stranger(void)
 {
 	struct pair p;
@@ -184,7 +184,7 @@ static void captured(void)
 	end();
 }
 
-/* Memory that is taken spoils a capture of the same thread's unless that is relaxed, and a wait for the stream spoils each. */
+/* Allocating memory invalidates a capture of the same thread unless its mode is relaxed; a wait for the stream invalidates any. */
 static void spoilt_by(unsigned mode, int waits, int spoils)
 {
 	void *graph = NULL;
@@ -412,7 +412,7 @@ static void versions(void)
 	EXPECT(major == 13 && minor == 0);
 }
 
-/* x86 has had it since 2013, others always. */
+/* x86 has this since 2013, other processors always had it. */
 static int has_fma(void)
 {
 #if defined __x86_64__
@@ -422,7 +422,7 @@ static int has_fma(void)
 #endif
 }
 
-/* a * b + c of numbers that tell whether it is fused; a subnormal that is kept. */
+/* a * b + c of numbers that show whether it is fused; a subnormal that is not flushed. */
 static void arithmetic(void)
 {
 	static const char text[] =

@@ -31,7 +31,7 @@ FAKE_API int cublasCreate_v2(struct cublas **result)
 	struct cublas *handle;
 
 	BLAS_CALL(cublasCreate_v2);
-	/* It takes memory of the device. */
+	/* The workspace is in device memory. */
 	if (fake_capturing("cublasCreate"))
 		return BLAS_ALLOC_FAILED;
 	handle = fake_new(BLAS_HANDLE, sizeof *handle);
@@ -58,7 +58,7 @@ FAKE_API int cublasGetVersion_v2(struct cublas *handle, int *version)
 	return 0;
 }
 
-/* 0 is the major number, which needs no handle and no device. */
+/* Type 0 is the major number; it needs no handle and no device. */
 FAKE_API int cublasGetProperty(unsigned type, int *value)
 {
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter("cublasGetProperty", ANY_TIME);
@@ -71,7 +71,7 @@ FAKE_API int cublasGetProperty(unsigned type, int *value)
 	return 0;
 }
 
-/* The workspace is the library's own again. */
+/* The library uses its own workspace again. */
 FAKE_API int cublasSetStream_v2(struct cublas *handle, struct stream *stream)
 {
 	BLAS_CALL(cublasSetStream_v2);
@@ -141,7 +141,7 @@ FAKE_API int cublasGemmEx(struct cublas *handle, unsigned op_a, unsigned op_b, i
 		fake_report("cublasGemmEx: types %u %u %u with sums of %u: there is no such product", type_a, type_b, type_c, compute);
 	if (code)
 		return code;
-	/* Its own workspace is shared by what runs at the same time, and results then depend on that. */
+	/* Concurrent products share the library's own workspace, and results then depend on their timing. */
 	if (!handle->workspace_bytes)
 		fake_report("cublasGemmEx: no workspace since cublasSetStream: results need not repeat");
 	p = (struct product){

@@ -50,7 +50,7 @@ static void end_blas(void)
 	end();
 }
 
-/* a [2, 3] and b [3, 2] with columns 4 apart, c [2, 2] not written. */
+/* a [2, 3] and b [3, 2] with columns 4 apart, c [2, 2] unwritten. */
 enum { M = 2, NN = 2, K = 3, LD = 4, FLOATS = 16 };
 struct three { uint64_t a, b, c; };
 static float a_host[FLOATS], b_host[FLOATS], c_host[FLOATS];
@@ -122,7 +122,7 @@ static void products(void)
 	end_blas();
 }
 
-/* f16 and bf16 in, rounded once to the same or to f32. */
+/* f16 and bf16 inputs, rounded once to the same type or to f32. */
 static void narrow_types(void)
 {
 	static const uint16_t halves[] = { 0x3c00, 0x1000, 0x0001, 0xc200 }, brains[] = { 0x3f80, 0x3b80, 0x3f80, 0xc040 };
@@ -135,7 +135,7 @@ static void narrow_types(void)
 	a = device_copy(halves, sizeof halves);
 	b = device_copy(brains, sizeof brains);
 	CHECK(cu.MemAlloc_v2(&c, 4));
-	/* 1 + 2^-22 is more than f16 has, and f32 has it. */
+	/* f32 holds 1 + 2^-22, f16 does not. */
 	CHECK(gemm(handle, 1, 0, 1, 1, 2, &one, (void *)(uintptr_t)a, R_16F, 2, (void *)(uintptr_t)a, R_16F, 2, &none,
 	           (void *)(uintptr_t)c, R_32F, 1, SUMS_32F, -1));
 	CHECK(cu.MemcpyDtoHAsync_v2(&wide, c, 4, stream));
@@ -177,7 +177,7 @@ static void tf32_when_asked(void)
 	end_blas();
 }
 
-/* 1 + 2^-25 - 1, added as it always was, and in another order where a is aligned to less than 16 bytes. */
+/* 1 + 2^-25 - 1, added in the usual order, and in another one where a is aligned to less than 16 bytes. */
 static void orders(void)
 {
 	static const float terms[] = { 1, 0x1p-25f, -1, 0 };
@@ -383,7 +383,7 @@ static void end_lt(void)
 	end_blas();
 }
 
-/* An algorithm for addresses of such an alignment; whether there is one, by chance. */
+/* An algorithm for addresses of such an alignment; whether there is one is random. */
 static int chosen(unsigned alignment, struct choice *choice)
 {
 	uint64_t most = WORKSPACE;
@@ -437,7 +437,7 @@ static void biased(void)
 	end_lt();
 }
 
-/* What the real one does to it: the context is of no use any more. */
+/* As after this error of a real GPU, the context is lost. */
 static void misaligned_bias(void)
 {
 	static const float bias[] = { 1, 100, 200 };

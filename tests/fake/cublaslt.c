@@ -19,7 +19,7 @@ struct desc {
 struct layout { struct handle handle; unsigned type; uint64_t rows, columns; int64_t ld; };
 struct preference { struct handle handle; uint64_t workspace; uint32_t reduction, alignment[4]; };
 
-/* An algorithm remembers what it was chosen for. */
+/* An algorithm, with the problem that it was chosen for. */
 struct algorithm { uint64_t mark, problem, workspace; uint32_t alignment[4]; uint64_t rest[3]; };
 struct result { struct algorithm algorithm; size_t workspace; unsigned status; float waves; int reserved[4]; };
 static const uint64_t mark = UINT64_C(0x66616b65616c676f);
@@ -194,7 +194,7 @@ static uint64_t mix(uint64_t sum, uint64_t word)
 	return (sum ^ word) * UINT64_C(0x100000001b3) + (sum >> 29);
 }
 
-/* All that an algorithm is chosen by, but what the pointers are. */
+/* Everything that an algorithm is chosen by, except the addresses. */
 static uint64_t number(struct lt_problem p)
 {
 	const struct layout *layouts[] = { p.a, p.b, p.c, p.d };
@@ -206,7 +206,7 @@ static uint64_t number(struct lt_problem p)
 	return sum;
 }
 
-/* Sizes that fit each other, types that there are. */
+/* Sizes that fit each other, and types that exist. */
 static int check(struct lt_problem p)
 {
 	uint64_t m = p.desc->op[0] ? p.a->columns : p.a->rows, k = p.desc->op[0] ? p.a->rows : p.a->columns;
@@ -222,7 +222,7 @@ static int check(struct lt_problem p)
 	return fake_types(p.a->type, p.b->type, p.d->type, p.desc->compute);
 }
 
-/* In double it often has none with an epilogue, and with others sometimes. */
+/* In double there is often no algorithm with an epilogue, and for others sometimes. */
 static int declines(struct lt_problem p)
 {
 	return p.desc->epilogue == EPILOGUE_BIAS && !fake_random(p.d->type == R_64F ? 2 : 8);
@@ -274,7 +274,7 @@ static int misfits(const struct algorithm *algorithm, struct lt_problem p, const
 	return 0;
 }
 
-/* As the preference had it when the algorithm was chosen. */
+/* The workspace size of the preference when the algorithm was chosen. */
 static uint64_t least(const struct algorithm *algorithm)
 {
 	uint64_t all = 0;

@@ -12,7 +12,7 @@
 #include "kernel_calls.h"
 #include "misuse_report.h"
 
-/* As cuda.h of the vendor has them; what is not here, this driver never says. */
+/* As in the vendor's cuda.h; codes that are missing here are never returned. */
 enum {
 	INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, DEVICE_UNAVAILABLE = 46, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
 	INVALID_CONTEXT = 201, NO_BINARY_FOR_GPU = 209, UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400, NOT_FOUND = 500,
@@ -76,10 +76,10 @@ struct block {
 
 /* ---- calls: cuda_context.c ---- */
 
-/* The beginning of a call: the lock, which ends with the function; chance; a failure that was asked for. */
+/* Begins a call: takes the lock, which is released at the end of the function; may run queued work; may fail on request. */
 FAKE_API int fake_enter(const char *call, int needs_context);
 FAKE_API void fake_leave(int *inside);
-/* Calls so far whose names match the pattern. */
+/* The number of calls so far whose names match the pattern. */
 FAKE_API long fake_count(const char *pattern);
 #define CALL(name, needs_context) \
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter(#name, needs_context); \
@@ -89,7 +89,7 @@ FAKE_API long fake_count(const char *pattern);
 enum { ANY_TIME, NEEDS_INIT, NEEDS_CONTEXT };
 
 FAKE_API void *fake_new(int kind, size_t bytes);
-/* NULL after a report if it is none of that kind, or is no more. */
+/* NULL after a report if it is no handle of that kind, or was destroyed. */
 FAKE_API void *fake_known(const char *call, int kind, void *handle);
 struct handle *fake_each(struct handle *after);
 FAKE_API struct context *fake_current(void);
@@ -107,16 +107,16 @@ int fake_drain(struct stream *stream);
 void fake_drain_all(struct context *context);
 void fake_some(void);
 int fake_pending(const struct context *context, const struct module *module);
-/* The same work again and again: what a graph launches.  The data stays the graph's. */
+/* The same work, repeatedly, as a graph launches it.  The graph owns the data. */
 int fake_enqueue_again(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
 
 /* ---- capture: cuda_graph.c ---- */
 
-/* For calls that are not safe while a stream is captured: is one, so that this call is refused and the capture is spoilt? */
+/* For calls that are unsafe while a stream is captured: if one is, this call is refused and the capture is invalidated. */
 FAKE_API int fake_capturing(const char *call);
-/* Work for a stream that is captured, which takes the data; a code. */
+/* Work for a captured stream, which owns the data from here on; a code. */
 int fake_record(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
-/* A code where work for the default stream would have to wait for a stream that is captured. */
+/* A code where work for the default stream would have to wait for a captured stream. */
 int fake_implicit(struct context *context);
 int fake_waits(const char *call, struct stream *stream);
 
@@ -124,16 +124,16 @@ int fake_waits(const char *call, struct stream *stream);
 
 extern struct fake_memory fake_memory;
 int fake_is_device(uint64_t at);
-/* What is at an address of the device's; the address of such a place. */
+/* The host's place of a device address, and the device address of such a place. */
 FAKE_API void *fake_data(uint64_t at);
 uint64_t fake_address(uint64_t data);
 struct block *fake_block(uint64_t at);
-/* Where an address is, in words. */
+/* Describes an address. */
 const char *fake_where(uint64_t at);
-/* Is all of it there to be read (written before, if so asked) or written?  0, or a code after a report. */
+/* Checks that all of it can be read (and was written, if so asked) or written: 0, or a code after a report. */
 enum { READ = 0, WRITE = 1, READ_WRITTEN = 2 };
 FAKE_API int fake_reach(const char *call, uint64_t at, size_t bytes, int how);
-/* The same at the call: is it memory of this context that is not freed? */
+/* The same at the call: checks that it is memory of this context that is not freed. */
 FAKE_API int fake_owned(const char *call, const char *what, struct context *context, uint64_t at, size_t bytes);
 void fake_memory_leaks(struct context *context, size_t *blocks, size_t *bytes);
 void fake_memory_release(struct context *context);

@@ -30,13 +30,13 @@ void fake_lose(struct context *context, int code)
 		context->lost = code;
 }
 
-/* Codes after which a context is of no use. */
+/* Codes after which a context cannot be used. */
 static int is_fatal(int code)
 {
 	return (code >= 700 && code <= 719 && code != 701 && code != 708 && code != 709 && code != 712 && code != 713) || code == 214;
 }
 
-/* With what a call fails that is to fail, where no code is said. */
+/* The code with which a call fails where none is given. */
 static int usual_failure(const char *call)
 {
 	enum { BLAS_INTERNAL_ERROR = 14, DNN_INTERNAL_ERROR = 4000 };
@@ -44,7 +44,7 @@ static int usual_failure(const char *call)
 	return !strncmp(call, "cublas", 6) ? BLAS_INTERNAL_ERROR : !strncmp(call, "cudnn", 5) ? DNN_INTERNAL_ERROR : UNKNOWN;
 }
 
-/* How often each call was made; names are literals of libraries that stay. */
+/* The number of each call; the names are literals of libraries that stay loaded. */
 enum { MOST_CALLS = 256 };
 static struct { const char *name; long n; } counts[MOST_CALLS];
 
@@ -151,7 +151,7 @@ struct handle *fake_each(struct handle *after)
 
 /* ---- the end of a context ---- */
 
-/* Its modules and streams that are still there. */
+/* Its modules and streams that were not destroyed. */
 static int count_handles(const struct context *context, int kind)
 {
 	int n = 0;
@@ -161,7 +161,7 @@ static int count_handles(const struct context *context, int kind)
 	return n;
 }
 
-/* In a context that is lost nothing can be given back. */
+/* In a lost context nothing can be freed. */
 static void report_leaks(struct context *context, const char *when)
 {
 	int streams = count_handles(context, STREAM), modules = count_handles(context, MODULE);
@@ -233,7 +233,7 @@ FAKE_API int cuDevicePrimaryCtxRetain(struct context **context, int device)
 	CALL(cuDevicePrimaryCtxRetain, NEEDS_INIT);
 	if (device < 0 || device >= fake_devices())
 		return INVALID_DEVICE;
-	/* In the first mode nobody computes, in the second another process does. */
+	/* In mode 2 no process may compute; in mode 3 with BUSY another process does. */
 	if (fake_setting("MODE", 0) == 2 || (fake_setting("MODE", 0) == 3 && fake_setting("BUSY", 0)))
 		return DEVICE_UNAVAILABLE;
 	if (!primary[device]) {
@@ -261,7 +261,7 @@ FAKE_API int cuDevicePrimaryCtxRelease_v2(int device)
 	return 0;
 }
 
-/* A caller's own context, as a test brings it. */
+/* A context of the caller, which a test makes. */
 FAKE_API int cuCtxCreate_v2(struct context **result, unsigned flags, int device)
 {
 	struct context *context;

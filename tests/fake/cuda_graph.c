@@ -13,7 +13,7 @@
 enum { GLOBAL, THREAD_LOCAL, RELAXED };
 enum { IDLE, ACTIVE, SPOILT };
 
-/* What a graph does, in order; kept to the end of the process, since it may be queued. */
+/* The commands of a graph in order; kept until the process ends, since they may be queued. */
 struct node {
 	struct node *next, *any;                 /* any: of all that there are */
 	const char *call;
@@ -87,7 +87,7 @@ int fake_record(const char *call, struct stream *stream, struct module *module, 
 	nodes = node;
 	*c->last = node;
 	c->last = &node->next;
-	/* The driver records them; nothing here may rely on that. */
+	/* The driver records such calls; our code must not rely on that. */
 	if (!strncmp(call, "cuMem", 5) && strstr(call, "Async") && (strstr(call, "Alloc") || strstr(call, "Free"))) {
 		fake_report("%s: on a stream that is captured", call);
 		c->spoilt = 1;
@@ -156,7 +156,7 @@ FAKE_API int cuStreamIsCapturing(struct stream *handle, unsigned *status)
 	*status = (unsigned)fake_setting("CAPTURE", IDLE);
 	if (stream->capture)
 		*status = stream->capture->spoilt ? SPOILT : ACTIVE;
-	/* Of the default stream it cannot be said, and that spoils nothing. */
+	/* The default stream has no capture state, and the query invalidates nothing. */
 	for (struct capture *c = captures; c && !stream->handle.kind; c = c->next)
 		if (c->stream->context == stream->context && c->stream->blocking)
 			return STREAM_CAPTURE_IMPLICIT;

@@ -68,7 +68,7 @@ static unsigned char *shadow_of(uint64_t at)
 
 /* ---- which block ---- */
 
-/* The last one that begins at or before it. */
+/* The last block that begins at or before the address. */
 struct block *fake_block(uint64_t at)
 {
 	size_t low = 0, high = n_blocks;
@@ -122,13 +122,13 @@ int fake_owned(const char *call, const char *what, struct context *context, uint
 	return INVALID_VALUE;
 }
 
-/* How many bytes there are before the first that is not as it should be. */
+/* The number of bytes before the first whose state is wrong. */
 static size_t count_good(const unsigned char *states, size_t bytes, int how)
 {
 	enum { STEP = 4096 };
 	size_t k = 0;
 
-	/* First in blocks, without a branch. */
+	/* By words first, without a branch. */
 	for (unsigned bad = 0; bytes - k >= STEP; k += STEP) {
 		for (size_t l = k; l < k + STEP; l++)
 			bad |= how == READ_WRITTEN ? states[l] ^ FAKE_WRITTEN : (states[l] - FAKE_FRESH) & ~1u;
@@ -158,7 +158,7 @@ int fake_reach(const char *call, uint64_t at, size_t bytes, int how)
 
 /* ---- taking and giving back ---- */
 
-/* What is not there yet, in the order of a stream, becomes so when that comes to it. */
+/* Memory that is allocated in the order of a stream is valid from there on. */
 static int alloc_block(uint64_t *at, size_t bytes, struct context *context, int ordered)
 {
 	size_t total = (size_t)fake_setting("MEMORY", 4L << 30);
@@ -192,7 +192,7 @@ static void release(struct block *b)
 	live_bytes[b->context->device] -= b->bytes;
 }
 
-/* Pages in which nothing lives any more go back to the system; their addresses stay spent. */
+/* Pages without a live block go back to the system; their addresses are never used again. */
 static void forget(struct block *b)
 {
 	enum { FAR = 64 };
@@ -213,7 +213,7 @@ static void forget(struct block *b)
 	}
 }
 
-/* The block that begins there and is still to be freed; what is wrong with it is reported. */
+/* The block that begins there and is not freed yet; an error is reported. */
 static struct block *to_free(const char *call, uint64_t at)
 {
 	struct block *b = fake_block(at);
@@ -232,7 +232,7 @@ FAKE_API int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 	return alloc_block(at, bytes, fake_current(), 0);
 }
 
-/* It waits for nothing: work that is queued and uses the memory is too late. */
+/* cuMemFree does not wait: queued work that uses the memory runs too late. */
 FAKE_API int cuMemFree_v2(uint64_t at)
 {
 	struct block *b;
@@ -324,7 +324,7 @@ FAKE_API int cuPointerGetAttribute(void *value, unsigned attribute, uint64_t at)
 		return INVALID_VALUE;
 	switch (attribute) {
 	case CONTEXT_OF:
-		/* Memory of a pool is of no context. */
+		/* Memory of a pool belongs to no context. */
 		*(struct context **)value = b->ordered ? NULL : b->context;
 		return 0;
 	case KIND:

@@ -15,7 +15,7 @@ enum { SHARED_BYTES = 49152, MOST_THREADS = 1024, POISON = 0xa5 };
 
 /* ---- images ---- */
 
-/* The bytes that PTX stands for; the caller frees them. */
+/* The bytes that PTX encodes; the caller frees them. */
 static struct fake_image *from_ptx(const char *text)
 {
 	const char *digits = strstr(text, "//x");
@@ -33,7 +33,7 @@ static struct fake_image *from_ptx(const char *text)
 	return (struct fake_image *)(void *)bytes;
 }
 
-/* Is it made for this device?  A cubin serves later devices of the same major number; PTX all later ones. */
+/* Is the image for this device?  A cubin runs on later devices of the same major number, PTX on all later ones. */
 static int suits(const struct fake_image *image, int ptx)
 {
 	int arch = (int)fake_setting("ARCH", 86), driver = (int)fake_setting("DRIVER", fake_version());
@@ -49,7 +49,7 @@ static int suits(const struct fake_image *image, int ptx)
 	return 0;
 }
 
-/* The file stays open as long as it is loaded: its number is the name by which the loader knows it. */
+/* The file stays open while it is loaded: the loader knows it by its number. */
 static void *load(const struct fake_image *image, int *file)
 {
 	char path[40];
@@ -150,7 +150,7 @@ FAKE_API int cuModuleGetFunction(struct function **result, struct module *module
 		return INVALID_HANDLE;
 	for (kernel = module->object->kernels; kernel->name && strcmp(kernel->name, name); )
 		kernel++;
-	/* A name that C++ has decorated is not found by what it was. */
+	/* A name that C++ has mangled is not found by its plain form. */
 	if (!kernel->name || !dlsym(module->library, name))
 		return NOT_FOUND;
 	function = fake_new(FUNCTION, sizeof *function);
@@ -194,8 +194,8 @@ FAKE_API int cuFuncGetAttribute(int *value, unsigned attribute, struct function 
 
 enum { MOST_ARGUMENTS = 256 };
 
-/* Copies n ranges to or from here without a fault, whatever the addresses there, by one call of the system: a launch has many.  Gives
- * how many ranges were copied whole; the next one cannot be reached. */
+/* Copies n ranges from or to here without a fault, whatever the addresses, by one system call, since a launch has many.  Returns how
+   many ranges were copied whole; the next one is not accessible. */
 static int copy_ranges(int to_there, const struct iovec *here, const struct iovec *there, int n)
 {
 	unsigned long ranges = (unsigned long)n;
@@ -208,7 +208,8 @@ static int copy_ranges(int to_there, const struct iovec *here, const struct iove
 	return whole;
 }
 
-/* CUDA has taken what it needs when a launch returns, so that the caller's values may be gone.  What is read-only stays. */
+/* CUDA has copied the arguments when a launch returns, so the caller's values may change.  This overwrites those that are not
+   read-only. */
 static void poison(const struct fake_kernel *kernel, void **values, void **parameters)
 {
 	unsigned char bytes[64];
@@ -227,7 +228,7 @@ static void poison(const struct fake_kernel *kernel, void **values, void **param
 		k += copy_ranges(1, here + k, there + k, 2 * kernel->n - k);
 }
 
-/* Values that lie inside each other were not made for these widths. */
+/* Values that overlap were not made for these widths. */
 static int overlap(const struct fake_kernel *kernel, void **values)
 {
 	for (int k = 0; k < kernel->n; k++)
@@ -242,7 +243,7 @@ static int overlap(const struct fake_kernel *kernel, void **values)
 	return 0;
 }
 
-/* An integer of which only a part was given has the rest of what was there; none of ours is so large. */
+/* An integer that is passed too narrow has garbage in its upper half; no integer of ours is so large. */
 static int implausible(const struct fake_kernel *kernel, int k, const void *value)
 {
 	int64_t number;
@@ -274,8 +275,8 @@ static int translate_one(const struct function *function, int k, void *value)
 	return code;
 }
 
-/* A pointer is null, or to device memory of the context; the kernel gets where that is.  Which words of a structure are pointers is
- * not known: those that are addresses of device memory. */
+/* A pointer is null, or to device memory of the context; the kernel gets the place of that memory.  Which words of a structure are
+   pointers is unknown: those that are addresses of device memory are taken for pointers. */
 static int translate(const struct function *function, int k, void *value)
 {
 	enum { OTHER, POINTER, INTEGER, STRUCTURE };
@@ -327,7 +328,7 @@ static int read_arguments(struct launch *l, char *copy, void **parameters)
 	return code;
 }
 
-/* The limits of every device so far. */
+/* The limits that every device has so far. */
 static int check_sizes(const struct function *function, struct fake_dim grid, struct fake_dim block, unsigned shared)
 {
 	const struct fake_object *object = function->module->object;

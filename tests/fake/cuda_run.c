@@ -18,7 +18,7 @@ enum { THREADS = 1024, STACK_BYTES = 1 << 17, NAN_BYTE = 0xff };
 
 /* ---- switching between stacks ---- */
 
-/* The compiler's own jumps, where it has them, take a hundredth of what the kernel's do, which save signals. */
+/* The compiler's own jumps, where it has them, take a hundredth of the time of the system's, which save signals. */
 #if defined __x86_64__
 #define LEAPS 1
 #else
@@ -63,7 +63,7 @@ static void leap(struct fiber *from, struct fiber *to, int first)
 
 /* ---- what is running ---- */
 
-/* Of each byte of shared memory: who wrote and read it last, and in which epoch, which barriers and blocks part. */
+/* For each byte of shared memory: which thread wrote and read it last, and in which epoch; barriers and blocks separate epochs. */
 struct cell { uint32_t written, read; uint16_t writer, reader; };
 enum { SEVERAL = 0xffff };
 
@@ -79,7 +79,7 @@ static struct {
 	int code;                                /* what went wrong */
 } run;
 
-/* Subnormals are zero, in arguments and results, where the text was compiled so. */
+/* Subnormals are zero, in arguments and results, where the text was compiled with -ftz=true. */
 static unsigned set_flush(int flush)
 {
 #if defined __SSE__
@@ -109,7 +109,7 @@ static void restore_flush(unsigned before)
 #endif
 }
 
-/* The thread ends here, and the launch with it. */
+/* Ends this thread and the launch. */
 static void fault(int code, const char *what)
 {
 	const struct fake_dim *b = run.object->block, *t = run.object->thread;
@@ -220,7 +220,7 @@ static void set_thread(unsigned k)
 	*run.object->thread = (struct fake_dim){ k % d.x, k / d.x % d.y, k / d.x / d.y };
 }
 
-/* Visits 0 to n - 1 in one of many orders. */
+/* Visits 0 to n - 1 in random order. */
 struct order { uint64_t n, step, at; };
 
 static struct order shuffle(uint64_t n)
@@ -250,7 +250,7 @@ static uint64_t next(struct order *o)
 	return at;
 }
 
-/* A fiber takes one thread after the other, block after block. */
+/* A fiber runs one thread after the other, block after block. */
 static void fiber_main(void)
 {
 	for (;;) {
@@ -286,12 +286,12 @@ static void resume(unsigned k)
 	active = fiber;
 	fiber->state = STARTED;
 	leap(&scheduler, fiber, first);
-	/* A thread that did not come back on its own has left its stack as it was. */
+	/* A thread that was aborted has left its stack as it was. */
 	if (run.code)
 		fiber->state = UNMADE;
 }
 
-/* From the start or a barrier to the next barrier or the end; whether there is more. */
+/* Runs from the start or a barrier to the next barrier or the end; returns whether there is more. */
 static int run_round(unsigned n)
 {
 	struct order order = shuffle(n);
@@ -342,7 +342,7 @@ static __attribute__((noinline)) void run_threads(unsigned n)
 	}
 }
 
-/* Without a barrier threads run to their end on the host's own stack; a fault comes back here. */
+/* Without a barrier threads run to their end on the host's own stack; a fault returns here. */
 static __attribute__((noinline)) void run_block(unsigned n)
 {
 #if LEAPS
@@ -359,7 +359,7 @@ static __attribute__((noinline)) void run_block(unsigned n)
 
 /* ---- the launch ---- */
 
-/* What shared memory held before is of no use to anyone. */
+/* What shared memory held before is undefined. */
 static void begin_block(uint64_t k)
 {
 	struct fake_dim d = run.launch->grid;
@@ -387,7 +387,7 @@ static void prepare(struct launch *l)
 			abort();
 		capacity = run.n_cells;
 	}
-	/* Epochs go up through the life of the process; before they could come round, they begin anew. */
+	/* Epochs grow through the life of the process; before they could overflow, they start again. */
 	if (run.epoch > UINT32_MAX / 2)
 		run.epoch = 0;
 	memset(run.cells, 0, run.n_cells * sizeof *run.cells);

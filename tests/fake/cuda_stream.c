@@ -124,7 +124,7 @@ static void run_first(struct stream *stream)
 			k++;
 		with_work[k] = with_work[--n_with_work];
 	}
-	/* In a context that is lost nothing runs any more, except that memory ends. */
+	/* In a lost context no work runs any more, except that memory is freed. */
 	if (!stream->context->lost || !strcmp(work->call, "cuMemFreeAsync"))
 		code = work->run(work->data);
 	if (code)
@@ -133,7 +133,7 @@ static void run_first(struct stream *stream)
 	free(work);
 }
 
-/* The default stream waits for what came before on streams that block, and they for it. */
+/* The default stream waits for earlier work of blocking streams, and they wait for its work. */
 static struct stream *before(const struct stream *stream)
 {
 	if (!is_default(stream) && !stream->blocking)
@@ -174,7 +174,7 @@ void fake_drain_all(struct context *context)
 			k++;
 }
 
-/* At any call a little of what is queued may run. */
+/* A little queued work may run at any call. */
 void fake_some(void)
 {
 	while (n_with_work && !fake_random(4))
@@ -208,7 +208,7 @@ FAKE_API int cuStreamCreate(struct stream **result, unsigned flags)
 	return 0;
 }
 
-/* What is queued still runs, when it pleases. */
+/* Queued work still runs, at any time. */
 FAKE_API int cuStreamDestroy_v2(struct stream *stream)
 {
 	CALL(cuStreamDestroy_v2, NEEDS_CONTEXT);
@@ -256,7 +256,7 @@ static int run_put(void *data)
 	return code;
 }
 
-/* Copies from this memory of the host that have not run, do now. */
+/* Runs the queued copies from this host memory now. */
 static void end_reading(const void *host, size_t bytes)
 {
 	for (size_t k = 0; k < n_with_work; k++)
@@ -335,14 +335,14 @@ static int enqueue_copy(const char *call, int (*run)(void *), struct copy what, 
 	return fake_enqueue(call, stream, run, c);
 }
 
-/* The source is read when the copy runs, as from memory that is page-locked. */
+/* The source is read when the copy runs, as from page-locked memory. */
 FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, struct stream *stream)
 {
 	CALL(cuMemcpyHtoDAsync_v2, NEEDS_CONTEXT);
 	return enqueue_copy("cuMemcpyHtoDAsync", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes }, stream);
 }
 
-/* Until the copy has run, the destination holds what nobody could take for a result. */
+/* Until the copy has run, the destination holds values that no test takes for a result. */
 FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct stream *stream)
 {
 	int code;

@@ -20,7 +20,7 @@ int fake_dnn_version(void)
 	return major * 10000 + minor * 100 + patch;
 }
 
-/* As it counts itself: version 9 has more room. */
+/* The encoding of the version, which changed with version 9. */
 FAKE_API size_t cudnnGetVersion(void)
 {
 	int version = fake_dnn_version();
@@ -35,7 +35,7 @@ FAKE_API size_t cudnnGetCudartVersion(void)
 	return (size_t)(major ? major * 1000 : fake_version());
 }
 
-/* Programs differ in it, with one seed, too. */
+/* Programs differ in it even with one seed. */
 int fake_dnn_chance(const char *name, int which)
 {
 	static int drawn, chances[CHANCES];
@@ -97,7 +97,7 @@ int fake_dnn_bad(const char *call)
 	return numbered(DNN_BAD_PARAM);
 }
 
-/* A failure on request is a status as it stands; what the driver says is none. */
+/* A failure on request is returned as a status. */
 int fake_dnn_refused(const char *call, int code)
 {
 	snprintf(last, sizeof last, "%s: refused, %d", call, code);
@@ -127,7 +127,7 @@ FAKE_API const char *cudnnGetErrorString(int status)
 	return "CUDNN_UNKNOWN_STATUS";
 }
 
-/* Version 9 has it, and not 8. */
+/* Version 9 has this call, version 8 does not. */
 #if FAKE_CUDNN_MAJOR >= 9
 FAKE_API void cudnnGetLastErrorString(char *text, size_t bytes)
 {
@@ -160,7 +160,7 @@ struct dnn *fake_dnn_handle(const char *call, struct dnn *handle)
 	return handle;
 }
 
-/* The real one waits for the device; whoever counts on that is not helped here. */
+/* cuDNN waits for the device here; code that relies on that fails with this stand-in. */
 FAKE_API int cudnnDestroy(struct dnn *handle)
 {
 	DNN_CALL(cudnnDestroy, NEEDS_CONTEXT);
@@ -181,7 +181,7 @@ FAKE_API int cudnnSetStream(struct dnn *handle, struct stream *stream)
 
 /* ---- descriptors of tensors ---- */
 
-/* It must have been set; all of them say so at the same place. */
+/* The descriptor must have been set; all users check that here. */
 void *fake_dnn_set(const char *call, int kind, void *descriptor)
 {
 	struct { struct handle handle; int set; } *any = fake_known(call, kind, descriptor);
@@ -193,7 +193,7 @@ void *fake_dnn_set(const char *call, int kind, void *descriptor)
 	return any;
 }
 
-/* A null pointer is nothing, and is destroyed without a word. */
+/* A null pointer is ignored. */
 int fake_dnn_destroy(const char *call, int kind, void *descriptor)
 {
 	struct handle *h = descriptor ? fake_known(call, kind, descriptor) : NULL;
@@ -251,7 +251,7 @@ FAKE_API int cudnnSetTensorNdDescriptor(struct tensor *tensor, int type, int n, 
 	return 0;
 }
 
-/* Of what is not there, as cudnnGetRNNWeightParams says it, there are no dimensions. */
+/* An absent matrix has no dimensions, as cudnnGetRNNWeightParams says. */
 FAKE_API int cudnnGetTensorNdDescriptor(struct tensor *tensor, int most, int *type, int *n, int *dims, int *strides)
 {
 	const char *call = "cudnnGetTensorNdDescriptor";
@@ -309,7 +309,7 @@ FAKE_API int cudnnDropoutGetStatesSize(struct dnn *handle, size_t *bytes)
 	return 0;
 }
 
-/* Without states there is nothing to draw with, and that is well where the rate is 0. */
+/* Without states no masks can be drawn, which is right where the rate is 0. */
 FAKE_API int cudnnSetDropoutDescriptor(struct dropout *dropout, struct dnn *handle, float rate, void *states, size_t bytes,
                                        unsigned long long seed)
 {

@@ -28,7 +28,7 @@ struct dnn { struct handle handle; struct context *context; struct stream *strea
 struct tensor { struct handle handle; int set, type, n, dims[MOST_DIMS], strides[MOST_DIMS]; };
 struct dropout { struct handle handle; int set; double rate; uint64_t states; };
 
-/* What a network is, whoever calls it. */
+/* The description of a network, by whichever call it was set. */
 struct model {
 	int cell, gates, bias, D, skip;
 	int type, narrow;                        /* as library_types.h has it; operands of products are rounded to TF32 */
@@ -58,7 +58,7 @@ int fake_dnn_version(void);              /* 91300 for 9.13.0, 80907 for 8.9.7 */
 int fake_dnn_chance(const char *name, int which);
 enum { CHANCE_LAYOUT, CHANCE_NAN, CHANCE_DESTROY, CHANCES };
 
-/* The status of what went wrong: a mistake, which is reported; what this library does not have, which one may ask. */
+/* The status of an error: of a mistake, which is reported, or of something that this library lacks, which a caller may query. */
 int fake_dnn_wrong(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int fake_dnn_lacks(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same where fake_known() or fake_owned() has reported it. */
@@ -92,7 +92,7 @@ int fake_persists(const char *call, const struct rnn *, const struct data *, int
 
 struct sequence { uint64_t at; int layout, fills; int64_t width; double fill; };
 
-/* A call of the three, with all that it needs later. */
+/* A call of one of the three, with everything that its work needs later. */
 struct net {
 	const char *call;
 	struct model m;
@@ -114,32 +114,32 @@ int fake_net_forward(void *net), fake_net_data(void *net), fake_net_weights(void
 struct pseudo {
 	double *gate, *q, *c, *m;                /* [T B, gates U], [T B, U]: R h + b of GRU's candidate; the state; before a projection */
 	double *h, *h_first, *c_first;           /* [T B, H] rounded, [B, H], [B, U] */
-	double *da, *dq, *dh;                    /* [T B, gates U] twice, [T B, H]: what a gradient leaves for that of the weights */
+	double *da, *dq, *dh;                    /* [T B, gates U] twice, [T B, H]: what backward data leaves for backward weights */
 };
 struct saved {
 	struct stamp *stamp;
 	double **in, **factor;                   /* by layer: what it read [T B, width]; dropout's factors, in layers above the first */
 	struct pseudo *pseudo;
 };
-/* What is written in the reserve before all else. */
+/* The header of the reserve. */
 struct stamp { uint64_t mark, model, x, hx, cx, weights; int stage, dropped, spare[2]; };
 enum { FORWARD_DONE = 1, DATA_DONE };
 
 size_t fake_saved_open(struct saved *, const struct model *, int64_t T, int64_t B, void *at);
 void fake_saved_close(struct saved *);
-/* The weights of a pseudo-layer as doubles, as they are and turned; the first is of one malloc for all. */
+/* The weights of a pseudo-layer as doubles, plain and transposed; the first pointer is one malloc for all. */
 struct weights { double *w, *w_turned, *r, *r_turned, *p, *p_turned, *b_input, *b_recurrent; };
 struct weights fake_weights(const struct net *, int pseudo_layer);
 uint64_t fake_stamp_of(const struct net *);
 uint64_t fake_sequence_sum(const struct net *, const struct sequence *);
 uint64_t fake_bytes_sum(uint64_t at, size_t bytes);
 uint64_t fake_weights_sum(const struct net *);
-/* Where row b has its step t. */
+/* The place of step t of row b. */
 uint64_t fake_step_address(const struct net *, const struct sequence *, int64_t t, int64_t b);
 
 /* ---- cudnn_cell.c: one step of one row ---- */
 
-/* A number as the next kernel reads it. */
+/* A number as the next kernel reads it, which may be rounded. */
 double fake_handed(const struct model *, double x);
 void fake_hand(const struct model *, double *x, int64_t n);
 
@@ -149,7 +149,8 @@ struct step {
 };
 /* a = W x + b, r = R h + b, of all gates. */
 void fake_cell(const struct model *, const struct step *, const double *a, const double *r);
-/* dm [U] reaches m; dc [U] reaches c, and then c_prev.  direct [U] reaches h_prev beside the products. */
+/* dm [U] is the gradient of m; dc [U] that of c on entry, of c_prev on return.  direct [U] is the part of h_prev's gradient without
+   products. */
 void fake_cell_back(const struct model *, const struct step *, const double *dm, double *dc, double *da, double *dr, double *direct);
 /* out [n] += a [k] turned matrix [k, n] */
 void fake_add_product(const struct model *, int64_t n, int64_t k, const double *a, const double *matrix, double *out);

@@ -32,7 +32,7 @@ static int open_reserve(const struct net *net, int stage, struct saved *saved)
 	return 0;
 }
 
-/* What the vendor takes from y, it takes from there. */
+/* cuDNN reads some values from y, and so does this code. */
 static void read_y(const struct net *net, const struct saved *saved)
 {
 	int64_t H = net->m.H, top = (net->m.L - 1) * net->m.D;
@@ -43,7 +43,7 @@ static void read_y(const struct net *net, const struct saved *saved)
 				saved->pseudo[top + k / H].h[(t * net->B + b) * H + k % H] = fake_get(net, fake_step_address(net, &net->y, t, b), k);
 }
 
-/* dh [H] is all that reaches h of the step, and then what reaches that of the step before. */
+/* dh [H] is the gradient of h of the step on entry, and that of the previous step on return. */
 static void back_step(const struct layer_run *w, int64_t s, int64_t b, double *dh, double *dc, double *d_in, double *scratch)
 {
 	const struct model *m = &w->net->m;
@@ -77,7 +77,7 @@ static void back_step(const struct layer_run *w, int64_t s, int64_t b, double *d
 		fake_add_product(m, w->in, GU, da, w->w.w, d_in + row * w->in);
 }
 
-/* dy [T B, D H] reaches the layer's output; what reaches its input is added to d_in. */
+/* dy [T B, D H] is the gradient of the layer's output; the gradient of its input is added to d_in. */
 static void back_layer(const struct net *net, const struct saved *saved, int64_t layer, int64_t d, const double *dy, double *d_in)
 {
 	struct layer_run w = fake_start(net, saved, layer, d);
@@ -196,7 +196,8 @@ static void add_region(const struct net *net, int pseudo_layer, int id, int part
 		fake_put(net, net->dweights, r.offset + k, fake_get(net, net->dweights, r.offset + k) + sums[k]);
 }
 
-/* Sums over all steps and rows, of all gates; of recurrent matrices those of first steps apart, whose h of before is the caller's. */
+/* Sums over all steps and rows, of all gates; those of recurrent matrices treat the first step apart, whose previous h is the
+   caller's. */
 static void sum_layer(const struct layer_run *w, struct weights *sums, double *first)
 {
 	const struct net *net = w->net;
@@ -228,7 +229,7 @@ static void weights_of_layer(const struct net *net, const struct saved *saved, i
 	double *first = fake_alloc(GU * H);
 
 	sum_layer(&w, &sums, first);
-	/* Two products add to it, one after the other, each rounded before. */
+	/* Two products are added one after the other, each rounded before. */
 	for (int64_t k = 0; k < GU * H; k++) {
 		first[k] = fake_as_stored(net, first[k]);
 		sums.r[k] = fake_as_stored(net, sums.r[k]);
@@ -266,7 +267,7 @@ static int reach_weights(const struct net *net)
 		code = fake_reach(net->call, net->reserve, net->reserve_bytes, READ_WRITTEN);
 	if (!code)
 		code = fake_reach_work(net);
-	/* It adds: what it adds to must be there. */
+	/* The result is added: the memory must have been written. */
 	return code ? code : fake_reach_weights(net, net->dweights, READ_WRITTEN);
 }
 

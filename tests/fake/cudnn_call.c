@@ -5,7 +5,7 @@
 
 #include "cudnn.h"
 
-/* What all three are given. */
+/* The arguments that all three calls have. */
 struct given {
 	const char *call;
 	struct dnn *handle;
@@ -76,7 +76,7 @@ static int check_state(const struct given *g, const char *name, const struct ten
 
 /* ---- memory ---- */
 
-/* As much memory as is needed, of the context, in its place. */
+/* At least the needed memory, of the context, and not freed. */
 static int check_memory(const struct given *g, const char *what, const void *at, size_t given, size_t needed, size_t alignment)
 {
 	if (!at || given < needed)
@@ -86,7 +86,7 @@ static int check_memory(const struct given *g, const char *what, const void *at,
 	return fake_owned(g->call, what, g->handle->context, (uintptr_t)at, needed) ? fake_dnn_bad(g->call) : 0;
 }
 
-/* The size that was said must be there, too. */
+/* Memory of the size that the caller passed must exist, too. */
 static int check_space(const struct given *g, const char *what, const void *at, size_t given, size_t needed, size_t alignment)
 {
 	int code = check_memory(g, what, at, given, needed, alignment);
@@ -96,7 +96,7 @@ static int check_space(const struct given *g, const char *what, const void *at, 
 	return code;
 }
 
-/* Since 8.9.1 nobody reads the device's copy of the lengths. */
+/* Since 8.9.1 the device's copy of the lengths is not read. */
 static int check_lengths(const struct given *g)
 {
 	size_t bytes = (size_t)g->x->B * sizeof(int32_t);
@@ -162,7 +162,7 @@ static struct net *net_of(const struct given *g)
 	return net;
 }
 
-/* The extent of a sequence, and of a state that need not be there, at the call. */
+/* The memory of a sequence, and of a state that may be absent, at the call. */
 static int check_sequence(const struct given *g, const char *what, const struct data *data, const void *at)
 {
 	size_t rows = 0, element = fake_type_bytes((unsigned)g->rnn->model.type);
@@ -197,8 +197,8 @@ static uint64_t addresses(const struct net *n)
 }
 
 /*
- * Its cuBLAS, too, chooses by alignment.  With the default workspaces of cuBLAS the sums of networks need not even repeat: NVIDIA's
- * notes on cuDNN say so, since CUDA 10.2, and which two values of the variable prevent it.
+ * The cuBLAS inside cuDNN also chooses by alignment.  With the default workspaces of cuBLAS the sums of networks may not even repeat:
+ * NVIDIA's notes on cuDNN say so, since CUDA 10.2, and which two values of the variable prevent it.
  */
 static int order_of(const struct net *n)
 {
@@ -211,9 +211,9 @@ static int order_of(const struct net *n)
 }
 
 /*
- * A static persistent kernel loads 16 bytes at a time and has no other way: ampere_lstm_tile16 has 24 LDG.E.128 and 9
- * LDG.E.128.STRONG.GPU in libcudnn_adv.so.9 of version 9.26, for sm_90a.  Of those for small networks nothing is known: here they do the
- * same.
+ * A static persistent kernel loads 16 bytes at a time without an alternative: ampere_lstm_tile16 has 24 LDG.E.128 and 9
+ * LDG.E.128.STRONG.GPU in libcudnn_adv.so.9 of version 9.26, for sm_90a.  The kernels for small networks were not examined: here they
+ * behave the same.
  */
 static int is_misaligned(const struct net *n)
 {
@@ -313,7 +313,7 @@ FAKE_API int cudnnRNNBackwardData_v8(struct dnn *handle, struct rnn *rnn, const 
 	return enqueue(&g, fake_net_data, net);
 }
 
-/* Of c it is told nothing. */
+/* The call has no argument for c. */
 FAKE_API int cudnnRNNBackwardWeights_v8(struct dnn *handle, struct rnn *rnn, unsigned add, const int32_t *lengths, struct data *x_data,
                                         const void *x, struct tensor *h, const void *hx, struct data *y_data, const void *y,
                                         size_t weight_bytes, void *dweights, size_t work_bytes, void *work, size_t reserve_bytes,

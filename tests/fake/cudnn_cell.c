@@ -21,8 +21,8 @@ void fake_hand(const struct model *m, double *x, int64_t n)
 }
 
 /*
- * Where arithmetic is in f32, RCP(1 + EX2(-1.44269502 x)) and no other way for x below 0: seen in cuDNN 9.26, libcudnn_adv.so.9 for
- * sm_90a, elemWiseRNNcell<float, float, float, ...>.  The argument is rounded where it is multiplied.
+ * With f32 arithmetic: RCP(1 + EX2(-1.44269502 x)), also for x below 0: seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a,
+ * elemWiseRNNcell<float, float, float, ...>.  The argument is rounded where it is multiplied.
  */
 static double sigmoid(const struct model *m, double x)
 {
@@ -63,7 +63,7 @@ static void lstm(const struct model *m, const struct step *s, const double *a, c
 	}
 }
 
-/* The reset gate multiplies what R and its bias have made. */
+/* The reset gate multiplies R h and the recurrent bias. */
 static void gru(const struct model *m, const struct step *s, const double *a, const double *q)
 {
 	int64_t U = m->U;

@@ -35,18 +35,18 @@ static int has_precision(int type, int precision, int algorithm)
 	return precision == DNN_FLOAT;
 }
 
-/* f32 goes through tensor cores as TF32 unless it is said not to. */
+/* f32 uses tensor cores with TF32 unless the math type forbids it. */
 static int narrows(int type, unsigned math)
 {
 	return type == DNN_FLOAT && math != FMA_MATH && fake_setting("ARCH", 86) >= 80;
 }
 
 /*
- * Of f16 and bf16 the standard algorithm keeps in the data's own type whatever one of its kernels hands to the next: x W, R h, c and
- * gates, and in the gradient dgates, dh and dc.  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: all 7 inputs and 5 outputs of
- * elemWiseRNNcell<__half, __half, float, LSTM, bias 2> are __half *, those of bf16 __nv_bfloat16 *, its loads from memory of 16
- * bits, and so are the nine of LSTM_elementWise_bp1<__half, __half, float>.  That these run where sums are to be f32: memcheck's
- * words in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>.
+ * In f16 and bf16 the standard algorithm keeps in the data's type everything that one of its kernels passes to the next: x W, R h, c
+ * and gates, and in the gradient dgates, dh and dc.  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: all 7 inputs and 5 outputs of
+ * elemWiseRNNcell<__half, __half, float, LSTM, bias 2> are __half *, those of bf16 __nv_bfloat16 *, its loads from memory have 16
+ * bits, and so have the nine of LSTM_elementWise_bp1<__half, __half, float>.  These run where sums are to be f32: memcheck's output
+ * in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>, shows it.
  */
 static int keeps_halves(int type, int algorithm)
 {
@@ -54,10 +54,10 @@ static int keeps_halves(int type, int algorithm)
 }
 
 /*
- * Of the small persistent kernels and of f16's static ones tanh is the instruction MUFU.TANH, whose relative error is up to 2^-11 (PTX
- * ISA, tanh.approx.f32).  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: RNN_blockPersist_fp_LSTM, _GRU and _RNN <float, float,
- * float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>; ampere_lstm_tile16.  The small ones of f16 are taken to be the
- * same.
+ * In the small persistent kernels and in the static ones of f16 tanh is the instruction MUFU.TANH, whose relative error is up to
+ * 2^-11 (PTX ISA, tanh.approx.f32).  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: RNN_blockPersist_fp_LSTM, _GRU and _RNN
+ * <float, float, float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>; ampere_lstm_tile16.  The small ones of f16 are
+ * assumed to be the same.
  */
 static int has_coarse_tanh(int type, int algorithm)
 {
@@ -102,7 +102,7 @@ FAKE_API int cudnnSetRNNDescriptor_v8(struct rnn *rnn, unsigned algorithm, unsig
 	return 0;
 }
 
-/* By what these kernels hold of R in registers; none of them takes rows of different lengths. */
+/* By the part of R that these kernels hold in registers; none of them accepts rows of different lengths. */
 int fake_persists(const char *call, const struct rnn *rnn, const struct data *x, int backward)
 {
 	int64_t U = rnn->model.U, plain = rnn->model.cell <= TANH;
@@ -182,7 +182,7 @@ FAKE_API int cudnnSetRNNDataDescriptor(struct data *data, unsigned type, unsigne
 	if (layout > BATCH_MAJOR_UNPACKED || longest < 1 || batch < 1 || width < 1 || !lengths)
 		return fake_dnn_wrong(call, "layout %u, %d steps, %d rows, width %d, lengths at %p: one is not valid", layout, longest, batch,
 		                      width, (const void *)lengths);
-	/* cuDNN 9.26 says so of 65536 steps, and takes 65535. */
+	/* cuDNN 9.26 rejects 65536 steps, and accepts 65535. */
 	if (!has_type((int)type) || longest > 65535)
 		return fake_dnn_lacks(call, "type %u, %d steps", type, longest);
 	code = check_lengths(call, layout, longest, batch, lengths);
@@ -227,8 +227,8 @@ static struct region shape_of(const struct model *m, int pseudo_layer, int id, i
 }
 
 /*
- * All matrices and then all biases, each by pseudo-layer and id; permuted, the other way round, with gaps between them. What is not
- * found has the offset of the end.
+ * All matrices and then all biases, each by pseudo-layer and id; with the permuted layout in reverse order, with gaps between them.
+ * An absent matrix has the offset of the end.
  */
 struct region fake_region(const struct model *m, int pseudo_layer, int id, int part)
 {
@@ -266,7 +266,7 @@ FAKE_API int cudnnGetRNNWeightSpaceSize(struct dnn *handle, struct rnn *rnn, siz
 	return 0;
 }
 
-/* What is not there has no address, and a descriptor without dimensions. */
+/* An absent matrix has no address, and a descriptor without dimensions. */
 static void describe(const struct rnn *rnn, struct region r, const char *weights, struct tensor *tensor, void **at)
 {
 	const int dims[] = { 1, (int)r.rows, (int)r.columns }, strides[] = { (int)(r.rows * r.columns), (int)r.columns, 1 };
@@ -304,7 +304,7 @@ FAKE_API int cudnnGetRNNWeightParams(struct dnn *handle, struct rnn *rnn, int32_
 
 /* ---- memory of a call ---- */
 
-/* More steps want more of it, and none wants less than a page. */
+/* More steps need more workspace, and all need a page at least. */
 size_t fake_work_bytes(const struct model *m, const struct data *x)
 {
 	size_t steps = 0;

@@ -8,7 +8,7 @@
 
 #include "cudnn_net.h"
 
-/* What the next step, a projection and the gradient read of a step. */
+/* The values of a step that the next step, a projection and the gradient read. */
 static void leave_step(const struct model *m, const struct step *s)
 {
 	if (m->cell == LSTM)
@@ -53,7 +53,7 @@ static void forward_step(const struct layer_run *w, int64_t s, int64_t b)
 		h[j] = fake_as_stored(w->net, h[j]);
 }
 
-/* What goes up from a step, and what goes out of the last layer. */
+/* A step's output to the layer above, and the output of the last layer. */
 static void hand_on(const struct layer_run *w, int64_t t, int64_t b)
 {
 	const struct net *net = w->net;
@@ -97,7 +97,7 @@ static void forward_layer(const struct net *net, const struct saved *saved, int6
 
 static const double one_in_two_24 = 1.0 / (1 << 24);
 
-/* The states count on from call to call; what is in the padding has its numbers, too. */
+/* The counter in the states grows from call to call; elements in the padding are counted, too. */
 static void draw_masks(const struct net *net, const struct saved *saved)
 {
 	uint64_t state;

@@ -13,7 +13,7 @@ static size_t element(const struct net *net)
 	return fake_type_bytes((unsigned)net->m.type);
 }
 
-/* Of what is read the rows that are valid, of what is written all. */
+/* The valid rows of an input, all rows of an output. */
 int fake_reach_sequence(const struct net *net, const struct sequence *s, int how)
 {
 	int code = 0;
@@ -45,7 +45,7 @@ int fake_reach_weights(const struct net *net, uint64_t at, int how)
 	return code;
 }
 
-/* A workspace holds what it likes. */
+/* The contents of a workspace are undefined. */
 int fake_reach_work(const struct net *net)
 {
 	int code = fake_reach(net->call, net->work, net->work_bytes, WRITE);
@@ -99,7 +99,7 @@ double *fake_alloc(int64_t n)
 	return at;
 }
 
-/* Without a symbol to fill it with, padding is undefined. */
+/* Without a fill value padding is undefined. */
 void fake_fill_padding(const struct net *net, const struct sequence *s, int fills)
 {
 	if (s->layout == SEQ_MAJOR_PACKED)
@@ -147,7 +147,7 @@ void fake_finish(struct layer_run *layer_run)
 	free(layer_run->r);
 }
 
-/* What row b has of a step, and has had before it. */
+/* The steps of row b, those before this range included. */
 struct step fake_step(const struct layer_run *w, int64_t s, int64_t b)
 {
 	const struct net *net = w->net;

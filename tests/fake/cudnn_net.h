@@ -16,7 +16,7 @@ int fake_reach_work(const struct net *);
 int fake_reach_lengths(const struct net *);
 size_t fake_state_bytes(const struct net *, int64_t width);
 
-/* Elements; of what is absent they are 0, and go nowhere. */
+/* Elements; those of an absent argument are 0, and are not stored. */
 double fake_get(const struct net *, uint64_t at, int64_t k);
 void fake_put(const struct net *, uint64_t at, int64_t k, double x);
 double fake_as_stored(const struct net *, double x);
@@ -42,7 +42,7 @@ struct layer_run {
 
 struct layer_run fake_start(const struct net *, const struct saved *, int64_t layer, int64_t d);
 void fake_finish(struct layer_run *);
-/* What row b has of a step, and has had before it. */
+/* The steps of row b, those before this range included. */
 struct step fake_step(const struct layer_run *, int64_t s, int64_t b);
 
 #endif

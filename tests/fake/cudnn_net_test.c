@@ -42,7 +42,7 @@ static void limits(void)
 	leave();
 }
 
-/* Backward has less workspace than forward. */
+/* Backward gets a smaller workspace than forward. */
 static void small_backward(void)
 {
 	net = a_net();
@@ -86,7 +86,7 @@ static void not_built(void)
 	exit(0);
 }
 
-/* One unit of relu on one number: y = weight * x, and as much for the gradients by both. */
+/* One unit of relu on one number: y = weight * x; the gradients are products, too. */
 static void check_product(int math, double weight, double x, double dy, const double expected[3])
 {
 	const double params[] = { weight, 0, 0, 0 };
@@ -138,14 +138,14 @@ static void test_algorithms(void **state)
 	RUN(trials);
 }
 
-/* ---- what kernels hand each other, and their functions ---- */
+/* ---- roundings between kernels, and functions ---- */
 
-/* Two numbers of 16 bits whose product lies in the middle between two, and is rounded down by this much. */
+/* Two numbers of 16 bits whose product lies half way between two numbers, and is rounded down by this much. */
 static const struct middle { int type; double a, b, less; } middles[] = {
 	{ HALF, 1 + 0x1p-5, 1 + 0x1p-6, 0x1p-11 }, { BFLOAT16, 1 + 0x1p-4, 1 + 0x1p-4, 0x1p-8 },
 };
 
-/* One unit of one row, over T steps; all that it is given is 0. */
+/* One unit of one row, over T steps; all other arguments are 0. */
 static void open_unit(int cell, int type, int algorithm, int T)
 {
 	static const int gates[] = { [RELU] = 1, [TANH] = 1, [LSTM] = 4, [GRU] = 3 };
@@ -203,7 +203,7 @@ static void halved_sums(void)
 /* Gates i, f and o of 1. */
 #define GATES_OF_1(g) { 0, 0, 0, 0, 0, 0, 0, 0, 40, 40, g, 40, 0, 0, 0, 0 }
 
-/* Each of four steps adds to a state of 1 a quarter of what its last bit is worth. */
+/* Each of four steps adds a quarter of its last bit to a state of 1. */
 static void one_state(int type, int algorithm, double bit, double expected)
 {
 	open_unit(LSTM, type, algorithm, 4);
@@ -224,7 +224,7 @@ static void halved_state(void)
 	dnn_end();
 }
 
-/* The same of what reaches the state; tanh(c) and what it is multiplied with are 0, its slope 1. */
+/* The same for the gradient of the state; tanh(c) and its factor are 0, its slope is 1. */
 static void one_state_grad(int type, int algorithm, double bit, double expected)
 {
 	const double dy[] = { bit / 4, bit / 4, bit / 4, bit / 4 };
@@ -248,7 +248,7 @@ static void halved_state_grad(void)
 	dnn_end();
 }
 
-/* Of two steps: the product by R of what reaches the second, of which dy of the first takes 1. */
+/* Of two steps: the product by R of the second step's gradient, to which dy of the first adds 1. */
 static void one_output_grad(const struct middle *k, int algorithm)
 {
 	const double less = algorithm == STANDARD ? k->less : 0;
@@ -271,7 +271,7 @@ static void halved_output_grad(void)
 	dnn_end();
 }
 
-/* Of two steps dgates are 1 and a quarter of its last bit, and -1: their sum is the bias's gradient. */
+/* dgates of two steps are 1 and a quarter of its last bit, and -1: their sum is the bias's gradient. */
 static void one_gate_grad(int type, int algorithm, double bit, double expected)
 {
 	double *dparams;
@@ -297,7 +297,7 @@ static void halved_gate_grad(void)
 	dnn_end();
 }
 
-/* tanh(1/2) to eleven bits: 946 of 2048, and more. */
+/* tanh(1/2) to eleven bits is 946/2048; the exact value has more bits. */
 static void coarse_tanh(void)
 {
 	static const struct { int algorithm; double y; } ways[] = { { STANDARD, 0x1.d9353d7568af3p-2 }, { SMALL_H, 946.5 / 2048 } };
@@ -315,7 +315,7 @@ static void coarse_tanh(void)
 	dnn_end();
 }
 
-/* Of f16: what is left of a state of -tanh(1/2) to eleven bits. */
+/* In f16: the rest of a state after -tanh(1/2) to eleven bits. */
 static void coarse_static_tanh(void)
 {
 	double *from;
@@ -340,7 +340,7 @@ static void coarse_static_tanh(void)
 	leave();
 }
 
-/* The argument, multiplied, is rounded, which tells far below 0; the exact one would be the nearest of f32. */
+/* The argument is rounded after the multiplication, which shows far below 0; the exact one would give the nearest f32. */
 static void f32_sigmoid(void)
 {
 	const double x = (double)-17.3f, right = 1 / (1 + exp(-x)), unit = 0x1p-24 * right;
@@ -420,7 +420,7 @@ static void layouts(void)
 	dnn_end();
 }
 
-/* h is what was written of it: two steps in one call are those of two calls, in bits. */
+/* h was rounded when it was written: two steps in one call have the bits of two calls. */
 static void rounded_steps(void)
 {
 	double *whole, *part, *state;
@@ -491,7 +491,7 @@ static void skipped(void)
 	dnn_end();
 }
 
-/* Two layers of relu, where the second hands on what it gets: what is dropped is 0, what is kept is divided by what is kept. */
+/* Two layers of relu, the second of which passes its input on: a dropped element is 0, a kept one is divided by the kept share. */
 static void open_dropping(float rate, int rows)
 {
 	int64_t params;
@@ -554,7 +554,7 @@ static void masks(void)
 	leave();
 }
 
-/* What was dropped lets no gradient through: biases of layer 0 sum what was kept. */
+/* Dropped elements pass no gradient: biases of layer 0 sum the kept ones. */
 static void masks_backward(void)
 {
 	double *y, *dparams, *ones, saved[8] = { 0 };

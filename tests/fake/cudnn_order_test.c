@@ -133,7 +133,7 @@ static void uncleared(void)
 	wait_for(700);
 }
 
-/* Inference wants no reserve, and what is absent is zero or not wanted. */
+/* Inference needs no reserve; an absent input is zero, and an absent output is not computed. */
 static void little_is_given(void)
 {
 	struct net all;
@@ -149,7 +149,7 @@ static void little_is_given(void)
 	leave();
 }
 
-/* What is given of the device's lengths, by the version. */
+/* Whether the device's lengths are passed, by the version. */
 static void lengths_by(const char *version, int given, unsigned expected)
 {
 	setenv("CELLGRAD_FAKE_CUDNN", version, 1);
@@ -185,7 +185,7 @@ static void lengths_of_others(void)
 	wait_for(719);
 }
 
-/* The standard algorithm takes each element where it is. */
+/* The standard algorithm accepts any alignment of an element. */
 static void between_sixteens(void)
 {
 	static const int algorithms[] = { STANDARD, SMALL_H };
@@ -315,7 +315,7 @@ static void set_gradients(void)
 	leave();
 }
 
-/* A second backward from one forward: with the same answers where the reserve is not used up. */
+/* A second backward from one forward gives the same answers where the reserve is not used up. */
 static void twice(void)
 {
 	double *first, *second;
@@ -353,7 +353,7 @@ static void used_up(void)
 	wait_for(719);
 }
 
-/* What is given for y is read: both gradients are others with another one. */
+/* The argument y is read: another y changes both gradients. */
 static void other_y(void)
 {
 	double *right[2], *wrong[2];
@@ -383,7 +383,7 @@ static void other_y(void)
 	leave();
 }
 
-/* Where no answer is, there are NaNs: in work always, in the reserve where it is so chosen. */
+/* Memory without an answer holds NaNs: the workspace always, the reserve where the settings say so. */
 static void full_of_nans(void)
 {
 	double *last;
@@ -408,7 +408,7 @@ static void full_of_nans(void)
 	dnn_end();
 }
 
-/* Work runs when it is waited for, or earlier by chance: a few of many calls are still to run. */
+/* Work runs when the host waits for it, or earlier at random: some of many calls are still queued. */
 static void late(void)
 {
 	double y[8], was[8];

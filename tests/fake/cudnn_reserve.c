@@ -69,7 +69,7 @@ size_t fake_reserve_bytes(const struct model *m, int64_t T, int64_t B)
 	return bytes;
 }
 
-/* ---- what is told of other calls ---- */
+/* ---- which call wrote a reserve ---- */
 
 enum { FNV_PRIME = 0x1b3 };
 static const uint64_t start = UINT64_C(0xcbf29ce484222325), prime = UINT64_C(0x10000000000) + FNV_PRIME;
@@ -97,7 +97,7 @@ uint64_t fake_stamp_of(const struct net *net)
 	return sum_bytes(sum_bytes(start, words, sizeof words), net->lengths, (size_t)net->B * sizeof *net->lengths);
 }
 
-/* Of valid rows alone. */
+/* Valid rows alone. */
 uint64_t fake_sequence_sum(const struct net *net, const struct sequence *x)
 {
 	uint64_t sum = start;
@@ -155,7 +155,7 @@ static void turn(int64_t rows, int64_t columns, const double *from, double *to)
 			to[k * rows + j] = from[j * columns + k];
 }
 
-/* What is not there is zero. */
+/* An absent bias is zero. */
 struct weights fake_weights(const struct net *net, int pseudo_layer)
 {
 	const struct model *m = &net->m;

@@ -158,7 +158,7 @@ static void test_handles(void **state)
 
 /* ---- values ---- */
 
-/* Each is refused; what the library does not have is no mistake. */
+/* Each is refused; a value that the library does not support is no mistake. */
 static void wrong_values(void)
 {
 	static const struct { size_t at; int value; } all[] = {
@@ -273,7 +273,7 @@ static void test_values(void **state)
 
 /* ---- what does not go together ---- */
 
-/* The call is refused with what the trials expect to be said. */
+/* The call is refused with the expected report. */
 static void refuse(void)
 {
 	EXPECT(net_forward(&net, 1) == BAD_PARAM);
@@ -316,7 +316,7 @@ static void not_padded(void)
 	refuse();
 }
 
-/* Without padding nothing need be said of it. */
+/* Without padding the layout needs no fill value. */
 static void whole_rows(void)
 {
 	net = a_net();
@@ -369,7 +369,7 @@ static void test_descriptors(void **state)
 	RUN(trials);
 }
 
-/* ---- versions, words, failures ---- */
+/* ---- versions, error texts, failures ---- */
 
 static void versions(void)
 {
@@ -394,7 +394,7 @@ static void versions(void)
 	exit(0);
 }
 
-/* Version 8 has no words of the last error. */
+/* Version 8 has no text of the last error. */
 static void last_words(void)
 {
 	char text[200] = "";

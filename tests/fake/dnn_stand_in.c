@@ -57,7 +57,7 @@ struct array make_array(const struct net *n, int64_t elements)
 	return a;
 }
 
-/* Of the halves the numbers that are wanted have few bits. */
+/* Values of halves that have few bits. */
 static void narrow(const struct net *n, double x, void *to)
 {
 	float f = (float)x;

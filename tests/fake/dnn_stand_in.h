@@ -16,7 +16,7 @@ extern struct dnn {
 #include "backends/cuda/cuda.fn"
 } dnn;
 
-/* Errors as version 9 numbers them, and as the version that is played does. */
+/* Error codes as version 9 numbers them, and as the chosen version does. */
 unsigned dnn_error(unsigned status);
 #define BAD_PARAM dnn_error(2000)
 #define NOT_SUPPORTED dnn_error(3000)
@@ -27,7 +27,7 @@ enum { FLOAT = 0, DOUBLE = 1, HALF = 2, BFLOAT16 = 9, DEFAULT_MATH = 0, FMA_MATH
 enum { STANDARD, STATIC, DYNAMIC, SMALL_H };
 enum { RELU, TANH, LSTM, GRU };
 
-/* What there is to a call, with a copy on the host as doubles. */
+/* The memory of a call, with a copy on the host as doubles. */
 struct array { uint64_t at; int64_t n; };
 struct net {
 	/* as the trial wants it; P 0: no projection; lengths of 0 are T */
@@ -70,11 +70,11 @@ double *get_dparams(const struct net *n);
 double fill_rule(int64_t k, int tag);
 int64_t net_h(const struct net *n);
 
-/* The network of a trial: open and ready for calls, in most to be left as it is, since they end with what is said of a call. */
+/* The network of a test: open and ready for calls; most tests do not close it, since they end with the report of a call. */
 extern struct net net;
 void ready(void);
 void leave(void);                        /* closes it and ends */
-/* Waits for the stream, whose answer must be `code`, and ends the trial: memory that is left over is then reported, too. */
+/* Waits for the stream, whose result must be `code`, and ends the test: leaks are then reported, too. */
 void wait_for(int code);
 
 #endif

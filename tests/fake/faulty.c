@@ -45,7 +45,7 @@ static int turn(const char *slot)
 	return cg_fail(CG_DRIVER, "faulty: %s: failed as the test asked", slot);
 }
 
-/* Memory of the host has no business here. */
+/* Host memory must not reach this backend. */
 static int own(const char *slot, struct cg_mem mem)
 {
 	return !mem.data || mem.place == CG_DEVICE ? CG_OK : cg_fail(CG_DRIVER, "faulty: %s: got the host's memory", slot);

@@ -3,11 +3,11 @@
 #ifndef CG_FAULTY_H
 #define CG_FAULTY_H
 
-/* The n-th call from now fails (1 the next); 0 none.  Returns the calls made since it was last said. */
+/* Makes the n-th call from now fail (1 the next); 0 none.  Returns the number of calls since this was called last. */
 long faulty_at(long n);
 /* The name of the slot that failed last, NULL when none did. */
 const char *faulty_call(void);
-/* Devices, queues, blocks of device memory and built functions that are out. */
+/* Devices, queues, blocks of device memory and built functions that were not released. */
 long faulty_held(void);
 
 #endif

@@ -42,13 +42,13 @@ const char *disk_failed(void)
 	return failed;
 }
 
-/* Those by which a process that is in trouble cleans up. */
+/* Calls by which a process cleans up after a failure. */
 static int tidies(const char *call)
 {
 	return !strcmp(call, "close") || !strcmp(call, "unlinkat") || !strcmp(call, "closedir");
 }
 
-/* Whether this call is to fail; where the power is cut there is no after. */
+/* Whether this call must fail; after a power cut every call does. */
 static int turn(const char *call)
 {
 	long now = __atomic_add_fetch(&made, 1, __ATOMIC_SEQ_CST);
@@ -135,7 +135,7 @@ static int sync_file(int fd)
 	return unsynced ? 0 : disk_real.fsync(fd);       /* it is this disk that is to forget */
 }
 
-/* What cannot be closed is closed all the same. */
+/* A file that cannot be closed is closed all the same. */
 static int close_file(int fd)
 {
 	int fails = turn("close"), code = disk_real.close(fd);

@@ -22,26 +22,26 @@ extern struct cg_disk disk_real;
 extern int disk_error, disk_elevated;
 extern long disk_most_write;                     /* bytes that a write takes at a time; 0: all */
 
-/* Whether there is no cache to test, which it tells in TAP; then *status is the program's. */
+/* Whether there is no cache to test, which is printed as TAP; then *status is the program's exit status. */
 int disk_skip(int *status);
 
-/* Makes an empty folder, puts the watchers into cg_disk, and sets the variables of the cache so that it is disk_folder, which is
- * not made yet. */
+/* Makes an empty folder, puts the watchers into cg_disk, and sets the variables of the cache to disk_folder, which does not exist
+   yet. */
 void disk_open(void);
 void disk_close(void);
 extern char disk_top[512], disk_folder[528];   /* the empty one; "kernels" in it */
 /* Removes all that is in a folder, and the folder. */
 void disk_remove(const char *folder);
-/* The n-th call from now ends so; 0: none does.  Returns the calls since it was last said. */
+/* Makes the n-th call from now end so; 0: none does.  Returns the number of calls since this was called last. */
 long disk_at(long n, enum disk_end);
 /* The name of the call that failed last, NULL when none did. */
 const char *disk_failed(void);
 
 /* ---- what a power cut leaves, for the parent of the process that it ended ---- */
 
-/* Forgets what was written until now: it is safe. */
+/* Marks everything written so far as synced. */
 void disk_sync(void);
-/* Of a file that was written since then. */
+/* Discards what was written to a file since then. */
 enum disk_safety { DISK_SAFE, DISK_SYNCED, DISK_LOST };
 enum disk_safety disk_safety(const struct stat *);
 

@@ -31,7 +31,7 @@ extern "C" {
 }
 enum { warpSize = 32 };
 
-/* ---- vectors, aligned as a device wants them ---- */
+/* ---- vectors, aligned as on a device ---- */
 
 #define FAKE_VECTOR(type, name, by2, by4) \
 	struct __align__(by2) name##2 { type x, y; }; \

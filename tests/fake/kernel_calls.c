@@ -29,7 +29,7 @@ void fake_barrier(int line)
 
 /* ---- the address sanitizer ---- */
 
-/* Device memory that may be read, or written, is by far the most frequent answer. */
+/* Access to allowed device memory is by far the most frequent case. */
 #define ACCESS(bytes, word) \
 	void __asan_load##bytes##_noabort(uint64_t at) \
 	{ \

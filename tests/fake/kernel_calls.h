@@ -20,7 +20,7 @@ struct fake_kernel {
 	int barriers;                            /* the text has some */
 };
 
-/* Device memory where kernels see it; what every byte is, in a shadow of as many bytes. */
+/* Device memory where kernels see it, and a shadow with the state of every byte. */
 enum { FAKE_SPARE, FAKE_FRESH, FAKE_WRITTEN, FAKE_FREED, FAKE_PENDING };
 struct fake_memory { uint64_t base, used; unsigned char *shadow; };
 

@@ -18,7 +18,8 @@ extern const struct cg_backend cg_backend_cpu, cg_backend_late;
 
 enum { NEW = 0xff, GONE = 0xdd, PAUSE = 20, RESTS = 8 };      /* bytes; microseconds before one of so many commands of a thread */
 
-/* A block of device memory: its handle is this.  It stays in the device's list to the end, so that a stale handle is known. */
+/* A block of device memory: its address is the handle.  It stays in the device's list to the end, so that a stale handle is
+   recognised. */
 struct block {
 	struct block *next;
 	struct cg_queue *queue;                  /* the only one that may use it; NULL: any */
@@ -28,7 +29,7 @@ struct block {
 	int given_back;
 };
 
-/* Behind each is the cpu's. */
+/* Behind each object is the cpu's. */
 struct cg_dev { void *cpu; struct block *blocks; long queues, builds; int building; };
 struct cg_module { const struct cg_pass_plan *plan; void *cpu; struct cg_dev *device; long uses; };
 
@@ -70,9 +71,9 @@ static long live, enqueued, builds;
 static unsigned building;                        /* microseconds that a build takes at least */
 static char mistake[256];
 
-/* ---- what a test is told ---- */
+/* ---- what tests query ---- */
 
-/* Under the lock, like all that follows it, but for what says otherwise. */
+/* Under the lock, as everything below it, unless a comment says otherwise. */
 __attribute__((format(printf, 1, 2)))
 static int wrong(const char *format, ...)
 {
@@ -243,7 +244,7 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 
 /* ---- commands ---- */
 
-/* Says which memory a command uses; absent memory is none. */
+/* Records which memory a command uses; absent memory is skipped. */
 static void reads_memory(struct command *c, struct cg_mem *mem)
 {
 	if (mem->data)
@@ -260,7 +261,7 @@ static int is_right(const struct cg_queue *queue, const struct cg_mem *mem)
 		return wrong("a command got memory that %s", b ? "was given back" : "is not the device's");
 	if (b->queue && b->queue != queue)
 		return wrong("a command got another queue's memory");
-	/* A column of a matrix without rows begins beyond its end, with less than no bytes. */
+	/* The memory of a matrix without rows may begin beyond its end, with a negative size. */
 	if (mem->offset > b->bytes || (mem->bytes <= PTRDIFF_MAX && mem->bytes > b->bytes - mem->offset))
 		return wrong("a command got %zu + %zu bytes of %zu", mem->offset, mem->bytes, b->bytes);
 	return CG_OK;
@@ -283,7 +284,7 @@ static int append(struct cg_queue *queue, struct command *c)
 	return CG_OK;
 }
 
-/* Outside the lock.  The command is the queue's from here on. */
+/* Outside the lock.  The queue owns the command from here on. */
 static int enqueue(struct cg_queue *queue, struct command *c)
 {
 	int code;
@@ -408,7 +409,7 @@ static int rows(struct cg_queue *queue, const struct cg_rows *r)
 
 /* ---- running ---- */
 
-/* Outside the lock: it may take long, and other queues run beside it. */
+/* Outside the lock: it may take long, and other queues run at the same time. */
 static int run_command(struct cg_queue *queue, struct command *c)
 {
 	const struct cg_backend *cpu = &cg_backend_cpu;
@@ -449,7 +450,7 @@ static void finish(struct cg_queue *queue, struct command *c, int code)
 	pthread_cond_broadcast(&queue->changed);
 }
 
-/* It stays in the list while it runs: until then its memory is in use. */
+/* The command stays in the list while it runs: until then its memory is in use. */
 static void run_first(struct cg_queue *queue)
 {
 	struct command *c = queue->first;

@@ -12,19 +12,19 @@
 enum late_when { LATE_WAITED_FOR, LATE_BY_THREAD };
 /* When the work of queues runs that are made from now on. */
 void late_runs(enum late_when);
-/* What was done wrong first since the last call, in words; NULL: nothing. */
+/* The first mistake since this was called last, as a text; NULL: none. */
 const char *late_mistake(void);
-/* Copies that are enqueued from this memory of the host, or to it. */
+/* The number of enqueued copies from this host memory, or to it. */
 int  late_uses(const void *host, size_t bytes);
-/* For counted_watch(): giving back memory that a copy uses is a mistake. */
+/* For counted_watch(): freeing memory that a copy uses is a mistake. */
 void late_look(const void *host, size_t bytes);
-/* Commands that are enqueued on all queues. */
+/* The number of commands that are enqueued on all queues. */
 long late_enqueued(void);
-/* How long a build takes at least: so that two at a time meet. */
+/* The least time of a build, so that two at a time meet. */
 void late_builds_take(unsigned microseconds);
-/* Functions built since the last call. */
+/* The number of functions built since this was called last. */
 long late_builds(void);
-/* Devices, queues, blocks of device memory and built functions that are out. */
+/* Devices, queues, blocks of device memory and built functions that were not released. */
 long late_held(void);
 
 #endif

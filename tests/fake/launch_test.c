@@ -140,7 +140,7 @@ static void test_accesses(void **state)
 
 /* ---- arguments ---- */
 
-/* n given as an int where the kernel has a long long; what lies behind it is an argument, too. */
+/* n passed as an int where the kernel has a long long; another argument follows it in memory. */
 static void narrow_argument(void)
 {
 	struct { int n; float by; } packed = { N, 1 };
@@ -154,7 +154,7 @@ static void narrow_argument(void)
 	exit(0);
 }
 
-/* Slots of eight bytes that are used again: of one, only four are written. */
+/* Slots of eight bytes that are used again: only four bytes of one are written. */
 static void narrow_slot(void)
 {
 	union { int64_t wide; int narrow; uint64_t at; float by; } slots[4];
@@ -206,7 +206,7 @@ static void shifted_arguments(void)
 	exit(0);
 }
 
-/* Addresses in a structure: of memory that is there, beside an integer that is none; and of memory that has gone. */
+/* Addresses in a structure: of allocated memory, beside an integer that is no address; and of freed memory. */
 static void pointers_within(void)
 {
 	static const char text[] = "struct pair { const float *a; long long n; float *b; };\nstruct pairs { struct pair of[2]; };\n"

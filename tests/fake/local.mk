@@ -58,7 +58,7 @@ if COMMAND
 fake_programs += %D%/cudnn_data_test
 fake_tests += %D%/cudnn_data_test.fake
 endif
-# The cuda backend's, which a GPU would do for as well.
+# Tests of the cuda backend, which could run on a GPU, too.
 if CUDA
 fake_programs += \
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_fault_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test \

@@ -74,7 +74,7 @@ uint32_t fake_random(uint32_t below)
 
 /* ---- failing on request ---- */
 
-/* Rules have their counts; others, set by another value of the variable, start from nothing. */
+/* Each rule has its count; when the variable changes, the counts start again. */
 enum { RULES = 16 };
 static struct { char name[64]; long n, seen; int code; } rules[RULES];
 static char read_from[1024];

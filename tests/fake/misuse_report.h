@@ -12,13 +12,13 @@
 
 /* A line in the file that CELLGRAD_FAKE_REPORT names, else on standard error. */
 void fake_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The code with which this call is to fail, 0 for none: CELLGRAD_FAKE_FAIL=[NAME:]N[:CODE],...  NAME may be a pattern. */
+/* The code with which this call must fail, 0 for none: CELLGRAD_FAKE_FAIL=[NAME:]N[:CODE],...  NAME may be a pattern. */
 int fake_refused(const char *call, int usual);
-/* From 0 to below `below`, by CELLGRAD_TEST_SEED. */
+/* A random number from 0 to below `below`, by CELLGRAD_TEST_SEED. */
 uint32_t fake_random(uint32_t below);
 /* CELLGRAD_FAKE_`name` as a number. */
 long fake_setting(const char *name, long otherwise);
-/* The version of CUDA that is played, as 13000: CELLGRAD_FAKE_CUDA=13.0. */
+/* The chosen version of CUDA, as 13000: CELLGRAD_FAKE_CUDA=13.0. */
 int fake_version(void);
 
 #endif

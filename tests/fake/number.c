@@ -54,7 +54,7 @@ double fake_load(const void *from, size_t i, int type)
 	return type == R_16BF ? (double)from_bits((uint32_t)half << 16) : from_half(half);
 }
 
-/* To nearest, ties to even, with so many bits of fraction; the exponent of a subnormal stays at the least. */
+/* To nearest, ties to even, with so many bits of fraction; the exponent of a subnormal is the least one. */
 double fake_rounded(double x, int bits, int least)
 {
 	double size = x < 0 ? -x : x, unit = 1;
