@@ -34,7 +34,7 @@ static struct cg_mem *mem_of(struct cg_lstm_block *op, const struct cg_port *por
 	return (struct cg_mem *)(void *)((char *)op + port->at);
 }
 
-/* Numbers of so few digits that sums of products of them are exact, in whatever order. */
+/* Numbers with so few digits that sums of products of them are exact in any order. */
 static void draw(struct cg_mem mem, int dtype, unsigned long long *state)
 {
 	size_t each = cg_dtype_bytes(dtype);
@@ -81,7 +81,7 @@ static void free_sequence(struct sequence *s)
 static struct cg_context *context;
 static struct cg_stream *stream;
 
-/* The stand-ins are for cuda, and then it must open; without them the cpu must, and OpenCL where it is required. */
+/* Under the stand-ins cuda must open; without them the cpu must, and OpenCL where it is required. */
 static int opens(const char *name)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
@@ -144,7 +144,7 @@ static void zeros(struct cg_mem mem, size_t from, const char *what, int dtype)
 			fail_msg("%s %s: not zero at byte %zu", cg_dtype_name(dtype), what, at);
 }
 
-/* A gradient whose outputs are those named, with blanks, alone. */
+/* A gradient of which only the named outputs are requested; names have blanks between. */
 static void want_only(struct sequence *s, const char *names)
 {
 	for (const struct cg_port *port = row_of(1)->ports; port->name; port++)
@@ -154,7 +154,8 @@ static void want_only(struct sequence *s, const char *names)
 
 /* ---- steps of the cell ---- */
 
-/* Units of a step.  On cuda bits are the same where memory lies alike, and steps of 8 begin at multiples of 16 bytes in every dtype. */
+/* Units of a step.  On cuda the bits are the same where memory has the same alignment, and steps of 8 units begin at multiples of 16
+   bytes in every dtype. */
 static int64_t units(void)
 {
 	return strncmp(cg_describe(context), "cuda", 4) ? 7 : 8;
@@ -168,7 +169,7 @@ static struct cg_mem step(struct cg_mem mem, int64_t t)
 	return mem;
 }
 
-/* A sequence's step as a call of the cell, on the arguments of the sequence. */
+/* A step of the sequence as a call of the cell, on the arguments of the sequence. */
 static struct cg_lstm_block cell(const struct sequence *s, int64_t t)
 {
 	struct cg_lstm_block c = s->op;
@@ -206,7 +207,7 @@ static void forward_is_cells(int dtype, int peephole, int gates)
 	free_sequence(&cells);
 }
 
-/* The loss is on the last cs: what a caller would add to the gradients of the other steps is zero, and no rounding comes of it. */
+/* The loss is on the last cs: the upstream gradients of the other steps are zero, and add no rounding. */
 static void grad_is_cells(int dtype, int peephole)
 {
 	struct sequence whole, cells;
@@ -263,7 +264,7 @@ static void test_steps_are_cells(void **state)
 
 /* ---- beyond seq_len_max ---- */
 
-/* What is there is not read. */
+/* The memory there is not read. */
 static void spoil(struct sequence *s, int64_t length)
 {
 	size_t each = cg_dtype_bytes(s->op.dtype);
@@ -277,7 +278,7 @@ static void spoil(struct sequence *s, int64_t length)
 	}
 }
 
-/* All outputs of a pass are those of the shorter sequence, and then zeros. */
+/* All outputs of a pass equal those of the shorter sequence, followed by zeros. */
 static void prefix(struct sequence *whole, struct sequence *shorter, int is_grad, int64_t length)
 {
 	shorten(row_of(is_grad), &shorter->op);
@@ -318,7 +319,7 @@ static void test_length_is_a_prefix(void **state)
 	on_every_backend(length_is_a_prefix);
 }
 
-/* No step: all gradients are zero, and what is added to stays. */
+/* Without a step all gradients are zero, and accumulated ones are unchanged. */
 static void no_step(int dtype)
 {
 	for (int accumulate = 0; accumulate < 2; accumulate++) {
@@ -356,7 +357,7 @@ static void test_no_step(void **state)
 	on_every_backend(no_step);
 }
 
-/* Of no rows there may be any number of steps. */
+/* A batch without rows may have any number of steps. */
 static void no_rows(int dtype)
 {
 	struct sequence s;
@@ -378,7 +379,7 @@ static void test_no_rows(void **state)
 
 /* ---- V1 and V2 ---- */
 
-/* A row of four blocks of so many bytes, the middle ones exchanged. */
+/* A row of four blocks of so many bytes, with the middle ones exchanged. */
 static void exchange(struct cg_mem mem, size_t block)
 {
 	for (char *row = mem.data, *end = row + mem.bytes; row < end; row += 4 * block)
@@ -390,7 +391,7 @@ static void exchange(struct cg_mem mem, size_t block)
 		}
 }
 
-/* Blocks of 16 columns, so that each stands in whole vectors in either order. */
+/* Blocks of 16 columns, so that each fills whole vectors in either order. */
 static void orders_agree(int dtype)
 {
 	size_t block = 16 * cg_dtype_bytes(dtype);
@@ -419,8 +420,8 @@ static void test_orders_agree(void **state)
 
 /* ---- threads and repeats ---- */
 
-/* Large enough for several tiles and blocks, long enough for packed weights; the answers of one thread are those of all, and those of
- * the second call. */
+/* Large enough for several tiles and blocks, long enough for packed weights; one thread and all threads give the same bits, and so
+   does a second call. */
 static void test_threads(void **state)
 {
 	static const char *const threads[] = { "1", "", "" };
@@ -450,7 +451,7 @@ static void test_threads(void **state)
 
 /* ---- spans ---- */
 
-/* Some steps of a sequence, from its first state. */
+/* Some steps of a sequence, from their initial state. */
 static struct cg_lstm_block part_of(const struct sequence *s, int64_t first, int64_t end)
 {
 	struct cg_lstm_block part = s->op;
@@ -467,7 +468,7 @@ static struct cg_lstm_block part_of(const struct sequence *s, int64_t first, int
 	return part;
 }
 
-/* Adds to the gradient of a state from outside what the steps after it give. */
+/* Adds to the upstream gradient of a state the gradient that the later steps give. */
 static void add(struct cg_mem sum, struct cg_mem addend)
 {
 	for (size_t k = 0; k < addend.bytes / sizeof(double); k++)

@@ -129,7 +129,7 @@ static void test_no_lock(void **state)
 }
 
 #ifdef SECCOMP_MODE_STRICT
-/* Ends with 0, or by a signal at the first system call; 2 when there is no such mode. */
+/* The child ends with 0, or by a signal at its first system call; with 2 where seccomp is missing. */
 static void call_without_system(void)
 {
 	struct cg_context *context;

@@ -74,11 +74,11 @@ static void test_bound(void **state)
 	assert_int_equal(files(), 5);
 	put_old(4, 5000);
 	assert_false(is_stored(0));
-	/* What is got is of use. */
+	/* A get counts as use. */
 	assert_int_equal(has_bytes("key 002", bytes, ONE), 1);
 	put_old(5, 6000);
 	assert_true(is_stored(2) && is_stored(3) && is_stored(4) && is_stored(5) && !is_stored(1));
-	/* What is larger than all of it makes nothing go. */
+	/* An entry larger than the whole cache removes nothing. */
 	limit_to(one - 1);
 	put_old(6, 7000);
 	assert_true(is_stored(2) && is_stored(3) && is_stored(4) && is_stored(5));
@@ -92,7 +92,7 @@ static void test_bound(void **state)
 	assert_true(there(mine));
 }
 
-/* Far more than is to stay: they go in the order of their use, however many. */
+/* Far more entries than may stay: they are removed in the order of their last use, however many. */
 static void test_bound_of_many(void **state)
 {
 	enum { MANY = 150, STAY = 5 };
@@ -139,7 +139,7 @@ static void test_leftovers(void **state)
 	}
 }
 
-/* Beyond the limit on files a write would end the process by a signal. */
+/* Beyond the limit on file sizes a write would end the process by a signal. */
 static int use_limited(void)
 {
 	struct rlimit limit;
@@ -212,7 +212,7 @@ static void test_list(void **state)
 	assert_int_equal(n, 4);
 	assert_in_range(bytes, 4 * 90, 2000);
 	assert_int_equal(files(), 1);
-	/* What cannot be removed is named. */
+	/* The message names a file that cannot be removed. */
 	assert_int_equal(mkdir(path_of("a"), 0700), 0);
 	assert_int_equal(cg_cache_clear(&n, &bytes), CG_FILE);
 	assert_non_null(strstr(cg_message(), path_of("a")));

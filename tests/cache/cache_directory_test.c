@@ -103,7 +103,7 @@ static void test_environment(void **state)
 	unsetenv("CELLGRAD_CACHE_DIR");
 	unsetenv("XDG_CACHE_HOME");
 	expect_at(path);
-	/* A home that is not there is not made: daemons have such. */
+	/* A home folder that does not exist is not created: daemons have such. */
 	snprintf(home, sizeof home, "%s/nonexistent", disk_top);
 	setenv("HOME", home, 1);
 	put("a", "the bytes");
@@ -127,7 +127,7 @@ static void test_switch(void **state)
 	expect_none("CELLGRAD_CACHE=off");
 	setenv("CELLGRAD_CACHE", "on", 1);
 	expect_none("CELLGRAD_CACHE: expected off, ro or rw, got 'on'");
-	/* ro: nothing changes, dates and damaged files either. */
+	/* ro: nothing is changed, not even dates and damaged files. */
 	setenv("CELLGRAD_CACHE", "ro", 1);
 	assert_int_equal(stat(path_of("a"), &before), 0);
 	assert_int_equal(has("a", "the bytes"), 1);
@@ -154,7 +154,7 @@ static void test_switch(void **state)
 	expect_none("got '99999999999999999999'");
 }
 
-/* With rights that the caller has not, no file is looked at. */
+/* In a process with more privileges than its caller no file is read. */
 static void test_elevated(void **state)
 {
 	(void)state;

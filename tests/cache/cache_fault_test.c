@@ -72,7 +72,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 	return CG_OK;
 }
 
-/* What a backend does: get, and where there is none, put.  Nothing of it is to fail. */
+/* What a backend does: a get, and a put where it finds nothing.  No failure of the cache may make it fail. */
 static void use(void)
 {
 	size_t bytes;
@@ -118,7 +118,7 @@ static void begin(const struct scene *scene)
 	disk_sync();
 }
 
-/* Nothing wrong is got, and all is well from here on. */
+/* No wrong entry is returned, and the cache works from here on. */
 static void expect_well(const struct scene *scene, const char *what, long n)
 {
 	int found = has("a", new_bytes);
@@ -137,7 +137,7 @@ static void expect_well(const struct scene *scene, const char *what, long n)
 		fail_msg("%s, %s at call %ld: of no use after it", scene->name, what, n);
 }
 
-/* Of what writers leave behind nothing is left after an hour, and the bound holds. */
+/* After an hour no file that writers left behind remains, and the bound holds. */
 static void expect_tidy(const struct scene *scene, const char *what, long n)
 {
 	const struct timespec long_ago[2] = { { 1000, 0 }, { 1000, 0 } };
@@ -191,7 +191,7 @@ static void fail_in_turn(const struct scene *scene, enum disk_end end, int error
 		disk_at(0, DISK_FAILS);
 		if (open_files() != before)
 			fail_msg("%s, call %ld: %d files open, %d before", scene->name, n, open_files(), before);
-		/* What could not be written does not lie about. */
+		/* A file that could not be written is removed. */
 		if (end == DISK_FAILS_ON && files() > files_before + 1)
 			fail_msg("%s, call %ld: %d files, %d before", scene->name, n, files(), files_before);
 		expect_well(scene, strerror(error), n);
@@ -212,7 +212,7 @@ static void test_failures(void **state)
 		}
 }
 
-/* A full disk: nothing of what could not be written stays. */
+/* A full disk: no file that could not be written remains. */
 static void test_full_disk(void **state)
 {
 	(void)state;
@@ -235,7 +235,7 @@ static void test_full_disk(void **state)
 
 /* ---- power cuts ---- */
 
-/* What the disk makes of a file that was written and not synced. */
+/* What a power cut leaves of a file that was written and not synced. */
 enum loss { KEPT, EMPTY, HALF, ZEROS, SECTOR, LOSSES };
 static const char *const losses[] = { "cut", "cut, empty files", "cut, halves", "cut, zeros", "cut, a lost sector" };
 
@@ -271,7 +271,7 @@ static void power_cut(const struct scene *scene, enum loss loss, int loses_names
 		assert_int_equal(fstatat(dirfd(list), names[k], &s, AT_SYMLINK_NOFOLLOW), 0);
 		if (loss != KEPT && disk_safety(&s) == DISK_LOST)
 			lose(dirfd(list), names[k], loss, s.st_size);
-		/* The name that a file had last may be lost, synced or not, and what it took the place of is back. */
+		/* A rename may be lost, synced or not, and the file that it replaced is back. */
 		if (loses_names && disk_safety(&s) != DISK_SAFE && cg_cache_is_entry(names[k])) {
 			renameat(dirfd(list), names[k], dirfd(list), "9-0123456789abcdef.kernel-unfinished");
 			if (scene->has_old)
@@ -281,7 +281,7 @@ static void power_cut(const struct scene *scene, enum loss loss, int loses_names
 	closedir(list);
 }
 
-/* Runs a scene in a child that ends at the n-th call; whether it came to that. */
+/* Runs a scene in a child that ends at the n-th call; returns whether there were so many calls. */
 static int cut_at(const struct scene *scene, long n, enum disk_end end)
 {
 	int status;
@@ -328,7 +328,7 @@ static void test_cuts(void **state)
 	print_message("# %ld cuts\n", cuts);
 }
 
-/* What has its name is on the disk: no cut takes it away. */
+/* A file with its final name is on the disk: no power cut removes it. */
 static void test_synced(void **state)
 {
 	(void)state;

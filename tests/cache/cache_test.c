@@ -50,7 +50,7 @@ static void test_put_then_get(void **state)
 		cg_cache_put(large, n, "x", 1);
 		assert_int_equal(has_bytes("large", large, n), 1);
 	}
-	/* Nobody else reads them, whatever the mask says. */
+	/* No other user can read them, whatever the umask. */
 	umask(0);
 	put("c", "three");
 	umask(022);
@@ -61,7 +61,7 @@ static void test_put_then_get(void **state)
 	assert_int_equal(cg_set_allocator(NULL), CG_OK); /* nothing is held */
 }
 
-/* Calls that do less than they were asked for, or are interrupted, are gone on with. */
+/* Calls that do less than requested, or are interrupted, are continued. */
 static void test_piecewise(void **state)
 {
 	(void)state;
@@ -87,7 +87,7 @@ static void test_piecewise(void **state)
 
 /* ---- files that are not what they should be ---- */
 
-/* After any damage: nothing is got, the file goes, and the right one can be put there. */
+/* After any damage nothing is found, the file is removed, and the right entry can be stored there. */
 static void expect_rebuilt(const char *what, size_t at)
 {
 	if (has("a", "the bytes") || there(path_of("a")))
@@ -148,7 +148,7 @@ static void test_lengths(void **state)
 			write_file(path_of("a"), damaged, n);
 			expect_rebuilt("length", at);
 		}
-	/* One that is too large to be one of ours is not read, though all lengths are right. */
+	/* A file too large to be ours is not read, though all its lengths are right. */
 	put_number(bytes + 24, CG_CACHE_ENTRY + 1 - 64 - (uint64_t)(bytes[16]));
 	write_file(path_of("a"), bytes, n);
 	assert_int_equal(truncate(path_of("a"), (off_t)CG_CACHE_ENTRY + 1), 0);
@@ -168,7 +168,7 @@ static void test_strange_files(void **state)
 	put("a", "the bytes");
 	strcpy(path, path_of("a"));
 	snprintf(aside, sizeof aside, "%s/aside", disk_top);
-	/* Behind a link it would be the right file, of the right owner. */
+	/* Behind a symbolic link the right file, of the right owner, is rejected. */
 	assert_int_equal(rename(path, aside), 0);
 	assert_int_equal(symlink(aside, path), 0);
 	expect_rebuilt("link", 0);
@@ -189,7 +189,7 @@ static void test_strange_files(void **state)
 	}
 	assert_int_equal(chmod(path, 0620), 0);
 	expect_rebuilt("other users may write", 0);
-	/* A folder stays, and nobody minds. */
+	/* A folder in the file's place stays, and is no error. */
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(has("a", "the bytes"), 0);
@@ -222,7 +222,7 @@ static void test_strange_owner(void **state)
 	assert_int_equal(has("a", "the bytes"), 1);
 }
 
-/* Two keys of one name: the file of the other is not believed. */
+/* Two keys with one file name: the file of the other key is not accepted. */
 static void test_collision(void **state)
 {
 	char a[PATH];
@@ -234,7 +234,7 @@ static void test_collision(void **state)
 	assert_int_equal(has("b", "for a"), 0);
 	put("b", "for b");
 	assert_int_equal(has("b", "for b"), 1);
-	/* A key that another begins with, too. */
+	/* The same for a key that begins with another key. */
 	put("abc", "for abc");
 	strcpy(a, path_of("abc"));
 	assert_int_equal(rename(a, path_of("ab")), 0);
@@ -269,7 +269,7 @@ static void compile(char *bytes, int key)
 		bytes[k] = (char)(k * (key + 3) >> 2);
 }
 
-/* What a process does that needs a kernel. */
+/* What a process that needs a kernel does. */
 static int need(int key)
 {
 	static _Thread_local char bytes[KERNEL];
@@ -324,7 +324,7 @@ static void *use_much(void *wrong)
 	return NULL;
 }
 
-/* With space for three of five, so that they throw out what others read. */
+/* With space for three of five, so that processes remove entries that others read. */
 static void test_threads(void **state)
 {
 	pthread_t threads[THREADS];

@@ -15,7 +15,7 @@
 
 #include "runtime/cellgrad.h"
 
-/* Blocks have a head that tells them from the C library's: giving one to the wrong side is noticed. */
+/* Blocks have a header that distinguishes them from the C library's: freeing one by the wrong allocator is noticed. */
 enum { HEAD = 64 };
 struct pool { long blocks, most; int full; };
 
@@ -82,7 +82,7 @@ static void test_every_call(void **state)
 	cg_close(context);
 }
 
-/* Of the mapping that has this address, is the flag of MADV_HUGEPAGE set? */
+/* Has the mapping of this address the flag of MADV_HUGEPAGE? */
 static int asks_for_huge_pages(const void *address)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -102,7 +102,7 @@ static int asks_for_huge_pages(const void *address)
 	return asks;
 }
 
-/* Does the system show that memory of the test's own asks?  Linux does; qemu-user does not pass the question on. */
+/* Does the system show the flag for memory of the test's own?  Linux does; qemu-user ignores the request. */
 static int shows_who_asks(void)
 {
 #ifdef MADV_HUGEPAGE

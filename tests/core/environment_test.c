@@ -66,7 +66,7 @@ static void test_rows(void **state)
 		if (v->kind == CG_ENV_WORD && which != CG_ENV_CPU_ISA)
 			assert_true(cg_variable_judge(which, v->fallback, NULL, text, sizeof text));
 	}
-	/* The words of an instruction set are those that some build has. */
+	/* The values for an instruction set are those that some build has. */
 	for (const struct cg_isa *isa = cg_isas; isa->name; isa++) {
 		char why[256];
 
@@ -119,7 +119,7 @@ static void test_numbers(void **state)
 	assert_false(cg_variable_judge(CG_ENV_CPU_THREADS, "0", &n, why, sizeof why));
 }
 
-/* What is refused by its form, whatever is opened. */
+/* Values that are rejected by their form, whatever is opened. */
 static const struct { const char *name, *value; } refused[] = {
 	{ "CELLGRAD_CACHE", "yes" }, { "CELLGRAD_CACHE_DIR", "kernels" }, { "CELLGRAD_CACHE_MAXSIZE", "1G" },
 	{ "CELLGRAD_CHECK", "maybe" }, { "CELLGRAD_CPU_ISA", "avx9" }, { "CELLGRAD_CPU_THREADS", "two" },
@@ -153,7 +153,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* One that this processor, or this build, does not have. */
+/* An instruction set that this processor, or this build, lacks. */
 static const char *absent_isa(void)
 {
 	const struct cg_isa *isa = cg_isas;
@@ -163,7 +163,7 @@ static const char *absent_isa(void)
 	return isa->name ? isa->name : !strcmp(cg_isas->name, "neon") ? "avx2" : "neon";
 }
 
-/* A mistake in a variable is told alone, without the reasons of the backends that were tried before its reader. */
+/* The error of a variable is reported alone, without the reasons of the backends that were tried before the one that reads it. */
 static void test_alone(void **state)
 {
 	static const char *const lists[] = { "cpu", "cpu:1,cpu", NULL };
@@ -174,7 +174,7 @@ static void test_alone(void **state)
 	for (int k = 0; k < 3; k++) {
 		int code = cg_open(lists[k], &context);
 
-		/* With nothing named a GPU may open, which does not read it. */
+		/* With no backend named a GPU may open, which does not read the variable. */
 		if (!code && !lists[k]) {
 			cg_close(context);
 			continue;
@@ -209,7 +209,7 @@ static void test_names(void **state)
 	assert_null(strstr(message, "did you mean"));
 	assert_int_equal(cg_environment_unknown("CELLGRAD_TESTSEED=1", message, sizeof message), 1);
 	assert_null(strstr(message, "CELLGRAD_TEST_?"));
-	/* What a terminal would obey is not passed on. */
+	/* Control characters for a terminal are not passed on. */
 	assert_int_equal(cg_environment_unknown("CELLGRAD_\033[31m\n=", message, sizeof message), 1);
 	assert_null(strpbrk(message, "\033\n"));
 	memset(longest + strlen(OURS), 'A', sizeof longest - strlen(OURS) - 1);
@@ -217,7 +217,7 @@ static void test_names(void **state)
 	has(message, "cellgrad(1)");
 }
 
-/* What a child says on standard error of two openings. */
+/* The output of a child on standard error for two openings. */
 static void listen(const char *verbose, char *output, size_t capacity)
 {
 	struct cg_context *context;

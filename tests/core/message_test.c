@@ -44,13 +44,13 @@ static void test_long_messages_are_cut(void **state)
 	assert_int_equal(n, 4095);
 	assert_string_equal(cg_message() + n - 5, "xx...");
 
-	/* All that fits stays whole, and one more does not. */
+	/* A message that just fits is whole, one more character is cut off. */
 	cg_fail(CG_BUILD, "%.*s", 4095, text);
 	assert_string_equal(cg_message() + 4090, "xxxxx");
 	cg_fail(CG_BUILD, "%.*s", 4096, text);
 	assert_string_equal(cg_message() + 4090, "xx...");
 
-	/* What is put before pushes out the end, never itself. */
+	/* A prefix displaces the end of the message, never its own. */
 	cg_fail_in(CG_BUILD, "log");
 	assert_int_equal(strlen(cg_message()), 4095);
 	assert_memory_equal(cg_message(), "log: xxx", 8);
@@ -62,7 +62,7 @@ static void test_long_messages_are_cut(void **state)
 		cg_fail_in(CG_BUILD, "%s", cg_message());
 	assert_int_equal(strlen(cg_message()), 4095);
 
-	/* Characters of two, three and four bytes are not cut through, wherever they fall. */
+	/* Characters of two, three and four bytes are not cut in the middle, wherever they are. */
 	for (i = 0; i < 4; i++) {
 		static const char *const letters[] = { "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9d\x84\x9e" };
 		size_t k, size;

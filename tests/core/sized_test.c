@@ -12,7 +12,7 @@
 
 #include "runtime/core/core.h"
 
-/* As the first header had it, as it is now, and as a later one may have it. */
+/* The struct of the first header, of the present one, and of a possible later one. */
 struct first { size_t size; int count; double rate; };
 struct now   { size_t size; int count; double rate; int mode; const char *name; };
 struct later { size_t size; int count; double rate; int mode; const char *name; double more[2]; };
@@ -70,7 +70,7 @@ static void test_earlier(void **state)
 	assert_int_equal(op->mode, 3);
 	assert_string_equal(op->name, "name");
 	assert_int_equal(cg_sized_check("call", "now", op, sizeof storage), CG_OK);
-	/* Shorter than any header had it. */
+	/* Shorter than in any header. */
 	old.is.size = sized.first - 1;
 	assert_ptr_equal(cg_sized_complete(&sized, &old.is, &storage), &old.is);
 	assert_int_equal(cg_sized_check("call", "now", &old.is, sizeof storage), CG_BAD_ARGUMENT);

@@ -147,7 +147,7 @@ void fake_finish(struct layer_run *layer_run)
 	free(layer_run->r);
 }
 
-/* The steps of row b, those before this range included. */
+/* Where step s of row b has its values, and the values of the step before it. */
 struct step fake_step(const struct layer_run *w, int64_t s, int64_t b)
 {
 	const struct net *net = w->net;

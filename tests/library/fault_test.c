@@ -25,7 +25,7 @@ struct run { float floats[CAPACITY]; size_t used; };
 
 static float inputs[64][256];
 
-/* A call that is over has let go of the host's memory, but where waiting for it was what failed. */
+/* A finished call no longer uses host memory, except where waiting for it failed. */
 static int check_unused(const void *host, size_t bytes, int code)
 {
 	if (late_uses(host, bytes) && !(code && faulty_call() && !strcmp(faulty_call(), "sync")))
@@ -114,7 +114,7 @@ static int gru(struct cg_stream *stream, struct run *r)
 	return over(r, cg_gru_block_grad(stream, &op));
 }
 
-/* Rows that lie between each other's, as gates do. */
+/* Rows that alternate in memory, as gates do. */
 static int kernel(struct cg_stream *stream, struct run *r)
 {
 	const struct cg_cell *cell = cg_cell_find("rnn_tanh");
@@ -132,7 +132,7 @@ static int kernel(struct cg_stream *stream, struct run *r)
 	return over(r, cg_kernel_run(stream, &sum, B, U, args, 4));
 }
 
-/* And nothing is enqueued that reads or writes what was on the stack of a call, whatever failed. */
+/* Whatever failed, nothing is enqueued that uses the stack of a finished call. */
 static int net_over(struct net *n, int code)
 {
 	enum { DEEP = 1 << 16 };
@@ -142,14 +142,14 @@ static int net_over(struct net *n, int code)
 		fail_msg("a call that is over still copies what was on its stack; %s failed", faulty_call() ? faulty_call() : "nothing");
 	for (int k = 0; k < NET_PORTS && n->place == CG_HOST; k++)
 		check_unused(net_mem(n, &net_ports[k])->data, net_mem(n, &net_ports[k])->bytes, code);
-	/* What a wait that failed has left in use is so no longer. */
+	/* Memory that a failed wait left in use is no longer in use. */
 	if (code)
 		cg_stream_sync(n->stream);
 	return code;
 }
 
-/* Of two layers and directions, with rows of several lengths: in the host's memory, with the stream's work, and in the device's.
- * What it answers stands in the run as one number. */
+/* Two layers and directions, with rows of several lengths: in host memory, with the stream's workspace, and in device memory.  The
+   answers are summed to one number of the run. */
 static int network(struct cg_context *context, struct cg_stream *stream, struct run *r, int place)
 {
 	static const int32_t lengths[] = { 2, 3 };
@@ -190,7 +190,7 @@ static int copies(struct cg_context *context, struct cg_stream *stream, struct r
 	return code;
 }
 
-/* Everything, from the opening on; the first failure. */
+/* A whole program, beginning with the opening of the context; returns the first failure. */
 static int everything(const char *backend, struct run *r)
 {
 	struct cg_context *context = NULL;
@@ -212,7 +212,7 @@ static int everything(const char *backend, struct run *r)
 		code = network(context, stream, r, CG_HOST);
 	if (!code)
 		code = network(context, stream, r, CG_DEVICE);
-	/* With the reserve's header, which else is the host's alone. */
+	/* With the reserve's header on the device, which else is in host memory alone. */
 	setenv("CELLGRAD_CHECK", "1", 1);
 	if (!code)
 		code = network(context, stream, r, CG_DEVICE);
@@ -264,7 +264,7 @@ static void test_every_call(void **state)
 	}
 }
 
-/* What failed once is good the next time. */
+/* A call that failed once works the next time. */
 static int ops(struct cg_context *context, struct cg_stream *stream, struct run *r)
 {
 	memset(r, 0, sizeof *r);

@@ -92,7 +92,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	return own;
 }
 
-/* Lengths of the k-th call, which end when it returns. */
+/* Lengths of the k-th call, which are valid only until it returns. */
 static void set_lengths(int32_t *lengths, const struct network_case *network_case, int k)
 {
 	for (int b = 0; b < B; b++)
@@ -105,14 +105,14 @@ static void pass(struct net *n, const struct network_case *network_case, int k, 
 	if (call(n))
 		fail_msg("%s: %s", network_case->name, cg_message());
 	memset(lengths, 0x77, B * sizeof *lengths);
-	/* All is enqueued: only what is in the host's memory has been waited for. */
+	/* Everything is enqueued: the call has waited only for copies of host memory. */
 	if (n->place == CG_HOST && late_enqueued())
 		fail_msg("%s: a call with the host's memory returned before it was done", network_case->name);
 }
 
 /* ---- the cpu's bits ---- */
 
-/* Calls of other lengths in a row, and nothing that waits between them but what has to. */
+/* Calls with other lengths, one after the other, with no wait between them but the necessary ones. */
 static void in_a_row(const char *backend, const struct network_case *network_case, int place, uint64_t prints[CALLS])
 {
 	struct cg_context *context = open_context(backend);
@@ -160,7 +160,7 @@ static void test_bits(void **state)
 
 /* ---- closed with work enqueued ---- */
 
-/* C: the cell, X: the context, S: the stream, P: the plan, F: all memory.  The context is held by another stream. */
+/* C: the cell, X: the context, S: the stream, P: the plan, F: all memory.  Another stream keeps the context open. */
 static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg_stream *stream)
 {
 	switch (which) {
@@ -185,7 +185,7 @@ static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg
 	}
 }
 
-/* A call with all on the device, closed behind its back; what it answered is then read by another stream. */
+/* A call with all memory on the device, closed while it runs; another stream then reads its answers. */
 static void close_behind(const char *backend, const struct network_case *network_case, const char *order, uint64_t *print)
 {
 	struct cg_context *context = open_context(backend);
@@ -254,7 +254,7 @@ enum { THREADS = 8, CELLS = 4 };
 
 struct builder { struct cg_context *context; pthread_barrier_t *start; int number, code; char message[256]; };
 
-/* Opens plans of some cells, beginning with another one in each thread. */
+/* Opens plans of some cells, beginning with a different one in each thread. */
 static void *build_all(void *given)
 {
 	static const char *const cells[CELLS] = { "lstm", "gru", "rnn_tanh", "gru_block" };
@@ -276,7 +276,7 @@ static void *build_all(void *given)
 	return NULL;
 }
 
-/* Threads that need the same kernels at once: each is built once, and no two at a time. */
+/* Threads that need the same kernels at once: each is built once, and no two at the same time. */
 static void test_builds(void **state)
 {
 	struct builder alone = { .context = open_context("late") }, each[THREADS];

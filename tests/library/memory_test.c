@@ -26,7 +26,7 @@ static struct cg_mem alloc(int64_t n)
 	return mem;
 }
 
-/* Both block ops, in f16 lest products need no scratch; the first code that is not CG_OK. */
+/* Both block ops, in f16 so that products need scratch; returns the first code that is not CG_OK. */
 static int ops(const char *unused)
 {
 	struct cg_context *context = NULL;
@@ -103,7 +103,7 @@ static int ops(const char *unused)
 	return code;
 }
 
-/* A sequence whose states nobody wants, and its gradient, with the rows that it moves. */
+/* A sequence without requested states, and its gradient, with the rows that it moves. */
 static int sequences(const char *unused)
 {
 	enum { T = 3 };
@@ -157,7 +157,7 @@ static struct cg_arg tensor(const char *name)
 	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };      /* f32 */
 }
 
-/* Kernels of a cell of one's own, interpreted: point, and sum, whose scratch is allocated in the call. */
+/* Kernels of a user's cell, interpreted: point, and sum, whose scratch is allocated in the call. */
 static int kernels(const char *text)
 {
 	struct cg_context *context = NULL;
@@ -187,7 +187,7 @@ static int kernels(const char *text)
 	return code;
 }
 
-/* A cell's text: read, and each pass printed, dialects and manifests in turn; then all steps of a sequence. */
+/* A cell's text: it is read, and each pass is printed, dialects and manifests in turn; then all steps of a sequence. */
 static int texts(const char *text)
 {
 	static const char *const langs[] = { "c", "opencl", "cuda", "c" };
@@ -221,7 +221,7 @@ static int opens(const char *where)
 	return code;
 }
 
-/* Each request of a program refused, the first, the second and so on to the last; how many there were. */
+/* Refuses each request of a program, from the first to the last; returns how many there were. */
 static size_t refused_in_turn(int (*whole)(const char *), const char *given)
 {
 	size_t n;
@@ -247,7 +247,7 @@ static size_t refused_in_turn(int (*whole)(const char *), const char *given)
 static void test_ops(void **state)
 {
 	(void)state;
-	/* Some are made once for the process: the built-in cells. */
+	/* Some requests are made once per process: those of the built-in cells. */
 	assert_true(refused_in_turn(ops, "ops") > 30);
 	assert_true(refused_in_turn(sequences, "sequences") > 20);
 }

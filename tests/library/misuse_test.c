@@ -182,7 +182,7 @@ static void test_ops(void **state)
 	REFUSED(cg_gru_block_work(&gru, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "range");
 	gru.U = gru.I = 2;
 	assert_int_equal(cg_gru_block_work(&gru, CG_GRAD, &bytes), CG_OK);
-	/* Nothing wanted: nothing to do, and nothing needed. */
+	/* With nothing requested there is nothing to do, and no other argument is needed. */
 	assert_int_equal(cg_gru_block_forward(stream, &gru), CG_OK);
 	assert_int_equal(cg_gru_block_grad(stream, &gru), CG_OK);
 }

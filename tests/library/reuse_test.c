@@ -60,12 +60,12 @@ static void test_streams(void **state)
 	assert_ptr_equal(again, a);
 	assert_int_equal(cg_stream_give(again), CG_OK);
 	assert_int_equal(cg_stream_give(b), CG_OK);
-	/* More than are kept. */
+	/* More than the library keeps. */
 	for (int k = 0; k < 70; k++)
 		assert_int_equal(cg_stream_take(context, &many[k]), CG_OK);
 	for (int k = 0; k < 70; k++)
 		assert_int_equal(cg_stream_give(many[k]), CG_OK);
-	/* A stream that is out holds its context; it may be closed instead, too. */
+	/* A borrowed stream keeps its context open; it may be closed instead of returned. */
 	assert_int_equal(cg_stream_take(context, &a), CG_OK);
 	assert_int_equal(cg_stream_take(context, &b), CG_OK);
 	cg_close(context);
@@ -101,7 +101,7 @@ static void test_refused(void **state)
 	assert_int_equal(cg_rnn_get(NULL, &c, &rnn), CG_BAD_ARGUMENT);
 	assert_int_equal(cg_rnn_get(context, &c, NULL), CG_BAD_ARGUMENT);
 	cg_rnn_hold(NULL);
-	/* What the library has for its own threads comes too early for the caller's. */
+	/* The destructors of the library's own threads run too early for the caller's. */
 	assert_int_equal(cg_stream_take(context, &stream), CG_OK);
 	assert_int_equal(cg_stream_give(stream), CG_OK);
 	cg_pool_init(&pool, sizeof pool);
@@ -123,7 +123,7 @@ static void test_content(void **state)
 	struct cg_cell *cell, *same;
 
 	(void)state;
-	/* CG_AUTO is CG_LINEAR here, "" no option, as NULL is. */
+	/* CG_AUTO means CG_LINEAR here, and "" means no option, as NULL does. */
 	c.input_mode = CG_AUTO;
 	c.options = "";
 	other = get(context, &c);
@@ -154,7 +154,8 @@ static void test_content(void **state)
 			fail_msg("another config gave the same plan: %d", k);
 		cg_rnn_close(other);
 	}
-	/* The text of a cell counts, not where it lies; a value that is the default does not. */
+	/* Equal texts of a cell give the same plan, wherever they are in memory; a param given with its default value counts as not
+	   given. */
 	assert_int_equal(cg_cell_parse(text, "a", &cell), CG_OK);
 	assert_int_equal(cg_cell_parse(text, "b", &same), CG_OK);
 	c = first;
@@ -184,14 +185,14 @@ static void test_holders(void **state)
 	struct cg_rnn_sizes sizes;
 
 	(void)state;
-	/* One that was opened is no part of the cache. */
+	/* A plan from cg_rnn_open is not found by cg_rnn_get. */
 	assert_int_equal(cg_rnn_open(context, &c, &opened), CG_OK);
 	assert_ptr_not_equal(opened, kept);
 	cg_rnn_hold(opened);
 	cg_rnn_close(opened);
 	assert_int_equal(cg_rnn_sizes(opened, 1, 1, NULL, &sizes), CG_OK);
 	cg_rnn_close(opened);
-	/* One that is closed is there again until 32 others came after it; one that is held stays. */
+	/* A closed plan is found again until 32 others were closed after it; an open one always is. */
 	cg_rnn_close(kept);
 	assert_ptr_equal(get(context, &c), kept);
 	for (int k = 0; k < 80; k++) {
@@ -202,7 +203,7 @@ static void test_holders(void **state)
 	rnn = get(context, &c);
 	assert_ptr_equal(rnn, kept);
 	cg_rnn_close(rnn);
-	/* A plan holds its context. */
+	/* A plan keeps its context open. */
 	cg_close(context);
 	assert_int_equal(cg_rnn_sizes(kept, 1, 1, NULL, &sizes), CG_OK);
 	cg_rnn_close(kept);
@@ -267,7 +268,7 @@ static int reuse(struct cg_context *context)
 	return code;
 }
 
-/* Each request for memory fails once, and then all is there. */
+/* Each request for memory fails once; after that the call works. */
 static void test_no_memory(void **state)
 {
 	int code = CG_NO_MEMORY;
@@ -286,7 +287,7 @@ static void test_no_memory(void **state)
 	}
 }
 
-/* The same on other devices that open here. */
+/* The same on the other devices that open here. */
 static void test_devices(void **state)
 {
 	const char *const names[] = { "opencl", "cuda" };

@@ -47,7 +47,7 @@ static struct cg_mem output(struct work *w, int64_t n)
 	return (struct cg_mem){ to, 0, (size_t)n * sizeof *to, CG_HOST };
 }
 
-/* No two problems have one size. */
+/* No two problems have the same sizes. */
 static void set_lstm(struct work *w, struct cg_lstm_block *op)
 {
 	int64_t B = 2 + w->number % 3, I = 3 + w->number, U = 19 - w->number, cells = B * U, weights = (I + U) * 4 * U;

@@ -16,7 +16,7 @@
 
 enum { POISON = 0xa5 };
 
-/* Refused with these words, and neither the struct nor any memory is touched. */
+/* The call is rejected with this message, and neither the struct nor any memory is changed. */
 __attribute__((format(printf, 5, 6)))
 static void refused(int line, const struct cg_op *row, const union args *a, int code, const char *format, ...)
 {
@@ -49,7 +49,7 @@ static void accepted(int line, const struct cg_op *row, const union args *a)
 #define REFUSED(row, a, ...) refused(__LINE__, row, a, CG_BAD_ARGUMENT, __VA_ARGS__)
 #define ACCEPTED(row, a)     accepted(__LINE__, row, a)
 
-/* Everything filled in, one thing spoilt, these words. */
+/* Every argument is right but one; the message is this one. */
 #define SPOILT(op, field, value, ...) do { \
 	union args spoilt; \
 	fill(row_of(op), &spoilt); \
@@ -212,7 +212,7 @@ static void test_the_first_wrong_argument_is_named(void **state)
 
 /* ---- every argument, in every way ---- */
 
-/* Every subset of outputs: what is not needed may be absent, and each that is needed is missed by name. */
+/* Every subset of outputs: an argument that they do not need may be absent, and a missing needed one is named. */
 static void test_every_subset_of_outputs(void **state)
 {
 	const struct cg_op *row;
@@ -260,7 +260,7 @@ static void test_every_subset_of_outputs(void **state)
 	}
 }
 
-/* "[I+U=7, 4*U=16]" a second way. */
+/* Computes the sizes of "[I+U=7, 4*U=16]" in a second way. */
 static const char *shape_words(const struct cg_op *row, const struct cg_port *p, const union args *a)
 {
 	static char text[128];
@@ -342,7 +342,7 @@ static void test_every_argument_in_every_way(void **state)
 			}
 }
 
-/* Work may hold the largest elements there are. */
+/* The workspace may hold the largest elements. */
 static void test_offset_of_work(void **state)
 {
 	const struct cg_op *row;
@@ -362,7 +362,7 @@ static void test_offset_of_work(void **state)
 			}
 }
 
-/* Puts p before the end of q, so that they share an element; then so that they touch. */
+/* Puts p before the end of q, so that they share an element; then so that they only touch. */
 static void overlap(const struct cg_op *row, const union args *good, size_t p_at, size_t q_at, const char *text)
 {
 	union args a = *good;
@@ -469,7 +469,7 @@ static void test_work(void **state)
 	}
 }
 
-/* Peephole vectors are not read when off, but a wrong one is still a mistake; their gradients are then zeros. */
+/* Peephole vectors are not read when peephole is off, but a wrong one is still an error; their gradients are zeros then. */
 static void test_peepholes_that_are_off(void **state)
 {
 	const struct cg_op *row = row_of("lstm_block_cell_grad");
@@ -510,7 +510,7 @@ static void test_empty_batches(void **state)
 	}
 }
 
-/* Sizes whose products leave 64 bits, on every op, with nothing but the sizes to go by. */
+/* Sizes whose products exceed 64 bits, on every op, given by the sizes alone. */
 static void test_overflow(void **state)
 {
 	static const int64_t large[][3] = {

@@ -20,7 +20,7 @@ enum { ROWS = 67, UNITS = 9, STRIDE = 11, BYTES = ROWS * STRIDE * 8, ARGS = 48 }
 
 static unsigned char memory[2][ARGS][BYTES];
 
-/* A built-in cell's text under another name: a cell of the user's. */
+/* A built-in cell's text under another name, as a user's cell. */
 static struct cg_cell *copy(const char *name)
 {
 	char file[64], text[8192], *at;
@@ -73,7 +73,7 @@ static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args
 	return n;
 }
 
-/* Numbers of order 1 and below whichever type reads them: halves in pairs are floats too, and nothing is a NaN. */
+/* Numbers of order 1 and below whichever type reads them: two halves also form a float, and none is a NaN. */
 static void fill(int dtype)
 {
 	unsigned long long state = 7;
@@ -120,7 +120,7 @@ static void test_bits(void **state)
 								fail_msg("%s %s: other bits", cg_cell_name(c), cg_pass_names[pass]);
 							compared++;
 						}
-		/* What the context keeps of it lives on. */
+		/* The context keeps its own copy of the kernel. */
 		cg_cell_close(mine);
 	}
 	print_message("# %d kernels of cells given as text, compared with the cells compiled in\n", compared);
@@ -217,7 +217,7 @@ static size_t element_of(const struct cg_kernel *kernel, const char *name)
 	return bytes;
 }
 
-/* Device memory that begins within an element, of each argument, in acc and in the dtype. */
+/* Device memory that begins inside an element, for each argument, in acc and in the dtype. */
 static void test_device_offsets(void **state)
 {
 	static const char text[] = "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = tanh(c)\nsave c\n";
@@ -262,7 +262,7 @@ static void test_device_offsets(void **state)
 	cg_cell_close((struct cg_cell *)kernel.cell);
 }
 
-/* Rows that no memory holds are refused by arithmetic, for sums too, whose outputs are one row. */
+/* Numbers of rows that no memory can hold are rejected by arithmetic, also for sums, whose outputs are one row. */
 static void test_sizes(void **state)
 {
 	struct cg_kernel kernel = { .cell = cg_cell_find("rnn_tanh"), .pass = CG_GRAD, .shape = CG_SUM };
@@ -279,7 +279,7 @@ static void test_sizes(void **state)
 	assert_true(sum[0] == 1 && sum[2] == 3);
 }
 
-/* Two outputs that lie between each other's rows do not overlap; by an element they do. */
+/* Two outputs whose rows alternate in memory do not overlap; shifted by an element they do. */
 static void test_between(void **state)
 {
 	struct cg_kernel kernel = { .cell = cg_cell_find("gru_block"), .stage = 1, .pass = CG_FORWARD };
@@ -297,7 +297,7 @@ static void test_between(void **state)
 	assert_non_null(strstr(cg_message(), "overlaps"));
 }
 
-/* A user's cell may have a built-in's name, and equations of its own. */
+/* A user's cell may have a built-in cell's name, with other equations. */
 static void test_namesake(void **state)
 {
 	struct cg_cell *cell;

@@ -45,7 +45,7 @@ static void row_is_sound(const struct cg_op *row)
 		assert_true(n < 8 && row->dims[n].at < row->work_at);
 }
 
-/* Each of its lists has a place for what is read. */
+/* Each of its lists has a place for the parsed text. */
 static void check_row_size(const struct cg_op *row)
 {
 	int n = 0;
@@ -85,7 +85,7 @@ static void needs_are_names(const struct cg_op *row)
 	}
 }
 
-/* Sizes are read at these places without another look. */
+/* The code reads sizes at these places without another check. */
 static void shapes_are_of_sizes(const struct cg_op *row)
 {
 	for (const struct cg_port *p = row->ports; p->name; p++) {
@@ -128,7 +128,7 @@ static void *check_fresh(void *code)
 	return NULL;
 }
 
-/* Threads that are the first to use a row together all read it right; from then on nobody reads it. */
+/* Threads that are the first to use a row at the same time all get it right; afterwards it is not parsed again. */
 static void test_texts_are_read_once(void **state)
 {
 	static struct cg_reading readings[CG_PORTS_MAX];
@@ -154,20 +154,20 @@ static void test_texts_are_read_once(void **state)
 		assert_int_equal(readings[n].state, 2);
 	assert_int_equal(ranges[0].state, 2);
 
-	/* What stands in the text is of no interest any more. */
+	/* The text is not read any more. */
 	readings[0].rank = 0;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	ranges[0].most.number = 0;
 	ranges[0].most.dim = -1;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "block_lstm_grad: seq_len_max: expected -1 or 0 to 0, got 3");
-	/* Without a place for them they are read each time. */
+	/* Without a place for them the texts are parsed at each use. */
 	fresh.readings = NULL;
 	fresh.ranges = NULL;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_OK);
 }
 
-/* Networks.  Of words the default is which. */
+/* Networks.  The default of an attribute of words is the word in front. */
 #define NETWORK_IN    "input[T B I] input_h[L*D B H] input_c[L*D B U] params[params]"
 #define NETWORK_OUT   "output[T B D*H] output_h[L*D B H] output_c[L*D B C] reserve_space[reserve]"
 #define NETWORK_BACK  "output[T B D*H] output_h[L*D B H] output_c[L*D B U] output_backprop[T B D*H] output_h_backprop[L*D B H]" \
@@ -177,7 +177,7 @@ static void test_texts_are_read_once(void **state)
 #define NETWORK_SIZES "num_layers:1 2147483647 num_units:1 input_size:1"
 #define CELL          " cell=0 options=0 values=0"
 
-/* TensorFlow's registrations; a scalar input with its range; after "|" what is ours, "+" where accumulate adds. */
+/* TensorFlow's registrations; a scalar input with its range; our own attributes after "|"; "+" where accumulate adds. */
 #define SEQUENCE_GRAD \
 	" x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]" \
 	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] cs_grad[T B U] h_grad[T B U]) ->" \
@@ -339,8 +339,7 @@ static void test_rows_call_their_functions(void **state)
 
 /* ---- what is needed ---- */
 
-/* What must be there for one output alone; "^" is the peephole vectors when they are on, "~" in a
- * cell's gradient cs as well. */
+/* The arguments that one output needs; "^" is the peephole vectors when they are on, "~" in a cell's gradient cs as well. */
 static const struct { const char *op, *output, *needs; } needs[] = {
 	{ "lstm_block_cell", "i",  "x cs_prev h_prev w ~ b" },
 	{ "lstm_block_cell", "h",  "x cs_prev h_prev w ~ b" },
@@ -486,7 +485,7 @@ static void test_bind(void **state)
 	UNBOUND("dicfo", &a, &bound, 2, 2, 15, "lstm_block_cell_grad: dicfo: expected [B=2, 4*U=16], got [2, 15]");
 }
 
-/* A symbol that stands in a sum is found when it is the only one that is not known. */
+/* A symbol inside a sum is found when it is the only unknown one. */
 static void test_bind_solves_for_one_symbol(void **state)
 {
 	unsigned bound = 0;
@@ -539,7 +538,7 @@ static void test_find(void **state)
 
 /* ---- what is said to people ---- */
 
-/* Every size of a shape, every list and every attribute of any text is explained. */
+/* Every size of a shape, every list and every attribute of any text has an explanation. */
 static void test_explanations(void **state)
 {
 	(void)state;
@@ -556,7 +555,7 @@ static void test_explanations(void **state)
 	}
 }
 
-/* The order of gates that is said is the one that the struct has. */
+/* The documented order of gates is that of the struct. */
 static void test_gates(void **state)
 {
 	int lstms = 0, grus = 0;
@@ -627,7 +626,7 @@ static void test_dtypes(void **state)
 	assert_string_equal(cg_message(), "dtype: expected f16, bf16, f32 or f64, got NULL");
 }
 
-/* To nearest even; what is nearest to the number beyond the largest is infinite. */
+/* Rounds to nearest even; numbers nearest to the one beyond the largest are infinite. */
 static void test_round(void **state)
 {
 	static const struct { int dtype; double x, rounded; } rows[] = {

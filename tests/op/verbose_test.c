@@ -24,7 +24,7 @@ static char output[TEXT];
 static int kept = -1;
 static FILE *file;
 
-/* What is written on standard error from here on is kept. */
+/* Records standard error from here on. */
 static void listen(void)
 {
 	fflush(stderr);
@@ -34,7 +34,7 @@ static void listen(void)
 	assert_true(kept >= 0 && dup2(fileno(file), 2) == 2);
 }
 
-/* Gives standard error back; said holds what was written. */
+/* Restores standard error; said holds what was written. */
 static void stop(void)
 {
 	size_t n;
@@ -64,7 +64,7 @@ static void close_both(struct cg_context *context, struct cg_stream *stream)
 union args { struct cg_lstm_block lstm; struct cg_gru_block gru; char bytes[4096]; };
 static _Alignas(64) char arena[THREADS][PORTS][BYTES];
 
-/* Everything the op takes, TensorFlow's outputs alone or ours as well. */
+/* Every argument that the op has, with TensorFlow's outputs alone or with ours as well. */
 static void fill(const struct cg_op *row, union args *a, int theirs, int which)
 {
 	int n = 0;
@@ -117,7 +117,7 @@ static void test_values(void **state)
 	}
 	for (int k = 0; k < 5; k++) {
 		assert_int_equal(setenv("CELLGRAD_VERBOSE", wrong[k], 1), 0);
-		/* By name, and as the first backend that opens. */
+		/* The cpu by name, and as the first backend that opens. */
 		for (int named = 0; named < 2; named++) {
 			context = (void *)&context;
 			assert_int_equal(cg_open(named ? "cpu" : NULL, &context), CG_BAD_ARGUMENT);
@@ -183,7 +183,7 @@ static void test_ops(void **state)
 	close_both(context, stream);
 }
 
-/* Attributes that are what they are by default go without saying, but for those that TensorFlow wants. */
+/* Attributes with their default values are not printed, except those that TensorFlow requires. */
 static void test_attributes(void **state)
 {
 	const struct cg_op *row = cg_op_find("lstm_block_cell", NULL), *grad = cg_op_find("lstm_block_cell_grad", NULL);
@@ -212,7 +212,7 @@ static void test_attributes(void **state)
 	close_both(context, stream);
 }
 
-/* What bench would do otherwise is said for people. */
+/* Settings that bench would choose otherwise are printed for people. */
 static void test_notes(void **state)
 {
 	const struct cg_op *grad = cg_op_find("lstm_block_cell_grad", NULL);
@@ -238,7 +238,7 @@ static void test_notes(void **state)
 	close_both(context, stream);
 }
 
-/* Of a sequence the op is TensorFlow's V2 where V2 can be what was asked. */
+/* For a sequence the op is TensorFlow's V2 where V2 can express the call. */
 static void test_sequences(void **state)
 {
 	const struct cg_op *row = cg_op_find("block_lstm", NULL);
@@ -299,7 +299,7 @@ static void test_failures(void **state)
 	stop();
 	EXPECT_OUTPUT("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
 
-	/* Of a struct that nobody made nothing is read. */
+	/* A struct that was not initialised is not read. */
 	listen();
 	assert_int_equal(row->call(stream, NULL), CG_BAD_ARGUMENT);
 	a.lstm.size = 8;
@@ -344,7 +344,7 @@ static void test_kernels(void **state)
 	run_kernel(stream, cg_cell_find("rnn_tanh"), NULL, 2, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
 	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: cg_kernel_run: ");
-	/* Nothing that a caller wrote stands before the #, and it ends no line. */
+	/* No text of a caller's stands before the #, and none ends the line. */
 	run_kernel(stream, cell, "\"; $(reboot)\nreboot\033[2J", 0, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "# cg_kernel_run # cpu; ", 23);
 	assert_null(strchr(output, '\033'));
@@ -370,7 +370,7 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* Lines of threads stand one below the other, none within another. */
+/* Lines of several threads follow one another; none is inside another. */
 static void test_threads(void **state)
 {
 	static const char text[] = "cellgrad bench --op gru_block_cell_grad --B 2 --I 3 --H 4 --dtype f32 # cpu; ";
@@ -398,7 +398,7 @@ static void test_threads(void **state)
 
 #define SIZES " --T 3 --B 2 --I 3 --H 4 --layers 2 --dtype f32"
 
-/* A forward and a backward, and what the line of each begins with; both end with the route. */
+/* A forward and a backward, and how the line of each begins; both end with the route. */
 static void network(struct net *n, const char *forward, const char *backward)
 {
 	const char *second;
@@ -455,7 +455,7 @@ static void test_networks(void **state)
 	network(&n, "cellgrad bench --op rnn" SIZES " cell=./mine.cell # cpu; ", "cellgrad bench --op rnn_backprop" SIZES);
 	cg_cell_close(cell);
 
-	/* What is refused before its sizes are known, and after. */
+	/* Calls that are rejected before their sizes are known, and after. */
 	net_begin(&n, context, stream);
 	n.config.training = 0;
 	assert_int_equal(net_open(&n), CG_OK);

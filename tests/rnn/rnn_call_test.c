@@ -26,7 +26,7 @@ static enum net_flow flow_of(const struct net_port *p, int pass)
 	return pass ? p->backward : p->forward;
 }
 
-/* A network whose forward has run, so that its reserve is good. */
+/* A network whose forward has run, so that its reserve is valid. */
 static void begin(struct net *n)
 {
 	if (net_open(n) || net_forward(n))
@@ -39,7 +39,7 @@ static void small(struct net *n)
 	begin(n);
 }
 
-/* Sums over all memory of a call as it is in `whole`. */
+/* A checksum of all memory of a call, whose addresses are those in `whole`. */
 static void sums(const struct net *whole, uint64_t to[NET_PORTS + 1])
 {
 	struct net n = *whole;
@@ -53,7 +53,7 @@ static void sums(const struct net *whole, uint64_t to[NET_PORTS + 1])
 	}
 }
 
-/* Refused with these words, and neither the call nor any of its memory is touched.  whole: where that memory is. */
+/* The call is rejected with this message, and neither the call nor its memory is changed.  whole: where that memory is. */
 __attribute__((format(printf, 6, 7)))
 static void refused(int line, struct net *n, const struct net *whole, int pass, int code, const char *format, ...)
 {
@@ -86,7 +86,7 @@ static void accepted(int line, struct net *n, int pass)
 
 /* ---- numbers ---- */
 
-/* One field spoilt, the same words from both passes. */
+/* One field is wrong; both passes give the same message. */
 #define SPOILT(field, value, text) do { \
 	struct net spoilt = whole; \
 	spoilt.field = value; \
@@ -94,7 +94,7 @@ static void accepted(int line, struct net *n, int pass)
 		REFUSED(&spoilt, &whole, pass, text); \
 } while (0)
 
-/* Memory that is longer than its argument, as of a wrong size, is refused; of the reserve and of work there may be more. */
+/* Memory that is larger than its argument is rejected as a wrong size; the reserve and the workspace may be larger. */
 static void test_longer_memory(void **state)
 {
 	struct net whole;
@@ -189,7 +189,7 @@ static void test_every_port_in_every_way(void **state)
 		char start[64];
 
 		if (flow_of(p, pass) == NET_NOT) {
-			/* What a pass has no use for may be anything. */
+			/* A field that a pass does not use may have any value. */
 			*m = (struct cg_mem){ (void *)1, 3, 5, 7 };
 			ACCEPTED(&n, pass);
 			continue;
@@ -286,7 +286,7 @@ static void test_work(void **state)
 	net_close(&whole);
 }
 
-/* What is written begins within another argument, or another within it. */
+/* An output begins inside another argument, or another argument inside it. */
 static void test_every_pair(void **state)
 {
 	static _Alignas(64) unsigned char arena[16384];
@@ -318,7 +318,7 @@ static void test_every_pair(void **state)
 	net_close(&whole);
 }
 
-/* Only a cell with a state has a c; inputs may be one. */
+/* Only a cell with a cell state has a c; inputs may be shared. */
 static void test_states(void **state)
 {
 	static const char *const names[] = { "input_c", "output_c", "output_c_backprop", "input_c_backprop" };
@@ -359,7 +359,7 @@ static void test_training(void **state)
 	net_close(&n);
 }
 
-/* Of halves the reserve holds numbers of four bytes. */
+/* With halves the reserve holds numbers of four bytes. */
 static void test_alignment(void **state)
 {
 	struct net whole, n;
@@ -383,7 +383,7 @@ static void test_alignment(void **state)
 	}
 }
 
-/* Device memory that begins within an element, of every port, of work and of the reserve, whose elements are those of acc. */
+/* Device memory that begins inside an element, of every argument, of workspace and of the reserve, whose elements are in acc. */
 static void test_device_offsets(void **state)
 {
 	static const size_t real[] = { [CG_F32] = 4, [CG_F64] = 8, [CG_F16] = 2, [CG_BF16] = 2 };
@@ -412,7 +412,7 @@ static void test_device_offsets(void **state)
 			m->offset = offset;
 			assert_int_equal(passes[pass](&n), CG_BAD_ARGUMENT);
 			snprintf(numbers, sizeof numbers, "multiple of %zu, got %zu", element, offset);
-			/* The reserve's name is the struct's there. */
+			/* There the reserve has its name in the struct. */
 			if (!strstr(cg_message(), numbers) || !strstr(cg_message(), strncmp(name, "reserve", 7) ? name : "reserve"))
 				fail_msg("%s: expected \"%s\" in \"%s\"", name, numbers, cg_message());
 			tried++;
@@ -425,7 +425,7 @@ static void test_device_offsets(void **state)
 
 /* ---- reserves of others ---- */
 
-/* A backward of n with the reserve that `from` wrote, which fits. */
+/* A backward of n with the reserve that `from` wrote, which is accepted. */
 static void foreign(struct net *n, const struct net *from, const char *text)
 {
 	struct net with = *n;
@@ -491,7 +491,7 @@ static void test_foreign(void **state)
 		net_close(&a);
 		net_close(&b);
 	}
-	/* Lengths that are all T are none. */
+	/* Lengths that are all T count as no lengths. */
 	make(&a, nothing);
 	make(&b, set_whole_lengths);
 	b.call.reserve.bytes = a.call.reserve.bytes;
@@ -515,7 +515,7 @@ static struct cg_cell *cell_of(const char *text)
 
 #define MINE(blanks, sum) "cell mine\ngates a_x a_y" blanks "\noutput h\nh = tanh(a_x" blanks sum " a_y)" blanks "\nsave h\n"
 
-/* The text without what changes nothing in it: another cell is one whose equations are others. */
+/* Comments and blanks of a cell's text do not count: a cell is another one if its equations are. */
 static void test_digests(void **state)
 {
 	static const struct { const char *text; int same; } cells[] = {
@@ -553,7 +553,7 @@ static void test_digests(void **state)
 	assert_true(cg_cell_digest(cg_cell_find("lstm")) != cg_cell_digest(cg_cell_find("lstm_block")));
 }
 
-/* In a device's memory it is seen by its size, and otherwise where CELLGRAD_CHECK says so. */
+/* In device memory a wrong reserve is found by its size, and otherwise where CELLGRAD_CHECK asks for it. */
 static void test_foreign_on_a_device(void **state)
 {
 	struct net a, b, with;
@@ -585,7 +585,7 @@ static void test_foreign_on_a_device(void **state)
 	net_close(&b);
 }
 
-/* A call of very many rows that hold nothing takes no time to be refused. */
+/* A call of very many rows without elements is rejected in no time. */
 static void test_many_rows(void **state)
 {
 	struct net whole, n;
@@ -630,7 +630,7 @@ static void test_lengths_are_copied(void **state)
 
 static void test_closing_order(void **state)
 {
-	/* What is closed when, of the cell, the context, the stream and the plan. */
+	/* The order in which the cell, the context, the stream and the plan are closed. */
 	static const char *const orders[] = { "CXSP", "CXPS", "XCSP", "XPCS", "PXCS", "SPXC", "CSPX", "PSCX" };
 
 	(void)state;

@@ -24,7 +24,7 @@ static struct cg_mem host(void *data, size_t bytes)
 	return (struct cg_mem){ .data = data, .bytes = bytes };
 }
 
-/* Runs both passes and returns a sum over params_backprop and the last states. */
+/* Runs both passes and returns a checksum of params_backprop and the final states. */
 static uint64_t run(struct net *n)
 {
 	uint64_t sum = 14695981039346656037u;
@@ -57,8 +57,8 @@ static void fill(float *to, const struct cg_mem *from, int64_t width, int64_t t_
 
 /* ---- strides ---- */
 
-/* x and its gradient in one buffer, beside each other in each row, or the steps of the one before those of the other in each batch row; and so
- * y and its gradient. */
+/* x and its gradient share one buffer, side by side in each row, or with alternating steps in each batch row; and so do y and its
+   gradient. */
 struct between { int64_t t_stride, b_stride, apart; };
 
 static void try_between(const struct net *dense, struct between rows_of_x, struct between rows_of_y, uint64_t sum)
@@ -84,7 +84,7 @@ static void try_between(const struct net *dense, struct between rows_of_x, struc
 			assert_memory_equal(x + rows_of_x.apart + t * rows_of_x.t_stride + b * rows_of_x.b_stride, dense_dx + (t * B + b) * I,
 			                    I * sizeof *x);
 		}
-	/* One element further they share memory. */
+	/* Moved by one element they share memory. */
 	n.call.input_backprop = host(x + rows_of_x.apart - 1, n.call.input.bytes);
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_BAD_ARGUMENT);
@@ -106,7 +106,7 @@ static void test_between_rows(void **state)
 	net_close(&dense);
 }
 
-/* A stride that reaches no other row decides nothing, and a batch of one row is dense in either order. */
+/* The stride of a dimension of one element has no effect, and a batch of one row is dense in either order. */
 static void test_strides_of_nothing(void **state)
 {
 	struct cg_rnn_sizes sizes, with;
@@ -129,7 +129,7 @@ static void test_strides_of_nothing(void **state)
 
 /* ---- packed sequences ---- */
 
-/* The same bits as of the padded one with its lengths. */
+/* The bits are those of the padded sequence with its lengths. */
 static void test_packed_is_padded(void **state)
 {
 	static const int32_t lengths[B] = { 3, 1 }, batch_sizes[T] = { 2, 1, 1 };
@@ -165,7 +165,7 @@ static void test_packed_is_padded(void **state)
 	net_close(&padded);
 }
 
-/* Other batch sizes after each other on one stream: what is kept of the last call is not taken for this one. */
+/* Other batch sizes one after another on one stream: the index of the last call is not used for this one. */
 static void test_packed_after_packed(void **state)
 {
 	enum { ROWS = 3 };
@@ -194,7 +194,7 @@ static void test_packed_after_packed(void **state)
 		packed.call.input_backprop = host(dx, steps * I * sizeof *x);
 		packed.call.output_backprop = host(dy, steps * U * sizeof *x);
 		padded.call.lengths = lengths;
-		/* On a stream of its own, so that what this one keeps is of the packed sequence before. */
+		/* On a stream of its own, which keeps the index of the packed sequence before. */
 		padded.stream = other;
 		assert_true(run(&packed) == run(&padded));
 	}
@@ -213,7 +213,7 @@ static void refused(int line, const struct cg_rnn_call *call, const char *messag
 	n.call = *call;
 	_assert_int_equal((LargestIntegralType)net_forward(&n), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
 	_assert_string_equal(cg_message(), message, __FILE__, line);
-	/* What is wrong without its memory is refused by cg_rnn_call_sizes, too. */
+	/* cg_rnn_call_sizes rejects a call that is wrong without regard to its memory. */
 	if (!strstr(message, "rnn: input: ") && !strstr(message, "rnn: output: "))
 		_assert_int_equal((LargestIntegralType)cg_rnn_call_sizes(n.rnn, call, &sizes), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
 }
@@ -251,7 +251,7 @@ static void test_refusals(void **state)
 	call.output.bytes = 16 * sizeof(float);
 	refused(__LINE__, &call, "rnn: output: its rows overlap: expected strides of at least 4, the width, and 8, what the rows of the smaller stride "
 	        "take; got 4 and 4");
-	/* Rows that are only read may overlap: a window that slides. */
+	/* Rows that are only read may overlap, as a sliding window does. */
 	call = whole.call;
 	call.input_t_stride = 1;
 	call.input_b_stride = 6;

@@ -19,7 +19,7 @@ static const char mine[] =
 
 static const int32_t lengths[] = { 1, 3, 0, 2 };
 
-/* A network in one of the ways that ask for memory in places of their own. */
+/* One of the kinds of network that allocate memory in different places. */
 struct way { const char *name, *cell; int own, ragged, time_major, dtype, bidirectional, proj, given_work; double dropout; };
 static const struct way ways[] = {
 	{ "lstm",                          "lstm",      0, 0, 1, CG_F32,  0, 0, 1, 0   },
@@ -53,7 +53,7 @@ static int make(struct net *n, const struct way *way, struct cg_context *context
 	return CG_OK;
 }
 
-/* A whole program, from the opening of a context on; the first failure. */
+/* A whole program, from the opening of a context on; returns the first failure. */
 static int whole(const struct way *way)
 {
 	struct cg_context *context = NULL;
@@ -103,7 +103,7 @@ static void test_every_request(void **state)
 	}
 }
 
-/* The call that failed, on the same objects, once more. */
+/* Repeats the call that failed, on the same objects. */
 static void mend(struct net *n, int (*pass)(struct net *), size_t request, size_t *refused)
 {
 	int code;
@@ -186,7 +186,7 @@ static void test_steady(void **state)
 	cg_close(context);
 }
 
-/* Built-in cells are made once for the process, and what begins a config has no way to say that there was no memory for one. */
+/* Built-in cells are made once per process, and cg_rnn_config_init cannot report that there was no memory for one. */
 static int find_cells(void **state)
 {
 	(void)state;

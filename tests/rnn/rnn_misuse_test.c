@@ -54,7 +54,7 @@ static void refused(const struct cg_rnn_config *c, int code, const char *message
 	assert_null(rnn);
 }
 
-/* Everything right, one field spoilt. */
+/* Every field is right but one. */
 #define SPOILT(field, value, message) do { \
 	struct cg_rnn_config spoilt = good(); \
 	spoilt.field = value; \
@@ -273,7 +273,7 @@ static void test_sizes(void **state)
 	cg_rnn_close(rnn);
 }
 
-/* A network and a call, one of whose sizes grows. */
+/* A network and a call, one of whose sizes is doubled. */
 static struct { struct cg_rnn_config c; int64_t T, B; } grown;
 
 static int measure(struct cg_rnn_sizes *sizes)
@@ -295,7 +295,7 @@ static size_t largest(const struct cg_rnn_sizes *s)
 	return most > s->params ? most : s->params;
 }
 
-/* As a size is doubled what is needed grows, until it is refused for good; and not before so many times as much would not fit. */
+/* While a size is doubled the needed memory grows, until the size is rejected for good; and not before the memory exceeds the limit. */
 static void grow(const char *what, int64_t *size, int *count, size_t times)
 {
 	int refusals = 0, accepted = 0;
@@ -331,7 +331,7 @@ static void test_growth(void **state)
 
 	(void)state;
 	for (int k = 0; k < 4 * 4 * 2 * 2; k++) {
-		/* The index of a call that is not time-major may be larger than all else, and is not among the sizes. */
+		/* The index of a call that is not time-major may be larger than all else, and is not part of the sizes. */
 		size_t times = k / 32 ? 2 : 8;
 
 #define GROW(name, size, count, n) do { \

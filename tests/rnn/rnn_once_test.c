@@ -92,7 +92,7 @@ static void expect_once(int (*pass)(struct net *), struct net *n, int layouts, i
 	assert_int_equal(seen.asked, asked);
 }
 
-/* The same of TensorFlow's rows, which make a plan and a call of attributes: sizes follow without a look at the lengths. */
+/* The same for TensorFlow's rows, which make a plan and a call from attributes: sizes follow without reading the lengths. */
 static void expect_once_of_op(const char *name, const struct net *n, struct cg_stream *stream)
 {
 	const struct cg_op *row = cg_op_find(name, NULL);
@@ -261,7 +261,8 @@ static int watch_product(struct cg_queue *queue, const struct cg_gemm *product, 
 	return multiply(queue, product, left);
 }
 
-/* Reads "NAME\nFILE:LINE\n" of each frame, and of what was inlined into it, from the product up to the call; 0: there are no names. */
+/* Reads "NAME\nFILE:LINE\n" of each frame, and of the functions inlined into it, from the product up to the call; 0: there are no
+   names. */
 static int judge(const struct way *way, uintptr_t base)
 {
 	char command[4096], name[LINE], file[LINE], before[FRAMES][LINE] = { "" }, shown[4096] = "";

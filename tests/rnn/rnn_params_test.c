@@ -55,7 +55,7 @@ static int config_of(int k, struct cg_rnn_config *c)
 	return 1;
 }
 
-/* The regions by name are those by number. */
+/* The regions found by name are those found by number. */
 static void check_regions(const struct cg_rnn_config *c, const struct cg_rnn *rnn)
 {
 	static const struct { enum cg_rnn_part part; int bias, further; } kinds[] = {
@@ -135,7 +135,7 @@ static void test_refused_regions(void **state)
 enum { NUMBERS = 4096 };
 static double numbers[NUMBERS], others[NUMBERS];
 
-/* A network of f64, and its params by the words. */
+/* A network of f64, and its params initialised as the options say. */
 static struct cg_rnn *init(struct cg_rnn_config *c, const char *words, uint64_t seed, double *to)
 {
 	struct cg_rnn *rnn;
@@ -164,7 +164,7 @@ static struct cg_rnn_config lstm_of(int64_t input, int64_t units, int64_t proj)
 	return c;
 }
 
-/* The part of all gates, [4 U, columns]. */
+/* The region of all gates, [4 U, columns]. */
 static const double *part_of(const struct cg_rnn_config *c, enum cg_rnn_part part, const char *name, struct cg_rnn_region *region)
 {
 	assert_int_equal(cg_rnn_config_region(c, 0, part, name, region), CG_OK);
@@ -226,7 +226,7 @@ static void test_rules(void **state)
 	expect_between(x, 4 * 7 * 5, 1 / sqrt(7.0));
 	x = part_of(&c, CG_RNN_VECTOR, "p_o", &r);
 	assert_true(x[0] == 1 && x[6] == 1);
-	/* More columns than rows. */
+	/* A matrix with more columns than rows. */
 	c = lstm_of(40, 3, 0);
 	cg_rnn_close(init(&c, " kaiming_uniform  kaiming_uniform uniform ", 1, numbers));
 	x = part_of(&c, CG_RNN_INPUT, "a_i", &r);
@@ -240,7 +240,7 @@ static void test_rules(void **state)
 	expect_between(x, 24, 1 / sqrt(3.0));
 }
 
-/* The same numbers on every machine, and no two layers, parts or seeds have the same. */
+/* The numbers are the same on every machine, and differ between layers, regions and seeds. */
 static void test_seeds(void **state)
 {
 	struct cg_rnn_config c = lstm_of(6, 6, 0);

@@ -16,7 +16,7 @@
 
 static struct cg_context *context;
 
-/* Elements of [U] that a valid step takes: of the reserve, and of the work of each pass. */
+/* Elements of [U] that a valid step takes: in the reserve, and in the workspace of each pass. */
 struct row { char cell[32], options[32]; int reserve_real, reserve_acc, forward_acc, backward_real, backward_acc, sums; };
 
 enum { ROWS = 32 };
@@ -55,7 +55,7 @@ static int close_context(void **state)
 	return 0;
 }
 
-/* Every array fills whole blocks of 64 bytes, and rows whole blocks of a sum. */
+/* Every array is padded to whole blocks of 64 bytes, and rows to whole blocks of a sum. */
 enum { I = 96, U = 64, B = 32, STEPS = 10 * CG_SUM_ROWS / B };
 
 static struct cg_rnn *open_plan(const struct row *r, int dtype, int layers, int bidirectional, double dropout)
@@ -96,7 +96,7 @@ static void expect(const struct row *r, const char *what, int dtype, size_t got,
 		fail_msg("%s %s, %s, dtype %d: the table gives %zu bytes, it is %zu", r->cell, r->options, what, dtype, expected, got);
 }
 
-/* Bytes between rows of gates, of so many bytes each. */
+/* Bytes from one row of gates to the next, for rows of so many bytes. */
 static size_t gap_of(const struct cg_rnn *rnn, size_t bytes)
 {
 	return (size_t)rnn->n_blocks * U * bytes % 1024 ? 0 : 64;
@@ -128,7 +128,7 @@ static void test_table(void **state)
 		check_row(&rows[k / 64], k % 4, 1 + k / 4 % 2, 1 + k / 8 % 2, k / 16 % 2, k / 32 % 2 * 0.5);
 }
 
-/* Every built-in cell has its row, and every option of one. */
+/* Every built-in cell has its row, and so has every option of one. */
 static void test_every_cell(void **state)
 {
 	int wanted = 0;
@@ -150,7 +150,7 @@ static void test_every_cell(void **state)
 	assert_int_equal(n_rows, wanted);
 }
 
-/* At most 1.1 times what the cell's `save` names, its state in acc, for every valid step of every pseudo-layer. */
+/* At most 1.1 times what the cell's `save` names, with its state in acc, for every valid step of every pseudo-layer. */
 static void test_reserve(void **state)
 {
 	enum { T = 100, BATCH = 32, UNITS = 512 };

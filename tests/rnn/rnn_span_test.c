@@ -65,7 +65,7 @@ static int open_all(void **state)
 	return open_threads(4);
 }
 
-/* Are the numbers of an output those of another network, but for the order of sums? */
+/* Are the numbers of an output those of another network, apart from the order of sums? */
 static void compare(const char *name, const double *got, const double *wanted, size_t n)
 {
 	double most = 0;
@@ -89,7 +89,7 @@ static void run(struct net *n, const struct net *like, const char *route)
 		fail_msg("%s", cg_message());
 }
 
-/* Runs a network by both routes, in f64, where an error stands out of the rounding of long sums. */
+/* Runs a network by both routes, in f64, where an error exceeds the rounding of long sums. */
 static void compare_routes(const struct net *like, struct net *by_scan)
 {
 	struct net composed;
@@ -115,7 +115,7 @@ static void set_sizes(struct net *like, int64_t steps, int64_t rows, int64_t uni
 	like->call.B = rows;
 }
 
-/* The steps of a span of a network's pass. */
+/* The number of steps in a span of a network's pass. */
 static int64_t count_span_steps(const struct net *n, int pass)
 {
 	struct cg_rnn_shape shape;
@@ -207,7 +207,7 @@ static void test_kept_gates(void **state)
 	cg_cell_close(cell);
 }
 
-/* Matrices are packed once for each direction of each layer in each pass, however many spans there are. */
+/* Matrices are packed once for each direction of each layer in each pass, whatever the number of spans. */
 static void test_packed_once(void **state)
 {
 	struct net like, n;
@@ -226,13 +226,13 @@ static void test_packed_once(void **state)
 
 /* ---- pseudo-layers at once ---- */
 
-/* With a BLAS, whose sums depend on how many rows there are, layers wait for each other. */
+/* With a BLAS, whose sums depend on the number of rows, layers run one after the other. */
 static int layers_at_once(int n)
 {
 	return context->device->blas->dgemm ? 1 : n;
 }
 
-/* A network that is so small that the threads are idle in part: so many of its pseudo-layers run at once. */
+/* A network so small that it leaves threads idle: so many of its pseudo-layers run at once. */
 static void try_at_once(struct net *like, int64_t rows, int64_t units, int at_once)
 {
 	struct net n;
@@ -285,12 +285,12 @@ static void test_layers_at_once(void **state)
 	like.config.time_major = 1;
 	like.call.lengths = few_lengths;
 	try_at_once(&like, 2, FEW_U, layers_at_once(2));
-	/* Dropout stands between one layer's output and the next one's input. */
+	/* Dropout is applied between one layer's output and the next one's input. */
 	like.config.dropout = 0.25;
 	try_at_once(&like, 2, FEW_U, 1);
 }
 
-/* Of a matrix that is larger than what a thread's cache holds, threads share the units of each. */
+/* If a matrix is larger than a thread's cache, threads share the units of each step. */
 static void test_units_at_once(void **state)
 {
 	struct net like;
@@ -305,7 +305,7 @@ static void test_units_at_once(void **state)
 	try_at_once(&like, 1, 130, 2);
 }
 
-/* Bits depend neither on the threads nor on what runs at once. */
+/* Bits depend neither on the number of threads nor on what runs at once. */
 static void expect_bits(const struct net *like)
 {
 	static const int threads[] = { 1, 2, 4, 9 };
@@ -344,7 +344,7 @@ static void test_bits(void **state)
 	assert_int_equal(open_threads(4), 0);
 }
 
-/* Work that was measured for other sizes may be too small for several pseudo-layers at once. */
+/* A workspace sized for another call may be too small for several pseudo-layers at once. */
 static void test_less_work(void **state)
 {
 	struct net like, n;
@@ -368,7 +368,7 @@ static void test_less_work(void **state)
 	net_close(&n);
 }
 
-/* Does work of a call of T steps of so many rows serve one of fewer? */
+/* Is the workspace of a call of T steps of so many rows large enough for one of fewer? */
 static void expect_served(const struct net *n, int64_t steps, int64_t rows, int64_t fewer_steps, int64_t fewer_rows)
 {
 	struct cg_rnn_sizes sizes;
@@ -402,7 +402,7 @@ static void test_work_of_fewer_steps(void **state)
 		n.config.bidirectional = k / 4;
 		set_sizes(&n, 1, 1, FEW_U);
 		assert_int_equal(net_open(&n), CG_OK);
-		/* Layers run at once from so many steps on, span by span, and need less memory for gates than one step fewer. */
+		/* From so many steps on layers run at once, span by span, and need less memory for gates than with one step fewer. */
 		for (int rows = 1; rows <= 4; rows++)
 			expect_served(&n, 128, rows, 127, rows);
 		for (int call = 0; call < CALLS; call++) {
@@ -416,7 +416,7 @@ static void test_work_of_fewer_steps(void **state)
 	}
 }
 
-/* Without a reserve layers that run at once have their hidden states in memory that they take in turn. */
+/* Without a reserve layers that run at once take turns in the memory for their hidden states. */
 static void test_inference_at_once(void **state)
 {
 	struct net n;

@@ -59,7 +59,7 @@ static struct cg_conversion conversion_of(const struct side *from, const struct 
 	};
 }
 
-/* Where element u of a row of a tensor lies. */
+/* The place of element u of a row of a tensor. */
 static unsigned char *element(const struct side *s, int pseudo_layer, enum cg_rnn_part which, char gate, int64_t u)
 {
 	struct cg_location location = cg_layout_locate(&s->layout, pseudo_layer, which, gate);
@@ -127,7 +127,7 @@ static void test_vectors(void **state)
 
 /* ---- biases ---- */
 
-/* Which formats have two biases of a gate, and which have one: keras and checkpoint have two of some. */
+/* Which formats have two biases of a gate, and which have one: keras and checkpoint have two for some gates. */
 static const struct format_case twos[] = {
 	{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "pytorch", "lstm" }, { "onnx", "lstm" },
 	{ "cellgrad", "gru" },  { "canonical", "gru" },  { "pytorch", "gru" },  { "onnx", "gru" }, { "keras", "gru" },
@@ -145,7 +145,7 @@ static int are_alike(const struct format_case *a, const struct format_case *b)
 	return !strcmp(a->cell, b->cell) || (!strcmp(a->cell, "lstm") && !strcmp(b->cell, "lstm_block"));
 }
 
-/* The tensor that a lost bias would go into is the only one that says so. */
+/* The message names the tensor that would take the lost bias, and no other. */
 static void expect_tensor(const struct side *from, const struct side *to, int pseudo_layer, char gate, int64_t lost)
 {
 	struct cg_conversion conversion = conversion_of(from, to);
@@ -158,7 +158,7 @@ static void expect_tensor(const struct side *from, const struct side *to, int ps
 			         (long long)cg_count_lost_biases(&conversion, to->layout.format->bias, k));
 }
 
-/* 1 and 2 are what no rule makes of 3, and as gradients are two. */
+/* No rule splits a sum of 3 into 1 and 2, and as gradients the two are separate. */
 static void lose_biases(const struct format_case *a, const struct format_case *b, int directions, int gradients)
 {
 	struct side from, to;
@@ -201,7 +201,7 @@ static void test_biases(void **state)
 
 /* ---- bits ---- */
 
-/* Of a zero that has a sign, and of numbers that are none, beside a zero; and of what is too small to be halved. */
+/* Zeros with a sign and NaNs beside a zero; and numbers too small to be halved. */
 static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 	{ CG_F32,  { 0x80000000, 0x7fc00000, 0xffc12345, 0x7fa00001, 1 } },
 	{ CG_F64,  { 0x8000000000000000, 0x7ff8000000000000, 0xfff8123456789abc, 0x7ff4000000000001, 1 } },
@@ -209,7 +209,7 @@ static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 	{ CG_BF16, { 0x8000, 0x7fc0, 0xffc1, 0x7fa1, 1 } },
 };
 
-/* One of two biases has the bits, in each place, the other is 0: the sum has them, too, nothing is lost, and all comes back. */
+/* One of two biases has the number, in each place, the other is 0: the sum has it, too, nothing is lost, and all comes back. */
 static void keep_bits(const struct format_case *a, const struct format_case *b, int dtype, uint64_t bits, int which)
 {
 	static const enum cg_rnn_part parts[] = { CG_RNN_BIAS_W, CG_RNN_BIAS_R };
@@ -261,7 +261,7 @@ static void test_bits(void **state)
 
 /* ---- rounding ---- */
 
-/* A number that f16 has not, anywhere in any tensor. */
+/* A number that f16 cannot hold, anywhere in any tensor. */
 static void test_rounded(void **state)
 {
 	static const struct format_case formats[] = {

@@ -57,7 +57,7 @@ static struct cg_weights weights(const char *format, const struct cg_rnn_config 
 	return w;
 }
 
-/* Elements of the whole buffer. */
+/* The number of elements of the whole buffer. */
 static size_t whole(const struct cg_rnn_config *config)
 {
 	struct cg_weights w = weights("cellgrad", config, NULL);
@@ -120,7 +120,7 @@ static void test_tensors(void **state)
 	assert_string_equal(t.name, "params_backprop");
 }
 
-/* Everything saved in a format and loaded into cleared parameters is what it was, where two biases stay two. */
+/* Parameters saved in a format and loaded into cleared memory are unchanged, if the format keeps both biases. */
 static void test_there_and_back(void **state)
 {
 	static const struct { const char *format, *cell; int proj; const char *options; } rows[] = {
@@ -153,7 +153,7 @@ static void test_there_and_back(void **state)
 	}
 }
 
-/* One bias for two: saved where nothing is lost by it, else refused; loaded by the format's rule. */
+/* A format with one bias for two: saved where nothing is lost, else rejected; loaded by the format's rule. */
 static void test_one_bias(void **state)
 {
 	struct cg_rnn_config config = network("lstm", 1, 0, 0);
@@ -185,7 +185,7 @@ static void test_one_bias(void **state)
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);
 }
 
-/* Halves that are not equal in number still make up the whole. */
+/* Two halves of unequal size still make up the whole. */
 static void test_halves(void **state)
 {
 	static const double odd[] = { 5e-324, -1.5e-323, 0.1, -0.0, INFINITY };
@@ -295,7 +295,7 @@ static void test_refusals(void **state)
 	assert_string_equal(t.name, "w");
 }
 
-/* Another's cell has no letters, and is held as it is. */
+/* A user's cell has no letters for its gates, and its weights are compared as they are. */
 static void test_own_cell(void **state)
 {
 	static const char text[] = "cell mine\ngates  a_x a_y\noutput h\noption extra p q\nparam k\n\nh = tanh(a_x + p * h_prev) * k + sigmoid(a_y * q)\nsave h\n";
