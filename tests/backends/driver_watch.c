@@ -133,7 +133,8 @@ void test_commands(void **state)
 	free_tensors(&t);
 }
 
-/* Of T steps: a product for all inputs, then a product and a point for each; backward a point for each, and between two a product. */
+/* For T steps: a product for all inputs, then a product and a point kernel for each; backward a point kernel for each, and a product
+   between two. */
 void test_commands_of_sequences(void **state)
 {
 	enum { T = 4 };

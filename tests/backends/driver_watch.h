@@ -12,34 +12,34 @@
 extern long made, fatal;                 /* calls that can fail so far, and which of them does; 0: none */
 extern const char *failed_call;
 
-/* Has a call to fail?  Counts it. */
+/* Must this call fail?  Counts it. */
 int fails_now(const char *call);
-/* No call was made, and none fails. */
+/* Forgets all calls, and lets none fail. */
 void forget_failures(void);
 
-/* Opens a device of the backend; where there is none, this test is left out with the reason, unless the backend is required. */
+/* Opens a device of the backend; without one this test is skipped with the reason, unless the backend is required. */
 int open_or_skip(const char *backend, struct cg_context **context);
 /* A stream on a context, for tensors. */
 int begin_tensors(struct tensors *, struct cg_context *);
 
-/* A whole program, as far as it comes: a device, a stream, memory, copies, an op; gives the first failure.  closing is called before
- * all is given back. */
+/* A whole program up to its first failure, which it returns: a device, a stream, memory, copies, an op.  closing is called before
+   everything is freed. */
 int run_program(const char *backend, int dtype, void (*closing)(void));
 
-/* What a call of a block op enqueues: launches of its own kernels, products, and how many of these begin with something else than
- * their result's memory. */
+/* What a call of a block op enqueues: launches of its own kernels, products, and how many of these have a start other than their
+   result's memory. */
 struct commands { const char *what; long launches, products, starts; };
 typedef int block_call(struct cg_stream *, const void *op);
 typedef void count_call(struct cg_stream *, block_call *, const void *op, const struct commands *);
 block_call call_lstm_forward;
 
 /*
- * A backend with a driver whose calls are counted.  open: tensors on a device of it, 0 where there is none; forget: sets the counts to
- * zero; count: runs an op and compares the counts with what is expected; builds: the calls of its compiler.
+ * A backend with a driver whose calls are counted.  open: makes tensors on a device of it, 0 where there is none; forget: sets the
+ * counts to zero; count: runs an op and compares the counts with the expected ones; builds: the calls of its compiler.
  */
 struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
-/* Tests of one, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of each block op: with TensorFlow's outputs,
- * with peepholes, with all gradients. */
+/* Tests of a backend, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of each block op: with TensorFlow's
+   outputs, with peepholes, with all gradients. */
 void test_commands(void **state);
 /* The same for BlockLSTM, output by output. */
 void test_commands_of_sequences(void **state);

@@ -50,7 +50,7 @@ static void test_cpu(void **nothing)
 }
 
 #ifdef RANDOM123
-/* The word of a unit, as the text draws it: it is kept by its own value, and dropped by the next. */
+/* The word of a unit, as the text draws it: an element is kept for its own value, and dropped for the next. */
 static int draws(cg_rows_compiled *call, uint64_t key, int64_t t, int64_t b, int64_t unit, uint32_t word)
 {
 	float one = 1, result[2];
@@ -89,7 +89,7 @@ static void test_random123(void **nothing)
 #endif
 }
 
-/* An OpenCL device, or the words why not, and this test is left out, unless it is required. */
+/* Opens an OpenCL device, or skips this test with the reason, unless it is required. */
 static int opens(struct cg_context **context, struct cg_stream **stream)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
@@ -135,7 +135,7 @@ static int32_t count_launch(struct _cl_command_queue *queue, struct _cl_kernel *
 	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, events, event);
 }
 
-/* A build that fails loses nothing; one that does not is made once; each call is one launch. */
+/* A build that fails leaks nothing; one that works is made once; each call is one launch. */
 static void test_opencl_calls(void **nothing)
 {
 	struct cg_context *context;

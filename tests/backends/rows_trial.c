@@ -38,7 +38,7 @@ static int below(int n)
 
 #define PICK(list) (list)[below((int)(sizeof (list) / sizeof *(list)))]
 
-/* Subnormal floats devices may flush. */
+/* No subnormal floats, which devices may flush. */
 static int tiny(int dtype, const void *x)
 {
 	double d = numbers_decode(dtype, x);
@@ -73,7 +73,7 @@ static void draw_indexes(struct trial *c)
 	}
 }
 
-/* The k-th: 32 in turn have all dtypes, what may be in acc, and dropout or none. */
+/* The k-th trial: 32 in turn cover all dtypes, arguments in acc, and dropout. */
 static void draw(struct trial *c, int k, int64_t rows, int64_t columns)
 {
 	static const double rates[] = { 0.5, 1, 1e-12, 0.3, 0x1p-32, 0.9 };
@@ -104,7 +104,7 @@ static void draw(struct trial *c, int k, int64_t rows, int64_t columns)
 	draw_indexes(c);
 }
 
-/* What an element becomes, in acc: x from src, old from dst. */
+/* The right value of an element, in acc: x from src, old from dst. */
 static double moved(const struct cg_rows *r, double x, double old, int64_t p, int64_t j, int has_t, int has_b)
 {
 	const struct cg_drop *d = &r->drop;
@@ -209,7 +209,7 @@ void rows_try(struct cg_stream *stream, int trials)
 		if (run(stream, &c, k))
 			fail_msg("trial %d: %s", k, cg_message());
 	}
-	/* So many that threads share them, and that a group is full. */
+	/* So many rows that threads share them, and that a group is full. */
 	for (int k = 0; k < 32; k++) {
 		draw(&c, k, 1100, 70);
 		if (run(stream, &c, k))

@@ -13,7 +13,7 @@
 
 #include "gen/cell.h"
 
-enum { PEAK = 64 << 20, SECONDS = 20 };      /* for one input: all that is done with it */
+enum { PEAK = 64 << 20, SECONDS = 20 };      /* limits for the processing of one input */
 
 #define MUST(truth) do { if (!(truth)) wrong(__LINE__, #truth); } while (0)
 
@@ -56,7 +56,7 @@ static int refused(void)
 
 /* ---- one input ---- */
 
-/* A mistake is a text of a few lines, without a letter that a terminal might obey. */
+/* An error message has a few lines, without control characters that a terminal might obey. */
 static void check_mistake(void)
 {
 	int lines = 0;
@@ -71,7 +71,7 @@ static void check_mistake(void)
 	MUST(lines <= 2);
 }
 
-/* Brackets of the text close, comments end, and it is made of plain letters. */
+/* Brackets and comments of the text are closed, and it has plain characters only. */
 static void check_text(const struct cg_text *text)
 {
 	long depth = 0;
@@ -188,7 +188,7 @@ static size_t line_of(const unsigned char *b, size_t n, size_t at, size_t *lengt
 	return at;
 }
 
-/* Changes that mean something to the language: words, operators, whole lines, a factor again and again. */
+/* Changes that are meaningful in the language: words, operators, whole lines, repeated factors. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
@@ -221,7 +221,7 @@ static size_t mutate(unsigned char *b, size_t n)
 		memcpy(part, b + at, length);
 		at = line_of(b, n, n ? replay_draw(n) : 0, &(size_t){ 0 });
 		return replay_insert(b, n, at, part, length);
-	case 5:                                   /* a part again and again: how texts grow */
+	case 5:                                   /* a repeated part: how texts grow */
 		length = n - at < 40 ? n - at : 40;
 		length = length ? replay_draw(length) : 0;
 		memcpy(part, b + at, length);

@@ -26,10 +26,10 @@ struct replay {
 extern const struct replay replay;
 int LLVMFuzzerTestOneInput(const unsigned char *, size_t);
 
-/* Below a number, which is not 0; a seed means the same everywhere. */
+/* A random number below a limit, which is not 0; a seed gives the same numbers everywhere. */
 uint64_t replay_draw(uint64_t below);
 void replay_add_seed(const void *, size_t n);
-/* Takes length bytes out at a place, or puts them in, where there is space; both give how many there are then. */
+/* Removes length bytes at a place, or inserts them, where there is space; both return the new number of bytes. */
 size_t replay_cut(unsigned char *, size_t n, size_t at, size_t length);
 size_t replay_insert(unsigned char *, size_t n, size_t at, const void *, size_t length);
 

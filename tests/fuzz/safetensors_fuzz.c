@@ -53,7 +53,7 @@ static void check(const struct safetensors *s, const unsigned char *bytes, size_
 	safetensors_metadata(s, "op");
 }
 
-/* All of a network's tensors into our buffer. */
+/* Loads all tensors of a network into our buffer. */
 static void carry(const struct network *n)
 {
 	struct cg_layout ours;
@@ -155,7 +155,7 @@ static void built_in(void)
 	         "\"params\":{\"dtype\":\"BF16\",\"shape\":[8],\"data_offsets\":[0,16]}}", 16);
 }
 
-/* Changes that a header takes apart differently: signs, digits, brackets, whole words, lengths, parts moved. */
+/* Changes to which a header is sensitive: signs, digits, brackets, whole words, lengths, parts moved. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {

@@ -7,7 +7,7 @@
 
 enum { COLUMNS = 120, TAB = 4 };
 
-/* Its key stands above it, its function is of that name, no line is too long, no hole is left; its memory is given back. */
+/* The key stands above the text, its function has that name, no line is too long, no hole is left; frees the text. */
 static inline void check_text(struct cg_text text, const char *key)
 {
 	char want[CG_KEY_MAX + 20];

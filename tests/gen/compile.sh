@@ -27,7 +27,7 @@ number=0
 ok()   { number=$((number + 1)); echo "ok $number - $*"; }
 fail() { number=$((number + 1)); echo "not ok $number - $*"; }
 
-# require WORD WHAT: a skip, or a failure where WORD is required.
+# require WORD WHAT: a skip, or a failure where CELLGRAD_TEST_REQUIRE has WORD.
 skip() {
 	case ",$CELLGRAD_TEST_REQUIRE," in
 	*",$1,"*) fail "$2: required, but $3" ;;
@@ -35,7 +35,7 @@ skip() {
 	esac
 }
 
-# each N COMMAND...: runs COMMAND with N of the files that come in, several at a time.
+# each N COMMAND...: runs COMMAND with N of the files on its standard input at a time, several at once.
 each() { n=$1; shift; xargs -n "$n" -P "$jobs" "$@" >log 2>&1; }
 
 # read_by COMPILER: the C texts, by its front end.
@@ -69,7 +69,7 @@ calls() {
 	fi
 }
 
-# objects LANGUAGE COMPILER FLAG...: the C texts, each with nothing before it and its header behind it; those of rows have none.
+# objects LANGUAGE COMPILER FLAG...: compiles each C text with nothing before it and its header after it; texts of rows have no header.
 objects() {
 	language=$1
 	shift
@@ -82,7 +82,7 @@ objects() {
 	done' sh
 }
 
-# cpp: the C texts, whose objects are here, are C++ too, and what a compiler of either language made is called from the other.
+# cpp: the C texts, whose objects exist already, are compiled as C++, too, and each language calls the other's objects.
 cpp() {
 	if [ -z "${CXX:-}" ] || ! $CXX --version >/dev/null 2>&1; then
 		for what in "C's functions called from C++" "C texts as C++" "C++'s functions called from C"; do
@@ -103,13 +103,13 @@ cpp() {
 of_tests() { sed "s/\$/.$1/" of-tests; }
 built_in() { ls -- *."$1" | sort | comm -23 - "of-tests-$1"; }
 
-# there WORD NAME PROGRAM: is what a helper needs here?  If not, that is said.
+# there WORD NAME PROGRAM: does the helper run here?  If not, prints a skip or a failure.
 there() {
 	"$here/tests/gen/$3" >log 2>&1
 	[ $? -ne 77 ] || { skip "$1" "$2" "$(sed -n 's/^# //p;q' log)"; return 1; }
 }
 
-# verdict NAME: of a helper, by its exit status, and what it said, in ./log.
+# verdict NAME: judges a helper by its exit status, and prints its output, in ./log.
 verdict() {
 	# shellcheck disable=SC2181 # several commands end here
 	if [ $? -eq 0 ]; then
@@ -127,10 +127,10 @@ opencl() {
 	verdict "OpenCL C"
 }
 
-# compile ARCHS...: CUDA texts, whose names come in.
+# compile ARCHS...: compiles the CUDA texts whose names are on standard input.
 compile() { each 8 "$here/tests/gen/compile_nvrtc" "$@"; code=$?; cat log >>all; return $code; }
 
-# The table, and in a few words what is largest in it.  A product's kernel may spill; one over elements, or a sum, may not.
+# Makes the table, and prints its largest numbers.  A product's kernel may spill registers; one over elements, or a sum, may not.
 resources() {
 	{
 		echo "kernel arch registers spilled-bytes shared-bytes"
@@ -184,7 +184,7 @@ cuda() {
 		wide $key || return
 	done
 	ok "CUDA C: runs are loaded and stored 16 bytes at a time"
-	# Those of clusters are for 90 and later alone.
+	# Those with clusters need architecture 90 or later.
 	"$here/tests/gen/compile_nvrtc" 90,120 "$srcdir/tests/gpu_micro.cu" >all 2>&1
 	code=$?
 	grep "^#" all >log
@@ -197,13 +197,14 @@ if [ "$1" = opencl ]; then echo 1..1; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then e
 cd "$work" || exit 99
 for ending in cl cu; do of_tests $ending | sort >"of-tests-$ending"; done
 POCL_CACHE_DIR=$work
-# What drivers keep to the end of the process is theirs.
+# Memory that drivers keep until the process ends.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
 
 if [ "$1" = opencl ]; then opencl; exit; fi
 if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
-# Products are for GPUs' languages alone, and have a form for CPUs in OpenCL C; several moves at once are CUDA C's, all steps C's.
+# Products are in the languages of GPUs alone, and in OpenCL C have a form for CPUs; several moves in one launch are in CUDA C alone, all
+# steps in C.
 ls -- *.c *.cl *.cu | grep -v -e '^cg_gemm_' -e '^cg_rows_moves_' -e '_scan\.c$' |
 	awk -F. '{ n[$2]++ } END { exit n["c"] < 100 || n["c"] != n["cl"] || n["c"] != n["cu"] }' &&
 	ok "every dialect has the same number of texts" || fail "every dialect has the same number of texts"

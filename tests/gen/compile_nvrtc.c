@@ -57,7 +57,7 @@ static char *text_of(const char *path)
 	return text;
 }
 
-/* The number before some words on a line, or -1. */
+/* The number before these words on a line, or -1. */
 static int before(const char *line, const char *text)
 {
 	const char *at = strstr(line, text), *end = line + strcspn(line, "\n");
@@ -69,7 +69,7 @@ static int before(const char *line, const char *text)
 	return atoi(at);
 }
 
-/* What the assembler says of each kernel: its name, what it spills, what it uses.  Gives how many there are. */
+/* Reads what the assembler reports of each kernel: its name, spills, registers and memory.  Returns the number of kernels. */
 static int put_resources(const char *log, int arch)
 {
 	char name[400] = "";
@@ -105,7 +105,7 @@ static int kernels_of(const char *text)
 
 enum { TO_PTX = 0, READ = -1 };          /* in place of an architecture */
 
-/* arch: for its machine code; TO_PTX: to PTX, which is printed; READ: no further than the front end, where NVRTC can stop there. */
+/* arch: to its machine code; TO_PTX: to PTX, which is printed; READ: by the front end alone, where NVRTC can stop there. */
 static int fails(const char *path, int arch)
 {
 	char *text = text_of(path), *log, *ptx, option[40];
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	void *library = open_library();
 	int failed = 0, n = 0, archs[128], major = 0, minor = 0;
 
-	/* Lines of several of these go into one file. */
+	/* Lines of several of these programs go into one file. */
 	setvbuf(stdout, NULL, _IOLBF, 1 << 16);
 	if (!library)
 		return skip("there is no NVRTC; CELLGRAD_TEST_NVRTC may say where one is");

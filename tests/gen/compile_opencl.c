@@ -24,7 +24,7 @@ enum {
 #define CL_DEVICE_TYPE_ALL 0xffffffffu
 
 static const char flags[] = "-cl-std=CL1.2 -cl-denorms-are-zero -Werror";
-/* What stands before a text, so that a compiler is silent of one thing. */
+/* Stands before a text, so that a compiler does not warn of one thing. */
 #define SILENT(of) "#ifdef __clang__\n#pragma clang diagnostic ignored \"" of "\"\n#endif\n#line 1\n"
 static const char passed_otherwise[] = SILENT("-Wpsabi"), made_late[] = SILENT("-Wpass-failed");
 
@@ -64,7 +64,7 @@ static char *text_of(const char *path)
 	return text;
 }
 
-/* Is there an error or a warning?  Then it is said. */
+/* Prints the log if it has an error or a warning. */
 static int build_fails(const char *before, const char *text, const char *options, const char *path)
 {
 	const char *texts[] = { before, text };
@@ -91,7 +91,8 @@ static int build_fails(const char *before, const char *text, const char *options
 	return failed;
 }
 
-/* As any device is given it, and as a processor is by backends/opencl/kernel.c: whole, where nothing is absent, or not. */
+/* As for any device, and for a processor as backends/opencl/kernel.c builds: with or without WHOLE, which means that no argument is
+   absent. */
 static int fails(const char *path, int whole, int only_given)
 {
 	int lanes = device.vector_bytes / (strstr(path, "_f64_") ? 8 : 4), failed = 0;
@@ -110,7 +111,7 @@ static int fails(const char *path, int whole, int only_given)
 	return failed;
 }
 
-/* The first device of the first platform that has one: 0, or what is not there. */
+/* The first device of the first platform that has one: 0, or what is missing. */
 static const char *open_device(void)
 {
 	void *library = dlopen("libOpenCL.so.1", RTLD_NOW), *platforms[8];

@@ -27,7 +27,7 @@ static inline unsigned host_below(unsigned n)
 	return (unsigned)(state >> 33) % n;
 }
 
-/* The first thread of a grid of any height, which covers the units or is of any width. */
+/* The first thread of a grid of random height, which covers the units or has a random width. */
 static inline void host_first(int64_t units, int cover)
 {
 	threadIdx = {};

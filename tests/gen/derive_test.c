@@ -143,7 +143,7 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *funct
 	free(known);
 }
 
-/* The function of a stage; every plan has one of each that is asked for here. */
+/* The function of a stage; every plan here has one of each kind that is looked up. */
 static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
 {
 	for (int k = 0; k < plan->n_functions; k++) {
@@ -190,7 +190,7 @@ static const char *state(const struct trial *t, int k)
 	return t->cell->values[t->cell->prevs[k].value].name;
 }
 
-/* What a stage's product adds to the gates of the next one. */
+/* What a stage's product adds to the gates of the next stage. */
 static void carry(struct trial *t, struct world *w, const char *prefix, int stage, const char *from)
 {
 	for (int k = 0; k < t->cell->n_gates; k++)
@@ -198,7 +198,7 @@ static void carry(struct trial *t, struct world *w, const char *prefix, int stag
 			multiply(need(w, named(prefix, t->cell->gates[k].name), from), need(w, from, from), t->product[k], 0);
 }
 
-/* What the gates of the next stage bring back through it. */
+/* The gradient that the gates of the next stage pass back through the product. */
 static void bring(struct trial *t, struct world *w, const char *prefix, int stage)
 {
 	struct thing *to = put(w, named(prefix, feed(t, stage)));
@@ -217,7 +217,7 @@ static void forward(struct trial *t, struct world *w)
 	}
 }
 
-/* Of what forward made, the next pass sees what is kept. */
+/* The next pass sees only those values of forward that are saved. */
 static void keep(struct trial *t, struct world *to, struct world *from)
 {
 	for (int k = 0; k < t->n_inputs; k++)
@@ -267,7 +267,7 @@ static long double paired(struct world *a, const char *prefix, struct world *b, 
 	return sum;
 }
 
-/* A number made of all that a pass gives: of forward's states, with the seeds d; of grad's adjoints, with the seeds gd. */
+/* One number from all results of a pass: of forward's states, weighted by d; of grad's adjoints, weighted by gd. */
 static long double outcome(struct trial *t, int pass, struct world *start)
 {
 	static struct world w, kept;
@@ -289,7 +289,7 @@ static long double outcome(struct trial *t, int pass, struct world *start)
 	return sum;
 }
 
-/* Differences over steps halved again and again, each time taking away the error's leading power. */
+/* Central differences over steps that are halved, extrapolated to a step of 0. */
 static long double difference(struct trial *t, int pass, const char *name, int row, int unit)
 {
 	static struct world w;
@@ -323,7 +323,7 @@ static void compare(struct trial *t, int pass, const char *of, struct world *got
 		rows &= strcmp(name, t->cell->weights[k].name) != 0;
 	for (int row = 0; row <= rows; row++)
 		for (int unit = 0; unit < UNITS; unit++) {
-			/* What a pass does not give is 0. */
+			/* An output that a pass does not have is 0. */
 			long double want = difference(t, pass, name, row, unit), is = g ? g->at[row][unit] : 0;
 
 			if (!(fabsl(is - want) <= 1e-11L * (1 + fabsl(want))))
@@ -350,7 +350,7 @@ static void sums_of_gates(struct trial *t, struct world *w, const char *prefix)
 	}
 }
 
-/* What a step of a sequence gives is what the pass alone gave for the sum of both parts; and a part that is not there is 0. */
+/* A step of a sequence gives what the pass alone gives for the sum of both parts of the output's gradient; an absent part is 0. */
 static void try_step(struct trial *t, const struct world *w, const struct world *alone)
 {
 	static struct world forth, back;
@@ -517,10 +517,10 @@ static void test_clip_passes(void **state)
 	forward(&t, &w);
 	assert_true(need(&w, "cs", "clip")->at[0][0] == 0.25L);
 	grad(&t, &w);
-	/* As if there were no clip: cs = f cs_prev + i ci. */
+	/* The step without a clip: cs = f cs_prev + i ci. */
 	assert_true(need(&w, "dcs_prev", "clip")->at[0][0] == find(&w, "f")->at[0][0]);
 	assert_true(fabsl(find(&w, "da_ci")->at[0][0] - find(&w, "i")->at[0][0] * (1 - powl(find(&w, "ci")->at[0][0], 2))) < 1e-18L);
-	/* A clip that is not positive is none. */
+	/* A clip that is not positive means no clip. */
 	for (int k = 0; k < 2; k++) {
 		set(&w, "cell_clip", -k);
 		forward(&t, &w);

@@ -13,7 +13,7 @@
 
 static const char *const endings[] = { "c", "cl", "cu" };
 
-/* Names that the parser takes, though somewhere they mean something: they are hidden, not in the way. */
+/* Names that the parser accepts although they mean something in some dialect: a text hides that meaning. */
 static const char names[] =
 	"cell names\n"
 	"gates  k x z w float4 printf select sum total\n"
@@ -28,7 +28,7 @@ static const char names[] =
 	"length = upper * lost_in + length_prev * s0\n"
 	"save isnan upper\n";
 
-/* Types, functions and words of a context of some dialect; and names one letter away from those that kernels make up. */
+/* Types, functions and keywords of some dialect; and names one letter away from those that kernels derive. */
 static const char more_names[] =
 	"cell more_names\n"
 	"gates  prev no a_at2 half8 uchar4 vload4 barrier event clock64\n"
@@ -46,7 +46,7 @@ static const char more_names[] =
 	"module = import * override + module_prev\n"
 	"save x o import nan\n";
 
-/* The adjoint of a layer's output is often called dy: any name of a cell's may be y. */
+/* The adjoint of a layer's output is often called dy: any name of a cell may be y. */
 static const char y_output[] =
 	"cell y_output\n"
 	"gates  i z\n"
@@ -102,8 +102,8 @@ static int put_all(const struct cg_pass_plan *plan, const char *folder)
 	return cg_print_manifest(plan, CG_LANG_C, &manifest) || put(&manifest, folder, plan->key, "json");
 }
 
-/* Steps of sequences differ from the passes alone where halves do: two dtypes of them are enough, of cells of the tests f16.
- * keys: gets the keys of the texts; NULL: nothing does. */
+/* Steps of sequences differ from the passes alone only in halves: two dtypes are enough, and f16 for the cells of the tests.
+   keys: the file that gets the keys of the texts; NULL: none does. */
 static int emit(const struct cg_cell *cell, const char *folder, int step, FILE *keys)
 {
 	for (int options = 0; options < 1 << cell->n_options; options++)
@@ -134,7 +134,7 @@ static int put_product(struct cg_gemm_shape s, const struct cg_gemm_limits *limi
 	return put(&text, folder, key, endings[lang]);
 }
 
-/* For CPUs with registers of every width, each of another size of c. */
+/* Products for CPUs with registers of every width, each for another size of c. */
 static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const char *folder)
 {
 	static const int vector_bytes[] = { 64, 32, 16 };
@@ -148,7 +148,7 @@ static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const cha
 	return 0;
 }
 
-/* Every product: for CPUs and for a GPU, each of another size of c than the one before. */
+/* Every product: for CPUs and for a GPU, each for another size of c than the one before. */
 static int put_products(const char *folder)
 {
 	int n = 0;
@@ -215,7 +215,7 @@ static int emit_built_in(const char *folder)
 	for (int k = 0; built_in(k, name); k++) {
 		struct cg_cell *cell = must_find(name);
 
-		/* In one dtype, which another cell beside it does not change. */
+		/* In one dtype, on which the other cell of the file has no influence. */
 		if (emit(cell, folder, 1, NULL) || put_steps(cell, cell->n_gates % CG_DTYPE_COUNT, folder))
 			return 1;
 		cg_parse_free(cell);
@@ -223,7 +223,7 @@ static int emit_built_in(const char *folder)
 	return 0;
 }
 
-/* Of the cells of the tests f32 and f16 are enough, but of the first of names. */
+/* For the cells of the tests f32 and f16 are enough, except for the first cell of names. */
 static int emit_of_tests(const char *folder)
 {
 	static const struct { const char *text, *name; int step; } cells[] = {

@@ -54,8 +54,8 @@ static inline double random_unit(void)
 	return ((double)(random_bits() >> 12) + 0.5) / 4503599627370496.0;
 }
 
-/* How many times longer than on a machine of our days the processor takes here and now to print numbers and words, which is most of
- * what the generator does; 1 at least.  A test that limits a time limits it in these. */
+/* How many times longer than a present machine this one takes, at this moment, to print numbers and words, which is most of the
+   generator's work; at least 1.  A test that limits a time multiplies its limit by this. */
 static inline double slowness(void)
 {
 	enum { LINES = 1 << 15, TRIES = 3 };
@@ -80,7 +80,7 @@ static inline double slowness(void)
 	return least > usual ? least / usual : 1;
 }
 
-/* CELLGRAD_TEST_SEED, or 1; printed, so that a failure can be had again. */
+/* CELLGRAD_TEST_SEED, or 1; printed, so that a failure can be repeated. */
 static inline void random_start(void)
 {
 	const char *seed = getenv("CELLGRAD_TEST_SEED");
@@ -113,7 +113,7 @@ static inline int built_ins(void)
 	return n;
 }
 
-/* Bytes of the widest vector of sums, or of what is packed, that the text of a product in OpenCL C has a type for. */
+/* Bytes of the widest vector of sums, or of packed elements, in the types of an OpenCL product's text. */
 static inline int vector_bytes_of(const char *text)
 {
 	int most = 0;

@@ -76,7 +76,7 @@ static long double somewhere(void)
 	return random_below(4) ? 4 * (long double)random_unit() - 2 : special[random_below(5)];
 }
 
-/* Both ways at random points; how many points had finite values all along. */
+/* Compares both at random points; returns how many points had finite values throughout. */
 static int agree(const struct cg_cell *cell, int options)
 {
 	struct cg_arena arena = { resize, NULL, 0 };
@@ -137,7 +137,7 @@ static void expression(char *text, int depth)
 	if (which < 2) {
 		put(text, leaves[random_below(13)]);
 	} else if (which < 8) {
-		/* Without parentheses too: precedence is part of what is compared. */
+		/* Prints equations without parentheses, too: precedence is part of the comparison. */
 		int open = random_below(3);
 
 		put(text, open ? "(" : "");
@@ -226,7 +226,7 @@ static const char *const same[][2] = {
 	{ "tanh(w) * a",           "0" },                   { "sigmoid(a + w * c)",       "sigmoid(a)" },
 	{ "a - (b - c)",           "a - (b + -c)" },        { "- - a",                    "a" },
 };
-/* Rounding would change, or the meaning would. */
+/* Simplifications that would change rounding or meaning, and must not be made. */
 static const char *const different[][2] = {
 	{ "(a + b) + c",           "a + (b + c)" },         { "(a * b) * c",              "a * (b * c)" },
 	{ "a * (b + c)",           "a * b + a * c" },       { "a - b",                    "b - a" },
@@ -268,7 +268,7 @@ static void test_rules(void **state)
 			fail_msg("%s became %s", different[k][0], different[k][1]);
 }
 
-/* Constructors give back the node that is there, and the table holds when it grows. */
+/* A constructor returns an existing equal node, and the table stays right when it grows. */
 static void test_interning(void **state)
 {
 	struct cg_arena arena = { resize, NULL, 0 };

@@ -58,10 +58,10 @@ static const struct build { const char *name; const struct math_text *text; int 
 	{ "fused, subnormals flushed",    &math_f32_fused, 1 },
 };
 
-/* A thread's share of the floats, and what it found of each function. */
+/* A thread's share of the floats, and its results for each function. */
 struct part { int first, step, builds; double worst[FUNCTIONS]; float at[FUNCTIONS]; const char *differs[FUNCTIONS]; };
 
-/* As isa.c has it of the instruction set that the fused text is compiled for. */
+/* As isa.c declares the instruction set for which the fused text is compiled. */
 static int can_fuse(void)
 {
 #ifdef CG_ISA_AVX2
@@ -80,7 +80,8 @@ static void flush(int on)
 #endif
 }
 
-/* In units in the last place of the right result, where that and the argument are normal numbers: math_test covers the others. */
+/* The error in units in the last place of the right result, where that and the argument are normal numbers: math_test covers the
+   others. */
 static double error(double x, double want, float got)
 {
 	uint64_t bits;
@@ -94,7 +95,7 @@ static double error(double x, double want, float got)
 	return fabs(got - want) / lowest * (1 << (FLT_MANT_DIG - 1));
 }
 
-/* The first of n results that differ in their bits, NaN for NaN apart; n: there is none. */
+/* The index of the first of n results that differ in their bits, where NaNs count as equal; n: none differs. */
 static int first_difference(const float *a, const float *b, int n)
 {
 	int k = 0;
@@ -106,7 +107,7 @@ static int first_difference(const float *a, const float *b, int n)
 	return k;
 }
 
-/* A function's results for n arguments by every build, and how far those of the first are from the right ones. */
+/* Computes a function for n arguments by every build, and the errors of the first build. */
 static void compare(struct part *p, int function, const float *x, const double right[][FUNCTIONS], int n)
 {
 	float y[sizeof builds / sizeof *builds][N];
@@ -133,7 +134,7 @@ static void compare(struct part *p, int function, const float *x, const double r
 	}
 }
 
-/* Blocks of the floats of one exponent, of both signs, in turns with the other threads. */
+/* Blocks of the floats of one exponent, of both signs; the threads take turns. */
 static void compare_exponent(struct part *p, uint32_t exponent)
 {
 	uint32_t step = exponent >= LOWEST && exponent < HIGHEST ? 1 : ELSEWHERE;

@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM
 POCL_CACHE_DIR=$work
 unset POCL_EXTRA_BUILD_FLAGS           # optimised
-# What drivers keep to the end of the process is theirs.
+# Memory that drivers keep until the process ends.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
 

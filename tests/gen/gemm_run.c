@@ -37,7 +37,7 @@ static int skip(const char *why)
 	return 77;
 }
 
-/* Any failure of a call ends the program: nothing of what follows would mean a thing. */
+/* Any failure of a call ends the program, since later results would mean nothing. */
 static void *must(void *result, int code, const char *call)
 {
 	if (code || !result) {
@@ -103,7 +103,7 @@ struct matrix {
 	unsigned char *bytes;
 };
 
-/* A value that none is like: mostly in (-1, 1), at times a zero, or 2^10 less or more. */
+/* A random value: mostly in (-1, 1), at times a zero, or 2^10 times larger or smaller. */
 static double number(int dtype)
 {
 	static const double scales[] = { 1, 1, 1, 1, 1, 1, 0x1p-10, 0x1p6, 0, -0.0 };
@@ -111,7 +111,7 @@ static double number(int dtype)
 	return ref_round(dtype, (2 * random_unit() - 1) * scales[random_below(10)]);
 }
 
-/* behind: elements of the memory behind the last row.  Everything beside the rows is NaN. */
+/* behind: elements of the memory behind the last row.  Everything outside of the rows is NaN. */
 static struct matrix make(int dtype, int64_t rows, int64_t columns, int behind)
 {
 	struct matrix x = { dtype, rows, columns, columns + random_below(3) * random_below(9), random_below(2) * random_below(70), 0,
@@ -162,7 +162,7 @@ static struct product make_product(const struct cg_gemm_shape *s, int64_t m, int
 		p.start = make(start, p.start_kind == ROW ? 1 : m, n, 0);
 		p.start.stride = p.start_kind == ROW ? 0 : p.start.stride;
 	}
-	/* What is not finite must come to its own row and column, and to no other. */
+	/* A value that is not finite must affect its own row and column only. */
 	if (m && k && random_below(4) == 0)
 		store(s->dtype, p.a.bytes, p.a.offset + (p.a.rows - 1) * p.a.stride + random_below((int)p.a.columns), (double)NAN);
 	if (n && k && random_below(4) == 0)
@@ -223,7 +223,7 @@ static void *give(const struct matrix *x)
 {
 	int code = 0;
 
-	/* A buffer has a byte at least. */
+	/* A buffer has at least one byte. */
 	return must(cg_cl.CreateBuffer(device.context, CL_MEM_COPY_HOST_PTR, (size_t)(x->length * sizes[x->dtype]) + !x->length, x->bytes,
 	                          &code), code, "clCreateBuffer");
 }
@@ -257,7 +257,7 @@ static void launch(const struct kernel *k, const struct product *p, void *a, voi
 		     "clEnqueueNDRangeKernel");
 }
 
-/* What the memory of c holds afterwards.  The caller frees it. */
+/* The memory of c after the product.  The caller frees it. */
 static unsigned char *run(const struct kernel *k, const struct product *p)
 {
 	void *a = p->k ? give(&p->a) : NULL, *b = p->k ? give(&p->b) : NULL, *c = give(&p->c);
@@ -278,7 +278,7 @@ static unsigned char *run(const struct kernel *k, const struct product *p)
 
 static double worst;                             /* the largest error of a sum over its tolerance, where acc is not rounded */
 
-/* An element in long double, and its bound by the rules of reference.c: products, and start, are a sum of k + 1 terms. */
+/* An element in long double, and its bound by the rules of reference.c: products and start are a sum of k + 1 terms. */
 static int is_right(const struct product *p, int64_t i, int64_t j, double got)
 {
 	int narrow = p->shape.dtype != REF_F64;
@@ -356,7 +356,7 @@ static int no_memory;                            /* kernels that do not fit into
 static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
 
-/* One product by several kernels that differ in nothing that may change a bit; fma is the first's. */
+/* One product by several kernels that differ only in what may not change a bit; fma is the first kernel's. */
 static int product_fails(const struct kernel *kernels, int n, int64_t rows, int64_t columns, int64_t depth, int start_kind)
 {
 	struct product p = make_product(&kernels[0].shape, rows, columns, depth, start_kind);
@@ -375,7 +375,7 @@ static int product_fails(const struct kernel *kernels, int n, int64_t rows, int6
 	return failed;
 }
 
-/* Every m beside every n in turn; k and start go their own way. */
+/* Every m with every n in turn; k and start vary on their own. */
 static int cases_fail(const struct kernel *kernels, int n, int cases)
 {
 	int failed = 0;
@@ -387,13 +387,13 @@ static int cases_fail(const struct kernel *kernels, int n, int cases)
 		failed = product_fails(kernels, n, awkward[pick % AWKWARD], awkward[pick / AWKWARD], k < AWKWARD ? awkward[k] : 0,
 		                       c % STARTS);
 	}
-	/* None is nothing to be done, and an error to no one. */
+	/* An empty product does nothing, and is no error. */
 	return failed || product_fails(kernels, n, 0, 5, 3, ABSENT) || product_fails(kernels, n, 5, 0, 3, ABSENT);
 }
 
 struct form { int local, rows, columns, depth, item_rows, item_columns, vector, no_fma; };
 
-/* A vector of doubles has half as many, and none is wider than the device's. */
+/* A vector of doubles has half as many elements, and none is wider than the device's. */
 static struct cg_gemm_shape shape_of(struct cg_gemm_shape s, const struct form *f)
 {
 	int part = s.dtype == REF_F64 && !f->local && f->vector > 2 ? 2 : 1;
@@ -419,8 +419,8 @@ static int has_memory(const struct cg_gemm_shape *s)
 	return cg_gemm_local_bytes(s) <= device.local_bytes && local[0] <= device.group;
 }
 
-/* The forms that are run for every dtype and transposition, small, so that there are many groups; and more of them, each for
- * some. */
+/* The forms that are run for every dtype and transposition, small, so that there are many groups; and further ones, each for some of
+   these. */
 static const struct form forms[] = {
 	{ 0, 16, 96, 32, 8, 48, 16, 0 }, { 1, 16, 32, 8, 2, 4, 4, 0 },
 	{ 0, 8, 48, 24, 4, 24, 8, 0 },   { 1, 32, 32, 8, 8, 8, 4, 0 },
@@ -450,7 +450,7 @@ static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
 	return failed;
 }
 
-/* The tiles that the tables choose, where they fit into the device, at sizes of some tiles and a rest. */
+/* The tiles that the tables choose, where they fit into the device, at sizes of some tiles and a remainder. */
 static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 {
 	const struct cg_gemm_shape small = shape_of(s, &forms[LOCAL]);
@@ -507,7 +507,7 @@ int main(int argc, char **argv)
 		return status;
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int t = 0; t < 4; t++, which++) {
-			/* Each of the four ways to hold start and c, with another transposition in f16 than in bf16. */
+			/* Each of the four ways to store start and c, with another transposition in f16 than in bf16. */
 			int way = dtype == REF_F16 ? t : dtype == REF_BF16 ? 3 - t : 0;
 			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = t >> 1, .transpose_b = t & 1, .start_acc = way & 1,
 				.c_acc = way >> 1 };

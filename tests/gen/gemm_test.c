@@ -30,7 +30,7 @@ static const int64_t lengths[] = { 1, 2, 7, 16, 32, 100, 512, 3200, 100000, (int
 
 #define EACH(k, list) size_t k = 0; k < sizeof (list) / sizeof *(list); k++
 
-/* Calls for the shape that every device gets, for every dtype and size of c. */
+/* Runs `check` for the shape that every device gets, for every dtype and size of c. */
 static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n))
 {
 	for (EACH(d, devices))
@@ -39,7 +39,7 @@ static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct 
 				for (EACH(j, lengths)) {
 					struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = (int)(i & 1), .transpose_b = (int)(j & 1) };
 
-					/* What no memory of this machine holds is not launched. */
+					/* A matrix too large for this machine's memory is not launched. */
 					if ((uint64_t)lengths[i] > SIZE_MAX / 4 || (uint64_t)lengths[j] > SIZE_MAX / 4)
 						continue;
 					assert_int_equal(cg_gemm_tile(&s, &devices[d], lengths[i], lengths[j]), 0);
@@ -56,7 +56,7 @@ static void check_fits(const struct cg_gemm_shape *s, const struct cg_gemm_limit
 	assert_true(local[0] * local[1] <= (size_t)limits->group);
 	assert_int_equal(s->local, !limits->cpu);
 	assert_int_equal(s->fma, limits->fma);
-	/* All of c is somebody's; a group beyond the launch in the second direction is made by one within it. */
+	/* Every element of c belongs to a group; a group beyond the launch in the second direction is computed by one within it. */
 	assert_int_equal(global[0] % local[0], 0);
 	assert_int_equal(global[1] % local[1], 0);
 	assert_true((int64_t)(global[0] / local[0]) * s->columns >= n);
@@ -105,7 +105,7 @@ static struct cg_gemm_shape shape_for(const struct cg_gemm_limits *limits, int d
 	return s;
 }
 
-/* What the tables are for: large tiles for large c, so many groups that every unit has one, and a CPU's registers used. */
+/* The purpose of the tables: large tiles for large c, enough groups that every unit of a device has one, and a CPU's registers used. */
 static void test_choice(void **state)
 {
 	const struct cg_gemm_limits *cpu = &devices[0], *gpu = &devices[6];
@@ -130,7 +130,7 @@ static void test_choice(void **state)
 	assert_int_equal(s.rows, 16);
 }
 
-/* Start and c in acc are what they are in real where the two are one: no second kernel is built. */
+/* Start and c in acc are the same as in real where the two types are one: no second kernel is built. */
 static void test_equal(void **state)
 {
 	struct cg_gemm_shape s = { .dtype = 0, .start_acc = 1, .c_acc = 1, .transpose_a = 4 }, same = { .dtype = 0, .transpose_a = 1 };
@@ -224,7 +224,7 @@ static void test_no_memory(void **state)
 
 /* ---- plans ---- */
 
-/* Finds a word as a whole one from *at on, and goes behind it. */
+/* Finds a word as a whole one from *at on, and moves behind it. */
 static void expect_word(const char **at, const char *key, const char *form, const char *name)
 {
 	char word[64];
@@ -238,7 +238,7 @@ static void expect_word(const char **at, const char *key, const char *form, cons
 	*at = found + n;
 }
 
-/* The text's parameters are those that the arguments say, in their order, and no more. */
+/* The text has the parameters that the arguments list, in their order, and no others. */
 static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 {
 	const struct cg_function *function = &plan->functions[0];

@@ -20,7 +20,7 @@
 #include "tests/gen/math_text.h"
 #include "runtime/device/device.h"
 
-enum { ROWS = 257, UNITS = 4099, COUNT = ROWS * UNITS, OPERANDS = 16 };    /* no multiples of what a vector has */
+enum { ROWS = 257, UNITS = 4099, COUNT = ROWS * UNITS, OPERANDS = 16 };    /* no multiples of a vector's elements */
 
 static const char source[] = "cell halves\ngates a\noutput h\nh = h_prev * a\n";
 static const struct { const char *name; int dtype; const struct math_text *math; uint16_t one; } types[] = {
@@ -46,7 +46,7 @@ static uint32_t bits_of(float x)
 	return bits;
 }
 
-/* What goes in, and what has to come out. */
+/* Inputs, and their right results. */
 static void prepare(const struct math_text *math, uint16_t one)
 {
 	static uint16_t all[1 << 16];
@@ -56,11 +56,11 @@ static void prepare(const struct math_text *math, uint16_t one)
 	for (int k = 0; k < 1 << 16; k++)
 		all[k] = (uint16_t)k;
 	math->to_acc(all, wide, 1 << 16);
-	/* Between a half and the next is the float half way between their bits, where these are of one sign. */
+	/* The float half way between a half and the next has the mean of their bits, where these are of one sign. */
 	for (int k = 0; k < (1 << 16) - 1; k++)
 		for (int j = -1; j < 2 && k != 0x7fff; j++)
 			numbers[n++] = float_of((uint32_t)(((uint64_t)bits_of(wide[k]) + bits_of(wide[k + 1])) / 2) + (uint32_t)j);
-	/* Half subnormals are not so: there it is the mean. */
+	/* For subnormal halves this is not so: there it is the mean of their values. */
 	for (int k = 0; k < 1 << 11; k++)
 		for (int j = -1; j < 2; j++)
 			numbers[n++] = float_of(bits_of((wide[k] + wide[k + 1]) / 2) + (uint32_t)j);
@@ -80,7 +80,7 @@ static void prepare(const struct math_text *math, uint16_t one)
 
 struct role { const char *name; const void *in; void *out; size_t bytes; };
 
-/* One launch of a pass of the cell, on memory for its arguments' roles, of which there are n. */
+/* One launch of a pass of the cell, with memory for n roles of its arguments. */
 static void launch(struct cg_context *context, struct cg_stream *stream, int pass, int dtype, const struct role *roles, int n)
 {
 	struct cg_mistake mistake;

@@ -16,7 +16,7 @@
 /* Beyond the width of any vector, and beyond a block of rows. */
 static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 }, [CG_SUM] = { CG_SUM_ROWS + 1, 5 } };
 
-/* Everything is there, every second argument is, sums are added to what was there. */
+/* All arguments are present; every second one is; sums are accumulated. */
 enum memory { WHOLE, HALF, ADDED };
 enum { GAP = 3, LENT_MOST = 1 << 14 };           /* elements between rows; memory blocks */
 
@@ -25,7 +25,7 @@ static struct cg_stream *stream;
 static unsigned long long state = 1;
 static long kernels, runs;
 
-/* Kept to the end: Oclgrind takes a new buffer for what it knew of an old one that had its place. */
+/* Buffers are kept to the end: Oclgrind confuses a new buffer with an old one at its address. */
 static struct cg_mem lent[LENT_MOST];
 static int n_lent;
 
@@ -37,7 +37,7 @@ static void must(int code, const char *what)
 	exit(1);
 }
 
-/* An argument's memory; what goes in is written at once: Oclgrind takes what comes in parts for unwritten. */
+/* An argument's memory; inputs are written at once, since Oclgrind takes what is written in parts for unwritten. */
 static struct cg_mem lend(const struct kernel_kind *kind, const struct cg_argument *a, int in)
 {
 	int dtype = a->type == CG_TYPE_ACC ? numbers_acc(kind->dtype) : kind->dtype;

@@ -18,7 +18,7 @@
 enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* bytes of a hostile text, and of what the compiler may hold for it */
 enum { TANHS = 3200 };
 
-/* Seconds of the processor for one step of the compiler, where the processor is not slow; a sanitizer is slower. */
+/* Seconds of processor time for one step of the compiler, on a processor that is not slow; a sanitizer is slower. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -85,7 +85,7 @@ static void begin(const char *head)
 	used = (size_t)snprintf(text, sizeof text, "%s", head);
 }
 
-/* n times a form that may have the number in it, once or twice. */
+/* n times a form that may contain the number, once or twice. */
 static void repeat(int n, const char *form)
 {
 	for (int k = 0; k < n; k++) {
@@ -127,7 +127,7 @@ static void blanks(void)             { begin(HEAD "h = a + b"); repeat(1000000, 
 static void empty_lines(void)        { begin(HEAD); repeat(1000000, "\n"); put("h = a + b"); }
 static void open_lines(void)         { begin(HEAD "h = (a"); repeat(1000000, "\n"); }
 
-/* Squares of squares: values leave every dtype, the graphs stay small. */
+/* Squares of squares: values overflow in every dtype, and the graphs stay small. */
 static void repeated_squares(void)
 {
 	begin(HEAD "v0 = a * b\n");
@@ -155,7 +155,7 @@ static void towers(void)
 	put("h = v249\n");
 }
 
-/* All that may be declared, all used, with names as long as they may be. */
+/* Every declaration at its limit, all used, with names of the greatest length. */
 static void most(void)
 {
 	begin("cell most_of_all_that_may_be\n");
@@ -257,7 +257,7 @@ static void print_all(const struct cg_pass_plan *plan, const char *name)
 		start();
 		assert_int_equal(cg_print(plan, lang, &out), 0);
 		assert_true(strlen(out.at) == out.length);
-		/* What is no number would be spelled so. */
+		/* An infinity or a NaN would be printed so. */
 		assert_null(strstr(out.at, ".."));
 		stop(name);
 		counted(out.at, 0);
@@ -368,7 +368,7 @@ static void refused(const char *format, const char *name, const char *want)
 	assert_int_equal(bytes.live, 0);
 }
 
-/* A word is refused wherever a name is given. */
+/* A keyword is rejected wherever a name is declared. */
 static void refused_everywhere(const char *name, const char *why)
 {
 	static const struct { const char *format, *place; } places[] = {
@@ -383,7 +383,7 @@ static void refused_everywhere(const char *name, const char *why)
 	}
 }
 
-/* The cell's and an option's stand within a kernel's name, so capitals and the kernels' own forms are free there. */
+/* The names of a cell and of options are only part of a kernel's name, so capitals and the forms of derived names are allowed there. */
 static void refused_within(const char *name, const char *why)
 {
 	char want[200];
@@ -411,7 +411,7 @@ static void test_reserved_words(void **state)
 	refused("cell x\ngates a\nstate c\noutput h\nh_prev = a\n", "", "x:5:1: 'h_prev' is declared already\n");
 }
 
-/* Where a name's adjoint is an argument, that may be no word either. */
+/* Where a name's adjoint is an argument, that must not be a keyword either. */
 static void test_adjoints(void **state)
 {
 	struct cg_mistake mistake;
@@ -424,14 +424,14 @@ static void test_adjoints(void **state)
 	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a word that");
 	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a word that");
 	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a word that");
-	/* Elsewhere it is the kernel's own variable, which gets another name. */
+	/* Elsewhere the adjoint is the kernel's own variable, which gets another name. */
 	cell = cg_parse(HEAD "o = tanh(a)\nh = o * b\nsave o\n", "x", counted, &mistake);
 	assert_non_null(cell);
 	plan_all(cell, "o", NEVER);
 	cg_parse_free(cell);
 }
 
-/* A letter that is no word, in each place that a name with an adjoint may stand. */
+/* A letter that is no keyword, in each place where a name with an adjoint may stand. */
 static void test_letter(void **state)
 {
 	static const char *const places[] = {
@@ -487,7 +487,7 @@ static void test_numbers(void **state)
 		refused(HEAD "h = a * %s", bad[k].number, bad[k].message);
 }
 
-/* A derivative adds factors up, beyond what arithmetic holds. */
+/* A derivative adds up factors until the arithmetic overflows. */
 static void test_constants(void **state)
 {
 	struct cg_mistake mistake;
@@ -526,7 +526,7 @@ static int run(const struct cg_cell *cell, int pass, int dtype, const struct cg_
 	return cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .pass = pass, .dtype = dtype }, 1, UNITS, args, n);
 }
 
-/* The largest graphs are interpreted; what is refused has written nothing, and the stream goes on. */
+/* The largest graphs are interpreted; a call that is rejected has written nothing, and the stream still works. */
 static void test_run(void **state)
 {
 	static const int dtypes[] = { CG_F32, CG_F64 };
@@ -572,7 +572,7 @@ static void test_run(void **state)
 			assert_true(fabs(slope / (u + 1) - (TANHS + (TANHS - 1) * TANHS / 2 * 1e-5)) < (dtypes[d] == CG_F64 ? 1e-8 : 0.5));
 		}
 		cg_cell_close(cell);
-		/* gdh = gdb + gda (1 + 1 + ...), which is gdb. */
+		/* gdh = gdb + gda (1 + 1 + ...), where the factor of gda overflows, is gdb. */
 		long_sum_of_clips();
 		assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
 		start();
@@ -582,7 +582,7 @@ static void test_run(void **state)
 			assert_true((dtypes[d] == CG_F64 ? gdh[u] : ((float *)gdh)[u]) == u + 1);
 		cg_cell_close(cell);
 	}
-	/* More arguments than a call takes: the stage's kernels are printed, but not run. */
+	/* More arguments than a call can have: the stage's kernels are printed, but not run. */
 	most();
 	assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
 	for (int k = 0; k < CG_OPTIONS_MAX; k++)

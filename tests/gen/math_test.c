@@ -18,7 +18,7 @@
 #include "tests/gen/every.h"
 #include "tests/gen/math_text.h"
 
-enum { N = 4096, STRIDE = 1021, SWEEP64 = 500 };          /* STRIDE: of the floats one in so many; SWEEP64 * N doubles */
+enum { N = 4096, STRIDE = 1021, SWEEP64 = 500 };          /* STRIDE: one float in so many is tested; SWEEP64 * N doubles */
 
 typedef long double wide(long double);
 
@@ -66,13 +66,13 @@ static uint32_t bits_of(float x)
 
 /* ---- errors ---- */
 
-/* Of a result, in units in the last place of what is right; infinite where it is none. */
+/* The error of a result in units in the last place of the right one; infinite where it is wrong altogether. */
 static double error(int k, long double x, long double got, int digits, int lowest, long double largest)
 {
 	long double smallest = ldexpl(1, lowest), want;
 	int exponent;
 
-	/* A subnormal argument counts as 0, but tanh hands it back. */
+	/* A subnormal argument counts as 0, but tanh returns it. */
 	if (fabsl(x) < smallest && functions[k].want != tanhl)
 		x = copysignl(0, x);
 	want = functions[k].want(x);
@@ -81,7 +81,7 @@ static double error(int k, long double x, long double got, int digits, int lowes
 	if (fabsl(x) < smallest && functions[k].want == tanhl)
 		return got == x && signbit(got) == signbit(x) ? 0 : INFINITY;
 	if (fabsl(want) < smallest)
-		/* One that would be subnormal is 0; at the border either is right. */
+		/* A subnormal result is 0; at the border either is right. */
 		return (got == 0 || (fabsl(want) > smallest * 0.9999999L && fabsl(got) == smallest)) &&
 		       !signbit(got) == !signbit(want) ? 0 : INFINITY;
 	if (fabsl(want) > largest * (1 + ldexpl(0.5L, -digits)))
@@ -264,7 +264,7 @@ static int up(double y, double last, double epsilon)
 	return isinf(last) ? y >= last : y >= last - 4 * epsilon * fabs(last);
 }
 
-/* Steps of 2^-12 of the value lead up, but for what two errors make; and results stay within their limits. */
+/* Functions increase over steps of 2^-12 of the value, apart from two errors; and results stay within their limits. */
 static void test_monotonic(void **state)
 {
 	static const double lowest[] = { 0, 0, -1, 0 }, highest[] = { INFINITY, INFINITY, 1, 1 };
@@ -288,7 +288,7 @@ static void test_monotonic(void **state)
 	}
 }
 
-/* The same bits with and without the flush, where nothing subnormal goes in or is handed back. */
+/* The bits are the same with and without the flush, where no subnormal is an argument or a result. */
 static void test_flush(void **state)
 {
 	static float x[N], y[N], z[N];
@@ -313,7 +313,7 @@ static void test_flush(void **state)
 
 /* ---- the fused multiplication ---- */
 
-/* Where c nearly takes the product away, or the product is exact: more is not promised. */
+/* Where c nearly cancels the product, or the product is exact: no more than this is promised. */
 static void test_muladd(void **state)
 {
 	static float x[3 * N], y[N];
@@ -419,7 +419,7 @@ static void test_halves(void **state)
 			if (isnan(want) ? !isnan(half_value(h, back[k])) : back[k] != k)
 				fail_msg("%s %04x came back as %04x", h->name, k, back[k]);
 		}
-		/* Half way to the next, and the floats beside. */
+		/* The floats half way to the next, and their neighbours. */
 		for (int k = 0; k < 1 << 16; k++) {
 			uint32_t at = bits_of((float)((half_value(h, k) + half_value(h, k ^ 0x8000 ? (k + 1) & 0xffff : k)) / 2));
 

@@ -9,12 +9,12 @@
 work=$(mktemp -d "${TMPDIR:-/tmp}/oclgrind.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM
-# It comes before the sanitizer's library, and what it keeps to the end of the process is its own.
+# Oclgrind is loaded before the sanitizer's library, and its own leaks are ignored.
 ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0
 export ASAN_OPTIONS
 unset CELLGRAD_OPENCL_LIB
 
-# watched NUMBER WHAT OPTION... PROGRAM ARGUMENT...: Oclgrind runs it, it ends well, and nothing is logged.
+# watched NUMBER WHAT OPTION... PROGRAM ARGUMENT...: runs the program by Oclgrind; it must end well, and nothing may be logged.
 watched() {
 	number=$1 what=$2
 	shift 2
@@ -36,6 +36,6 @@ watched() {
 echo 1..3
 watched 1 "kernels and sums under Oclgrind" --data-races --uniform-writes --check-api --uninitialized tests/gen/kernels_run
 watched 2 "products under Oclgrind" --data-races --uniform-writes --check-api tests/gen/gemm_run 1
-# It takes what a shuffle of vectors of 8 and 16 gives for uninitialised, whatever went in.
+# Oclgrind takes the result of a shuffle of vectors of 8 and 16 elements for uninitialised, whatever its operands.
 watched 3 "products of narrow vectors under Oclgrind, which looks for what was never written" \
 	--data-races --uniform-writes --check-api --uninitialized tests/gen/gemm_run 1 narrow

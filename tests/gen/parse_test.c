@@ -174,11 +174,11 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = a - -\nsave h\n", "4:10: expected a name, a number or '('" },
 	{ HEAD "h = a\nh = b +\n", "5:8: expected a name, a number or '('" },
 	{ HEAD "gates\n", "4:6: expected a gate" },
-	/* What is wrong with the whole stands where it was declared. */
+	/* An error about a declaration as a whole is reported where it was declared. */
 	{ HEAD "u = a\n  vv = b\nh = u\nsave u\n", "5:3: equation 'vv' is not used" },
 	{ HEAD "u = a\nv = u\nh = b\n", "5:1: equation 'v' is not used" },
 	{ HEAD "v = (a +\n b)\nh = a\n", "4:1: equation 'v' is not used" },
-	/* A name is a name, the cell's and an option's too. */
+	/* A name follows the same rules for cells and options. */
 	{ "cell for\n", "1:6: 'for' is a word that kernels need; choose another name" },
 	{ "cell  gates\n", "1:7: 'gates' is a word that kernels need; choose another name" },
 	{ "cell x_\n", "1:6: 'x_' is of a form that kernels use; choose another name" },
@@ -188,7 +188,7 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ "cell x\ngates a A2\n", "2:9: 'A2' is of a form that kernels use; choose another name" },
 };
 
-/* "x.cell:" and the words, the line they speak of, and a caret under the column. */
+/* Compares "x.cell:" and the message, the quoted line, and the caret under the column. */
 static void print_mistake(char *to, size_t size, const char *text, const char *message)
 {
 	int number, column;
@@ -244,7 +244,7 @@ static void test_bytes(void **state)
 	refused("\xef\xbb\xbf" "cell x\n",
 	        "x.cell:1:1: expected a declaration or an equation, got a byte order mark: save the file as UTF-8 without one\n"
 	        "\xef\xbb\xbf" "cell x\n^");
-	/* A terminal is not made to obey. */
+	/* Control characters are not passed to a terminal. */
 	refused(HEAD "h = \x1b[2J\n", "x.cell:4:5: expected a name, a number or '(', got a byte 0x1b\nh = ?[2J\n    ^");
 	refused(HEAD "h = a \x7f\n", "x.cell:4:7: expected an operator or the end of the line, got a byte 0x7f\nh = a ?\n      ^");
 	/* A zero ends the text. */
@@ -268,7 +268,7 @@ static const struct { const char *name; double (*is)(double a, double b); double
 	{ "pow", square, 1e-15 },
 };
 
-/* What stands for a function in the words of its refusal, of a and b: what is behind " is " and before the list of all functions. */
+/* The form that stands for a function of a and b in its error: the part behind " is " and before the list of all functions. */
 static void advice(const char *name, char expression[200])
 {
 	struct cg_mistake mistake;
@@ -284,7 +284,7 @@ static void advice(const char *name, char expression[200])
 	assert_true(at && end && at < end);
 	at += strlen(strncmp(at, " is nearly ", 11) ? " is " : " is nearly ");
 	for (; at < end; at++) {
-		/* x and limit are names of the advice. */
+		/* x and limit are names in the advice. */
 		int alone = *at == 'x' && at[-1] != 'e';
 
 		n += (size_t)sprintf(expression + n, "%c", alone ? 'a' : *at);
@@ -337,7 +337,7 @@ static void test_advice(void **state)
 	}
 }
 
-/* Files that are no text of a cell at all: what the first line of the words says. */
+/* Files that are no text of a cell at all, and the first line of each message. */
 static void test_foreign(void **state)
 {
 	static const struct { const char *text, *message; } bad[] = {
@@ -398,7 +398,7 @@ static void test_accepted(void **state)
 	accepted("cell x\ngates a\noutput h\nstate c1 c2 c3 c4\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
 }
 
-/* What was read is what was written. */
+/* The printed text reads back as it was written. */
 static void test_read(void **state)
 {
 	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v\noption z x\n"
@@ -431,7 +431,7 @@ static void test_read(void **state)
 	cg_parse_free(cell);
 }
 
-/* The gate of each gate's name, by its digit, or -: none; and what a network says of them. */
+/* The gate to which each gate's name refers, by its digit, or -: none; and what a network prints of them. */
 static void test_split(void **state)
 {
 #define NONE "expected a gate of its stage with the same name from the first _ on"
@@ -470,7 +470,7 @@ static void test_split(void **state)
 
 enum { TRIES = 1000, NAMES = 5 };
 
-/* Do names that "_" joins, in their order, come out alike for two of their sets? */
+/* Do two different sets of names, joined by "_" in their order, give one name? */
 static int alike(char names[NAMES][16], int n)
 {
 	static char text[1 << NAMES][NAMES * 16];
@@ -501,8 +501,8 @@ static void different_keys(const struct cg_cell *cell)
 	}
 }
 
-/* Options at random, of two letters and "_": they are refused where two sets of them would be one kernel's name, and only there.
- * A name may come twice. */
+/* Random options, of two letters and "_": they are rejected where two sets of them would give one kernel name, and only there.  A
+   name may come twice. */
 static void test_option_names(void **state)
 {
 	static const char *const parts[] = { "a", "b", "_a", "_b", "_a", "_b", "_ab" };
@@ -539,7 +539,7 @@ static void test_option_names(void **state)
 
 /* ---- limits ---- */
 
-/* Grows a text by numbered lines, or by numbered words on one, until it is refused; returns how many were taken. */
+/* Grows a text by numbered lines, or by numbered words on one line, until it is rejected; returns how many were accepted. */
 static int most(const char *head, const char *each, const char *foot, const char *want)
 {
 	static char text[1 << 20];
@@ -657,7 +657,7 @@ static void test_near(void **state)
 	}
 }
 
-/* A plan is refused when a constant leaves what the dtype computes in. */
+/* A plan is rejected when a constant exceeds the range of the dtype's arithmetic. */
 static void test_constants(void **state)
 {
 	struct cg_mistake mistake;

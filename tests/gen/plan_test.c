@@ -22,7 +22,7 @@ static void same_function(const struct cg_function *a, const struct cg_function 
 		assert_string_equal(a->arguments[k].name, b->arguments[k].name);
 }
 
-/* A plan of one stage is that stage of the plan of all; and a sum gives what its part has summed. */
+/* A plan of one stage equals that stage of the whole plan; and a sum has the total of its parts. */
 static void test_stages(void **state)
 {
 	struct cg_cell *cell;
@@ -60,7 +60,7 @@ static void test_stages(void **state)
 	}
 }
 
-/* Nothing is computed again that is kept: built-in cells save all that a pre-activation would be wanted for. */
+/* Nothing is computed again that is saved: built-in cells save all for which a pre-activation would be needed. */
 static void test_saved_values(void **state)
 {
 	struct cg_cell *cell;
@@ -96,7 +96,7 @@ static void test_saved_values(void **state)
 
 /* ---- steps of sequences ---- */
 
-/* What of a function's memory is acc; all else is real. */
+/* Which of a function's arguments are in acc; all others are in real. */
 static const struct { const char *cell; int options, pass, stage, shape; const char *acc; } steps[] = {
 	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o c_prev c" },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "c_prev dc dh c dc_prev" },
@@ -112,7 +112,7 @@ static const struct { const char *cell; int options, pass, stage, shape; const c
 	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "dh dhr dh_prev" },
 	/* Of its states c is saved and e is not. */
 	{ "stages", 3, CG_PASS_SEQ_FORWARD, 3, CG_FUNCTION_POINT, "a_k a_n a_l c_prev e_prev c e" },
-	/* But as what they always are. */
+	/* But in their usual type. */
 	{ "lstm", 1, CG_PASS_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o" },
 	{ "lstm", 1, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "" },
 	{ "gru", 0, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "dh_prev" },
@@ -164,7 +164,7 @@ static void test_types(void **state)
 	}
 }
 
-/* A step takes and gives what the pass alone does, and dh_out where it takes dh. */
+/* A step has the arguments of the pass alone, and dh_out where that has dh. */
 static void test_steps(void **state)
 {
 	struct cg_cell *cell;
@@ -212,7 +212,7 @@ static const char *arguments(const struct cg_cell *cell, int pass)
 	return text;
 }
 
-/* The second part of the output's adjoint is named after the output, whatever its name, and only a step's gradient has it. */
+/* The second part of the output's gradient is named after the output, whatever its name, and only a step's gradient has it. */
 static void test_output_name(void **state)
 {
 	static const struct { const char *text, *first, *second; } cells[] = {
@@ -239,7 +239,7 @@ static void test_output_name(void **state)
 	}
 }
 
-/* What options that are off take away of the step before, by bits of prevs and of options. */
+/* Which parts of the previous step are not needed when options are off, by bits of prevs and of options. */
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
@@ -271,7 +271,7 @@ static void test_options_without_recurrence(void **state)
 		cell = must_parse(losses[k].text, "x");
 		assert_int_equal(cg_lost_prevs(cell, losses[k].options, resize, &add), losses[k].lost);
 		assert_int_equal(add, losses[k].add);
-		/* Memory that ends anywhere is said, and none is left. */
+		/* A request for memory that fails anywhere is reported, and nothing leaks. */
 		for (long fail = 1, lost = -1; lost < 0; fail++) {
 			long live = memory.live;
 
@@ -284,7 +284,7 @@ static void test_options_without_recurrence(void **state)
 		}
 		cg_parse_free(cell);
 	}
-	/* Of the built-in ones no option takes any. */
+	/* No option of the built-in cells removes any. */
 	for (int k = 0; (cell = every_cell(k)); k++) {
 		for (int options = 0; options < 1 << cell->n_options && k < built_ins(); options++)
 			assert_int_equal(cg_lost_prevs(cell, options, resize, &add), 0);
@@ -292,7 +292,7 @@ static void test_options_without_recurrence(void **state)
 	}
 }
 
-/* Which form of a kernel in CUDA C is for which sizes: the first from so many runs on, on so many multiprocessors. */
+/* Which form of a kernel in CUDA C serves which sizes: the first from so many runs on, on so many multiprocessors. */
 static void test_forms(void **state)
 {
 	static const struct { int64_t rows, units; int multiprocessors, runs; } sizes[] = {

@@ -20,7 +20,7 @@ enum { COLUMNS = 120, TAB = 4, NAMES_MAX = 600, NAME = 64, PARAMETERS_MAX = 600 
 
 static const char *const functions[] = { "", "__kernel ", "extern \"C\" __global__ " };
 
-/* Calls for every text; what: its key and dialect, for messages. */
+/* Calls `check` for every text; what: its key and dialect, for messages. */
 static void every(void (*check)(const struct cg_pass_plan *, int lang, const char *text))
 {
 	struct cg_cell *cell;
@@ -133,7 +133,7 @@ static const char *body_of(const char *text)
 	return body ? body + 1 : text;
 }
 
-/* The declarations of a function: each name once, each used, no two for the same thing. */
+/* The declarations of a function: each name once, each used, no value twice. */
 static void check_statements(const struct cg_pass_plan *plan, int lang, const char *text)
 {
 	static char name[NAMES_MAX][NAME];
@@ -171,7 +171,7 @@ static void check_statements(const struct cg_pass_plan *plan, int lang, const ch
 	assert_true(seen > 0);
 }
 
-/* What has no name is written where it is used: once, but for signs. */
+/* An unnamed value is written where it is used: once, apart from signs. */
 static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_function *function, const char *const *name)
 {
 	const struct cg_node *nodes = plan->graph.nodes;
@@ -189,7 +189,7 @@ static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_funct
 	}
 }
 
-/* The plan says which statement came from which equation; in the text the last comment above is that equation. */
+/* The plan says which equation each statement comes from; in the text that equation is the last comment above it. */
 static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *text)
 {
 	for (int k = 0; k < plan->n_functions; k++) {
@@ -277,7 +277,7 @@ static const char *string_at(const json_t *object, const char *key)
 	return s;
 }
 
-/* The second form of a kernel: its name in the manifest is in the text, with the same parameters, and walks runs of one unit. */
+/* The second form of a kernel: its name in the manifest is in the text, with the same parameters, and its runs have one unit. */
 static void check_one(const struct cg_function *function, int lang, const char *text, const json_t *one)
 {
 	static char name[2][PARAMETERS_MAX][NAME];
@@ -297,7 +297,7 @@ static void check_one(const struct cg_function *function, int lang, const char *
 	assert_true(at && at < function_end(strstr(strstr(text, string_at(one, "function")), "__global__")));
 }
 
-/* A thread of a point function in CUDA C takes runs of units: 16 bytes or fewer, and the text says as many as the manifest. */
+/* A thread of a point function in CUDA C takes runs of units: 16 bytes or fewer, as many in the text as in the manifest. */
 static void check_run(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, const char *text,
                       const json_t *launch)
 {
@@ -394,7 +394,7 @@ static void test_time(void **state)
 	assert_true(seconds < 2 * slow);
 }
 
-/* Numbers are said so that they are read back as they were, whatever they are. */
+/* Numbers are printed so that they read back unchanged, whatever they are. */
 static void test_numbers(void **state)
 {
 	static const struct { const char *number, *f32, *f64; } numbers[] = {
@@ -425,8 +425,8 @@ static void test_numbers(void **state)
 		}
 }
 
-/* In a program whose locale writes 0,5 texts and manifests still have 0.5, and cells are read as they are written. */
-/* A locale with commas, made here, since few systems have one; 0 when there is no localedef.  It stays while `folder` does. */
+/* In a program whose locale writes 0,5, texts and manifests still have 0.5, and cells are read correctly. */
+/* A locale with decimal commas, made here, since few systems have one; 0 without localedef.  It exists as long as `folder`. */
 static int comma_locale(char folder[])
 {
 	static const char *const files[][2] = {

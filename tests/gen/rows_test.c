@@ -51,7 +51,7 @@ static void expect_key(struct cg_rows_shape s, const char *expected)
 	resize(text.at, 0);
 }
 
-/* Where acc is real, one text is enough. */
+/* Where acc is real, there is one text. */
 static void test_keys(void **state)
 {
 	(void)state;
@@ -66,7 +66,7 @@ static int64_t up(int64_t x, int64_t by)
 	return (x + by - 1) / by;
 }
 
-/* All is somebody's, in one turn where the grid is large enough; groups are as the device has them. */
+/* The groups cover everything, in one turn where the grid is large enough; their sizes fit the device. */
 static void test_launch(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, 20000000 };
@@ -96,8 +96,9 @@ static void test_launch(void **state)
 					}
 }
 
-/* Moves share a launch: each has blocks of its own, enough for all of it or for the device, and those of the last are the last. */
-/* A launch's arguments are bound by the order that the enum has. */
+/* Moves that share a launch: each has blocks of its own, enough for all of it or for the device, and those of the last move come
+   last. */
+/* A launch's arguments are bound in the order of the enum. */
 static void test_arguments_of_moves(void **state)
 {
 	static const char *const names[CG_MOVES_ARGUMENTS] = {
@@ -112,7 +113,7 @@ static void test_arguments_of_moves(void **state)
 	(void)state;
 	assert_int_equal(cg_print_rows_moves(dtype, &text), 0);
 	cg_rows_moves_key(dtype, key);
-	/* The last time that the key is followed by a list is the kernel. */
+	/* The kernel is where the key is followed by a list for the last time. */
 	for (const char *next = text.at; (next = strstr(next, key)); next++)
 		at = next;
 	for (int k = 0; k < CG_MOVES_ARGUMENTS; k++) {
@@ -144,7 +145,7 @@ static void test_launch_moves(void **state)
 
 			assert_true(tall >= 1 && across >= 1 && down >= 1 && across * down == m->past - past);
 			assert_true(across * down <= 32 * units);
-			/* Along the row first; what has no block of its own has a turn. */
+			/* Blocks go along the row first; rows without a block of their own are processed in turns. */
 			assert_true(across * wide >= runs || across == 32 * units);
 			assert_true(down * tall >= m->rows || (down + 1) * across > 32 * units);
 			assert_true(wide == 1 || wide / 2 < runs);
@@ -175,7 +176,7 @@ static void test_dropout(void **state)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* The last language's moves, too. */
+	/* In the last language several moves, too. */
 	for (int lang = 0; lang <= CG_LANG_COUNT; lang++)
 		for (int drop = 0; drop < 2; drop++) {
 			struct cg_rows_shape s = { 2, 1, 0, drop };

@@ -43,13 +43,13 @@ static void put(struct cg_mem mem)
 	free(mem.data);
 }
 
-/* Recurrent matrices and vectors, as params have them; what else there is stays zero. */
+/* Recurrent matrices and vectors in the layout of params; everything else in params stays zero. */
 static void get_params(const struct cg_rnn *rnn, struct cg_mem params, size_t real)
 {
 	struct cg_rnn_region last, at;
 	int gates = 0;
 
-	/* Vectors have a row each, matrices have more: the projection, which is not there, stands between them. */
+	/* Vectors have one row each, matrices more; the absent projection lies between them. */
 	while (!cg_rnn_region(rnn, 0, gates, 0, &at) && !at.rows)
 		gates++;
 	for (int id = gates; !cg_rnn_region(rnn, 0, id, 0, &last); id++)

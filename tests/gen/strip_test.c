@@ -48,7 +48,7 @@ static cg_strip *const strips[] = { CG_DTYPES(STRIP,) };
 
 typedef void call(int64_t rows, int64_t units, const struct cg_bound *);
 
-/* As the library's threads: subnormal floats are zeros. */
+/* As in the library's threads: subnormal floats are zeros. */
 static void flush(int on)
 {
 #if defined __SSE2__
@@ -94,7 +94,7 @@ static void fill_pool(int dtype)
 			if (dtype == 0)
 				pool[0].f32[k] = x;
 			else if (random_below(8))
-				/* Near 1, whatever the format: exponents in the middle of their range. */
+				/* Near 1 in any format: exponents in the middle of their range. */
 				pool[0].bits16[k] = (uint16_t)((random_bits() & 0x83ff) | (dtype == 2 ? 0x3800 : 0x3f00));
 			else
 				pool[0].bits16[k] = (uint16_t)random_bits();
@@ -108,7 +108,7 @@ static size_t size_of(int dtype, int type)
 
 /* ---- one function, both ways ---- */
 
-/* Elements from what a sum in CUDA C gives to its second place, or 0: none, as in the other dialects. */
+/* The distance in elements from the first to the second place of a sum's result in CUDA C; 0 in the other dialects: there is none. */
 enum { SECOND = 2 * UNITS };
 static int second;
 static char *ours[ARGUMENTS], *theirs[ARGUMENTS], *scratch[2];
@@ -183,7 +183,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 			size_t at = (size_t)random_below(POOL / 2), shift = random_below(2) ? (size_t)random_below(SHIFT) * size : 0;
 
 			count += SHIFT;
-			/* Outputs too: a sum may add to what is there. */
+			/* Outputs are filled, too: a sum may be accumulated. */
 			for (size_t j = 0; j < count; j += POOL / 2)
 				memcpy(ours[k] + j * size, (char *)&pool[arg->type == CG_TYPE_ACC] + at * size,
 				       (count - j < POOL / 2 ? count - j : POOL / 2) * size);
@@ -228,7 +228,7 @@ static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function 
 
 	for (int r = 0; r < 7; r++)
 		for (int u = 0; u < 6; u++)
-			/* The largest only with each other and with the smallest. */
+			/* The largest sizes are combined with each other and with the smallest only. */
 			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] > 255))
 				try_function(plan, function, compiled, all_rows[r], all_units[u], -1);
 	for (int k = 0; k < function->n_arguments; k++)
@@ -279,7 +279,7 @@ static void test_bundles(void **state)
 
 /* ---- texts, compiled now ---- */
 
-/* A function of the bundles' one signature around a kernel, of the function or of its second form. */
+/* A wrapper with the bundles' signature around a kernel, of the function or of its second form. */
 static void thunk(FILE *file, const struct cg_function *function, const char *key, int lang)
 {
 	fprintf(file, "%svoid call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
@@ -364,7 +364,7 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 	dlclose(library);
 }
 
-/* The compiler that a variable names, with flags, or NULL: there is none. */
+/* The compiler that a variable names, with flags, or NULL without one. */
 static const char *compiler(const char *variable, const char *otherwise, const char *flags)
 {
 	static char command_line[1024];
@@ -381,8 +381,8 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 	return command_line;
 }
 
-/* Texts of one pass of every built-in cell; all: of every set of options in every dtype where the build has not compiled it, else
- * of all options in one dtype, a narrow one where it is what is carried unrounded that matters. */
+/* Texts of one pass of every built-in cell; all: of every set of options in every dtype that the build has not compiled, else of all
+   options in one dtype, a narrow one where rounding of carried values matters. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
@@ -423,7 +423,7 @@ static void test_not_bundled(void **state)
 		try_pass(pass, CG_LANG_C, 1, command_line);
 }
 
-/* The lstm_block, whose runs have every length, in every dtype, others in one. */
+/* The lstm_block, whose runs have every length, in every dtype; other cells in one. */
 static void test_cuda(void **state)
 {
 	const char *command_line = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
@@ -450,7 +450,7 @@ static const struct carried {
 	{ "lstm", 0, CG_PASS_SEQ_GRAD, 0, { { "dc", 1 + 0x1p-20f, 0 }, { "f", 0, 0x3c00 } }, "dc_prev", 1 + 0x1p-20f },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, { { "da_f", 0, 0x3c00 }, { "c_prev", 1 + 0x1p-20f, 0 } }, "dp_f", 1 + 0x1p-20f },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, { { "da_o", 0, 0x3c00 }, { "c", 1 + 0x1p-20f, 0 } }, "dp_o", 1 + 0x1p-20f },
-	/* dh and dh_out: 2 ^ -13 is a half, 1 + 2 ^ -13 is none */
+	/* dh and dh_out: 2^-13 is a half, 1 + 2^-13 is not */
 	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh", 1, 0 }, { "dh_out", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 1 + 0x1p-13f },
 	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh", 1 + 0x1p-20f, 0 }, { "z", 0, 0x3c00 } }, "dh_prev", 1 + 0x1p-20f },
 	{ "gru", 0, CG_PASS_SEQ_GRAD, 0, { { "dh_out", 0, 0x0800 }, { "z", 0, 0x3c00 } }, "dh_prev", 0x1p-13f },
@@ -468,7 +468,7 @@ static call *bundled(const char *key)
 	return NULL;
 }
 
-/* Of one element; what a part sums up is in its scratch. */
+/* Of one element; the sum of a part is in its scratch. */
 static float give(const struct carried *t, const struct cg_pass_plan *plan, int compiled)
 {
 	const struct cg_function *function = &plan->functions[t->function];

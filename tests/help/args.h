@@ -18,12 +18,13 @@ union args {
 enum { SLOT = 2048, SLOTS = 32 };
 extern unsigned char arena[SLOTS * SLOT];
 
-/* All that a row can take, each in memory of its own: T 3 of a sequence, B 2, I 3, U 4, f32, booleans on. */
+/* Every argument that a row can have, each in memory of its own: T 3 for a sequence, B 2, I 3, U 4, f32, booleans on. */
 void fill(const struct cg_op *row, union args *a);
 
-/* The first row after `row`, or of all for NULL, whose arguments shapes alone make up: those with a plan are left out, and said once. */
+/* The next row after `row`, or the first for NULL, whose arguments are made from shapes alone: rows with a plan are skipped, and a
+   skip is printed once. */
 const struct cg_op *plain_row(const struct cg_op *row);
-/* These fail the test when there is none of the name. */
+/* These fail the test when there is no argument of the name. */
 const struct cg_op   *row_of(const char *name);
 const struct cg_port *port_of(const struct cg_op *row, const char *name);
 

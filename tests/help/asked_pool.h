@@ -11,14 +11,14 @@
 typedef void pool_part(void *arg, int k);
 typedef void pool_run(void *asked, int parts, pool_part *part, void *arg);
 
-/* What a pool of so many threads has been asked for. */
+/* The requests to a pool of so many threads. */
 struct asked { int threads, calls, too_many; };
 
-/* For a run: adds a call of so many parts. */
+/* To be called by a run: counts a call of so many parts. */
 void note_parts(struct asked *asked, int parts);
-/* The parts, one after the other. */
+/* Runs the parts one after the other. */
 pool_run run_in_order;
-/* The pool of these threads, whose user is `asked`. */
+/* The pool with these threads, whose `user` is `asked`. */
 struct cg_pool make_pool(pool_run *run, struct asked *asked);
 
 #endif

@@ -19,19 +19,20 @@ int cache_set_up(void **state);
 int cache_tear_down(void **state);
 
 void put(const char *key, const char *bytes);
-/* 1: these bytes are got; 0: nothing; -1: others, or a failure. */
+/* 1: exactly these bytes were found; 0: nothing; -1: other bytes, or a failure. */
 int has_bytes(const char *key, const void *want, size_t n);
 int has(const char *key, const char *want);
 
-/* Where the file of a key is; the next call overwrites it. */
+/* The path of a key's file; the next call overwrites it. */
 const char *path_of(const char *key);
 int there(const char *path);
-/* How many files the folder has, of any name. */
+/* The number of files in the folder. */
 int files(void);
 size_t read_file(const char *path, unsigned char *to, size_t most);
 void write_file(const char *path, const void *from, size_t n);
 
-/* What `body` returns in a child; as a user without rights, where `unprivileged` and this one has them.  77: that could not be. */
+/* What `body` returns in a child process; where `unprivileged` is set, as another user without privileges.  77: that is not possible
+   here. */
 int in_child(int (*body)(void), int unprivileged);
 
 #endif

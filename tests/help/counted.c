@@ -21,7 +21,7 @@ static struct block *chains[CHAINS];
 static long live_blocks, live_bytes;
 static void (*watcher)(const void *block, size_t bytes);
 
-/* Where the block is in its chain, or the chain's end. */
+/* The link to the block in its chain, or the chain's end. */
 static struct block **find(const void *at)
 {
 	struct block **p = &chains[(uintptr_t)at / 16 % CHAINS];
@@ -46,7 +46,7 @@ static void note(void *at, size_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes a block out of its chain and says how large it is. */
+/* Removes a block from its chain and returns its size. */
 static size_t forget(const void *at)
 {
 	struct block **p, *block;
@@ -105,7 +105,7 @@ void counted_watch(void (*look)(const void *block, size_t bytes))
 	watcher = look;
 }
 
-/* A copy of a built-in cell takes what the cell took. */
+/* The size of a built-in cell is measured on a copy. */
 static void count_cells(long *n, long *bytes)
 {
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {

@@ -8,13 +8,13 @@
 
 #include <stddef.h>
 
-/* To be called before anything else of the library; it ends the program where that is refused. */
+/* To be called before any other call of the library; ends the program if it is refused. */
 void counted_begin(void);
-/* Fails the test unless the library holds nothing but its built-in cells, which it keeps to the end of the process. */
+/* Fails the test unless the library holds nothing but its built-in cells, which it keeps until the process ends. */
 void counted_nothing_left(void);
-/* The same as the last test of a program; what closes the others' objects is its setup. */
+/* The same as the last test of a program, whose setup closes the objects of the other tests. */
 void test_nothing_left(void **state);
-/* look is called with each block before it is given back or moved; NULL: nobody. */
+/* look is called with each block before it is freed or moved; NULL: no function is. */
 void counted_watch(void (*look)(const void *block, size_t bytes));
 
 #endif

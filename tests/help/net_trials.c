@@ -37,7 +37,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 
 /* ---- streams ---- */
 
-/* Threads begin with other lengths, so that no two have the same at a time. */
+/* Threads begin with different lengths, so that no two use the same at a time. */
 struct work { struct net net; int first, code; uint64_t prints[TIMES]; char message[256]; };
 
 static void *run(void *given)
@@ -60,10 +60,10 @@ static void *run(void *given)
 	return NULL;
 }
 
-/* In the host's memory and with the stream's work, so that all that a stream holds is in use. */
+/* In host memory and with the stream's workspace, so that everything that a stream holds is in use. */
 static void open_work(struct work *w, struct cg_context *context, const char *route, int place)
 {
-	/* That has two stages, but is no vendor's. */
+	/* A cell that has two stages, and that no vendor's library computes. */
 	const char *cell = route && strcmp(route, "composed") ? "gru" : "gru_block";
 	struct cg_rnn_sizes of_ragged;
 
@@ -72,7 +72,7 @@ static void open_work(struct work *w, struct cg_context *context, const char *ro
 	w->net.config.time_major = 0;
 	if (net_open(&w->net) || cg_rnn_sizes(w->net.rnn, w->net.call.T, w->net.call.B, ragged[0], &of_ragged))
 		fail_msg("%s", cg_message());
-	/* Whole rows and others need work of other sizes: this serves either. */
+	/* Calls with and without lengths need workspaces of different sizes: this one serves both. */
 	of_ragged.work += w->net.call.work.bytes;
 	net_free(&w->net, &w->net.call.work);
 	if (place == CG_DEVICE && cg_alloc(context, of_ragged.work, &w->net.call.work))
@@ -276,7 +276,7 @@ void try_closing(struct cg_context *context, const char *route)
 	uint64_t right, got;
 	struct net busy, n;
 
-	/* Routes are named on CUDA alone, whose stand-ins run late of themselves. */
+	/* Routes are named on CUDA alone, whose stand-ins run work late on their own. */
 	begin(&busy, context, reader, "lstm", route, CG_DEVICE);
 	busy.config.units = busy.config.input = route ? 32 : 256;
 	busy.config.bidirectional = 0;
@@ -308,7 +308,7 @@ void try_closing(struct cg_context *context, const char *route)
 
 /* ---- places ---- */
 
-/* Puts the arguments of a bit into the device's memory, the others into the host's; all there is then is a copy. */
+/* Puts the arguments of a bit into device memory, the others into host memory; all memory of the device is a copy. */
 static void place_ports(struct net *n, const struct net *host, unsigned on_device)
 {
 	for (int k = 0; k <= NET_PORTS; k++) {
@@ -360,8 +360,8 @@ static int both(struct net *n)
 	return code ? code : net_backward(n);
 }
 
-/* On a new stream, with the n-th of the driver's calls failing, 0 none; *print is what was answered, by a second call where one
- * failed.  Returns whether there was such a call. */
+/* On a new stream, with the n-th of the driver's calls failing, 0 none; *print is a checksum of the answers, of a second call where
+   one failed.  Returns whether there was such a call. */
 static int attempt(struct cg_context *context, const char *route, int place, const struct faults *f, long n, uint64_t *print)
 {
 	struct cg_stream *stream = open_stream(context);
@@ -371,7 +371,7 @@ static int attempt(struct cg_context *context, const char *route, int place, con
 	begin(&net, context, stream, "lstm", route, place);
 	net.config.layers = 1;
 	net.call.lengths = ragged[0];
-	/* A stream's work that grows gives smaller work back, of which none can say that it failed: where there is any it has grown. */
+	/* When a stream's workspace grows, the old one is freed, and a failure of that is not reported: so the workspace must have grown. */
 	if (net_open(&net) || (place == CG_HOST && both(&net)))
 		fail_msg("%s", cg_message());
 	f->forget_calls();

@@ -80,7 +80,7 @@ size_t net_bytes(const struct net *n, const struct net_port *port)
 	return (size_t)elements * (size_t)bytes[c->dtype];
 }
 
-/* The library's requests for memory are counted: the host's memory of a test is not among them. */
+/* The library's requests for memory are counted: a test's own host memory is not. */
 static int alloc(struct net *n, size_t bytes, const unsigned char *values, struct cg_mem *mem)
 {
 	int code;
@@ -99,7 +99,7 @@ static int alloc(struct net *n, size_t bytes, const unsigned char *values, struc
 	return code ? code : cg_put(n->stream, *mem, values, bytes);
 }
 
-/* A copy whose wait failed may be under way still. */
+/* A copy whose wait failed may still be running. */
 static void free_copied(struct net *n, int code, void *bytes)
 {
 	if (code)

@@ -11,13 +11,13 @@ struct step_case {
 	const char *name, *cell, *options;
 	int dtype, bidirectional, ragged;
 	int64_t proj;
-	/* Of each step of each pseudo-layer, forward and backward. */
+	/* The commands of each step of each pseudo-layer, forward and backward. */
 	int products[2], points[2];
 };
 enum { STEP_CASES = 12 };
 extern const struct step_case step_cases[STEP_CASES];
 
-/* On a device, for T steps, every port given; lengths are as many as a ragged call of T steps has, the longest T. */
+/* On a device, for T steps, with every argument; lengths has those of a ragged call of T steps, the longest T. */
 int step_case_open(struct net *, const struct step_case *, int64_t T, int32_t *lengths, struct cg_context *, struct cg_stream *);
 enum { STEP_CASE_ROWS = 5 };
 

@@ -11,15 +11,15 @@ enum { B = 3, I = 4, U = 5, MEMS = 48, FLOATS = 1024 };
 
 struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg_mem mem[MEMS]; int n; };
 
-/* Gives all memory back, closes the stream and the context. */
+/* Frees all memory, closes the stream and the context. */
 void free_tensors(struct tensors *);
-/* Memory of n floats, as long as the tensors. */
+/* Memory for n floats, valid as long as the tensors. */
 struct cg_mem some(struct tensors *, int n);
-/* All that a forward and a gradient read and write, but for the gradients that are to be computed; of so many steps. */
+/* Everything that a forward and a gradient read and write, without the gradients that are to be computed; of so many steps. */
 struct cg_lstm_block lstm(struct tensors *, int peephole);
 struct cg_lstm_block sequence(struct tensors *, int peephole, int steps);
 struct cg_gru_block gru(struct tensors *);
-/* A call's code, and words of its message. */
+/* Compares a call's code, and a part of its message. */
 void expect_refused(int code, int expected, const char *text);
 
 #endif

@@ -295,7 +295,7 @@ static void test_refusals(void **state)
 	assert_string_equal(t.name, "w");
 }
 
-/* A user's cell has no letters for its gates, and its weights are compared as they are. */
+/* A user's cell has no letters for its gates: formats of other programs reject it, and `canonical` holds it whole. */
 static void test_own_cell(void **state)
 {
 	static const char text[] = "cell mine\ngates  a_x a_y\noutput h\noption extra p q\nparam k\n\nh = tanh(a_x + p * h_prev) * k + sigmoid(a_y * q)\nsave h\n";

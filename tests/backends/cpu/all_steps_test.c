@@ -31,7 +31,7 @@ static void *resize(void *user, void *p, size_t bytes)
 	return NULL;
 }
 
-/* The costs of both passes of a network of so many steps, when it is called again. */
+/* The costs of both passes of a network of so many steps, at their second call. */
 static void measure(const char *cell, int64_t units, int64_t steps, struct cost costs[2])
 {
 	struct asked asked = { .threads = 3 };           /* the threads of a pool meet at the end of each call */
@@ -61,7 +61,7 @@ static void measure(const char *cell, int64_t units, int64_t steps, struct cost 
 	cg_close(context);
 }
 
-/* More steps cost so many meetings each, and no memory. */
+/* Each further step costs so many barriers, and no memory. */
 static void expect_meetings(const char *cell, int64_t units, int of_a_step)
 {
 	struct cost few[2], many[2];

@@ -46,7 +46,7 @@ static int host_opens(void)
 	return host.set_threads && host.threads && host.dgemm;
 }
 
-/* Not symmetric, none zero, no two near each other the same. */
+/* Not symmetric, without zeros, and no two neighbours are equal. */
 static double number(int k)
 {
 	return (double)((unsigned)k * 2654435761u % 1999 + 1) / 1000 - 1.0005;
@@ -185,7 +185,7 @@ static int way_ours_first(void)
 	MUST(!ours(stream, again));
 	MUST(keeps("ours came first"));
 	MUST(!memcmp(first, again, sizeof first));
-	/* As in the process where the host's came first. */
+	/* As in the process where the host's copy was loaded first. */
 	MUST(!memcmp(first, shared, sizeof first));
 	return 0;
 }
@@ -238,8 +238,8 @@ static double others_seconds(void)
 	return seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* The workers that a library starts when it is loaded spin for a while before they sleep, on a busy machine late: waits until no other
- * thread works, or for ten seconds. */
+/* The workers that a library starts when it is loaded spin for a while before they sleep, on a busy machine for longer: waits until
+   no other thread works, at most ten seconds. */
 static void wait_for_others(void)
 {
 	const struct timespec pause = { 0, 20000000 };
@@ -256,8 +256,8 @@ static void wait_for_others(void)
 enum { LARGE = 600, ROUNDS = 5 };
 static double large[3][LARGE * LARGE];
 
-/* How much other threads work on a product, beside the calling one, which is 1.  The least of some rounds: what happens to run at the
- * same time does not do so in all of them. */
+/* How much other threads work on a product, relative to the calling one, which is 1.  The least of some rounds, since other work does
+   not run at the same time in all of them. */
 static double others_share(cg_dgemm *dgemm)
 {
 	double least = INFINITY;
@@ -285,8 +285,8 @@ static void *ours_in_a_thread(void *share)
 	return NULL;
 }
 
-/* Others have next to no part in a product of ours, from this thread or a new one, where the host's with two threads shows what a part
- * of theirs looks like on this machine: about 1. */
+/* Other threads have next to no part in a product of ours, from this thread or a new one; the host's product with two threads shows
+   what a part looks like on this machine: about 1. */
 static int way_one_thread(void)
 {
 	double here, there, hosts;
@@ -306,8 +306,8 @@ static int way_one_thread(void)
 	return 0;
 }
 
-/* A host that has used up the C library's namespaces, or the memory for their threads' data, gets our own product and is told why.
- */
+/* A host that has used up the C library's link namespaces, or its memory for thread-local data, gets our own product, and the
+   description says why. */
 static int way_no_namespace(void)
 {
 	int n = 0;
@@ -347,7 +347,7 @@ static int in_a_process(int (*body)(void))
 	return status;
 }
 
-/* Is there one, and does this build take it?  Asked in a process of its own. */
+/* Is there an OpenBLAS, and does this build accept it?  A process of its own finds out. */
 static int way_there(void)
 {
 	return !host_opens() || !cg_load_openblas()->sgemm;

@@ -14,11 +14,11 @@ VECTORS = {"panels": ("panels", "block_%s"), "tiles": ("tiles_%s", "multiply_vec
 MATRICES = {"panels": ("amx_panels", "multiply"), "tiles": ("tiles_%s", "multiply_tile")}
 OBJECTS = {"avx2": VECTORS, "avx512": VECTORS, "avx512bf16": VECTORS, "amxbf16": MATRICES}
 DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16",), "amxbf16": ("bf16",)}
-# The rows and vectors of the tiles that take the registers of an instruction set whole; of AMX, registers of rows and of columns.
+# The rows and vectors of the tiles that fill the registers of an instruction set; of AMX, registers of rows and of columns.
 WIDE = {"panels": [(12, 2)], "tiles": [(6, 4)]}
 TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE,
          "amxbf16": {"panels": [(2, 2)], "tiles": [(1, 4), (2, 2)]}}
-# Instructions beside loads and products: pointers, counter and jump, per step.  A product of matrices takes 16 cycles, in which more fit.
+# Instructions beside loads and products: pointers, counter and jump, per step of k.  An AMX product takes 16 cycles, in which more fit.
 OTHERS = {"avx2": 5, "avx512": 5, "avx512bf16": 5, "amxbf16": 8}
 
 
@@ -69,7 +69,7 @@ def count(loop):
 
 
 def is_minimal(counted, rows, vectors, others):
-    """Is a loop so many steps of a tile, with no more instructions than it needs?"""
+    """Has a loop the instructions of so many steps of a tile, and no more than it needs?"""
     products, loads, stores, rest = counted
     steps, left = divmod(products, rows * vectors)
     return not left and loads == (rows + vectors) * steps and not stores and rest <= others * steps

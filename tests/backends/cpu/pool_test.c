@@ -68,8 +68,8 @@ static void run_by_openmp(void *user, int parts, pool_part *part, void *arg)
 
 struct network { const char *cell; int dtype; int64_t units; int ragged; };
 
-/* A sum over all that forward and backward of a network give.  With 100 units threads share the rows of all steps, with 200 units of an
- * lstm the units of each. */
+/* A checksum of the results of forward and backward of a network.  With 100 units threads share the rows of all steps, with 200 units
+   of an lstm the units of each. */
 static uint64_t print_network(struct cg_context *context, struct network network)
 {
 	static const int32_t lengths[] = { 3, 12, 0, 5, 12, 1, 7, 12, 2 };
@@ -134,7 +134,7 @@ static void try_pool(pool_run *run)
 			struct asked asked = { .threads = threads };
 
 			assert_true(print_on_pool(make_pool(run, &asked), networks[n]) == own);
-			/* Of one thread a product of one part is no call. */
+			/* A product of one part on one thread does not call the pool. */
 			assert_true(asked.calls > (threads > 1 ? 10 : 0));
 			assert_false(asked.too_many);
 		}
@@ -188,7 +188,7 @@ static void make_arguments(struct cg_lstm_block *op, const struct cg_op *row, in
 	}
 }
 
-/* Adds the outputs to a sum, and frees all arguments. */
+/* Adds the outputs to a checksum, and frees all arguments. */
 static uint64_t print_arguments(struct cg_lstm_block *op, const struct cg_op *row)
 {
 	uint64_t print = 0;
@@ -245,7 +245,7 @@ static void test_block_lstm(void **state)
 	}
 }
 
-/* The library's threads, which a stream has started, end when a pool takes their place. */
+/* The library's threads, which a stream has started, end when a pool replaces them. */
 static void test_in_place(void **state)
 {
 	struct asked asked = { .threads = 3 };

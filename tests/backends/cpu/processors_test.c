@@ -41,7 +41,7 @@ static void need_two(void)
 	}
 }
 
-/* A context has as many threads as the mask of its process has processors. */
+/* A context has as many threads as its process's affinity has processors. */
 static void test_mask(void **state)
 {
 	struct cg_context *context;
@@ -70,7 +70,7 @@ static void test_leaves(void **state)
 	second = cg_get_processor();
 	assert_int_not_equal(second, first);
 	assert_false(may_run_on(first));
-	/* Where it is not, there is nothing to leave. */
+	/* A thread on a processor of its own stays there. */
 	cg_avoid_processor(&avoided, first);
 	assert_int_equal(avoided.processor, first);
 	assert_true(may_run_on(second));
@@ -78,7 +78,7 @@ static void test_leaves(void **state)
 	assert_true(may_run_on(first) && !may_run_on(second));
 }
 
-/* One that is not known is not left, nor the only one that somebody else allows. */
+/* An unknown processor is not left, nor the only one that an affinity set by others allows. */
 static void test_stays(void **state)
 {
 	struct cg_avoided avoided = { .any = 0 };
@@ -166,7 +166,7 @@ static void test_quota(void **state)
 		put("sys/fs/cgroup/a/b/cpu.max", limits[k].text);
 		assert_int_equal(cg_limit_by_quota(root, 8), limits[k].n);
 	}
-	/* Of the groups around it the least counts. */
+	/* Of the control groups around it the smallest quota counts. */
 	put("sys/fs/cgroup/a/b/cpu.max", "500000 100000\n");
 	put("sys/fs/cgroup/a/cpu.max", "300000 100000\n");
 	put("sys/fs/cgroup/cpu.max", "400000 100000\n");

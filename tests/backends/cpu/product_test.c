@@ -19,9 +19,9 @@
 
 extern const struct cg_backend cg_backend_cpu;
 
-enum { GAP = 3, OUTSIDE = 99 };          /* what stands between rows, and must stay */
+enum { GAP = 3, OUTSIDE = 99 };          /* the bytes between rows, which must not change */
 
-/* What a product is of: op(a) [m k], op(b) [k n], c as it begins and as it should end. */
+/* The operands of a product: op(a) [m k], op(b) [k n], c at the start, and the right c. */
 struct problem {
 	int64_t m, n, k;
 	int ta, tb;
@@ -111,7 +111,7 @@ static void own_##t(const struct cg_isa *isa, const struct problem *p) \
 DEFINE_OWN(f32, float, CG_F32)
 DEFINE_OWN(f64, double, CG_F64)
 
-/* Rows up to two blocks and a part, columns about a panel's, k about what is read at a time. */
+/* Rows up to two blocks and a part, columns about a panel's, k about the number that is read at a time. */
 static void test_own(void **state)
 {
 	static const int64_t ms[] = { 1, 2, 3, 4, 5, 6, 7, 13 }, ns[] = { 1, 7, 16, 31, 64, 65, 130 }, ks[] = { 1, 15, 128, 131, 515 };
@@ -135,7 +135,8 @@ static struct cg_mem mem_of(void *data, size_t bytes)
 	return (struct cg_mem){ .data = data, .bytes = bytes };
 }
 
-/* Every dtype, with tiles beside each other and panels that end within one; whether it packs is its business, and how is seen. */
+/* Every dtype, with tiles side by side and panels that end inside one.  The backend decides whether it packs b; either way the
+   product must be right. */
 static int pack_one(struct cg_stream *stream, int dtype, const struct problem *p)
 {
 	int acc = dtype == CG_F64 ? CG_F64 : CG_F32;
@@ -198,7 +199,7 @@ static void test_packed(void **state)
 
 /* ---- big products ---- */
 
-/* What a product starts from. */
+/* The start values of a product. */
 enum start { NOTHING, ROW_REAL, ROW_ACC, MATRIX_REAL, MATRIX_ACC, ITSELF, STARTS };
 
 static struct cg_queue queue_of(struct cg_dev *device, const struct cg_isa *isa, int threads)
@@ -217,7 +218,7 @@ static void close_queue(struct cg_queue *queue)
 	cg_memory(queue->scratch, 0);
 }
 
-/* A whole number, to the nearest of a dtype. */
+/* A whole number, rounded to a dtype. */
 static double rounded(int dtype, double whole)
 {
 	static const int bits[CG_DTYPE_COUNT] = { [CG_F16] = 11, [CG_BF16] = 8, [CG_F32] = 24, [CG_F64] = 53 };
@@ -226,7 +227,7 @@ static double rounded(int dtype, double whole)
 	return rint(whole / last) * last;
 }
 
-/* The right result of a problem that starts in such a way, in place of c, and rounded to the dtype. */
+/* The right result of a problem with such a start, in place of c, and rounded to the dtype. */
 static void expect(struct problem *p, enum start start, int dtype)
 {
 	int64_t ldc = p->n + GAP;
@@ -243,7 +244,7 @@ static void expect(struct problem *p, enum start start, int dtype)
 		}
 }
 
-/* A problem as dtype's operands; c is acc or real. */
+/* A problem as the dtype's operands; c is in acc or in real. */
 static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum start start, int64_t m, int64_t n, int64_t k, int form)
 {
 	int acc = dtype == CG_F64 ? CG_F64 : CG_F32, of_c = to_acc ? acc : dtype, of_start;
@@ -303,7 +304,7 @@ static void test_big(void **state)
 	}
 }
 
-/* c = a b, for rows from one on, by so many threads. */
+/* c = a b, for one row and more, by so many threads. */
 static void multiply_rows(struct cg_queue *queue, const float *a, const float *b, int64_t from, int64_t m, int64_t n, int64_t k, float *c)
 {
 	struct cg_gemm g = { .dtype = CG_F32, .m = m, .n = n, .k = k };
@@ -346,7 +347,7 @@ static void test_bits(void **state)
 
 /* ---- tiles ---- */
 
-/* What tiles of a dtype multiply, and what they add to. */
+/* The operands of a dtype's tiles, and the sums that they are added to. */
 static int element_of(const struct cg_isa *isa, int dtype)
 {
 	return isa->tiles[dtype]->bytes == cg_dtype_bytes(dtype) ? dtype : CG_F32;
@@ -373,7 +374,7 @@ static void *operand_of(const struct cg_tiles *tiles, int element, const struct 
 	return a;
 }
 
-/* A tile of some vectors, beside each other or so far apart, of which a row has `width` columns: all rows at once, and each alone. */
+/* A tile of some vectors, adjacent or so far apart, of which a row has `width` columns: all rows at once, and each alone. */
 static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_t k, int vectors, int is_beside, int64_t width, int form)
 {
 	const struct cg_tiles *tiles = isa->tiles[dtype];
@@ -431,7 +432,7 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 	free(tile.data);
 }
 
-/* Numbers of rows about those of registers, steps about those that are multiplied at once, whole vectors and an edge. */
+/* Numbers of rows about those of registers, k about the number that is multiplied at once, whole vectors and an edge. */
 static void test_tiles(void **state)
 {
 	static const int64_t rows[] = { 1, 6, 7, 16, 17, 32, 33, 70 }, steps[] = { 1, 31, 32, 33, 80 };

@@ -69,7 +69,7 @@ static void meet(void *context, int64_t k, int thread)
 	pthread_barrier_wait(r->barrier);
 }
 
-/* Parts that wait for each other: it ends only when each has a thread of its own, and a number of its own. */
+/* Parts that wait for each other: the round ends only if each has a thread and a number of its own. */
 static void test_together(void **state)
 {
 	pthread_barrier_t barrier;
@@ -108,7 +108,7 @@ static void *call_often(void *given)
 	return NULL;
 }
 
-/* Each part of each caller's once, whoever has the helpers. */
+/* Each part of each caller runs once, whoever uses the helpers. */
 static void test_callers(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void *hold_all(void *given)
 	return NULL;
 }
 
-/* A call ends while another one has all helpers. */
+/* A call ends while another one uses all helpers. */
 static void test_held(void **state)
 {
 	struct round r = { .threads = 3, .parts = 9 };
@@ -185,7 +185,7 @@ struct phases {
 	int done[PHASES];
 };
 
-/* Every share of the phase before is done, and none of a later one. */
+/* Every share of the previous phase is done, and none of a later one. */
 static void count_share(void *context, int64_t phase, int share, int thread)
 {
 	struct phases *p = context;
@@ -337,7 +337,7 @@ static void gru(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64
 static const char mine[] = "cell mine\ngates a\nstate c\noutput h\noption extra p\n\nc = sigmoid(a) * c_prev + tanh(a + p * c_prev)\n"
                            "h = tanh(c)\nsave c\n";
 
-/* A cell that nobody compiled: its gradient and the sums after it, interpreted. */
+/* A cell that is not compiled: its gradient and the sums after it are interpreted. */
 static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *t)
 {
 	struct cg_cell *cell;
@@ -445,7 +445,7 @@ static void test_variable(void **state)
 	unsetenv("CELLGRAD_CPU_THREADS");
 }
 
-/* "cpu:threads=N", by the call and by the environment, goes before CELLGRAD_CPU_THREADS. */
+/* "cpu:threads=N", by the call and by the environment, overrides CELLGRAD_CPU_THREADS. */
 static void test_name(void **state)
 {
 	static const char *const wrong[] = { "", "0", "-1", "x", "1x", " 1", "+1", "01x", "1.0", "1000000", "99999999999999999999" };

@@ -94,7 +94,7 @@ static void test_warm(void **state)
 	assert_int_equal(start(CG_F32, warm, &calls), 0);
 }
 
-/* Another compiler under the same name, as far as its file says.  A stand-in's, that is: a real one is not ours to touch. */
+/* Another compiler under the same name, as its file's date and size show.  This is done to a stand-in; a real library is not changed. */
 static void test_other_compiler(void **state)
 {
 	struct timespec was[2], then[2];

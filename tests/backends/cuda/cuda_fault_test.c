@@ -16,7 +16,7 @@
 
 /* ---- each call ---- */
 
-/* What is given back is given back in any case. */
+/* These calls free things, and do free them although they fail. */
 static void begin_closing(void)
 {
 	closing = 1;
@@ -41,7 +41,7 @@ static size_t live_objects(void)
 	return blocks;
 }
 
-/* What only describes a device may be missing, and memory need not come in a stream's order. */
+/* Queries that only describe a device may fail, and stream-ordered memory is optional. */
 static int may_fail(const char *call)
 {
 	return !strcmp(call, "cuDeviceGetName") || !strcmp(call, "cuDeviceTotalMem_v2") || !strcmp(call, "cuDeviceGetAttribute");
@@ -136,7 +136,7 @@ static void test_lost_context(void **state)
 	assert_int_equal(made, 0);
 	free_tensors(&t);
 
-	assert_true(open_tensors(&t));           /* this driver has lost nothing */
+	assert_true(open_tensors(&t));           /* this driver has lost no context */
 	l = lstm(&t, 0);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	free_tensors(&t);
@@ -208,7 +208,7 @@ static unsigned endless(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 	return 0;
 }
 
-/* [m, k] of a kernel whose memory nobody reads. */
+/* [m, k] of a kernel whose memory is not read. */
 static void launch(struct tensors *t, int64_t m, int64_t k)
 {
 	struct cg_mem mem = t->mem[0];

@@ -22,7 +22,7 @@ enum { RUNS, ONE, FORMS, DTYPES = CG_DTYPE_COUNT };
 static struct side sides[FORMS] = { { .name = "runs" }, { .name = "one unit a thread" } }, cpu = { .name = "cpu" };
 static unsigned long long seed = 20261122;
 
-/* No problem is too small for runs on a device without a multiprocessor, every one is where there are so many. */
+/* On a device without multiprocessors every problem is large enough for runs; with so many none is. */
 static int set_up(void **state)
 {
 	static const int multiprocessors[FORMS] = { [RUNS] = 0, [ONE] = INT_MAX };

@@ -39,7 +39,7 @@ static void encode(const struct operand *x, unsigned char *to)
 
 static unsigned char host[MOST * (MOST + GAP) * sizeof(double)];
 
-/* Somewhere in its memory: at its beginning, or aligned to no more than its elements. */
+/* The offset of a matrix in its memory: 0, or one that is aligned to elements only. */
 static void upload(struct tensors *t, struct operand *x)
 {
 	size_t offset = (size_t)(rand() % 4) * cg_dtype_bytes(x->dtype);
@@ -175,7 +175,7 @@ static void test_without_slots(void **state)
 	free_tensors(&t);
 }
 
-/* A start in acc that real would round: rounded on its way, the sum would be another. */
+/* A start in acc that real would round: if it were rounded, the sum would differ. */
 static void test_rounded_once(void **state)
 {
 	static const struct { int dtype; float start; } rows[] = { { CG_F16, 2049 }, { CG_BF16, 257 } };
@@ -208,7 +208,7 @@ static void test_rounded_once(void **state)
 	free_tensors(&t);
 }
 
-/* No algorithm for a bias, no cublasLt: another way, the same answers. */
+/* Without an algorithm for a bias, or without cublasLt, another way gives the same answers. */
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x,
                              cublasLtMatrixLayout_t y, cublasLtMatrixLayout_t z, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)
@@ -250,7 +250,7 @@ static void put_at(struct tensors *t, struct operand *x, size_t offset)
 	assert_int_equal(cg_put(t->stream, x->mem, host, bytes_of(x)), CG_OK);
 }
 
-/* Fractions, whose sums are other ones in another order. */
+/* Fractions, whose sums depend on the order. */
 static void draw(struct operand *x, int64_t rows, int64_t columns)
 {
 	*x = (struct operand){ .rows = rows, .columns = columns, .stride = columns, .dtype = CG_F32 };
@@ -276,7 +276,7 @@ static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned cha
 		cg_free(t->context, &all[k]->mem);
 }
 
-/* Where operands begin at multiples of 16 it makes no difference of which others: a block of work memory is now here and now there. */
+/* Among multiples of 16 the address of an operand makes no difference: a block of the workspace has different addresses. */
 static void test_aligned_operands(void **state)
 {
 	static unsigned char first[MOST * MOST * sizeof(float)], other[sizeof first];
@@ -303,7 +303,8 @@ static void test_aligned_operands(void **state)
 	free_tensors(&t);
 }
 
-/* A device for which cuBLAS has no product in bf16, and says so in either way: the same answers, of the other dtypes by cuBLAS still. */
+/* A device for which cuBLAS has no product in bf16, which it reports in either of two ways: the same answers, and the other dtypes
+   still by cuBLAS. */
 static unsigned refusal;
 static unsigned not_in_bf16(struct cublasContext *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha,
                             const void *x, unsigned type_x, int ldx, const void *y, unsigned type_y, int ldy, const void *beta,
@@ -336,7 +337,7 @@ static void test_without_bf16(void **state)
 			return;
 		refusal = refusals[k % 2];
 		snprintf(code, sizeof code, "%u", refusal);
-		/* As the stand-in says it at every call, and at the products alone. */
+		/* As the stand-in reports it at every call, and at the products alone. */
 		if (k < 2)
 			setenv("CELLGRAD_FAKE_BF16", code, 1);
 		if (blas.GemmEx)

@@ -25,7 +25,7 @@ static unsigned long long state;
 static unsigned char src[BYTES], dst[BYTES], right[BYTES], got[BYTES];
 static int64_t from[MOST][ROWS_MOST], to[MOST][ROWS_MOST], t[ROWS_MOST], b[ROWS_MOST];
 
-/* Where a move reads and writes, in elements. */
+/* The offset at which a move reads and writes, in elements. */
 struct part {
 	int64_t rows, columns, src, dst;
 	int is_zero, has_from, has_to, drop;
@@ -74,7 +74,7 @@ static void draw_part(struct trial *c, int k, int64_t *src_at, int64_t *dst_at)
 	p->key = (uint64_t)below(1 << 30) << 34 ^ (uint64_t)below(1 << 30);
 	if (*dst_at + (p->rows + 1) * p->columns > BYTES / 8 - 16)
 		p->rows = p->columns = 0;
-	/* They read what others read, too. */
+	/* Other moves read the same rows. */
 	*src_at = below(4) ? *src_at : below(1 + (int)*src_at);
 	if (*src_at + (p->rows + 1) * p->columns > BYTES / 8 - 16)
 		*src_at = below(4);
@@ -107,7 +107,7 @@ static void draw(struct trial *c, int k)
 	c->bytes = (size_t)(dst_at + 8) * cg_dtype_bytes(c->dtype);
 }
 
-/* Any bits, but where they are multiplied no floats that devices may flush. */
+/* Any bits, but no subnormal floats where elements are multiplied, since devices may flush them. */
 static void fill(unsigned char *at, int dtype)
 {
 	size_t each = cg_dtype_bytes(dtype);
@@ -283,7 +283,7 @@ static void test_turns(void **unused)
 
 /* ---- calls ---- */
 
-/* One that is plain needs no kernel; more are one launch, up to CG_ROWS_MOVES; nothing is none. */
+/* One plain copy needs no kernel; up to CG_ROWS_MOVES moves are one launch; no moves are none. */
 static const struct { const char *name; int n, rows, is_zero, has_to; long launches, copies, fills; } counts[] = {
 	{ "none",             0,                 3, 0, 0, 0, 0, 0 },
 	{ "no rows",          3,                 0, 0, 0, 0, 0, 0 },
@@ -338,7 +338,7 @@ static void test_calls(void **unused)
 	free_tensors(&tensors);
 }
 
-/* Whatever fails is named, and leaves nothing on the list. */
+/* A failing call is named, and leaves nothing in the list. */
 static void fail_each(struct trial *c)
 {
 	for (long at = 1;; at++) {

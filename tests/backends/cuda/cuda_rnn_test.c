@@ -23,7 +23,7 @@ static long products(const struct calls *c)
 	return c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* A wait, a copy, memory that comes or goes, anything built or asked. */
+/* A wait, a copy, memory that is allocated or freed, anything built or queried. */
 static long others(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuMemcpyDtoDAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 +
@@ -33,15 +33,15 @@ static long others(const struct calls *c)
 	       c->cuDeviceGetAttribute + c->cuStreamCreate;
 }
 
-/* Launches of a call beside those of its steps, of the two layers that the networks have: biases, moves, gradients of weights, and
- * of each stage's sums two, which fill bW and bR. */
+/* Launches of a call beside those of its steps, for the two layers of the networks: biases, moves, gradients of weights, and two for
+   each stage's sums, which fill bW and bR. */
 static const int once[STEP_CASES][2] = {
 	/* lstm; ragged; f16 */ { 10, 14 }, { 40, 61 }, { 24, 38 }, /* peepholes; ragged, bf16 */ { 10, 18 }, { 40, 70 },
 	/* projection; ragged */ { 10, 18 }, { 40, 73 }, /* gru; ragged */ { 24, 20 }, { 17, 21 }, /* rnn_tanh */ { 8, 10 },
 	/* gru_block; ragged */ { 8, 14 }, { 28, 53 },
 };
 
-/* What a call of each pass makes the driver do, when the same call was made before. */
+/* The calls of the driver in each pass, when the same call was made before. */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];
@@ -86,7 +86,7 @@ static void test_launches_of_a_step(void **state)
 			    multiplied != (has_blas ? steps * step_case->products[pass] : 0) || filled)
 				fail_msg("%s, pass %d: %ld steps more are %ld launches, %ld products and %ld fills", step_case->name, pass, steps, launched,
 				         multiplied, filled);
-			/* Which products can begin with a bias is a library's business: the stand-in's does all that ask. */
+			/* Which products can begin with a bias depends on the library: the stand-in supports all that are requested. */
 			if (stand_in && has_blas && few[pass].cuLaunchKernel - launched != once[k][pass])
 				fail_msg("%s, pass %d: %ld launches beside the steps', expected %d", step_case->name, pass,
 				         few[pass].cuLaunchKernel - launched, once[k][pass]);
@@ -135,7 +135,7 @@ static void close_native(struct native *native, struct tensors *t)
 	cg_close(native->first);
 }
 
-/* Both passes, while the stream is captured, enqueue kernels, products and fills alone. */
+/* While the stream is captured, both passes enqueue kernels, products and fills alone. */
 static void expect_captured(struct net *n)
 {
 	forget();

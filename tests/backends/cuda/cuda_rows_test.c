@@ -28,7 +28,7 @@ static void test_moves(void **state)
 	free_tensors(&t);
 }
 
-/* Built once, and then no more than a launch each time. */
+/* Built once; later calls are one launch each. */
 static void test_calls(void **state)
 {
 	struct tensors t;
@@ -45,7 +45,7 @@ static void test_calls(void **state)
 	free_tensors(&t);
 }
 
-/* Rows that are moved at once, so that memory is not what fails. */
+/* So few rows at a time that memory does not run out. */
 static void fail_each(struct tensors *t, struct cg_rows *r)
 {
 	for (long at = 1;; at++) {

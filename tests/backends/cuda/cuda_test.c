@@ -27,7 +27,7 @@ static long products(void)
 	return seen.cublasGemmEx + seen.cublasLtMatmul;
 }
 
-/* Nothing but so many launches and products: no copy, no wait, no memory, nothing asked or built. */
+/* Only so many launches and products: no copy, no wait, no memory, nothing queried or built. */
 static void expect_calls(const char *what, long launches, long multiplied)
 {
 	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemsetD8Async + seen.cuStreamSynchronize +
@@ -44,8 +44,8 @@ static void expect_calls(const char *what, long launches, long multiplied)
 	assert_int_equal(balance, 0);
 }
 
-/* The first call builds what is not yet, the second shows how many products that begin with something else than their result's memory
- * cublasLt has an algorithm for: the others are a launch each. */
+/* The first call builds kernels; the second shows for how many products with a start other than their result's memory cublasLt has an
+   algorithm: the others take a launch each. */
 static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
 {
 	int has_blas = blas.GemmEx != NULL;
@@ -71,7 +71,7 @@ static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_
 	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* Where cublasLt cannot add a bias one launch spreads it; that it cannot is asked once. */
+/* Where cublasLt cannot add a bias one launch spreads it; cublasLt is asked once. */
 static void test_no_bias(void **state)
 {
 	int has_blas = blas.GemmEx != NULL;
@@ -130,7 +130,7 @@ static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, con
 	cg_free(t->context, &out);
 }
 
-/* The launch's rule, from both sides of the size where it changes; and blocks for all multiprocessors where there is so little. */
+/* The launch's rule, from both sides of the size where it changes; and blocks for all multiprocessors where there is little work. */
 static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan)
 {
 	enum { ROWS = 16, UNITS = 768, SMALLEST = 64 };
@@ -150,7 +150,7 @@ static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, cons
 		fail_msg("%s [%d, %d]: not runs of units", plan->functions[0].key, (int)change, UNITS);
 }
 
-/* A device of 132 multiprocessors, where it is the stand-in. */
+/* A device of 132 multiprocessors, if it is the stand-in. */
 static void test_forms(void **state)
 {
 	static const int passes[] = { CG_FORWARD, CG_GRAD };
@@ -259,7 +259,7 @@ static void test_compiler(void **state)
 	assert_string_equal(options, own);
 	assert_true(seen.nvrtcGetCUBIN > 0 && !seen.nvrtcGetPTX);
 
-	/* A device that the compiler is too old for gets PTX, and in f64 nothing is flushed. */
+	/* A device that is newer than the compiler gets PTX, and in f64 nothing is flushed. */
 	cg_nvrtc.GetNumSupportedArchs = one_arch;
 	cg_nvrtc.GetSupportedArchs = that_arch;
 	known_arch = 50;
@@ -322,7 +322,7 @@ static void expect_no_context(void)
 	assert_int_not_equal(driver.CtxGetDevice(&device), 0);
 }
 
-/* Forward and gradient on the caller's memory, through his stream, without a wait; the numbers are the cpu's. */
+/* Forward and gradient on the caller's memory, through the caller's stream, without a wait; the numbers are the cpu's. */
 static void test_adopted(void **state)
 {
 	struct native native;
@@ -502,7 +502,7 @@ static struct {
 	int (*GraphExecDestroy)(void *), (*GraphDestroy)(void *), (*MemcpyDtoH_v2)(void *, CUdeviceptr, size_t);
 } graphs;
 
-/* They are in the driver that the backend has found. */
+/* These functions are in the driver that the backend has loaded. */
 static void find_graphs(void)
 {
 	static const struct { const char *name; void *to; } all[] = {
@@ -543,7 +543,7 @@ static void begin_capture(const struct native *native, unsigned mode)
 	leave();
 }
 
-/* The capture must be whole. */
+/* The capture must be valid. */
 static void *end_capture(const struct native *native)
 {
 	void *graph = NULL;
@@ -584,7 +584,7 @@ static void close_pair(struct pair *p)
 	close_native(&p->native);
 }
 
-/* In every mode, whatever would spoil the capture is refused, on every stream of the context, and is done after it. */
+/* In every mode, a call that would invalidate the capture is refused, on every stream of the context, and works after it. */
 static void test_first_use_captured(void **state)
 {
 	enum { GLOBAL, THREAD_LOCAL, RELAXED, MODES };
@@ -612,7 +612,7 @@ static void test_first_use_captured(void **state)
 		assert_int_equal(cg_rnn_open(p.t.context, &config, &rnn), CG_OK);
 		cg_rnn_close(rnn);
 		assert_int_equal(cg_lstm_block_forward(p.t.stream, &l), CG_OK);
-		/* What was built for one stream is for all; its first product is each stream's own. */
+		/* What was built for one stream serves all; the first product on each stream needs a handle of its own. */
 		begin_capture(&p.native, mode);
 		if (blas.GemmEx)
 			expect_refused(cg_lstm_block_forward(p.adopted, &l), CG_UNSUPPORTED, "first product");
@@ -657,7 +657,7 @@ static void test_replayed(void **state)
 	close_pair(&p);
 }
 
-/* CU_STREAM_LEGACY: what the caller does next on the default stream waits for the call, without a word. */
+/* CU_STREAM_LEGACY: later work of the caller's on the default stream waits for the call by itself. */
 static void test_default_stream(void **state)
 {
 	struct cg_stream *of_default;

@@ -27,7 +27,7 @@ static int has_word(const char *call, const char *const *text)
 	return *text != NULL;
 }
 
-/* Calls that give something back cannot fail in a way that anyone could mend. */
+/* Calls that free things, whose failure nobody can correct. */
 static int gives_back(const char *call)
 {
 	static const char *const text[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
@@ -53,7 +53,7 @@ static void count(const char *call, unsigned code)
 		__atomic_add_fetch(&balance, makes(call) - (gives_back(call) || strstr(call, "PopCurrent")), __ATOMIC_RELAXED);
 }
 
-/* What has to be undone is done, and fails all the same. */
+/* A call that undoes something does so, and reports a failure all the same. */
 #define WATCH(call, library, name, parameters, names, refusal) \
 	static unsigned watch_##call parameters \
 	{ \
@@ -72,19 +72,19 @@ static void count(const char *call, unsigned code)
 
 static void put_before(void)
 {
-	/* What a library lacks stays away. */
+	/* A function that a library lacks stays absent. */
 #define CU_CALL(name, parameters, names) cg_cu.name = driver.name ? watch_cu##name : NULL;
 #define NVRTC_CALL(name, parameters, names) cg_nvrtc.name = compiler.name ? watch_nvrtc##name : NULL;
 #define CUBLAS_CALL(name, parameters, names) cg_cublas.name = blas.name ? watch_cublas##name : NULL;
 #define CUBLASLT_CALL(name, parameters, names) cg_cublaslt.name = lt.name ? watch_cublasLt##name : NULL;
 #define CUDNN_CALL(name, parameters, names) cg_cudnn.name = dnn.name ? watch_cudnn##name : NULL;
 #include "backends/cuda/cuda.fn"
-	/* Words are asked for when something has failed already, and they may come from nowhere. */
+	/* The text of an error is requested after a failure; it may be absent. */
 	cg_cu.GetErrorName = driver.GetErrorName;
 	cg_cu.GetErrorString = driver.GetErrorString;
 }
 
-/* The stand-in for cublasLt has an algorithm at one time and none at another: this makes every run the same. */
+/* The stand-in for cublasLt finds an algorithm only sometimes: this makes every run the same. */
 static unsigned (*asked)(struct cublasLtContext *, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                          cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
                          cublasLtMatmulHeuristicResult_t *, int *);
@@ -105,7 +105,7 @@ int watch(void)
 {
 	struct cg_context *context;
 
-	/* Each program begins cold and leaves nothing behind. */
+	/* Each program begins without a cache and leaves nothing behind. */
 	setenv("CELLGRAD_CACHE", "off", 1);
 	if (cg_open("cuda", &context))
 		return 0;

@@ -16,7 +16,7 @@ extern struct cg_cublas blas;
 extern struct cg_cublaslt lt;
 extern struct cg_cudnn dnn;              /* all NULL where there is none */
 
-/* Calls since forget(). */
+/* The number of calls since forget(). */
 struct calls {
 #define CU_CALL(name, parameters, names) long cu##name;
 #define NVRTC_CALL(name, parameters, names) long nvrtc##name;
@@ -30,14 +30,14 @@ extern struct calls seen;
 extern int closing;                      /* nothing fails any more, and is counted */
 extern long balance;                     /* what was made and not given back */
 
-/* Puts itself before all calls; 0 where there is no driver, or no device. */
+/* Puts itself in front of all calls; 0 where there is no driver, or no device. */
 int watch(void);
-/* None was made. */
+/* No call was made. */
 void forget_calls(void);
-/* The same, and all are watched as at first. */
+/* The same, and all calls are watched as at first. */
 void forget(void);
 
-/* A device, or the words why not, and this test is left out, unless it is required. */
+/* Opens a device, or skips this test with the reason, unless the backend is required. */
 int opens(struct cg_context **context);
 
 int open_tensors(struct tensors *);

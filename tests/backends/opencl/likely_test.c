@@ -129,14 +129,14 @@ static void test_drivers(void **state)
 		put(VENDORS "/two.icd", likely[k]);
 		expect_yes();
 	}
-	/* Only what the loaders read. */
+	/* The rule reads only what the loaders read. */
 	assert_int_equal(unlink(path_of(VENDORS "/two.icd")), 0);
 	put(VENDORS "/two.icd.bak", "libigdrcl.so");
 	put(VENDORS "/icd", "libigdrcl.so");
 	expect_no("libpocl.so.2");
 }
 
-/* What is no file names no driver, and is not waited for. */
+/* An entry that is no file names no driver, and is not waited for. */
 static void test_strange_files(void **state)
 {
 	char to[1024];
@@ -160,7 +160,7 @@ static void test_strange_files(void **state)
 	expect_yes();
 }
 
-/* So many that nobody reads them all: what is not read may be a GPU's. */
+/* So many entries that not all are read: those not read may be a GPU's. */
 static void test_many_drivers(void **state)
 {
 	char name[64];
@@ -185,7 +185,7 @@ static void test_many_drivers(void **state)
 	expect_no("libpocl");
 }
 
-/* Where there is no such folder the loader is one that looks elsewhere, or the GPU's driver itself. */
+/* Without such a folder the loader searches elsewhere, or is the GPU's driver itself. */
 static void test_no_folder(void **state)
 {
 	(void)state;
@@ -210,7 +210,7 @@ static void test_variables(void **state)
 	expect_no("libpocl");
 	setenv("OPENCL_VENDOR_PATH", path_of("/mine"), 1);
 	expect_yes();
-	/* The other one is stronger. */
+	/* The other variable has precedence. */
 	setenv("OCL_ICD_VENDORS", path_of(VENDORS), 1);
 	expect_no("libpocl");
 	unsetenv("OPENCL_VENDOR_PATH");
@@ -248,7 +248,7 @@ static void test_variables(void **state)
 	expect_yes();
 	unsetenv("OCL_ICD_FILENAMES");
 
-	/* A library that the user names is no vendors' business; it must be there. */
+	/* A library that the user names need not be in the vendors' folder; it must exist. */
 	snprintf(here, sizeof here, "%s/libOpenCL.so", root);
 	setenv("CELLGRAD_OPENCL_LIB", here, 1);
 	assert_int_equal(cg_cl_is_likely(root), CG_BAD_ARGUMENT);

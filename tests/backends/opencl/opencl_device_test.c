@@ -36,7 +36,7 @@ static int put_back(void **state)
 	return 0;
 }
 
-/* Is there a device to begin with?  If not, a skip, unless it is required. */
+/* Is there a device at all?  If not, a skip, unless it is required. */
 static int opens(void)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
@@ -142,7 +142,7 @@ static struct { pthread_mutex_t lock; pthread_cond_t change; int there, alone; }
 	.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER
 };
 
-/* A launch waits in the driver until another thread is there, too: for ten seconds. */
+/* A launch waits in the driver until another thread is there, too: at most ten seconds. */
 static int32_t meet(struct _cl_command_queue *queue, struct _cl_kernel *kernel, uint32_t dimensions, const size_t *offset,
                     const size_t *global, const size_t *local, uint32_t n, struct _cl_event *const *waits, struct _cl_event **event)
 {
@@ -171,7 +171,7 @@ static void *call(void *given)
 	return NULL;
 }
 
-/* Streams of two threads launch at one time. */
+/* Streams of two threads launch at the same time. */
 static void test_queues(void **state)
 {
 	static struct caller callers[2];
@@ -201,7 +201,7 @@ static void test_queues(void **state)
 
 /* ---- other arithmetic ---- */
 
-/* What the probe computes, computed in another way; and the words for it. */
+/* The results of the probe, computed in another way; and the descriptions of each. */
 static const struct lie { const char *of, *is, *text; } lies[] = {
 	{ "fma(x[k], x[k + 1], x[k + 2])", "x[k] * x[k + 1] + x[k + 2]", "fma rounds twice" },
 	{ "fma(x[k], x[k + 1], x[k + 2])", "(x[k + 2] == 0 ? x[k] * x[k + 1] : fma(x[k], x[k + 1], x[k + 2]))", "zeros lose their signs" },

@@ -17,7 +17,7 @@
 typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 
-/* What a call of each pass makes the driver do, when the same call was made before. */
+/* The calls of the driver in each pass, when the same call was made before. */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];
@@ -64,7 +64,7 @@ static void test_launches_of_a_step(void **state)
 	free_tensors(&t);
 }
 
-/* A call of other lengths waits for the index of the last one to be there, and sends its own; the same lengths do neither. */
+/* A call with other lengths waits until the last index was copied, and sends its own; one with the same lengths does neither. */
 static void expect_index(struct net *n, const int32_t *lengths, long waits, long sent, long made_buffers)
 {
 	n->call.lengths = lengths;

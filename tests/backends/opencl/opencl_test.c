@@ -20,7 +20,7 @@ static long enqueued(void)
 	return seen.EnqueueNDRangeKernel + seen.EnqueueReadBuffer + seen.EnqueueWriteBuffer + seen.EnqueueFillBuffer;
 }
 
-/* Nothing but so many kernels: no copy, no wait, no memory, nothing built. */
+/* Only so many kernels: no copy, no wait, no memory, nothing built. */
 static void expect_kernels(const char *what, long kernels)
 {
 	if (seen.EnqueueNDRangeKernel != kernels || enqueued() != kernels)
@@ -32,7 +32,7 @@ static void expect_kernels(const char *what, long kernels)
 	assert_int_equal(cg_memory_fail(0), 0);
 }
 
-/* The first call builds what is not yet.  A product is a kernel. */
+/* The first call builds kernels.  A product is a kernel. */
 static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
 {
 	assert_int_equal(call(stream, op), CG_OK);
@@ -74,7 +74,7 @@ static void test_failures(void **state)
 		failed_call = NULL;
 		code = everything();
 		assert_non_null(failed_call);
-		/* What only describes a device may be missing, and a platform that fails leaves the others. */
+		/* Queries that only describe a device may fail, and a platform that fails does not affect the others. */
 		if (!code && (strstr(failed_call, "clGetDeviceInfo") || strstr(failed_call, "clGetDeviceIDs")))
 			continue;
 		if (!code || !strstr(cg_message(), failed_call))
@@ -88,7 +88,7 @@ static void test_failures(void **state)
 
 struct native { struct cg_context *first; struct _cl_context *context; struct _cl_device_id *id; struct _cl_command_queue *queue; };
 
-/* A context and queue that are not ours, on the device that ours found. */
+/* A context and a queue of the caller's, on the device that our own context opened. */
 static int open_native(struct native *n, uint64_t properties)
 {
 	struct _cl_platform_id *platforms[8];
@@ -112,7 +112,7 @@ static void close_native(struct native *n)
 	cg_close(n->first);
 }
 
-/* Forward and gradient on the caller's memory, through his queue, without a wait; the numbers are the cpu's. */
+/* Forward and gradient on the caller's memory, through the caller's queue, without a wait; the numbers are the cpu's. */
 static void test_adopted(void **state)
 {
 	struct native n;

@@ -14,7 +14,7 @@ struct calls seen;
 
 enum { REFUSAL = -9999 };
 
-/* Calls that give something back to the driver cannot fail in a way that anyone could mend. */
+/* Calls that free things, whose failure nobody can correct. */
 static int gives_back(const char *call)
 {
 	return !strncmp(call, "Release", 7) || !strcmp(call, "Finish");

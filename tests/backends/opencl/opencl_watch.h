@@ -10,7 +10,7 @@
 
 extern struct cg_cl driver;              /* the driver itself */
 
-/* Calls since forget(). */
+/* The number of calls since forget(). */
 struct calls {
 #define CL_CALL(name, parameters, names) long name;
 #define CL_MAKE(type, name, parameters, names) long name;
@@ -20,14 +20,14 @@ struct calls {
 };
 extern struct calls seen;
 
-/* Puts itself before all calls, where there is a driver. */
+/* Puts itself in front of all calls, where there is a driver. */
 void watch(void);
-/* None was made. */
+/* No call was made. */
 void forget_calls(void);
-/* The same, and all are watched as at first. */
+/* The same, and all calls are watched as at first. */
 void forget(void);
 
-/* A device, or the words why not, and this test is left out, unless it is required. */
+/* Opens a device, or skips this test with the reason, unless the backend is required. */
 int opens(struct cg_context **context);
 int open_tensors(struct tensors *);
 /* cmocka's: watches. */

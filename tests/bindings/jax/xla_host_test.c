@@ -18,10 +18,10 @@
 enum { T = 5, B = 3, I = 4, U = 6, LAYERS = 2, MOST = 40000, RESERVE_BYTES = 20000, BUFFERS = 10, RESULTS = 4, ATTRIBUTES = 16 };
 enum argument { INPUT, INPUT_H, INPUT_C, PARAMS, LENGTHS, COUNTER, RESERVE, D_OUTPUT, D_H, D_C };
 
-/* What a handler gives back: XLA's error is the host's. */
+/* A handler returns XLA's error, which here is the host's own object. */
 struct xla_error { int code; char message[1200]; };
 
-/* A call frame with all that it points to. */
+/* A call frame with everything that it points to. */
 struct host {
 	struct xla_error error;
 	struct xla_frame frame;
@@ -89,7 +89,7 @@ static void add_text(struct host *h, const char *name, const char *text)
 	add_attribute(h, name, XLA_STRING, &h->texts[k]);
 }
 
-/* The attribute's place; it is there. */
+/* The attribute's place; it exists. */
 static int find(const struct host *h, const char *name)
 {
 	for (int k = 0; k < h->frame.attributes.count; k++)
@@ -109,8 +109,8 @@ static void set_text(struct host *h, const char *name, const char *text)
 	h->texts[find(h, name)] = (struct xla_bytes){ text, strlen(text) };
 }
 
-/* A buffer of up to three dimensions, of which those of 0 are none; its memory has numbers around 0.1 of either sign, or, of a result,
- * 0xa5. */
+/* A buffer of up to three dimensions, of which those of 0 are absent; its memory has numbers around 0.1 of either sign, or, for a
+   result, 0xa5. */
 static void set_buffer(struct host *h, struct xla_buffer *b, int place, int dtype, int64_t d0, int64_t d1, int64_t d2)
 {
 	int64_t *dims = h->dims[place], n = d0 * (d1 ? d1 : 1) * (d2 ? d2 : 1);
@@ -234,7 +234,7 @@ static void call_well(struct host *h, struct xla_error *(*handler)(struct xla_fr
 		fail_msg("%s", error->message);
 }
 
-/* A forward, and the backward of it. */
+/* A forward, and its backward. */
 static void run_both(struct host *forward, struct host *backward, int d)
 {
 	set_frame(forward, 0, d);
@@ -308,7 +308,7 @@ static void test_answers(void **state)
 		run_library(&one, &two, d, own);
 		for (int k = 0; k < RESULTS; k++) {
 			assert_memory_equal(own[RESULTS + k], two.results[k].data, size_of(&two.results[k], DTYPES[d].bytes));
-			/* The reserve has another writer's bytes behind it. */
+			/* The reserve ends with the bytes of another writer. */
 			if (k < 3)
 				assert_memory_equal(own[k], one.results[k].data, size_of(&one.results[k], DTYPES[d].bytes));
 		}
@@ -323,7 +323,7 @@ static void test_absent(void **state)
 	run_both(&one, &two, 0);
 	memcpy(outputs, one.results[1].data, MOST);
 	memcpy(gradients, two.results[3].data, MOST);
-	/* Results that are not wanted are not computed, and do not change the others. */
+	/* Results that are not requested are not computed, and do not change the others. */
 	set_frame(&one, 0, 0);
 	set_buffer(&one, &one.results[0], BUFFERS, XLA_F32, 0, 0, 0);
 	call_well(&one, cellgrad_jax_forward);
@@ -335,7 +335,7 @@ static void test_absent(void **state)
 	call_well(&two, cellgrad_jax_backward);
 	assert_memory_equal(gradients, two.results[3].data, MOST);
 	assert_int_equal(((unsigned char *)two.results[0].data)[0], 0xa5);
-	/* States and lengths that are absent are zeros and whole rows, as are those that say so. */
+	/* Absent states and lengths mean zeros and whole rows, and give the same answers. */
 	set_frame(&one, 0, 0);
 	set_frame(&two, 0, 0);
 	for (int k = 0; k < B; k++)
@@ -376,7 +376,7 @@ static void test_stages(void **state)
 	struct xla_extension other = { sizeof other, 77, &asked.base };
 
 	(void)state;
-	/* XLA asks what a handler is by a frame that has nothing else. */
+	/* XLA queries a handler's metadata by a frame without arguments. */
 	memset(&one.frame, 0, sizeof one.frame);
 	one.frame.extensions = &other;
 	call_well(&one, cellgrad_jax_forward);
@@ -467,7 +467,7 @@ static void test_cells(void **state)
 	add_attribute(&two, "value_leak", XLA_SCALAR, &two.scalars[ATTRIBUTES - 2]);
 	call_well(&two, cellgrad_jax_forward);
 	assert_memory_not_equal(one.results[0].data, two.results[0].data, size_of(&one.results[0], 4));
-	/* More cells than are kept; the first again and again. */
+	/* More cells than are kept; the first one again and again. */
 	for (int k = 0; k < 80; k++) {
 		snprintf(text, sizeof text, "%s#%d\n", LEAKY, k);
 		set_cell(&two, text);
@@ -581,7 +581,7 @@ static void test_wrong(void **state)
 		for (int r = 0; r < RESULTS; r++)
 			assert_int_equal(((unsigned char *)one.results[r].data)[0], 0xa5);
 	}
-	/* What was refused leaves the next call alone. */
+	/* A rejected call does not affect the next one. */
 	run_both(&one, &two, 0);
 }
 
@@ -589,7 +589,7 @@ static void test_reserve(void **state)
 {
 	(void)state;
 	run_both(&one, &two, 0);
-	/* Of a call with another counter, of no call, of another network, and one that is too short. */
+	/* Reserves of a call with another counter, of no call, of another network, and one that is too short. */
 	((uint32_t *)two.arguments[COUNTER].data)[0] ^= 1;
 	assert_non_null(call(&two, cellgrad_jax_backward));
 	assert_non_null(strstr(two.error.message, "rnn_backward: "));
@@ -604,7 +604,7 @@ static void test_reserve(void **state)
 	two.arguments[RESERVE].dims[0] = RESERVE_BYTES;
 	memset(two.arguments[RESERVE].data, 0, 64);
 	assert_non_null(call(&two, cellgrad_jax_backward));
-	/* A call that keeps none has no backward. */
+	/* A call that keeps no reserve has no backward. */
 	set_frame(&one, 0, 0);
 	set_integer(&one, "training", 0);
 	set_buffer(&one, &one.results[3], BUFFERS + 3, XLA_U8, 0, 0, 0);

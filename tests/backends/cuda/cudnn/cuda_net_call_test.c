@@ -65,7 +65,7 @@ static long ours(const struct calls *c)
 	return c->cuLaunchKernel + c->cuMemsetD8Async + c->cuMemcpyDtoDAsync_v2 + c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* A wait, a copy from or to the host, memory that comes or goes, anything built. */
+/* A wait, a copy from or to the host, memory that is allocated or freed, anything built. */
 static long waits(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 + c->cuMemFree_v2 +
@@ -73,7 +73,7 @@ static long waits(const struct calls *c)
 	       c->cudnnCreate + c->cudnnSetStream + c->cudnnSetDropoutDescriptor + c->cudnnBuildRNNDynamic;
 }
 
-/* Something made, set or asked, on the host alone. */
+/* Anything created, set or queried, on the host alone. */
 static long questions(const struct calls *c)
 {
 	return c->cudnnCreateTensorDescriptor + c->cudnnSetTensorNdDescriptor + c->cudnnCreateRNNDescriptor +
@@ -89,8 +89,8 @@ static long others(const struct calls *c)
 
 static const int32_t uneven[] = { 3, 2 }, one_of_none[] = { 3, 0 };
 
-/* A training step, made before: cuDNN's own three calls for each of its runs, and so many of ours, where its layout of parameters
- * is ours and where it is not. */
+/* A training step that was made before: cuDNN's own three calls for each of its runs, and so many commands of ours, where its layout
+   of parameters is ours and where it is not. */
 static const struct step {
 	const char *name;
 	const int32_t *lengths;
@@ -144,7 +144,7 @@ static void test_calls_of_each_step(void **state)
 	struct tensors t;
 
 	(void)state;
-	/* What the real one shows is what it has. */
+	/* The layout that cuDNN shows is what it has. */
 	for (int permuted = 0; permuted < (getenv("CELLGRAD_FAKE_CUDA") ? 2 : 1); permuted++) {
 		lay_out(permuted ? "1" : "0");
 		if (!open_with_cudnn(&t))
@@ -205,7 +205,7 @@ static void test_captured(void **state)
 	assert_int_equal(cg_adopt("cuda", native, NULL, &t.context), CG_OK);
 	assert_int_equal(cg_stream_open(t.context, stream, &t.stream), CG_OK);
 	begin(&n, &t);
-	/* A reserve of whole rows, and work for these or others: real libraries ask for some megabytes. */
+	/* A reserve for calls without lengths, and a workspace for both kinds of call: real libraries need some megabytes. */
 	open_net(&n);
 	n.call.lengths = uneven;
 	assert_int_equal(cg_rnn_sizes(n.rnn, n.call.T, n.call.B, uneven, &others), CG_OK);
@@ -247,7 +247,7 @@ static uint64_t print_of(struct net *n, struct cg_mem mem)
 	return sum;
 }
 
-/* cuDNN's backward writes to the reserve that it is given: its stand-in so that a second would be wrong. */
+/* cuDNN's backward writes to its reserve: in the stand-in so that a second one would be wrong. */
 static void test_reserve(void **state)
 {
 	uint64_t kept, right;
@@ -273,7 +273,7 @@ static void test_reserve(void **state)
 		n.call.spend_reserve = 1;
 		assert_int_equal(net_backward(&n), CG_OK);
 		assert_true(print(&n) == right || !promises_bits("cudnn"));
-		/* What cuDNN itself leaves there is its own business. */
+		/* What cuDNN itself leaves there does not matter. */
 		assert_true(!getenv("CELLGRAD_FAKE_CUDA") || print_of(&n, n.call.reserve) != kept);
 		net_close(&n);
 	}
@@ -281,7 +281,7 @@ static void test_reserve(void **state)
 	free_tensors(&t);
 }
 
-/* All that calls write, but for the reserve, as numbers. */
+/* Everything that calls write, except the reserve, as numbers. */
 enum { NUMBERS = 2048 };
 static size_t fetch(struct net *n, float numbers[NUMBERS])
 {
@@ -300,8 +300,8 @@ static size_t fetch(struct net *n, float numbers[NUMBERS])
 	return count;
 }
 
-/* A reserve at any address that is aligned for acc, and at another in backward.  The last output is in it: where it begins at a multiple of
- * 16, and so at every other such place, bits are the same; elsewhere cuDNN may add in another order. */
+/* A reserve at any address that is aligned for acc, and at another in backward.  The final output is in it: at all multiples of 16
+   the bits are the same; elsewhere cuDNN may add in another order. */
 static void test_reserve_moved(void **state)
 {
 	static const size_t offsets[][2] = { { 0, 0 }, { 4, 0 }, { 0, 64 }, { 60, 192 }, { 16, 0 }, { 48, 240 } };
@@ -369,8 +369,8 @@ static void shift(struct net *n, struct cg_mem *mem, size_t offset)
 }
 
 /*
- * What persistent algorithms are given begins at multiples of 16, wherever the caller has it, and the bits are those of memory that
- * does; the standard algorithm is given the caller's memory.  Of a device with many multiprocessors, since the static one is for those.
+ * Memory for persistent algorithms is aligned to 16 bytes, whatever the caller's alignment, and the bits are those of aligned memory;
+ * the standard algorithm gets the caller's memory.  The device has many multiprocessors, since the static algorithm is for those.
  */
 static const struct alignment_case {
 	const char *name;
@@ -390,7 +390,7 @@ static const struct alignment_case {
 	{ "standard",         CG_F16, 8,   2, 1, 0, 0, 0,    CUDNN_RNN_ALGO_STANDARD,               2, 2 },
 };
 
-/* What the last forward was by; the descriptors of a plan are made in the order of its algorithms. */
+/* The algorithm of the last forward; the descriptors of a plan are made in the order of its algorithms. */
 static unsigned algorithm_of_forward;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } described[64];
 static int n_described;
@@ -478,7 +478,7 @@ static void test_aligned_addresses(void **state)
 
 /* ---- the same again ---- */
 
-/* How many of so many runs have other bits than the first; all are near it. */
+/* How many of so many runs have other bits than the first; all are close to it. */
 static int others_of(int runs, const struct tensors *t)
 {
 	static float numbers[NUMBERS], first[NUMBERS];
@@ -532,7 +532,7 @@ static void test_reserve_of_another_route(void **state)
 	(void)state;
 	if (!open_with_cudnn(&t))
 		return;
-	/* Where the masks are ours a reserve of theirs is larger. */
+	/* Where the masks are ours, a reserve with cuDNN's masks is larger. */
 	begin(&n, &t);
 	n.place = CG_HOST;
 	open_net(&n);
@@ -557,7 +557,7 @@ static void test_reserve_of_another_route(void **state)
 
 /* ---- masks ---- */
 
-/* The masks are the same on both routes, unless cuDNN's are allowed; those go on from call to call. */
+/* The masks are the same on both routes, unless cuDNN's are allowed; cuDNN's advance from call to call. */
 static void test_masks(void **state)
 {
 	struct tensors t;
@@ -588,7 +588,7 @@ static void test_masks(void **state)
 		assert_true(print(&n) != second);
 		net_close(&n);
 	}
-	/* Nothing is kept, and nothing is multiplied with 1 / 0. */
+	/* With a rate of 1 nothing is kept, and nothing is multiplied by 1 / 0. */
 	begin(&n, &t);
 	n.config.dropout = n.config.allow_vendor_dropout = 1;
 	open_net(&n);
@@ -642,7 +642,7 @@ static void test_persistent(void **state)
 	run(&n);
 	net_close(&n);
 
-	/* One that has worked is not given up: reserves of it may be about. */
+	/* An algorithm that has worked is never given up: reserves of it may exist. */
 	begin(&n, &t);
 	n.config.allow_tf32 = 1;
 	open_net(&n);
@@ -680,7 +680,7 @@ static void test_closed(void **state)
 		if (plan_first) {
 			cg_rnn_close(n.rnn);
 			n.rnn = NULL;
-			/* What it left goes with the stream's next network. */
+			/* The stream's next network uses what it left. */
 			begin(&other, &t);
 			other.stream = stream;
 			open_net(&other);

@@ -94,7 +94,7 @@ static void test_networks_of_cudnn(void **state)
 
 /* ---- declined ---- */
 
-/* Why, in the route of who takes what there is, and in the message to who asked for cuDNN alone. */
+/* The reason is in the route of a plan that takes any route, and in the message for a plan that requests cuDNN. */
 static void declines(struct cg_context *context, struct cg_rnn_config c, const char *why)
 {
 	char text[256];
@@ -138,7 +138,7 @@ static void test_cells_declined(void **state)
 	c.input = ((int64_t)1 << 31) + 1;
 	c.units = 1;
 	declines(context, c, "sizes beyond 2^31");
-	/* Of the same name, and of other equations. */
+	/* A cell of the same name with other equations. */
 	assert_int_equal(cg_cell_parse("cell rnn_tanh\ngates a\noutput h\nh = tanh(0.5 * a)\nsave h\n", "x", &cell), CG_OK);
 	c = network("lstm", CG_F32);
 	c.cell = cell;
@@ -154,7 +154,7 @@ static size_t old(void)
 
 /* ---- how they round ---- */
 
-/* f16 and bf16 alone go another way; f32 and f64 are rounded the same on every route. */
+/* Only f16 and bf16 take another route; f32 and f64 are rounded the same on every route. */
 static void test_strict_rounding(void **state)
 {
 	static const char *const names[] = { [CG_F32] = "f32", [CG_F64] = "f64", [CG_F16] = "f16", [CG_BF16] = "bf16" };
@@ -181,7 +181,7 @@ static void test_strict_rounding(void **state)
 	cg_close(context);
 }
 
-/* The algorithms that were asked for, a bit for each. */
+/* The algorithms that were requested, a bit for each. */
 static unsigned asked;
 static unsigned asking(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction, unsigned input,
                        unsigned type, unsigned precision, unsigned math, int32_t input_size, int32_t hidden_size,
@@ -217,7 +217,7 @@ static void test_algorithms(void **state)
 
 /* ---- versions ---- */
 
-/* All that SetRNNDescriptor_v8 is given: one algorithm at least is not supported. */
+/* The arguments of SetRNNDescriptor_v8: at least one algorithm is not supported. */
 static unsigned from;
 static unsigned narrow_minded(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction,
                               unsigned input, unsigned type, unsigned precision, unsigned math, int32_t input_size,
@@ -261,7 +261,7 @@ static void test_versions_declined(void **state)
 	c.route = "cudnn";
 	assert_int_equal(cg_rnn_open(context, &c, &(struct cg_rnn *){ NULL }), CG_UNSUPPORTED);
 	assert_non_null(strstr(cg_message(), "rnn: route: cudnn: cuda: cudnnSetRNNDescriptor_v8: CUDNN_STATUS_NOT_SUPPORTED"));
-	/* A persistent algorithm is no more than a wish. */
+	/* A persistent algorithm is only a preference. */
 	from = CUDNN_RNN_ALGO_PERSIST_STATIC;
 	c.allow_tf32 = 1;
 	expect_route(context, &c, "cudnn");
@@ -271,8 +271,8 @@ static void test_versions_declined(void **state)
 
 /* ---- opened, with failures ---- */
 
-/* Opens, asks for sizes and closes, with the n-th call failing, 0 none; whether there was such a call.  The first plan of a context
- * leaves a handle for the next. */
+/* Opens, queries sizes and closes, with the n-th call failing, 0 none; returns whether there was such a call.  The first plan of a
+   context leaves a handle for the next. */
 static int attempt(struct cg_context *context, struct cg_rnn_config c, int is_first, long n)
 {
 	static const int32_t lengths[] = { 3, 0, 1 };
@@ -306,7 +306,7 @@ static void test_open_faults(void **state)
 		struct cg_rnn_config c = network("lstm", CG_F32);
 		long n = 1;
 
-		/* Whether it is asked for by name or not. */
+		/* Whether cuDNN is requested by name or not. */
 		c.route = vendor ? "cudnn" : NULL;
 		c.dropout = 0.5;
 		c.allow_vendor_dropout = vendor;
@@ -320,7 +320,7 @@ static void test_open_faults(void **state)
 	cg_close(context);
 }
 
-/* The first of each context; what it leaves goes with that, or the stand-ins say what did not. */
+/* The first plan of each context; its handle is freed with the context, or the stand-ins report a leak. */
 static void test_first_faults(void **state)
 {
 	struct cg_rnn_config c = network("gru", CG_F32);

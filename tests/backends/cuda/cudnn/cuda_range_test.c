@@ -28,7 +28,7 @@ static const struct trial {
 	const char *name, *cell;
 	int64_t T, B;
 	const int32_t *lengths;
-	int layers, time_major, proj, inference, accumulate, no_states;  /* no_states: none come in */
+	int layers, time_major, proj, inference, accumulate, no_states;  /* no_states: without initial states */
 	double dropout;
 	long runs;                               /* of forward */
 	int again;                               /* and its bits are looked at twice */
@@ -88,7 +88,7 @@ static double *fetch(struct net *n, const struct cg_mem *mem)
 	return values;
 }
 
-/* Sums over all steps are larger than what they are of. */
+/* Sums over all steps are larger than their terms. */
 static void expect_same(const struct trial *trial, struct net *got, struct net *right)
 {
 	for (int k = 0; k < NET_PORTS; k++) {
@@ -115,7 +115,7 @@ static uint64_t print(struct net *n)
 	return sum;
 }
 
-/* With the bits of the first time in results and in what is kept. */
+/* The results and the values that are kept have the bits of the first run. */
 static void expect_again(const struct trial *trial, struct net *n)
 {
 	size_t bytes = n->call.reserve.bytes;
@@ -125,7 +125,7 @@ static void expect_again(const struct trial *trial, struct net *n)
 	assert_non_null(first);
 	assert_non_null(second);
 	assert_int_equal(bytes ? cg_get(n->stream, first, n->call.reserve, bytes) : 0, CG_OK);
-	/* At the end is what parts hand on; what cuDNN leaves of its own is its own business. */
+	/* At the end are the states between ranges; what cuDNN leaves there does not matter. */
 	memcpy(second, first, bytes);
 	memset(second + bytes - (bytes < HANDED ? bytes : HANDED), 0x55, bytes < HANDED ? bytes : HANDED);
 	assert_int_equal(bytes ? cg_put(n->stream, n->call.reserve, second, bytes) : 0, CG_OK);
@@ -192,7 +192,7 @@ static void test_both_directions(void **state)
 	assert_non_null(strstr(cg_message(), "T=65536"));
 	cg_rnn_close(got.rnn);
 
-	/* Where nobody asked for a route the call takes the other one. */
+	/* Where no route was requested the call takes the other one. */
 	assert_int_equal(cg_open("cpu", &u.context), CG_OK);
 	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
 	for (int k = 0; k < 2; k++) {
