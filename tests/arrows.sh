@@ -10,7 +10,7 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 n=0
 
-# FOLDER: those that its files may include and call, beside its own.
+# FOLDER: the folders that its files may include and call, beside its own.
 cat >"$scratch/arrows" <<'END'
 gen
 core        gen
@@ -26,7 +26,7 @@ verify      gen core device op tensorflow
 command     gen core cache device op rnn weights tensorflow verify
 bindings
 END
-# FOLDER: the only headers of the library that its files may include.  device/open.c alone lists the backends.
+# FOLDER: the only headers of the library that its files may include.  Only device/open.c includes the list of backends.
 cat >"$scratch/headers" <<'END'
 backends    runtime/device/backend.h runtime/device/net.h runtime/core/ runtime/cache/
 verify      runtime/cellgrad.h runtime/op/op.h runtime/core/core.h runtime/device/mem.h
@@ -34,8 +34,9 @@ command     runtime/cellgrad.h runtime/device/inspect.h
 bindings    runtime/cellgrad.h
 END
 
-# FOLDER FOLDER, as patterns: files of one name in these do one thing in two places.  Each backend implements the same parts of the
-# device, tests/fake stands in for the vendor's libraries that backends/cuda calls, and the package's parts for frameworks are packages.
+# FOLDER FOLDER, as patterns: files that share a name there do the same thing in two places.  Each backend implements the same parts of
+# the device, tests/fake stands in for the vendor's libraries that backends/cuda calls, and the package's parts for frameworks are
+# packages.
 cat >"$scratch/mirrors" <<'END'
 backends/[a-z]*           backends/[a-z]*
 backends/[a-z]*           runtime/device
@@ -45,7 +46,7 @@ python/cellgrad           python/cellgrad/[a-z]*
 python/cellgrad/[a-z]*    python/cellgrad/[a-z]*
 END
 
-# Every file of the source, without those that a build in the source's own folder leaves there.
+# Every file of the source, without the files that a build in the source's own folder makes.
 files()
 {
 	(cd "$srcdir" && find gen runtime backends bindings verify command templates examples python docs tests -type f ! -name '.*' | grep -vE \
@@ -54,7 +55,7 @@ files()
 		-e '^(runtime/cellgrad\.pc|tests/gen/cuda-resources\.txt|tests/fake/lib/.*)$' | sort)
 }
 
-# "FILE INCLUDED" of every include of ours.  In gen/ alone a name may stand for a file of that folder.
+# "FILE INCLUDED" of every include of our headers.  In gen/ alone a name may stand for a file of that folder.
 includes()
 {
 	(cd "$srcdir" && find gen runtime backends bindings verify command -name '*.[ch]' | sort |
@@ -72,7 +73,7 @@ calls()
 			shared = sub(/\/\.libs\//, "/", object)
 			sub(/\.o$/, "", object)
 			sub(/\/[a-z_]*_la-/, "/", object)
-			# Of an object that is built twice, for archives and shared libraries, the first.
+			# An object that is built twice, for archives and shared libraries, is read once.
 			if (object in from && from[object] != $1) next
 			from[object] = $1
 			if (w[n - 1] ~ /^[TDBRVWC]$/) home[w[n]] = object
@@ -81,15 +82,15 @@ calls()
 		END { for (i = 1; i <= k; i++) { split(used[i], u, " "); if (u[2] in home && home[u[2]] != u[1]) print u[1], home[u[2]], u[2] } }' | sort -u
 }
 
-# Lines of "FROM TO ..." that go against the arrows, beside the headers, or from or to no folder of the table.  Whoever is above the
-# library may call what cellgrad.h has.
+# Prints lines of "FROM TO ..." that point in a wrong direction, bypass the listed headers, or concern a folder that the table lacks.
+# Code above the library may call what cellgrad.h declares.
 against()
 {
 	awk -v table="$scratch/arrows" -v list="$scratch/headers" -v header="$srcdir/runtime/cellgrad.h" '
 		function folder(path) {
 			sub(/^\.\//, "", path)
 			if (path ~ /^(gen|backends|bindings|verify|command)\//) { split(path, part, "/"); return part[1] }
-			# The window of the command is no part of device.
+			# The window of the command, inspect.h, does not count as a part of device.
 			if (path == "runtime/device/inspect.h") return "inspect"
 			if (path == "runtime/cellgrad.h") return "header"
 			if (path ~ /^runtime\/[a-z]+\//) { split(path, part, "/"); return part[2] in known ? part[2] : "" }
@@ -117,8 +118,8 @@ against()
 		}'
 }
 
-# Lines of "A B SYMBOL" that are part of a circle, of two files or more.  A call is no part of one whose first file nobody calls, or
-# whose second calls nobody; without such calls others become so, until all that are left are circles and the ways between them.
+# Prints lines of "A B SYMBOL" that are part of a circle, of two files or more.  A call is not part of one if nobody calls its first file,
+# or its second file calls nobody.  Such calls are removed, again and again, until only circles and the paths between them are left.
 circles()
 {
 	awk '
@@ -138,7 +139,7 @@ circles()
 		}' | sort
 }
 
-# Pairs of files that have one name, in folders that do not mirror each other.
+# Prints pairs of files that share a name, in folders that do not mirror each other.
 namesakes()
 {
 	awk -v table="$scratch/mirrors" '
@@ -158,9 +159,9 @@ namesakes()
 		}'
 }
 
-# Struct tags that are also the name of a function in the same folder, of files below the folder $1 whose paths are given.  Definitions
-# and declarations begin at the margin.  The two calls of cellgrad.h that have their struct's name keep it.  A folder of tests has
-# many programs, and each file there, with its header, is for itself; but tests/sequence is one.
+# Prints struct tags that are also the name of a function in the same folder, of files below the folder $1 whose paths are given.
+# Definitions and declarations begin at the margin.  Two calls of cellgrad.h may have the name of their struct.  A folder of tests has
+# many programs, so each file there, with its header, counts alone; but tests/sequence is one program.
 twins()
 {
 	(cd "$1" && xargs awk '
@@ -236,7 +237,7 @@ unnamed()
 		}' | sort
 }
 
-# report FILE NAME: empty is right; with arrows.sh seeded the contrary.
+# report FILE NAME: an empty file is right; with seeded set, an empty file is wrong.
 report()
 {
 	n=$((n + 1))
@@ -267,7 +268,7 @@ report "$scratch/wrong" 'each README.md names the files of its folder'
 grep -E '^(gen|runtime|backends|bindings|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
 report "$scratch/wrong" 'no struct has the name of a function of its folder, or of its file in tests'
 
-# What is seeded is seen.
+# Seeded breaches are found.
 seeded=1
 echo 'runtime/core/dtype.c runtime/op/op.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded include in the wrong direction is found'
@@ -286,7 +287,7 @@ printf '%s\n' command/cache.c runtime/cache/cache.c | namesakes >"$scratch/wrong
 report "$scratch/wrong" 'a seeded file with the name of another is found'
 printf '%s\n' tests/old.sh tests/old/old.sh | namesakes >"$scratch/wrong"
 report "$scratch/wrong" 'a seeded script with the name of another is found'
-# plant TEXT...: a source that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
+# plant TEXT...: makes a source that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
 plant()
 {
 	mkdir -p "$scratch/top/tests/x"

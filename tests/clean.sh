@@ -27,7 +27,7 @@ if [ "${1:-}" != inside ]; then
 	root=$all/root
 	mkdir "$root" || exit 1
 	trap 'rm -rf --one-file-system "$all" || { sleep 1; rm -rf --one-file-system "$all"; }' EXIT
-	# Behind, so that a signal is heard at once; with unshare all that runs there goes.
+	# In the background, so that a signal is handled at once; unshare ends everything that runs inside.
 	unshare -m -p -f --kill-child sh "$0" inside "$root" "$@" &
 	trap 'kill -9 $!; exit 1' HUP INT TERM
 	wait $!
@@ -66,7 +66,7 @@ make_root()
 		tail -n 5 "$root/made.log" >&2
 		die 'debootstrap failed'
 	}
-	# As this machine reaches the world, so does that one.
+	# The root gets the settings of this machine for network and package sources.
 	rm -f "$root/etc/apt/sources.list"
 	for file in /etc/apt/sources.list /etc/apt/sources.list.d /etc/resolv.conf /etc/hosts /etc/pip.conf; do
 		[ ! -e $file ] || cp -RL $file "$root${file%/*}/" || exit 1
@@ -91,7 +91,7 @@ mount_in()
 		die 'could not mount proc, sys and dev'
 }
 
-# in_root ROOT COMMAND...: with nothing of this machine's environment but how it reaches the world.
+# in_root ROOT COMMAND...: with an environment that has only this machine's proxy settings.
 in_root()
 {
 	there=$1
@@ -100,14 +100,14 @@ in_root()
 		${http_proxy+http_proxy="$http_proxy"} ${https_proxy+https_proxy="$https_proxy"} "$@" </dev/null
 }
 
-# The stages of gpu.sh where there is nothing but the kit.
+# The stages of gpu.sh in a root that has only the kit.
 rehearse()
 {
 	if [ -n "${KIT:-}" ]; then
 		cp -R "$KIT" "$bare/root/kit" || return
 	else
 		there env STAND_INS=yes sh tests/gpu.sh kit /root/kit || return
-		# What check had the stand-ins compile need not be compiled again.
+		# Kernels that the stand-ins compiled in check need not be compiled again.
 		cp -Rn "$root/root/cellgrad/build/tests/fake/lib/cache/." "$root/root/kit/fake/lib/cache/"
 		cp -R "$root/root/kit" "$bare/root/kit" || return
 	fi
@@ -128,7 +128,7 @@ rehearse()
 	return $code
 }
 
-# there COMMAND...: in the clone on the new machine.
+# there COMMAND...: in the clone inside the new root.
 there()
 {
 	in_root "$root" CELLGRAD_TEST_REQUIRE="${CELLGRAD_TEST_REQUIRE:+$CELLGRAD_TEST_REQUIRE,}root,mount" ${certificates:+PIP_CERT="$certificates"} \

@@ -15,7 +15,7 @@ FOLDERS = ('backends', 'command', 'gen', 'runtime', 'verify')
 
 
 def counts(build):
-    """What gcov says of every object, as JSON."""
+    """gcov's JSON of every object."""
     data = [os.path.join(folder, file) for folder, _, files in os.walk(build) for file in files if file.endswith('.gcda')]
     if not data:
         sys.exit('coverage.py: nothing was counted here: it needs a build with CFLAGS=--coverage LDFLAGS=--coverage, and its tests')

@@ -14,7 +14,7 @@
 # tests; CC, CFLAGS, SANITIZE, what the build was configured with; CELLGRAD.
 # Exit status: 0 all that could be tried is well; 1 something is not; 77 nothing could be tried.
 
-# name, what makes it so, the processor or instruction set for that, and what must come of it: kernels, or bytes of a vector
+# name, kind of row, its processor or instruction set, and what must come of it: kernels, or bytes of a vector
 rows='
 qemu-nehalem  emulated Nehalem        baseline
 qemu-haswell  emulated Haswell        avx2
@@ -50,12 +50,12 @@ say()  { echo "# $*"; }
 ok()   { number=$((number + 1)); echo "ok $number - $name: $*"; }
 fail() { number=$((number + 1)); wrong=$((wrong + 1)); echo "not ok $number - $name: $*"; }
 
-# leave WHY: the row cannot be had.
+# leave WHY: the row cannot run here.
 leave() { number=$((number + 1)); left=$((left + 1)); echo "ok $number - $name # SKIP $*"; }
 
 # ---- a row's tests, some at a time ----
 
-# queue WHAT COMMAND...: to be run by run_queue, by a shell of its own.
+# queue WHAT COMMAND...: a command for run_queue, which runs it by a shell of its own.
 queue() {
 	queued=$((queued + 1))
 	job=$work/jobs/$(printf %03d "$queued")
@@ -82,7 +82,7 @@ run_queue() {
 	rm -f "$work"/jobs/*
 }
 
-# report JOB: what it printed is TAP: something must be right, and nothing wrong.
+# report JOB: judges the job's TAP: some test must pass, and none may fail.
 report() {
 	read -r code seconds <"$1.end" || code=99 seconds=0
 	what=$(cat "$1.what")
@@ -122,7 +122,7 @@ generator() {
 
 # ---- rows ----
 
-# opens: does the cpu backend open, with the kernels that the row is for?  Its line is $about.
+# opens: does the cpu backend open, with the row's kernels?  Its line is $about.
 opens() {
 	about=$($run tests/conformance/conformance --opens 2>"$work/err") || {
 		fail "the cpu backend opens: $about $(grep -v warning "$work/err" | tail -n 1)"
@@ -159,7 +159,7 @@ emulated() {
 	unset CELLGRAD_BACKEND CELLGRAD_OPENCL_LIB
 }
 
-# One op, if there is a device; the command says whether.
+# Computes one op, if there is a device; the command says whether.
 opencl_emulated() {
 	case $CELLGRAD in ?*) [ -x "$CELLGRAD" ] ;; *) false ;; esac || return
 	data=$srcdir/tests/data/GRUBlockCell-plain
@@ -170,7 +170,7 @@ opencl_emulated() {
 		$run $CELLGRAD run GRUBlockCell $data.safetensors --expect $data.expect.safetensors && echo ok"
 }
 
-# With the products that OpenBLAS has for such a processor, too.
+# Also with OpenBLAS's products for such a processor.
 native() {
 	grep -qw "^$wanted" "$work/has" || { leave "this processor, or this build, has no $wanted"; return; }
 	run=

@@ -28,7 +28,7 @@ ok()   { number=$((number + 1)); echo "ok $number - $name: $*"; }
 fail() { number=$((number + 1)); bad=1; echo "not ok $number - $name: $*"; }
 skip() { number=$((number + 1)); echo "ok $number - $name # SKIP $*"; }
 
-# try WORDS COMMAND...: its last lines are shown where it fails.
+# try WORDS COMMAND...: shows the last lines of the command's output where it fails.
 try() {
 	what=$1; shift
 	if "$@" >log 2>&1; then
@@ -46,7 +46,7 @@ fetch() {
 	mkdir -p apt/state/lists/partial apt/cache/archives/partial root && : >apt/status || return
 	apt="apt-get -q -o Dir::State=$PWD/apt/state -o Dir::State::status=$PWD/apt/status -o Dir::Cache=$PWD/apt/cache
 		-o APT::Architecture=$1 -o APT::Architectures=$1 -o APT::Sandbox::User="
-	# Some source may have nothing for this processor; what counts is what comes.
+	# Some source may have nothing for this processor; the packages that arrive count.
 	$apt update
 	# shellcheck disable=SC2086
 	(cd apt && $apt download $packages && for deb in *.deb; do dpkg -x "$deb" ../root || exit; done)
@@ -69,7 +69,7 @@ libraries() {
 	foreign=$root/usr/lib/$triplet options=LDFLAGS=-Wl,-rpath,$foreign
 }
 
-# Adding up and multiplying in x87's registers would round twice; passing values through them does not.
+# Additions and multiplications in x87's registers would round twice; passing values through them does not.
 no_x87() {
 	for object in templates/.libs/*_la-*.o; do
 		objdump -d --no-show-raw-insn "$object" | awk '
@@ -123,7 +123,7 @@ row() {
 	else
 		tried=1
 		libraries
-		# What runs here without help is no cross build: it makes its own kernels, with its own cellgen.
+		# A processor that runs here without an emulator is no cross build: it makes its kernels by its own cellgen.
 		[ -n "$run" ] && build="CELLGEN=$here/cellgen" || build=--build=$host
 		[ "$name" != i686 ] || flags='-msse2 -mfpmath=sse'
 		[ "$name" != musl ] || options="$options --disable-shared"

@@ -57,7 +57,7 @@ INPUTS = {
 
 
 def write_tensors(path, metadata, shapes):
-    """A safetensors file, in which no two numbers near each other are the same."""
+    """Writes a safetensors file, in which no two neighbouring numbers are equal."""
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, shape in shapes.items():
         count = 1
@@ -121,7 +121,7 @@ def blocks(text):
 
 
 class Page:
-    """A document, tried in a folder of its own."""
+    """A document, whose blocks run in a folder of its own."""
 
     def __init__(self, path, scratch):
         self.path, self.wrong, self.left, self.tried = path, [], [], 0
@@ -135,7 +135,7 @@ class Page:
                               timeout=300, check=False)
 
     def expect(self, block, command):
-        """The command is done, or what it said is wrong with the block; its standard output."""
+        """Runs a command, which must succeed; returns its standard output."""
         done = self.run(command)
         if done.returncode:
             self.wrong.append(f"line {block.line}: {command.strip()}: exit status {done.returncode}: {done.stderr or done.stdout}")
@@ -234,7 +234,7 @@ def anchors(text):
 
 
 def wrong_links(path, text):
-    """The links of a document that lead nowhere."""
+    """The links of a document that lead to no file or heading."""
     for target in re.findall(r"\]\(([^) ]+)\)", re.sub(r"`[^`\n]*`", "", prose(text))):
         if re.match(r"[a-z]+:", target):
             continue
@@ -247,7 +247,7 @@ def wrong_links(path, text):
 
 
 def write_tools(folder):
-    """`cellgrad`, `cc` and `pkg-config`, as a program finds them where this build is installed."""
+    """Makes `cellgrad`, `cc` and `pkg-config` for this build, as if it were installed."""
     flags = ["-I" + os.path.join(SOURCE, "runtime")]
     if os.path.exists(LIBRARY):
         flags += [LIBRARY, "-Wl,-rpath," + os.path.dirname(LIBRARY)]

@@ -24,7 +24,7 @@ train()
 	CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/language_model "$@" >"$to" 2>"$why"
 }
 
-# falls FILE LEAST: is the last number of the last line so much below that of the first that has two?
+# falls FILE LEAST: is the last loss at least so much below the first?
 falls()
 {
 	awk -v least="$2" 'NF == 2 && !n++ { first = $2 } { last = $NF } END { if (!(n && last < first - least)) { print first, last; exit 1 } }' \
@@ -39,7 +39,7 @@ train "$scratch/begun" -n 20 -c "$scratch/state" "$text" && train "$scratch/ende
 	cat "$scratch/begun" "$scratch/ended" | cmp - "$scratch/whole" >"$why" 2>&1
 report $? 'language_model: 20 steps, a checkpoint and 20 more steps give the bytes of 40 steps'
 
-# A place, then weights: another text's place, a checkpoint cut short, one with something behind it.
+# A checkpoint is a place in a text, then weights: one of another text, a truncated one, one with bytes behind it.
 head -c 20000 "$text" >"$scratch/other"
 head -c 1000 "$scratch/state" >"$scratch/short"
 { cat "$scratch/state"; echo; } >"$scratch/long"
@@ -63,7 +63,7 @@ CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/own_runtime >"$scratch
 	grep -q "with the library's bits" "$scratch/emit"
 report $? 'own_runtime: kernels from text and manifest have the bits of the library'
 
-# On the GPU that there is, else on the stand-ins of tests/fake.
+# On a GPU, or else on the stand-ins of tests/fake.
 $limit examples/graph >"$scratch/graph" 2>"$why"
 status=$?
 if [ $status -eq 77 ]; then

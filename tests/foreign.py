@@ -37,7 +37,7 @@ def elements(argument):
 
 
 def call(library, function, memory):
-    """Calls a function with what `memory` holds by name; makes what it writes."""
+    """Calls a function with the memory of the arguments by name; allocates its outputs."""
     values = []
     for a in function["arguments"]:
         kind, name = a["kind"], a["name"]

@@ -42,7 +42,7 @@ data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_
 
 die() { say "$*"; exit 1; }
 
-# The C library and its loader are that machine's own.
+# The C library and its loader are those of the machine.
 needed_by()
 {
 	ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
@@ -64,7 +64,7 @@ make_kit()
 		build=$top/build-gpu
 		[ -f "$top/configure" ] || (cd "$top" && ./bootstrap) || die 'bootstrap failed'
 		mkdir -p "$build" && cd "$build" || exit 1
-		# As make is to read it: programs look for libraries beside them.
+		# As make must read it: programs search libraries beside them.
 		[ -f Makefile ] || "$top/configure" -q CFLAGS=-O2 LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib'" || die 'configure failed'
 		jobs=-j$(nproc 2>/dev/null || echo 2)
 		make -s "$jobs" && make -s "$jobs" check TESTS= || die 'the build failed'
@@ -73,13 +73,13 @@ make_kit()
 	[ -z "${STAND_INS:-}" ] || programs="$programs $stand_in_programs"
 	# shellcheck disable=SC2086 # a list
 	for file in $programs; do [ -f "$file" ] || die "there is no $file in $build: 'make' and 'make check TESTS=' build it"; done
-	# Reports that lie there stay.
+	# Existing reports stay.
 	(cd "$kit" 2>/dev/null && rm -rf bin bin.tar.gz lib tests python runtime fake gpu.sh kit.txt)
 	mkdir -p "$kit/bin" "$kit/lib" || exit 1
 	# shellcheck disable=SC2086
 	for file in $programs; do strip -o "$kit/bin/${file##*/}" "$file" || exit 1; done
 	libc=$(newest_libc "$kit")
-	# Each holds the whole library: packed they are a third.
+	# Each program contains the whole library: compressed they take a third.
 	tar -C "$kit" -czf "$kit/bin.tar.gz" bin || exit 1
 	rm -r "${kit:?}/bin"
 	strip -o "$kit/lib/libcellgrad.so.0" .libs/libcellgrad.so.0 || exit 1
@@ -104,7 +104,7 @@ make_kit()
 		echo "stand-ins ${STAND_INS:-no}"
 	} >"$kit/kit.txt"
 	mb=$(du -sm "$kit" | cut -f1)
-	# With sanitizers or debugging aids of a build at hand it may be more.
+	# A build with sanitizers or debug information may be larger.
 	[ "$mb" -le $most_mb ] || [ -n "${BUILD:-}" ] || die "the kit has $mb MB: expected at most $most_mb"
 	say "the kit: $kit, $mb MB; there: KIT=$kit sh $kit/gpu.sh STAGE"
 }
@@ -119,7 +119,7 @@ commit_of()
 	fi
 }
 
-# The newest version of the C library that a symbol in the kit is of.
+# The newest version of the C library of which the kit uses a symbol.
 newest_libc()
 {
 	for file in "$1"/bin/*; do
@@ -164,7 +164,7 @@ fact() { sed -n "s/^$1 //p" "$kit/kit.txt"; }
 # Without this machine's folders.
 plain() { sed "s,$work/bin/,,g; s,$work/,,g; s,$kit,KIT,g"; }
 
-# A name that a file may have: of the device, as the driver or the backend says it.
+# The device's name, as the driver or the backend reports it, in characters for a file name.
 place_report()
 {
 	slug=$(printf '%s' "${device:-unknown}" | sed 's/[;,].*//; s/^[a-z]* [0-9.]*: //' | tr -cs 'A-Za-z0-9' - | cut -c1-40 | sed 's/^-*//; s/-*$//')
@@ -192,11 +192,11 @@ report()
 		cat "$work/rows/"* "$work/text/"* 2>/dev/null
 	} >"$file.new"
 	mv "$file.new" "$file"
-	# All logs in one archive, those of other stages of this folder as they were.
+	# Packs all logs into one archive, and keeps those of other stages in this folder.
 	(cd "$work" && tar -czf "$reports/logs.tar.gz.new" logs 2>/dev/null) && mv "$reports/logs.tar.gz.new" "$reports/logs.tar.gz"
 }
 
-# The end, whatever it is: finish VERDICT EXIT WORDS...
+# Every end of the script: finish VERDICT EXIT WORDS...
 finish()
 {
 	verdict=$1 code=$2
@@ -231,14 +231,14 @@ words()   { { echo '```'; tail -n "$3"; echo '```'; } | section "$1" "$2"; }
 
 # ---- steps ----
 
-# What a command that repeats a failure looks like.
+# The form of a command that repeats a failure.
 repeating='cellgrad (check|run|bench) |CELLGRAD_TEST_SEED='
 fatal='context was lost|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTAINED|ILLEGAL_ADDRESS|LAUNCH_TIMEOUT|CONTEXT_IS_DESTROYED|ASSERT|HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED)'
 
 # The number of the next row, in $n.
 next() { number=$((number + 1)); n=$(printf "%02d" "$number"); }
 
-# Is this step to be run?  Where it is not for another reason than that nobody named it, the report says so.
+# Does this step run?  Where it does not, and not because `only` left it out, the report says so.
 is_wanted()
 {
 	[ "$stage" = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac
@@ -255,7 +255,7 @@ not_run()
 	say "$1: not run: $2"
 }
 
-# start NAME SECONDS FORM COMMAND...: a step beside others, JOBS of them at most.  FORM: what the report keeps of what is said: none,
+# start NAME SECONDS FORM COMMAND...: runs a step beside others, JOBS of them at most.  FORM: what the report keeps of the output: none,
 # words (the end), all, table (Markdown).  The step has that many seconds, STEP_TIME, or what the stage has left, whichever is least.
 start()
 {
@@ -283,7 +283,7 @@ start()
 	say "$name: $(cat "$work/$n.command")"
 	(
 		trap - HUP INT TERM
-		# What a stand-in has to say of this step.
+		# The stand-ins' reports about this step.
 		[ -z "${CELLGRAD_FAKE_REPORT:-}" ] || CELLGRAD_FAKE_REPORT=$work/$n.fake
 		timeout -k 5 "$limit" "$@" >"$out" 2>&1 </dev/null &
 		echo $! >"$work/$n.pid"
@@ -294,7 +294,7 @@ start()
 	pending="$pending $n"
 }
 
-# Those that have ended; waits a little where none has.
+# Finishes the steps that have ended; waits a little where none has.
 collect()
 {
 	others_run='' any=
@@ -305,7 +305,7 @@ collect()
 	if [ -n "$any" ]; then report; else sleep 0.2; fi
 }
 
-# wait_all; step: the same as start, alone.  The exit status of the last that ended.
+# wait_all; step: the same as start, alone.  Returns the exit status of the step that ended last.
 wait_all() { while [ -n "$pending" ]; do collect; done; }
 step()
 {
@@ -316,7 +316,7 @@ step()
 	return "$last"
 }
 
-# Of a test that speaks TAP, how many tests there were.
+# For a test that prints TAP, the number of its tests.
 counted() { awk '/^ok / { n++ } /# SKIP/ { s++ } /^not ok / && !/# SKIP/ { n++; f++ } END { if (n) printf ": %d tests, %d failed, %d skipped", n, f, s }' "$1"; }
 
 # shellcheck disable=SC2016
@@ -363,7 +363,7 @@ failed()
 	fi
 }
 
-# After a context was lost: the line that did it, alone, watched by memcheck where that is.
+# After a lost context: the command that lost it, alone, by memcheck where that is installed.
 watch_failure()
 {
 	line=$(grep -oE 'cellgrad check [^#]*' "$log" | head -n 1)
@@ -396,7 +396,7 @@ smi()
 	timeout -k 2 15 nvidia-smi "$@" 2>&1
 }
 
-# One line of clocks, before and after what is measured.
+# One line of clocks, printed before and after measurements.
 clocks()
 {
 	for reasons in clocks_event_reasons.active clocks_throttle_reasons.active; do
@@ -426,7 +426,7 @@ find_tool()
 	done
 }
 
-# NVRTC, cuBLAS and cuDNN: as this environment or the loader has them; what is missing is looked for beside the torch of python3,
+# Finds NVRTC, cuBLAS and cuDNN: where this environment or the loader has them; what is missing is searched beside the torch of python3,
 # and where cuDNN is for another CUDA than the cuBLAS that was found, all three are taken from there.
 packaged()
 {
@@ -441,7 +441,7 @@ print(os.path.dirname(list(spec.submodule_search_locations)[0]) if spec else "")
 	for found in "$site"/nvidia/*/lib/$file.so.[0-9]* "$site"/torch/lib/$file.so.[0-9]*; do
 		[ -f "$found" ] || continue
 		suffix=${found##*.so.}
-		# Of a later CUDA than the driver's is none; cuDNN counts otherwise, and says for which it is.
+		# A library for a later CUDA than the driver's does not count; cuDNN has other version numbers, and says for which CUDA it is.
 		[ "$1" = CUDNN ] || [ "${suffix%%.*}" -le "${driver:-99}" ] || continue
 		echo "$suffix $found"
 	done | sort -rn | sed 's/^[^ ]* //'
@@ -469,7 +469,7 @@ find_libraries()
 	fi
 }
 
-# take_packaged LIBRARY WHY: the newest there that loads; why none of the loader's was taken.
+# take_packaged LIBRARY WHY: the newest library there that loads; WHY none of the loader's was taken.
 take_packaged()
 {
 	tried=''
@@ -490,7 +490,7 @@ take_packaged()
 
 # ---- before a stage ----
 
-# A kit that cannot run here is refused in words before a program of it is started.
+# A kit that cannot run here is refused with a message before any program of it is started.
 check_kit()
 {
 	[ "$(uname -m)" = "$(fact machine)" ] || refuse "the kit is for $(fact machine), and this machine is a $(uname -m)"
@@ -500,7 +500,7 @@ check_kit()
 		refuse "the kit needs the GNU C library $(fact libc) or later, and this machine has $libc"
 	tar -C "$work" -xzf "$kit/bin.tar.gz" 2>"$work/why" || refuse "the kit's programs do not unpack: $(head -n 1 "$work/why")"
 	ln -s "$kit/lib" "$work/lib"
-	# Programs of a build at hand do not look for libraries beside them.
+	# Programs of an existing build do not search libraries beside them.
 	if ! timeout -k 2 20 "$bin/cellgrad" --version >/dev/null 2>&1; then
 		LD_LIBRARY_PATH=$kit/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 		export LD_LIBRARY_PATH
@@ -538,10 +538,10 @@ MIG is on: the device may be a part of a GPU, and its ceilings those of that par
 	esac
 }
 
-# With less, what cuDNN sums may differ from run to run.
+# Without this setting cuDNN's sums may differ from run to run.
 cublas_repeats='env CUBLAS_WORKSPACE_CONFIG=:4096:2'
 
-# One kernel, one product, one network by each route, in seconds: what fails here would fail everywhere.
+# One kernel, one product, one network by each route, in seconds: a failure here would fail all steps.
 smoke()
 {
 	for try in "kernel:check lstm_block pass=forward rows=3 units=5 seed=1" \
@@ -581,7 +581,7 @@ begin()
 	check_kit
 	find_libraries
 	check_device
-	# What this run compiles is kept for its other steps and goes with it.
+	# Kernels that this run compiles are kept for its other steps and removed at its end.
 	export CELLGRAD_BACKEND="$backend" srcdir="$kit" CELLGRAD_CACHE_DIR="${CELLGRAD_CACHE_DIR:-$work/kernels}"
 	sanitizer=$(find_tool compute-sanitizer) ncu=$(find_tool ncu)
 	cudnn=
@@ -627,8 +627,8 @@ suite()
 	start "$suite" 420 words $cublas_repeats "$@"
 }
 
-# Long ones first, but those of our own kernels before cuDNN's.  A rehearsal is of this script: it has a part of each suite, which `make
-# check` has whole.
+# Long steps first, but those of our own kernels before cuDNN's.  A rehearsal tests this script: it runs a part of each suite, which `make
+# check` runs whole.
 stage_right()
 {
 	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*'
@@ -664,7 +664,7 @@ stage_right()
 	wait_all
 }
 
-# What `cellgrad bench --json` prints, as a table; the last two columns are over what `ceilings` measured, if it has.
+# Prints the output of `cellgrad bench --json` as a table; the last two columns are divided by what `ceilings` measured, if it has run.
 bench_table()
 {
 	cat "$logs"/*-ceilings.log 2>/dev/null >"$work/ceilings"
@@ -695,7 +695,7 @@ bench()
 	report
 }
 
-# Of some steps alone they do not take the place of a whole stage's.
+# The numbers of some steps alone do not replace those of a whole stage.
 keep_numbers()
 {
 	if [ "$stage" = only ]; then to=$reports/numbers-only.json; else to=$reports/numbers.json; fi
@@ -706,7 +706,7 @@ stage_fast()
 {
 	unset CUBLAS_WORKSPACE_CONFIG
 	: >"$work/numbers.json"
-	# A stand-in is not fast, and gets through little.
+	# A stand-in is slow, and gets small problems.
 	limits='--most 5 --least 15' sizes='' repeats=200
 	if rehearsal; then
 		limits='' repeats=5 sizes='--B 2 --I 4 --H 8'
@@ -750,7 +750,7 @@ stage_fast()
 		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed micro 60 table "$bin/gpu_probe" micro "$kit/tests/gpu_micro.cu"
 	fi
-	# With its products left out an op reads what they would have written, which on a stand-in is a mistake.
+	# Without its products an op reads memory that they would have written, which on a stand-in is a mistake.
 	if [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; then
 		not_run parts 'a stand-in does not let an op run without its products'
 	else
@@ -760,14 +760,14 @@ stage_fast()
 	keep_numbers
 }
 
-# Six kernels, one line each: the last of a short bench that has the name.
+# Six kernels, one line each: the last launch in a short bench of a kernel with the name.
 profile()
 {
 	ncu_metrics=sm__throughput.avg.pct_of_peak_sustained_elapsed,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread,gpu__time_duration.sum,smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_wait_per_issue_active.ratio,smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio,smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio
 	step "$1" 60 recorded ${3:+env CELLGRAD_CUBLAS_LIB="$3"} "$ncu" --csv --page raw --metrics "$ncu_metrics" --clock-control none \
 		--launch-skip 3 --launch-count 1 --kernel-name "regex:$2" "$bin/cellgrad" bench --reps 5 --op "$4" --dtype "$5" ${6:+--T "$6"} --B "$7" --I "$8" --H "$8"
 	[ -n "$ran" ] || return 0
-	# One metric a line: the header's names beside the last row's values.
+	# One metric per line: the names in the header with the values in the last row.
 	awk -F'","' -v name="$1" '/^"ID"/ { for (k = 1; k <= NF; k++) head[k] = $k; next } /^"[0-9]+"/ { for (k = 1; k <= NF; k++) last[k] = $k; rows++ }
 		END { if (!rows) { print "ncu printed no kernel"; exit }
 			for (k = 1; k <= NF; k++) if (head[k] ~ /Kernel Name|__/) { gsub(/"/, "", last[k]); gsub(/"/, "", head[k]); printf "%-80s %s\n", head[k], last[k] } }' \

@@ -91,7 +91,7 @@ static int build(struct micro *m, const char *path)
 	return code;
 }
 
-/* NULL: not for this architecture. */
+/* Finds a kernel in the module; NULL: it is not for this architecture. */
 static struct CUfunc_st *function_of(const struct micro *m, const char *name)
 {
 	struct CUfunc_st *function = NULL;
@@ -139,7 +139,7 @@ static int get_word(struct micro *m, size_t offset, unsigned *word)
 	return cg_get(m->stream, word, part, sizeof *word);
 }
 
-/* A row of the table: microseconds of a step; *bad where a block read what it should not. */
+/* A row of the table: microseconds per step; *bad is set where a block read a wrong word. */
 static int print_steps(struct micro *m, const char *what, unsigned blocks, double ms, size_t broken_at, int *bad)
 {
 	unsigned broken;
@@ -198,7 +198,7 @@ static int measure_broadcast(struct micro *m, unsigned blocks)
 	return CG_OK;
 }
 
-/* Small whole numbers are exact in f16 and in their sums: any element that lies elsewhere shows. */
+/* Small whole numbers are exact in f16 and in their sums, so any element in a wrong place shows. */
 static unsigned short half_of(int n)
 {
 	unsigned exponent = 15, bits;

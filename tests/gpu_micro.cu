@@ -18,8 +18,8 @@ static __device__ __forceinline__ unsigned load_acquire(const unsigned *at)
 	return value;
 }
 
-/* One flag a block: each writes its word of the step, raises its flag, and waits for the flags of all.  What it then reads of the
- * others must be of this step.  flags, words: [2][blocks]. */
+/* One flag per block: each writes its word of the step, sets its flag, and waits for all flags.  The words that it then reads of the
+   others must be those of this step.  flags, words: [2][blocks]. */
 extern "C" __global__ void hand_over(unsigned *flags, unsigned *words, unsigned *broken, int steps)
 {
 	unsigned blocks = gridDim.x;
@@ -43,7 +43,7 @@ extern "C" __global__ void hand_over(unsigned *flags, unsigned *words, unsigned 
 	}
 }
 
-/* 24 KB from L2 into every block, 256 threads of six 16-byte loads, past the first level's cache; pieces take turns. */
+/* Reads 24 KB from L2 in every block, by six 16-byte loads of each of 256 threads, past the first-level cache; parts take turns. */
 extern "C" __global__ void broadcast(const uint4 *from, int pieces, int turns, unsigned *sum)
 {
 	unsigned all = 0;
@@ -65,7 +65,7 @@ extern "C" __global__ void broadcast(const uint4 *from, int pieces, int turns, u
 }
 
 #if __CUDA_ARCH__ >= 800
-/* One m16n8k16 product by the layout that PTX documents.  a [16][16], b [16][8] in f16 bits, c [16][8]. */
+/* One m16n8k16 product in the layout that PTX documents.  a [16][16], b [16][8] in f16 bits, c [16][8]. */
 extern "C" __global__ void layout(const unsigned short *a, const unsigned short *b, float *c)
 {
 	int lane = threadIdx.x, group = lane / 4, pair = lane % 4 * 2;
@@ -90,7 +90,7 @@ extern "C" __global__ void layout(const unsigned short *a, const unsigned short 
 #endif
 
 #if __CUDA_ARCH__ >= 900
-/* The same hand-over in a cluster: each block writes its word into the shared memory of all, then all meet. */
+/* The same hand-over in a cluster: each block writes its word into the shared memory of all, then all wait at a barrier. */
 static __device__ __forceinline__ void step_cluster(unsigned *broken, int steps)
 {
 	__shared__ unsigned words[2][16];

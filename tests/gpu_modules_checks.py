@@ -20,7 +20,7 @@ device = "cuda"
 
 
 class Skip(Exception):
-    """Why a check is not made."""
+    """The reason why a check is skipped."""
 
 
 def sync():
@@ -32,7 +32,7 @@ def sync():
 
 
 def rounded(tensor, dtype):
-    """Numbers that the dtype has, in float64 on the device."""
+    """Random numbers that the dtype holds exactly, in float64 on the device."""
     return tensor.to(dtype).to(torch.float64).to(device)
 
 
@@ -104,7 +104,7 @@ def error(right, found):
     if len(right) != len(found) or any(a.shape != b.shape for a, b in zip(right, found)):
         raise AssertionError(f"expected {[list(a.shape) for a in right]}, got {[list(b.shape) for b in found]}")
     worst = max(float((a.double() - b.double()).abs().max() / a.double().abs().max()) for a, b in zip(right, found))
-    # A maximum passes over what is no number.
+    # max() ignores NaNs.
     return worst if all(bool(b.isfinite().all()) for b in found) else float("nan")
 
 
@@ -116,7 +116,7 @@ def allowed(dtype, layers=1):
 
 
 def expect(found, most, what):
-    """Fails unless found is a number up to most."""
+    """Fails unless found is a number of at most `most`."""
     if not found <= most:
         raise AssertionError(f"{what} {found:.2g}, allowed {most:.2g}")
     return f"{what} {found:.2g}, allowed {most:.2g}"
@@ -138,7 +138,7 @@ def same_answers(kind, name, layout):
 
 
 def gradients(module, x, call=None):
-    """Outputs and gradients of a module, by way of call."""
+    """Outputs and gradients of a module, called through `call`."""
     module.zero_grad(set_to_none=True)
     leaf = x.clone().requires_grad_()
     output, states = (module if call is None else call)(leaf)
@@ -147,7 +147,7 @@ def gradients(module, x, call=None):
 
 
 def like_itself(call, kind="LSTM", **more):
-    """A module by way of `call` has the results that it has without."""
+    """A module called through `call` has the results of a direct call."""
     module = getattr(ours, kind)(I, H, 2, device=device, **more)
     x = torch.randn(T, B, I, device=device)
     return expect(error(gradients(module, x), gradients(module, x, call(module))), allowed(torch.float32, 2), "difference")
@@ -165,7 +165,7 @@ class Model(nn.Module):
 
 
 def streams():
-    """On another stream, behind work on it that takes long: what was enqueued there before has been done."""
+    """On another stream, after long work on it: earlier work of that stream is done before the call reads its results."""
     module, late = ours.LSTM(I, H, 2, device=device), torch.randn(T, B, I, device=device)
     expected = gradients(module, late)
     for stream in (torch.cuda.Stream(), torch.cuda.default_stream(), torch.cuda.Stream(priority=-1)):
@@ -181,7 +181,7 @@ def streams():
 
 
 def scaled():
-    """autocast with GradScaler: computes in float16, and ends near the training without, but not at it."""
+    """autocast with GradScaler computes in float16, and ends near the training without it, but not at the same numbers."""
     ends = []
     for is_scaled in (False, True):
         torch.manual_seed(5)
@@ -262,13 +262,13 @@ def dropped():
 
 
 def memory():
-    """A call holds what it returns, and of PyTorch's allocator alone; after the backward no more than the gradients."""
+    """A call holds what it returns, in memory of PyTorch's allocator alone; after backward nothing remains but the gradients."""
     module = ours.LSTM(256, 256, 2, device=device)
     x = torch.randn(100, 16, 256, device=device)
 
     def grown(start):
         gc.collect()
-        # What was asked for: memory_allocated() counts blocks, which may be larger.
+        # The requested bytes: memory_allocated() counts blocks, which may be larger.
         return torch.cuda.memory_stats()["requested_bytes.all.current"] - start
 
     def step():
@@ -302,7 +302,7 @@ def memory():
 
 
 def replicas(module):
-    """DataParallel's steps of one device: replicas with weights that are not parameters, each called by a thread."""
+    """Steps of DataParallel on one device: replicas with weights that are not parameters, each called by a thread."""
     def call(x):
         parts = nn.parallel.replicate(module, [0])
         return nn.parallel.parallel_apply(parts, [(x,)], devices=[0])[0]
@@ -311,7 +311,7 @@ def replicas(module):
 
 
 def processes():
-    """Begins a group of one process; raises Skip where its library does not go here even without this package."""
+    """Begins a group of one process; raises Skip where torch.distributed does not work here even without this package."""
     import torch.distributed as dist
     backend = "nccl" if device == "cuda" else "gloo"
     if not dist.is_available() or not getattr(dist, f"is_{backend}_available")():
@@ -334,7 +334,7 @@ def distributed(module):
 
 
 def trained(wrap):
-    """Three steps of a model as `wrap` makes it, beside three of the model alone: the same outputs."""
+    """Three steps of a model that `wrap` returns have the outputs of three steps of the model alone."""
     processes()
     found = []
     for make in (lambda model: model, wrap):

@@ -35,7 +35,7 @@ static const struct { const char *name; int library; } names[] = {
 	{ "NVRTC", CG_CUDA_NVRTC }, { "CUBLAS", CG_CUDA_CUBLAS }, { "CUDNN", CG_CUDA_CUDNN }
 };
 
-/* Of cuBLAS without a handle, which would need a context; 0: an old one. */
+/* The version of cuBLAS without a handle, which would need a context; 0: an old cuBLAS. */
 static int cublas_part(int part)
 {
 	void *cublas = dlopen(cg_cuda_path(CG_CUDA_CUBLAS), RTLD_NOW | RTLD_LOCAL), *at = cublas ? dlsym(cublas, "cublasGetProperty") : NULL;
@@ -121,7 +121,7 @@ struct probe {
 	struct cublasContext *handle;
 };
 
-/* The median of a few, by the driver's events, else by the host's clock; the first makes ready. */
+/* The median of a few times, by the driver's events, else by the host's clock; the first call is a warm-up. */
 static int time_median(struct probe *p, int (*call)(struct probe *, const void *), const void *how, double *ms)
 {
 	double all[TURNS];
@@ -173,7 +173,7 @@ static int alloc(struct probe *p, size_t bytes, struct cg_mem *mem)
 	return p->context->backend->zero(p->stream->queue, *mem, bytes);
 }
 
-/* All of it from one block of noise: what zeros cost says little. */
+/* All operands are parts of one block of noise: times with zeros would be too short. */
 static int fill(struct probe *p, struct cg_mem mem, int dtype)
 {
 	static unsigned long long state = 1;

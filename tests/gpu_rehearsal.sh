@@ -10,7 +10,7 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 n=0 red=0
 
-# report STATUS NAME: a line of TAP; what gpu.sh said is shown when it is red.
+# report STATUS NAME: a line of TAP; the output of gpu.sh is shown when it fails.
 report()
 {
 	n=$((n + 1))
@@ -23,7 +23,7 @@ report()
 	fi
 }
 
-# gpu EXIT STAGE...: gpu.sh on the stand-ins with an empty folder of reports; 0 where it ends with that status.
+# gpu EXIT STAGE...: runs gpu.sh on the stand-ins with an empty folder of reports; 0 where it ends with that status.
 gpu()
 {
 	expected=$1
@@ -35,7 +35,7 @@ gpu()
 	[ "$(find "$scratch/reports" -type f | wc -l)" -le 8 ] && [ -z "$(ls "$scratch/tmp")" ]
 }
 
-# The first line of the one report has this; says: any line; silent: no line.
+# Has the first line of the one report this text?  says: any line; silent: no line.
 verdict() { head -qn 1 "$scratch/reports/"*.md | grep -qE "$1"; }
 says()    { cat "$scratch/reports/"*.md | grep -qE "$1"; }
 silent()  { ! says "$1"; }
@@ -95,7 +95,7 @@ LEAVE_OUT='sequences-composed conformance-f32 conformance-f16 conformance-bf16 c
 	says '^\| cuda-rows \|.*passed: [0-9]+ tests, 0 failed' && says '^\| check \| .*passed' && says '^\| cuda-net \| .*LEAVE_OUT' && logged right/.*check.log
 report $? 'right: the report lists the steps that were left out'
 
-# The archive keeps what other stages of the same folder have said.
+# The archive keeps the logs of other stages of the same folder.
 rm -rf "$scratch/reports"
 for stage in facts 'only info'; do
 	# shellcheck disable=SC2086
@@ -187,14 +187,14 @@ report $? 'a step that does not end is killed'
 STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda-rows' && says 'not run: the 0 s'
 report $? 'a stage that runs out of time does not pass'
 
-# A context that is lost ends the stage, and its line is watched.
+# A lost context ends the stage, and memcheck runs its command.
 CELLGRAD_FAKE_FAIL=cuLaunchKernel:1600:719 JOBS=1 gpu 1 only cuda-rnn check && verdict '^# FAILED: .*context was lost in cuda-rnn' &&
 	says '^\| check \| .*not run: the context was lost in cuda-rnn' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
 report $? 'a lost context ends the stage, and memcheck runs the command that lost it'
 CHECK_TIME=60 CELLGRAD_FAKE_FAIL=cuLaunchKernel:300:700 gpu 1 only check && says '^  *.*cellgrad check .*seed=' && says 'its line again, by .*memcheck.* cellgrad check .*seed='
 report $? 'after a lost context in a check, memcheck runs the failing case'
 
-# Killed in the middle, in a step that does not end.
+# Killed during a step that does not end.
 rm -rf "$scratch/reports"
 PLAYED_HANG=yes REPORTS=$scratch/reports sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" \
 	$with sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" sh "$kit/gpu.sh" only cuda-rows memcheck >"$scratch/said" 2>&1 &
@@ -212,12 +212,12 @@ code=$?
 	logged memcheck.log
 report $? 'a stage that is killed leaves a report of the steps that ended'
 
-# In fast what is measured becomes tables, and numbers.
+# In fast, measurements become tables and numbers.
 gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lstm \| f32 \| .*favourable' && says 'with other bits' && says 'texts compiled' &&
 	says '^\| LSTMBlockCell \| .* f32 ' && says 'Clocks .*before: 1980 MHz' && grep -q '"kind":"problem"' "$scratch/reports/numbers-only.json"
 report $? 'fast: the report has tables, clocks and numbers'
 
-# A stand-in is many times slower with us than alone: that is beyond what is allowed, unless either limit is.
+# On a stand-in we are many times slower than the calls alone: that exceeds the limits, unless one of them is huge.
 export NET_SMALL=1
 $with tests/net_time --most 5 --least 15 f32 >"$scratch/said" 2>&1
 [ $? -eq 1 ] && $with tests/net_time --most 5 --least 1e9 f32 >"$scratch/said" 2>&1 && $with tests/net_time --most 1e9 --least 15 f32 >"$scratch/said" 2>&1

@@ -81,7 +81,7 @@ void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state)
 
 		*state = *state * 6364136223846793005u + 1442695040888963407u;
 		bits = forms[dtype].base | (*state >> 11 & forms[dtype].drawn) | (*state >> 63) << (8 * forms[dtype].bytes - 1);
-		/* The least significant bytes come first wherever there is such a driver. */
+		/* Little-endian, as every machine with such a driver is. */
 		memcpy(at, &bits, (size_t)forms[dtype].bytes);
 	}
 }

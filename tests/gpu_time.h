@@ -8,20 +8,20 @@
 /* A call of the driver that the library does not use; NULL where this driver has none. */
 void *gpu_call(const char *name);
 
-/* Two events; none where the driver has no events, as a stand-in. */
+/* Two events; none where the driver has no events, as in a stand-in. */
 struct gpu_timer { void *from, *to; };
 
 void gpu_timer_open(struct gpu_timer *);
 void gpu_timer_close(struct gpu_timer *);
 void gpu_timer_start(const struct gpu_timer *, struct cg_queue *);
 void gpu_timer_stop(const struct gpu_timer *, struct cg_queue *);
-/* Between the two, once the stream's work is done, in milliseconds; -1 where there are no events. */
+/* The time between the two, once the stream's work is done, in milliseconds; -1 without events. */
 double gpu_timer_ms(const struct gpu_timer *);
 
-/* Numbers of a dtype whose magnitude is from 1/16 to 1/8, their signs by chance: what zeros cost says little. */
+/* Numbers of a dtype with magnitudes from 1/16 to 1/8 and random signs: times with zeros would be too short. */
 void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state);
 
-/* Of so many sorted numbers. */
+/* The median of so many sorted numbers. */
 double gpu_share(const double *sorted, int n, double share);
 int gpu_compare(const void *, const void *);
 

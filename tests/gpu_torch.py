@@ -24,7 +24,7 @@ DTYPES = {"f32": (0, torch.float32), "f16": (2, torch.float16), "bf16": (3, torc
 # T B H layers; the input is as wide as the state.
 SIZES = [(1024, 16, 768, 1), (100, 32, 512, 1), (50, 128, 1024, 2), (200, 16, 256, 1), (100, 64, 128, 1), (512, 1, 1024, 1)]
 SMALL = [(5, 3, 8, 1), (4, 2, 16, 2)]
-# Beyond these of the largest element nobody's rounding is the reason.
+# A larger error, relative to the largest element, is not rounding.
 WRONG = {"f32": 2e-2, "f16": 0.2, "bf16": 0.5}
 HOST, DEVICE = 0, 1
 REPLAYS = 100
@@ -91,7 +91,7 @@ class Library:
 
 
 def mem(tensor):
-    """A tensor's memory, which must live as long as the call that has it."""
+    """A tensor's memory; the tensor must outlive the call."""
     place = DEVICE if tensor.is_cuda else HOST
     return Mem(tensor.data_ptr(), 0, tensor.numel() * tensor.element_size(), place)
 
@@ -141,7 +141,7 @@ class Ours:
 # ---- PyTorch ----
 
 def exact(shape, scale, generator):
-    """Numbers that f32, f16 and bf16 hold."""
+    """Random numbers that f32, f16 and bf16 hold."""
     x = (torch.randn(shape, generator=generator, dtype=torch.float64) * scale).to(torch.bfloat16).to(torch.float64)
     return torch.where(x.abs() < 2.0 ** -12, torch.zeros_like(x), x)
 
@@ -165,7 +165,7 @@ class Problem:
         return tensor.detach().to(kind).to(self.device).contiguous()
 
     def ordered(self, parts):
-        """Of names, in the order of the library's one buffer: matrices layer by layer, then biases."""
+        """The weights by name, in the order of the library's one buffer: matrices layer by layer, then biases."""
         names = [f"weight_{side}_l{layer}" for layer in range(self.layers) for side in ("ih", "hh")]
         names += [f"bias_{side}_l{layer}" for layer in range(self.layers) for side in ("ih", "hh")]
         return torch.cat([parts[name].reshape(-1) for name in names])
@@ -220,7 +220,7 @@ class Theirs:
 # ---- the table ----
 
 class Clock:
-    """Milliseconds by events of the stream, or by the host's clock where there is no GPU."""
+    """Milliseconds by events of the stream, or by the host's clock without a GPU."""
 
     def __init__(self, stream, library, repeats):
         self.stream, self.library, self.repeats = stream, library, repeats
@@ -249,7 +249,7 @@ HEAD = ("| network | dtype | T | B | H | layers | passes | PyTorch ms | cuDNN ro
 
 
 def measure_one(problem, dtype, tf32, library, clock):
-    """{way: {pass: ms}}, {way: errors}; a way that is refused has its words for errors."""
+    """{way: {pass: ms}}, {way: errors}; a way that is rejected has its message in place of errors."""
     ms, errors = {}, {}
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
     makers = {"torch": lambda: Theirs(problem, dtype), "cudnn": lambda: Ours(library, problem, dtype, "cudnn", tf32),
@@ -322,7 +322,7 @@ def bits(tensors):
 
 
 def replay(library, stream, problem, dtype, route):
-    """How many of REPLAYS replays have other bits than the call outside."""
+    """How many of REPLAYS replays have other bits than the call without a graph."""
     net = Ours(library, problem, dtype, route, False)
     for _ in range(2):
         net.both()
@@ -360,7 +360,7 @@ def graphs(library, stream, given):
                         continue
                     raise
                 print(f"| {cell} | {dtype} | {route} | {REPLAYS} | {differ} |", flush=True)
-                # Repeats of cuDNN's are promised with CUBLAS_WORKSPACE_CONFIG alone, which this step has.
+                # cuDNN promises equal bits only with CUBLAS_WORKSPACE_CONFIG, which this step sets.
                 red |= differ > 0
     return red
 

@@ -15,7 +15,7 @@ pkg_config=${PKG_CONFIG:-pkg-config} make=${MAKE:-make} why=$scratch/why
 warnings='-Wall -Wextra -pedantic -Werror'
 n=0 red=0
 
-# report STATUS NAME: a line of TAP; $why is shown when it is red.
+# report STATUS NAME: a line of TAP; $why is shown when it fails.
 report()
 {
 	n=$((n + 1))
@@ -29,12 +29,12 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# Of what kind this build is.
+# Which kinds of library this build has.
 has_shared() { grep -q "^library_names='[^']" libcellgrad.la; }
 has_static() { grep -q "^old_library='[^']" libcellgrad.la; }
 has_command() { grep -q '^S\["COMMAND_TRUE"\]=""' config.status; }
 
-# find_by ROOT OPTION...: pkg-config on what is installed under ROOT, and on that alone.
+# find_by ROOT OPTION...: runs pkg-config on what is installed under ROOT, and on that alone.
 find_by()
 {
 	where=$1
@@ -142,7 +142,7 @@ examples()
 		grep -q '^x_grad' "$scratch/printed"
 }
 
-# cells: an installed one is the built-in one, and is what the command prints of it.
+# cells: an installed cell is the built-in one, and is what the command prints.
 cells()
 {
 	for file in "$root$DATADIR"/cells/*.cell; do
@@ -238,7 +238,7 @@ else
 	skip 'programs, shared' 'configured with --disable-shared'
 fi
 if has_static; then
-	# Where both are, the linker takes the shared one.
+	# Where both libraries are installed, the linker takes the shared one.
 	for file in "$LIBDIR/libcellgrad.a" "$LIBDIR/pkgconfig/cellgrad.pc" "$LIBDIR/cmake/cellgrad/cellgrad-config.cmake" \
 		"$LIBDIR/cmake/cellgrad/cellgrad-config-version.cmake" "$INCLUDEDIR/cellgrad.h"; do
 		mkdir -p "$scratch/static${file%/*}" && cp "$root$file" "$scratch/static$file"

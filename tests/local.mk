@@ -17,7 +17,7 @@ unit_tests = \
 	%D%/bindings/jax/xla_host_test %D%/bindings/tensorflow/tf_plugin_test %D%/bindings/tensorflow/tf_network_test \
 	%D%/bindings/tensorflow/tf_params_test %D%/bindings/tensorflow/tf_block_test %D%/bindings/tensorflow/tf_absent_test %D%/bindings/tensorflow/tf_loader_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
-# Of the source and of what is built from it.
+# Tests of the source and of what is built from it.
 quick_tests = %D%/arrows.sh %D%/prose.py %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
 	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
@@ -33,7 +33,7 @@ command_tests = \
 	%D%/command/open.bats %D%/command/openblas.bats %D%/command/describe.py %D%/command/formats.py %D%/command/owners.bats \
 	%D%/command/sequence.bats %D%/command/convert.bats %D%/command/misuse.bats %D%/command/cudnn.bats %D%/command/cuda.bats \
 	%D%/command/check.bats %D%/command/rnn.bats %D%/command/demo.bats %D%/command/bench.bats
-# Of the Python package.
+# Tests of the Python package.
 python_tests = \
 	%D%/python/py_header.py %D%/python/py_answers.py %D%/python/py_misuse.py %D%/python/py_memory.py %D%/python/py_rows.py \
 	%D%/python/py_docs.py %D%/python/py_threads.py %D%/python/py_load.py %D%/python/py_wheel.py
@@ -50,7 +50,7 @@ unit_tests += %D%/fuzz/safetensors_fuzz %D%/command/demo/model_test %D%/command/
 helpers += %D%/parts %D%/command/alike
 endif
 
-# What tests read.  Folders go into the tarball whole.
+# Files that tests read.  Folders go into the tarball whole.
 EXTRA_DIST += \
 	%D%/README.md %D%/backends/README.md %D%/backends/cpu/README.md %D%/backends/cuda/README.md %D%/backends/cuda/cudnn/README.md \
 	%D%/backends/opencl/README.md %D%/bindings/README.md %D%/bindings/jax/README.md %D%/bindings/tensorflow/README.md %D%/block/README.md \
@@ -65,7 +65,7 @@ EXTRA_DIST += \
 	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)
 
-# Unit tests see the library's inner names.  Those of more than one file say so here.
+# Unit tests see the library's internal names.  The sources of those with more than one file are listed here.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \
@@ -98,7 +98,7 @@ device = %D%/conformance/suite_device.h %D%/conformance/suite_device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/help/small_net.h %D%/help/small_net.c $(numbers)
-# The runtime's choice among the backends of tests/fake.
+# The runtime's choice of a backend, among those of tests/fake.
 fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_fault_test_SOURCES = %D%/library/fault_test.c $(fakes) $(counted) $(net)
@@ -171,7 +171,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_rnn_rnn_span_test_SOURCES = %D%/rnn/rnn_span_test.c $(net) $(counted) $(shared_stream) $(asked_pool)
 %C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
 %C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_lay_out_workspace
-# They stand for TensorFlow, which has its own functions in the process, and for users of the library.
+# These programs stand for TensorFlow, which has its own functions in the process, and for users of the library.
 tf_host = %D%/bindings/tensorflow/tf_host.h %D%/bindings/tensorflow/tf_host.c bindings/tensorflow/tf_api.h
 tf_trial = %D%/bindings/tensorflow/tf_trial.h %D%/bindings/tensorflow/tf_trial.c $(tf_host)
 if SHARED
@@ -265,7 +265,7 @@ if HAVE_JANSSON
 check_PROGRAMS += $(unit_tests) $(long_tests) %D%/conformance/conformance %D%/sequence/sequence
 endif
 endif
-# What is quick and says most comes first.
+# The quickest tests, and those that find most, come first.
 TESTS += $(quick_tests) $(unit_tests) $(cpu_tests) $(python_tests)
 if COMMAND
 TESTS += $(command_tests)
@@ -283,7 +283,7 @@ TESTS += $(fake_tests) $(device_tests) $(script_tests) $(long_tests)
 make-check-needs-bats make-check-needs-libcmocka-dev make-check-needs-libjansson-dev:
 	@echo "$@ (Debian's name of the package): install it and run configure again" >&2; exit 1
 
-# Tests that time something run when the others have ended, one after the other; a make without filter-out runs them beside others.
+# Tests that measure time run after all others, one after the other; a make without filter-out runs them beside others.
 timed_1 = %D%/gen/print_test.log
 timed_2 = %D%/gen/limit_test.log
 timed_3 = %D%/fuzz/cell_fuzz.log
@@ -335,7 +335,7 @@ AM_TESTS_ENVIRONMENT = \
 installcheck-local:
 	$(AM_TESTS_ENVIRONMENT) DESTDIR='$(DESTDIR)' $(SHELL) $(srcdir)/%D%/install.sh installed
 
-# What is committed, on a new machine: a minimal Debian in a temporary folder.  As root; tests/clean.sh says what it needs.
+# Tests the committed files on a new machine: a minimal Debian in a temporary folder.  As root; tests/clean.sh says what it needs.
 cleancheck:
 	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)
 
@@ -344,9 +344,9 @@ cleancheck:
 mutate:
 	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $${SINCE:+--since "$$SINCE"} $(MUTANTS)
 
-# What leaks or reads what nobody wrote, by valgrind, which has avx2 and no more.  Left out are: change_test, limit_test and team_test
-# for want of time; blas_test, whose workers spin while valgrind runs one thread at a time; parse_test, print_test, math_test, reference_*test,
-# data_test and conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
+# Finds leaks and reads of unwritten memory by valgrind, which has avx2 and no more.  Left out are: change_test, limit_test and team_test,
+# which take too long; blas_test, whose workers spin while valgrind runs one thread at a time; parse_test, print_test, math_test,
+# reference_*test, data_test and conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \
@@ -389,12 +389,12 @@ bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 
-# Of the product's lines those that the tests executed, in a build with CFLAGS=--coverage LDFLAGS=--coverage, after make check.
+# Counts the lines of the product that the tests executed, in a build with CFLAGS=--coverage LDFLAGS=--coverage, after make check.
 coverage:
 	$(PYTHON) $(srcdir)/%D%/coverage.py $(srcdir)
 CLEANFILES += not-executed.txt
 
-# The data that frameworks made, made again; needs the frameworks.
+# Makes the frameworks' data again; needs the frameworks.
 data:
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow.py
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow_weights.py
@@ -408,7 +408,7 @@ data:
 check-frameworks: all
 	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' FRAMEWORKS='$(FRAMEWORKS)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)
 
-# What a change must pass: check as it is, then in other builds, the tarball, and the mutants.
+# What a change must pass: make check as it is, then in other builds, the tarball, and the mutants.
 ci_builds = '--enable-asan --enable-ubsan' '--enable-tsan' '--without-openblas' 'CC=clang --enable-werror'
 ci: check distcheck
 	set -e; for with in $(ci_builds); do \

@@ -17,7 +17,7 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# same NAME: are the lines of $scratch/there and $scratch/written the same, whatever their order?
+# same NAME: do $scratch/there and $scratch/written have the same lines, in any order?
 same()
 {
 	for list in there written; do
@@ -42,7 +42,7 @@ display()
 		{ last = $0 }' "$man/$1"
 }
 
-# options: what a --help lists, or the section OPTIONS of an mdoc page, as "-o --output".
+# options: those that a --help or the section OPTIONS of an mdoc page has, as "-o --output".
 options_of_help()
 {
 	awk 'match($0, /^  (-[A-Za-z], |    )--[A-Za-z][A-Za-z0-9-]*/) { $0 = substr($0, 1, RLENGTH); gsub(/,/, ""); $1 = $1; print }'
@@ -102,7 +102,7 @@ report $? 'the program in cellgrad(3) is examples/own_cell.c'
 
 # ---- variables ----
 
-# The table, as reader, name, words and default; those of the tests are in their own READMEs.
+# The table, as reader, name, words and default; the tests' own variables are in their READMEs.
 tests/core/variables | grep -v '^tests	' >"$scratch/variables"
 grep -v '^command	' "$scratch/variables" | cut -f 2 >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.3" >"$scratch/written"
@@ -111,7 +111,7 @@ cut -f 2 "$scratch/variables" >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.1" >"$scratch/written"
 same 'every variable that is read is in cellgrad(1)'
 
-# item NAME: what cellgrad(1) says of a variable, without its macros.
+# item NAME: the text of cellgrad(1) about a variable, without its macros.
 item()
 {
 	awk -v name="$1" '
@@ -136,7 +136,7 @@ done <"$scratch/variables" >"$why"
 [ -s "$scratch/variables" ] && [ ! -s "$why" ]
 report $? 'cellgrad(1) has the allowed values and the default of every variable'
 
-# The table is the only way to the environment.
+# The environment is read through the table alone.
 find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -name environment.c -exec grep -n 'getenv\|environ\>' {} + >"$why"
 [ ! -s "$why" ]
 report $? 'nothing but runtime/core/environment.c reads the environment'
@@ -178,7 +178,7 @@ sed 's/ .*//' "$scratch/there" >"$scratch/functions"
 awk '/^\.It Fn / { print $3, NF - 3 }' "$man/cellgrad-cell.7" >"$scratch/written"
 same 'every function of the language is in cellgrad-cell(7)'
 
-# The parser's words for most limits stand beside them.
+# Most limits are written beside the parser's messages.
 {
 	grep -o 'CG_[A-Z]*_MAX, "[a-z -]*"' "$srcdir/gen/parse.c" | tr -d '",'
 	echo 'CG_NAME_MAX letters in a name'

@@ -17,7 +17,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 
 die() { echo "Bail out! $*"; exit 1; }
 
-# programs TESTS: what the tests need to be built, where they are programs or suites; scripts may need anything: exit status 1.
+# programs TESTS: the programs that the tests need, where these are programs or suites; scripts may need anything: exit status 1.
 programs()
 {
 	for test in $1; do
@@ -31,7 +31,7 @@ programs()
 	[ ! -f tests/fake/lib/built ] || echo tests/fake/lib/built
 }
 
-# run TESTS: the build, of no more than they need, then the tests.  Red tests end up in $red, "build" among them when it came to no test.
+# run TESTS: builds no more than the tests need, then runs them.  Red tests end up in $red, "build" among them when the build failed.
 run()
 {
 	red=
@@ -60,7 +60,7 @@ run()
 	red=${red:-check}
 }
 
-# split FOLDER: FOLDER/ID.KEY has what each defect says, FOLDER/ids their names.
+# split FOLDER: writes the lines of each defect to FOLDER/ID.KEY, the names to FOLDER/ids.
 split()
 {
 	awk -v rows="$1" '
@@ -71,7 +71,7 @@ split()
 	' "$list"
 }
 
-# The tests that the lists of tests name, one on a line, without folders and endings.
+# The tests in the lists of tests, one on a line, without folders and endings.
 listed()
 {
 	{ cat "$top/tests/local.mk" "$top/tests/fake/local.mk"; ls "$top/tests/frameworks"; } | tr ' \t' '\n\n' | sed -n 's,^%D%/,,; s,^.*/,,; s,\.[a-z]*$,,p; p' | sort -u
@@ -134,7 +134,7 @@ cd mutate/build || exit 1
 
 echo "1..$#"
 eval "../source/configure -q $(../../config.status --config)" >configure.out 2>&1 || die "configure: $(tail -n 3 configure.out)"
-# Red means something only where the source as it is, is green.
+# A red test means something only where it is green without a defect.
 tests=
 for id; do
 	[ -f "$rows/$id.sed" ] && [ -f "$rows/$id.file" ] && [ -f "$rows/$id.tests" ] || die "no such mutant, or not all of it: $id"
@@ -171,7 +171,7 @@ for id; do
 		echo "ok $n - $id # SKIP its tests are skipped on this machine: $tests"
 		continue
 	fi
-	# Written, not moved, here and below: make must see a new date both times.
+	# The file is written, not moved, here and below: make must see a new date both times.
 	cat mutant >"$file"
 	run "$tests"
 	cat saved >"$file"

@@ -83,7 +83,7 @@ static int alloc(struct net *n, size_t bytes, struct cg_mem *mem)
 	return n->context->backend->zero(n->stream->queue, *mem, bytes);
 }
 
-/* The same with numbers in it. */
+/* The same, filled with numbers. */
 static int alloc_noise(struct net *n, size_t bytes, struct cg_mem *mem)
 {
 	static unsigned long long state = 1;
@@ -121,7 +121,7 @@ static int describe_state(const struct net *n, struct cudnnTensorStruct **tensor
 	return CG_OK;
 }
 
-/* The device's copy of the lengths, for versions that want one. */
+/* The device's copy of the lengths, for versions that need one. */
 static int send_lengths(struct net *n)
 {
 	int32_t lengths[ROWS_MAX];
@@ -132,7 +132,7 @@ static int send_lengths(struct net *n)
 	return cg_put(n->stream, n->bare.lengths, lengths, (size_t)n->size.B * sizeof *lengths);
 }
 
-/* By the algorithm that ours takes. */
+/* By the algorithm that our plan takes. */
 static int open_bare(struct net *n, unsigned algorithm)
 {
 	struct bare *b = &n->bare;
@@ -196,7 +196,7 @@ static void close_bare(struct bare *b)
 
 /* ---- ours ---- */
 
-/* Which algorithm ours takes is seen in what it sets and then runs. */
+/* Finds the algorithm that our plan takes by what it sets and then runs. */
 static struct cg_cudnn really;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } set[BUFFERS];
 static unsigned n_set, algorithm_seen;
@@ -224,7 +224,7 @@ static unsigned see_forward(struct cudnnContext *handle, struct cudnnRNNStruct *
 	                         work, reserve_bytes, reserve);
 }
 
-/* The table has its calls from the first plan on. */
+/* The table has its calls once a plan was made. */
 static void look(void)
 {
 	really = cg_cudnn;
@@ -279,7 +279,7 @@ static int step_ours(struct net *n)
 
 /* ---- in turn ---- */
 
-/* A turn by the host's clock, and by the driver's events; that is -1 where there are none. */
+/* The time of a turn by the host's clock, and by the driver's events, which is -1 without events. */
 struct turn { double ms, device_ms; };
 
 static int time_one(struct net *n, int (*step)(struct net *), struct turn *turn)
@@ -295,7 +295,7 @@ static int time_one(struct net *n, int (*step)(struct net *), struct turn *turn)
 	return CG_OK;
 }
 
-/* Of bare cuDNN and of ours; ratios of ours to bare of one turn; all sorted once they are taken. */
+/* Times of bare cuDNN and of ours; ratios of ours to bare of one turn; all are sorted at the end. */
 struct times { double ms[2][TURNS_MAX], ratio[TURNS_MAX], device_ratio[TURNS_MAX]; int turns; };
 
 static void sort_times(struct times *t)
@@ -306,7 +306,7 @@ static void sort_times(struct times *t)
 		qsort(all[k], (size_t)t->turns, sizeof **all, gpu_compare);
 }
 
-/* The first turns make ready; bare goes first in one turn and second in the next. */
+/* The first turns are warm-ups; bare goes first in one turn and second in the next. */
 static int time_both(struct net *n, double seconds, struct times *t)
 {
 	double until = 0;
@@ -332,7 +332,7 @@ static int time_both(struct net *n, double seconds, struct times *t)
 	return CG_OK;
 }
 
-/* One step of ours, to see how it goes. */
+/* Runs one step of ours, to see whether it works. */
 static int try_ours(struct net *n)
 {
 	int code;
@@ -345,7 +345,7 @@ static int try_ours(struct net *n)
 	return code;
 }
 
-/* What is allowed beyond bare cuDNN: the larger of a share in percent and of microseconds; percent < 0: anything. */
+/* The limit beyond bare cuDNN: the larger of a share in percent and of microseconds; percent < 0: none. */
 struct allowed { double percent, us; };
 
 static int is_slow(const struct times *t, const struct allowed *a)
@@ -396,7 +396,7 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 
 /* ---- the same again ---- */
 
-/* What a step leaves, one block behind the other. */
+/* The results of a step, one block after the other. */
 static size_t answers_bytes(const struct net *n)
 {
 	return n->call.output.bytes + n->call.input_backprop.bytes + n->call.params_backprop.bytes;
@@ -468,7 +468,7 @@ static unsigned see_matmul(struct cublasLtContext *handle, cublasLtMatmulDesc_t 
 	                             workspace_bytes, stream);
 }
 
-/* One pass of each with all calls counted. */
+/* Runs each pass once with all calls counted. */
 static int count_calls(struct net *n, int (*step)(struct net *))
 {
 	int code;
@@ -492,7 +492,7 @@ static int step_forward(struct net *n)
 	return cg_rnn_forward(n->stream, n->rnn, &n->call);
 }
 
-/* Medians of what a pass takes until its call returns, and until it is done. */
+/* Medians of the times of a pass, until its call returns and until its work is done. */
 static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
 {
 	static double host[TURNS_MAX], whole[TURNS_MAX];
@@ -540,7 +540,7 @@ struct what {
 	const char *route, *head, *rule;
 	int (*measure)(struct net *, const void *how, int *bad);
 	const struct size *large, *small;
-	int n_large, n_small, ragged;            /* ragged: rows of different lengths, too */
+	int n_large, n_small, ragged;            /* ragged: also with rows of different lengths */
 };
 static const struct what parity = { "cudnn",
 	"| network | dtype | T | B | I | U | layers | algorithm | setting | turns | cuDNN alone, ms | ours, ms | median of ratios | 10 %-90 % | by events | |",

@@ -64,7 +64,7 @@ fields()
 
 constants() { text "$1" | tr '\n' ' ' | grep -o 'enum [a-z_]* *{[^}]*}' | grep -o 'CG_[A-Z0-9_]*'; }
 
-# numbers HEADER: a program that prints where all of it is.
+# numbers HEADER: makes a program that prints all offsets and values.
 numbers()
 {
 	echo '#include <cellgrad.h>'
@@ -76,7 +76,7 @@ numbers()
 	echo 'return 0; }'
 }
 
-# run HEADER SOURCE: what the program says that is compiled against the header, on the library at hand.
+# run HEADER SOURCE: the output of the program that is compiled against the header, on the present library.
 run()
 {
 	rm -rf "$scratch/include" && mkdir "$scratch/include" && cp "$1" "$scratch/include/cellgrad.h" &&
@@ -84,7 +84,7 @@ run()
 		LD_LIBRARY_PATH=$(dirname "$library"):${LD_LIBRARY_PATH:-} "$scratch/program" 2>>"$scratch/why"
 }
 
-# same HEADER SOURCE: is it what the header of the library says?
+# same HEADER SOURCE: is the output that of the program compiled against the library's header?
 same()
 {
 	run "$1" "$2" >"$scratch/old" && run "$header" "$2" >"$scratch/new" && [ -s "$scratch/old" ] &&

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As LLVM lays out an llvm::StringMap<bool>, and an llvm::StringRef; a feature's name stands behind its entry. */
+/* The layouts of LLVM's llvm::StringMap<bool> and llvm::StringRef; a feature's name follows its entry. */
 struct feature { size_t length; bool there; };
 struct features { struct feature **table; unsigned buckets, items, removed, entry_bytes; };
 struct words { const char *at; size_t length; };
@@ -25,7 +25,7 @@ static const struct { const char *processor, *lacks[6]; } older[] = {
 	{ "nehalem", { "avx", "fma", "f16c", "bmi", "xop" } },
 };
 
-/* What the features of the chosen processor do not begin with; NULL: none is chosen. */
+/* Prefixes of the features that the chosen processor lacks; NULL: none is chosen. */
 static const char *const *lacking(void)
 {
 	const char *name = getenv("OLDER_PROCESSOR");
@@ -44,7 +44,7 @@ static int find_llvm(struct dl_phdr_info *object, size_t bytes, void *handle)
 	return *(void **)handle != NULL;
 }
 
-/* Sets what points to a function to LLVM's own of that name; to NULL where its library is not among those that are loaded. */
+/* Sets a pointer to LLVM's own function of the name; to NULL where its library is not loaded. */
 static void find_own(const char *name, void *call)
 {
 	void *handle = NULL;
@@ -79,7 +79,7 @@ bool _ZN4llvm3sys18getHostCPUFeaturesERNS_9StringMapIbNS_15MallocAllocatorEEE(st
 	return true;
 }
 
-/* llvm::sys::getHostCPUFeatures(), of later ones: a caller of it has given the place of what it returns. */
+/* llvm::sys::getHostCPUFeatures(), of later versions: the caller passes the place of the result. */
 struct features *_ZN4llvm3sys18getHostCPUFeaturesEv(struct features *features);
 struct features *_ZN4llvm3sys18getHostCPUFeaturesEv(struct features *features)
 {

@@ -30,15 +30,15 @@ done
 case ${SANITIZE-} in *thread*) skip_unless shared 'MPI is not built for the thread sanitizer' ;; esac
 [ -e .libs/libcellgrad.so ] || skip_unless shared 'there is no shared library'
 
-# Open MPI's refusals: root, and more ranks than processors; its two ways of saying the latter.  Files of its own go into $scratch.
-# What MPI holds until the end is not ours to find.
+# Open MPI's refusals: root, and more ranks than processors, in its two wordings.  Its own files go into $scratch.
+# MPI's leaks at exit are not ours.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export TMPDIR="$scratch" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 # One processor for each rank: they would wait for each other's threads.
 export CELLGRAD_CPU_THREADS=1 LD_LIBRARY_PATH="$PWD/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# run RANKS OPTION...: the example; what it prints is in the file `printed`.
+# run RANKS OPTION...: runs the example; its output is in the file `printed`.
 run()
 {
 	ranks=$1
@@ -48,7 +48,7 @@ run()
 
 equal() { grep -q "^$1 ranks: weights equal to the bit: yes\$" "$scratch/printed" || { cat "$scratch/printed" >>"$why"; false; }; }
 
-# checked T B I U L: the gradient that the example left, beside the reference's; how near its bound it is is printed.
+# checked T B I U L: compares the example's gradient with the reference's; prints the largest share of the bound.
 checked() { tests/parallel_check "$scratch/first" "$@" >"$why" 2>&1 && sed 's/^/# /' "$why"; }
 
 falls()

@@ -13,7 +13,7 @@
 #include "verify/sequence.h"
 
 static const double target = 0.5;               /* of every output, as the example has it */
-static const long double loosest = 1e-3L; /* bounds that are larger, beside the largest element, would hold wrong gradients right */
+static const long double loosest = 1e-3L; /* if bounds are larger than this, relative to the largest element, wrong gradients would pass */
 
 static void *allocate(size_t n, size_t bytes)
 {
@@ -46,7 +46,7 @@ static struct ref_out make_values(size_t n)
 	return (struct ref_out){ allocate(n, sizeof(long double)), allocate(n, sizeof(long double)) };
 }
 
-/* The gradient of half the sum of squares of what outputs are off the target, with its bounds. */
+/* The gradient of half the sum of squares of the outputs' errors, with its bounds. */
 static struct ref_out find_gradient(struct ref_rnn *p, size_t n)
 {
 	const struct kind *k = &ref_kinds[p->dtype];

@@ -19,7 +19,7 @@ enum { SIZES = 4 };
 static const int64_t sizes[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };        /* T B I U */
 
 static const struct cg_backend *whole;
-static int left_over;                            /* by the last product: an enum cg_left, and what it left is launched next */
+static int left_over;                            /* what the last product left for the next launch to do: an enum cg_left */
 
 static int gemm(struct cg_queue *queue, const struct cg_gemm *product, int *left)
 {
@@ -60,7 +60,7 @@ static int measure(struct cg_context *context, const struct cg_op *row, int dtyp
 	struct cg_backend products = *context->backend, kernels = products;
 	const struct cg_backend *const ways[] = { context->backend, &products, &kernels };
 	int is_grad = strstr(row->name, "_grad") != NULL, code = CG_OK;
-	/* A gradient stands below its forward op in the table. */
+	/* A gradient follows its forward op in the table. */
 	struct problem p = { .row = row, .forward = is_grad ? row - 1 : row, .grad = is_grad ? row : row + 1,
 		.what = is_grad ? BENCH_GRAD : BENCH_FORWARD, .op = calloc(1, row->size) };
 	struct result result[3];

@@ -17,7 +17,7 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
 }
 
-# measure FILE OPTION...: peers.sh at tiny sizes, and what it prints
+# measure FILE OPTION...: runs peers.sh at tiny sizes; FILE has its output
 measure()
 {
 	to=$1
@@ -25,7 +25,7 @@ measure()
 	sh "$bench/peers.sh" --quick --threads 2 "$@" >"$to" 2>&1 </dev/null
 }
 
-# beside FILE 'HOW...' OPTION...: with a worker for each of the ways of fake_worker.py
+# beside FILE 'HOW...' OPTION...: the same with a worker for each of the ways of fake_worker.py
 beside()
 {
 	to=$1 ways=$2
@@ -36,7 +36,7 @@ beside()
 	measure "$to" --peers '' --rows rnn_tanh:f32:2,2,3,4:no-grad "$@"
 }
 
-# says 'TEXT' NAME: has the run beside other workers a line with this, an extended pattern?
+# says 'TEXT' NAME: has the output of the run with other workers a line of this extended pattern?
 says()
 {
 	cp "$scratch/ways" "$why"

@@ -123,7 +123,7 @@ def sentences(text: Text) -> Iterator[str]:
 
 
 def breaches(text: Text) -> Iterator[Finding]:
-    """What a text breaks of TERMS and LONGEST."""
+    """The breaches of TERMS and LONGEST in a text."""
     is_finished = text.path.startswith(FINISHED)
     for pattern, instead, is_everywhere in TERMS if ANY_TERM.search(text.words) else ():
         for found in re.finditer(pattern.replace(" ", r"\s+"), text.words):
@@ -169,14 +169,14 @@ def subjects() -> list[str] | str:
 
 
 def misspelt(paths: list[str]) -> list[str]:
-    """What codespell finds in files of the source."""
+    """The findings of codespell in files of the source."""
     words = os.path.join(SOURCE, "tests", "prose.words")
     done = subprocess.run(["codespell", "--builtin", "clear", "-I", words, *paths], cwd=SOURCE, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).splitlines()
 
 
 def seeded() -> list[str]:
-    """The breaches that should be found in made-up files and are not, and those that should not be and are."""
+    """The breaches in made-up texts that are not found, and the right texts that are taken for breaches."""
     def rules(path: str, text: str) -> list[str]:
         return [finding.rule for piece in texts(path, text) for finding in breaches(piece)]
 

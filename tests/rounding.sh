@@ -6,7 +6,7 @@ set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
-# says N NAME: is what comes in the table?
+# says N NAME: is the standard input the table?
 says()
 {
 	cat >"$scratch/said"
@@ -20,7 +20,7 @@ says()
 
 echo 1..6
 tests/rnn/roundings | tr '\t' '|' >"$scratch/table"
-# Each route, ours and those of the backends of this build, says something of each of four dtypes, once.
+# Each route, ours and those of the backends of this build, has one row for each of four dtypes.
 if grep -q '^DEFS = .*-DCG_CUDA=1' Makefile; then routes='composed scan cudnn'; else routes='composed scan'; fi
 for route in $routes; do printf "$route|%s\n" bf16 f16 f32 f64; done | sort >"$scratch/want"
 if cut -d '|' -f 1,2 "$scratch/table" | sort | cmp -s "$scratch/want" - && ! grep -v '|.*|..' "$scratch/table"; then

@@ -8,14 +8,14 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-# tarball NAME: makes it; its folder has the same name each time, for it is in the tarball.
+# tarball NAME: makes a tarball; its folder has the same name each time, since the name is in the tarball.
 tarball()
 {
 	"${MAKE:-make}" -s dist-gzip distdir="$scratch/cellgrad" >"$scratch/why" 2>&1 </dev/null &&
 		mv "$scratch/cellgrad.tar.gz" "$scratch/$1.tar.gz"
 }
 
-# What is not alike in the two tarballs: names, modes, dates and sizes, then contents.
+# The differences of the two tarballs: names, modes, dates and sizes, then contents.
 list_differences()
 {
 	for name in first second; do

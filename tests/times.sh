@@ -7,7 +7,7 @@ shift
 "$@"
 status=$?
 while [ $# -gt 1 ] && [ "$1" != --test-name ]; do shift; done
-# Not through a pipe: a shell's own times would be those of the other end.
+# Not through a pipe: the shell would count the times of the other end.
 times >"$file.$$"
 awk -v name="$2" 'function seconds(text, part) { split(text, part, /[ms]/); return 60 * part[1] + part[2] }
 	NR == 2 { printf "%.3f %.3f %s\n", seconds($1), seconds($2), name }' "$file.$$" >>"$file"

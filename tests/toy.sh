@@ -8,11 +8,11 @@ srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 make=${MAKE:-make}
 jobs=-j$(nproc 2>/dev/null || echo 2)
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# Of this build, not of the copy's.
+# These variables are for this build, not for that of the copy.
 unset CC CXX CELLGEN CELLGRAD EXAMPLE LIBRARY ARCHIVE
 n=0 failed=0
 
-# report STATUS NAME: with the end of what was printed where it failed; status 77: a skip.
+# report STATUS NAME: with the last lines of output on failure; status 77: a skip.
 report()
 {
 	n=$((n + 1))
@@ -23,7 +23,7 @@ report()
 	esac
 }
 
-# on BACKEND COMMAND...: with the stand-ins for CUDA.
+# on BACKEND COMMAND...: for cuda with the stand-ins.
 on()
 {
 	backend=$1
@@ -57,7 +57,7 @@ tests=$(cd ../source && ls tests/gen/*_test.c | sed 's/\.c$//; /floats_test/d' |
 $make $jobs check TESTS="$tests tests/gen/golden.sh tests/gen/compile.sh tests/gen/oclgrind.sh tests/op/kernel_run_test tests/conformance/bits_test" >out 2>&1
 report $? 'the tests of the generator and of all kernels pass'
 
-# Networks against differences, and other dtypes beside f64; kernels of OpenCL and CUDA have the bits of the cpu's.
+# Compares networks with differences, and other dtypes with f64; kernels in OpenCL and CUDA have the bits of the cpu's.
 for backend in cpu opencl cuda; do
 	if on $backend tests/sequence/sequence --opens >out 2>&1; then
 		CELLGRAD_TEST_CELL=toy on $backend tests/sequence/sequence test_cells >out 2>&1 &&
