@@ -71,7 +71,7 @@ static double get_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The least of the calls of half a second, and of three at least. */
+/* The least time of a call, of those of half a second, and of at least three. */
 static double time_least(void (*run)(void *), void *state)
 {
 	double end = get_seconds() + 0.5, least = INFINITY;
@@ -94,7 +94,7 @@ static void run_network(void *given)
 		check(cg_rnn_backward(stream, n->rnn, &n->call));
 }
 
-/* Lengths from T down, which leave that share of the steps. */
+/* Lengths from T down, with that share of valid steps. */
 static int32_t *make_lengths(size_t T, size_t B, double valid)
 {
 	int32_t *lengths = allocate(B * sizeof *lengths);
@@ -208,7 +208,7 @@ static void run_point(void *given)
 	check(cg_kernel_run(stream, &p->kernel, p->rows, p->units, p->args, p->n));
 }
 
-/* The arrays of rows by units that a kernel has, by its pass. */
+/* The number of arrays of rows by units that a kernel reads and writes, by its pass. */
 static const struct arrays { const char *cell; int pass; const char *in[ARRAYS_MAX], *out[ARRAYS_MAX]; } arrays[] = {
 	{ "lstm_block", CG_FORWARD, { "a_i", "a_ci", "a_f", "a_o", "cs_prev" }, { "i", "ci", "f", "o", "cs", "co", "h" } },
 	{ "lstm_block", CG_GRAD, { "cs_prev", "dcs", "dh", "i", "ci", "f", "o", "co" }, { "da_i", "da_ci", "da_f", "da_o", "dcs_prev" } },
@@ -230,7 +230,7 @@ typedef float vector __attribute__((vector_size(LINE)));
 
 struct loop { vector *in[ARRAYS_MAX], *out[ARRAYS_MAX]; int n_in, n_out; size_t from, end, times; vector sum; pthread_t thread; };
 
-/* Every array of `in` is read, every one of `out` is written. */
+/* Reads every array of `in` and writes every one of `out`. */
 static void *copy_arrays(void *given)
 {
 	struct loop *l = given;

@@ -32,13 +32,13 @@ QUICK = {"shapes": ((8, 2, 16),), "longer": ((8, 2, 16),), "ragged": ((8, 2, 16)
 
 
 class Machine:
-    """The program of figures.c, what it runs on, and at what sizes."""
+    """The program of figures.c, its settings and its sizes."""
 
     def __init__(self, program, threads, sizes):
         self.program, self.threads, self.sizes = program, threads, sizes
 
     def run(self, *words, threads=None):
-        """The numbers that the program prints: of each the least over the processes."""
+        """The numbers that the program prints, each the least of all processes."""
         environment = {**os.environ, "CELLGRAD_CPU_THREADS": str(threads or self.threads)}
         found = []
         for _ in range(self.sizes["processes"]):
@@ -65,7 +65,7 @@ def build(folder):
 
 
 def measure_roofs(threads):
-    """10^9 multiplications and additions a second in f32, and the device's words."""
+    """The roof: 10^9 multiplications and additions per second in f32, and the description of the device."""
     words = f"bench --json --threads {threads} --op LSTMBlockCell --B 1 --I 1 --H 1 --reps 1".split()
     done = subprocess.run([CELLGRAD, *words], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -87,7 +87,7 @@ def print_row(*cells):
 
 
 def compare_threads(machine):
-    """What more threads gain, over what the roof gains by them."""
+    """The gain by more threads, divided by the roof's gain."""
     roof = measure_roofs(machine.threads)[0] / measure_roofs(1)[0]
     print_head("lstm f32 T,B,H", "1 thread, ms", f"{machine.threads} threads, ms", "gain", "over the roof's gain")
     for shape in machine.sizes["shapes"]:
@@ -96,7 +96,7 @@ def compare_threads(machine):
 
 
 def compare_lengths(machine):
-    """A step's time by T; a ragged batch; gates that are 0 or 1."""
+    """The time of a step for several T; a ragged batch; saturated gates."""
     print_head("lstm f32, forward and backward", "T,B,H", "ms", "beside", "ms", "ratio")
     for T, B, H in machine.sizes["longer"]:
         short, long = machine.time_network((T, B, H)), machine.time_network((4 * T, B, H))
@@ -112,7 +112,7 @@ def compare_lengths(machine):
 
 
 def compare_reading(machine):
-    """The recurrent matrix is read once a step: from the time of 100 steps more, without products of inputs."""
+    """The rate at which the recurrent matrix is read, once per step: from the time of 100 more steps, without input products."""
     print_head("lstm f32, inference, skip_input, B = 1", "bytes of R", "R in a step, GB/s", "threads that only read, GB/s", "ratio")
     for units in machine.sizes["units"]:
         few, many = (machine.time_network((T, 1, units), way="skip", which="inference") for T in (100, 200))
@@ -131,7 +131,7 @@ def compare_kernels(machine):
 
 
 def time_tiny(machine):
-    """A call in which nothing is computed to speak of."""
+    """A call with next to no arithmetic."""
     print_head("LSTMBlockCell f32, 1 row, 16 inputs, 16 units, its workspace given", "ns")
     print_row(f"the least of {machine.sizes['calls']} calls", f"{machine.run('tiny', machine.sizes['calls'])[0]:.0f}")
 

@@ -12,7 +12,7 @@
 
 #include "peer.h"
 
-/* Of a turn, before its calls count, and of those that do. */
+/* Times of a turn: of its warm-up, and of the calls that count. */
 static const double WARM_MS = 60, TURN_MS = 100;
 
 /* ---- how it ends ---- */
@@ -74,7 +74,7 @@ static float widen_bf16(uint16_t value)
 	return wide;
 }
 
-/* An f16's bits of an f32's, to the nearest and to even: not every compiler has the type. */
+/* The bits of an f32 rounded to f16, to nearest even: not every compiler has the type. */
 static uint16_t narrow_f16(float value)
 {
 	uint32_t bits, sign;
@@ -223,7 +223,7 @@ static void read_arguments(struct problem *p, int argc, char **argv)
 
 struct array { float **at; size_t n; };
 
-/* Those of a list that the problem has are moved to its front; how many they are. */
+/* Moves the entries of a list that the problem has to its front; returns their number. */
 static size_t keep_arrays(struct array *list, size_t n)
 {
 	size_t kept = 0;
@@ -262,7 +262,7 @@ static size_t list_answers(struct problem *p, struct array list[PEER_ARRAYS])
 	return keep_arrays(list, p->grad ? PEER_ARRAYS : 3);
 }
 
-/* Zeros for each; how many there are. */
+/* Allocates zeros for each; returns their number. */
 static size_t allocate_arrays(const struct array *list, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
@@ -326,7 +326,7 @@ static double get_milliseconds(void)
 
 struct turn { double least, mean; };
 
-/* Milliseconds of a call, of as many as take so long, and of one at least. */
+/* Milliseconds of calls, of as many as take so long, and of at least one. */
 static struct turn time_turn(void (*run)(void *), void *state, double milliseconds)
 {
 	double began = get_milliseconds(), before = began, now;

@@ -35,23 +35,23 @@ struct problem {
 
 /* Ends the program where the arguments or the file are wrong. */
 void read_problem(struct problem *p, int argc, char **argv);
-/* Says why on stdout, and ends. */
+/* Prints the reason on stdout, and ends the program. */
 _Noreturn void decline(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Ends with words on stderr. */
+/* Ends the program with a message on stderr. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Zeros, aligned to a page; ends where there is no memory. */
+/* Zeros, aligned to a page; ends the program without memory. */
 void *allocate(size_t bytes);
 
 size_t get_dtype_bytes(const char *dtype);
-/* To and from the dtype, by rounding to nearest; declines a dtype that the compiler does not have. */
+/* Convert to and from the dtype, by rounding to nearest; decline a dtype that the compiler lacks. */
 void convert_to(const char *dtype, const float *from, size_t n, void *to);
 void convert_from(const char *dtype, const void *from, size_t n, float *to);
-/* A new array of n elements of the dtype; NULL of NULL. */
+/* A new array of n elements of the dtype; NULL for NULL. */
 void *convert_new(const char *dtype, const float *from, size_t n);
 /* [rows columns] to [columns rows]. */
 void transpose(const float *from, size_t rows, size_t columns, float *to);
 
-/* Milliseconds of the least of the calls of 20 ms, after one that is not counted. */
+/* The least time of a call in milliseconds, of the calls of 20 ms after a warm-up. */
 double time_calls(void (*run)(void *), void *state);
 /* What p->out has is written; settings: JSON members behind the version, such as "\"threads\": 2". */
 void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state);

@@ -41,7 +41,7 @@ static struct cg_mem make_bytes(size_t bytes)
 	return (struct cg_mem){ allocate(bytes), 0, bytes, CG_HOST };
 }
 
-/* Memory of the library's own. */
+/* Memory that the library uses itself. */
 static struct cg_mem alloc_bytes(struct cg_context *context, size_t bytes)
 {
 	struct cg_mem mem;
@@ -270,7 +270,7 @@ static void run_block(void *given)
 		check(cg_lstm_block_grad(o->stream, &o->block));
 }
 
-/* The last step of [T B H]. */
+/* The final step of [T B H]. */
 static struct cg_mem take_last(const struct problem *p, struct cg_mem steps)
 {
 	size_t bytes = steps.bytes / p->T;
@@ -305,7 +305,7 @@ static void get_block(const struct ours *o)
 
 /* ---- both ---- */
 
-/* In JSON, without what would need a backslash there. */
+/* A text in JSON, without characters that need a backslash. */
 static void describe(const struct ours *o, char *to, size_t room)
 {
 	/* Bytes beside the arguments: the reserve and the workspace. */

@@ -37,7 +37,7 @@ static void check(libxsmm_dnn_err_t status, const char *what)
 		fail("%s: %s", what, libxsmm_dnn_get_error(status));
 }
 
-/* Floats that close_way frees. */
+/* Allocates floats, which close_way frees. */
 static float *make(struct theirs *t, size_t n)
 {
 	return t->rooms[t->n_rooms++] = allocate(n * sizeof(float));
@@ -45,7 +45,7 @@ static float *make(struct theirs *t, size_t n)
 
 /* ---- weights ---- */
 
-/* Where our gate is among theirs. */
+/* The index of our gate in the order of libxsmm. */
 static size_t get_gate(const struct problem *p, size_t gate)
 {
 	static const size_t lstm[] = { 0, 2, 1, 3 };
@@ -75,7 +75,7 @@ static void copy_weights(const struct theirs *t, float *ours, size_t C, size_t b
 			}
 }
 
-/* Each gate's transpose for itself, [C/bc H/bk bk bc]. */
+/* Transposes each gate on its own, to [C/bc H/bk bk bc]. */
 static void copy_transposed(const struct theirs *t, const float *ours, size_t C, size_t bc, float *theirs)
 {
 	const struct problem *p = t->p;
@@ -212,7 +212,7 @@ static void open_way(struct theirs *t, struct way way)
 	bind_rooms(t);
 }
 
-/* Tensors are left behind; they are small. */
+/* Tensors are not freed; they are small. */
 static void close_way(struct theirs *t)
 {
 	libxsmm_dnn_destroy_rnncell(t->cell);

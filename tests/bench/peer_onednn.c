@@ -111,7 +111,7 @@ static int is_gru(const struct problem *p)
 	return !strcmp(p->cell, "gru");
 }
 
-/* The gates of a GRU are u r o there, where u is our z. */
+/* oneDNN's gates of a GRU are u r o, where u is our z. */
 static size_t get_gate(const struct problem *p, size_t gate)
 {
 	return p->G == 3 && gate < 2 ? 1 - gate : gate;
@@ -270,7 +270,7 @@ static void copy_weights(const struct problem *p, float *ours, size_t columns, f
 			}
 }
 
-/* One bias for two; that of our gru's candidate comes apart. */
+/* Adds two biases to one; those of the gru's candidate stay separate. */
 static void make_bias(const struct problem *p, float *to)
 {
 	for (size_t k = 0; k < p->G * p->H; k++) {
@@ -434,7 +434,7 @@ static long long count_memory(const struct theirs *t)
 	       (long long)dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(t->forward_description, dnnl_query_workspace_md, 0));
 }
 
-/* Words of oneDNN's own have no characters that JSON would want escaped. */
+/* oneDNN's texts have no characters that JSON would escape. */
 static void describe(const struct theirs *t, char *to, size_t room)
 {
 	const char *forward = "", *backward = "";

@@ -22,7 +22,7 @@ class Problem:
         return 2 * self.G * self.H * (self.I + self.H) * self.T * self.B * (3 if self.grad else 1)
 
     def has(self, name):
-        """Is this array part of the problem?"""
+        """Does the problem have this array?"""
         if name in ("c0", "c_n", "dc0", "dc_n"):
             return self.has_c
         if name in ("peephole", "dpeep"):

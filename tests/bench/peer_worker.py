@@ -68,7 +68,7 @@ def write_answers(problem, answers):
 
 
 def time_calls(run, seconds):
-    """Milliseconds of each call, of one at least."""
+    """Milliseconds of each call, of at least one."""
     times, until = [], time.perf_counter() + seconds
     while True:
         before = time.perf_counter()
@@ -80,7 +80,7 @@ def time_calls(run, seconds):
 
 
 def serve(problem, name, version, settings, run, answers):
-    """run() computes and waits until it is done; answers() gives {name: array} of what the last run left."""
+    """run() computes and waits for the result; answers() returns {name: array} of the last run."""
     run()
     write_answers(problem, answers())
     print(json.dumps({"name": name, "version": version, "settings": settings}) + "\nready", flush=True)

@@ -38,7 +38,7 @@ TINY = ([(cell, "f32", "3,2,16", "") for cell in CELLS] + [("lstm", dtype, "3,2,
 
 
 class Refusal(Exception):
-    """An argument that is wrong."""
+    """A wrong argument."""
 
 
 # ---- problems ----
@@ -66,7 +66,7 @@ def list_texts(given):
 # ---- the roof ----
 
 def measure_roof(given):
-    """What `cellgrad bench` says of the machine: the object of its first line."""
+    """What `cellgrad bench` prints of the machine: the object in its first line."""
     if not given.cellgrad:
         return {}
     command = [given.cellgrad, "bench", "--json", "--op", "LSTMBlockCell", "--B", "1", "--I", "1", "--H", "1", "--reps", "1", "--threads",
@@ -89,7 +89,7 @@ def get_roof(roofs, dtype):
 
 
 def judge_run(roofs, results):
-    """Why the run is thrown away; empty where it counts."""
+    """Why the run is discarded; empty where it counts."""
     reasons = []
     for name in ("f32_gflops", "f64_gflops", "bf16_gflops"):
         before, after = (roof.get(name) for roof in roofs)
@@ -105,7 +105,7 @@ def judge_run(roofs, results):
 # ---- results ----
 
 def describe_results(measured, roofs):
-    """What is printed, drawn and written."""
+    """Prints, draws and writes the results."""
     results = []
     for text, problem, result in measured:
         roof, operations = get_roof(roofs, problem.dtype), problem.count_operations()
@@ -119,7 +119,7 @@ def describe_results(measured, roofs):
 
 
 def find_faults(results):
-    """What makes the run fail: this library, or a time that cannot be."""
+    """The reasons for which the run fails: this library, or an impossible time."""
     faults = []
     for result in results:
         for peer in result["peers"]:
@@ -131,7 +131,7 @@ def find_faults(results):
 
 
 def find_slow(results):
-    """Where this library, with one processor kept busy, takes too many times its calm time."""
+    """The problems in which this library is too slow beside a busy processor, by its time on a quiet machine."""
     ours = [(result["text"], find_peer(result, OURS)) for result in results]
     ratios = [(text, peer["busy_ms"] / peer["ms"]) for text, peer in ours if peer.get("busy_ms") and peer["ms"]]
     return [f"FAULT: {OURS} in {text}: with one processor busy {ratio:.2f} of its own time, at most {BUSY_TAKES}"

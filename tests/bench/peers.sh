@@ -25,7 +25,7 @@ builds=$(mktemp -d "${TMPDIR:-/tmp}/peers.XXXXXX") || exit 99
 trap 'rm -rf "$builds"' EXIT
 trap 'exit 99' HUP INT TERM
 
-# build NAME FLAG...: NAME, or NAME.why where it cannot be.
+# build NAME FLAG...: builds NAME, or writes NAME.why where it cannot be built.
 build() {
 	name=$1
 	shift

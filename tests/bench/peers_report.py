@@ -10,12 +10,12 @@ OURS = "cellgrad"
 
 
 def find_peer(result, name):
-    """Its description; {} where the problem was given up before it."""
+    """The description of a worker; {} where the problem ended before it."""
     return next((peer for peer in result["peers"] if peer["peer"] == name), {})
 
 
 def list_present(results, names):
-    """Ours, and those that are on this machine."""
+    """This library, and the libraries of this machine."""
     absent = [all("not installed" in (find_peer(result, name).get("lost") or "") for result in results) for name in names]
     return [name for name, is_absent in zip(names, absent) if name == OURS or not is_absent]
 
@@ -51,7 +51,7 @@ def print_versions(results, names):
 
 
 class Notes(collections.UserList):
-    """Reasons, each once, with a number to stand for it in a table."""
+    """Reasons, each with a number that refers to it in a table."""
 
     def add(self, text):
         if text not in self:
@@ -85,7 +85,7 @@ def print_times(results, names):
 
 
 def print_memory(results):
-    """Of the libraries that say what a call has beside its arguments: oneDNN alone, beside ours."""
+    """The memory that a call takes beside its arguments, of the libraries that report it: oneDNN and ours."""
     rows = [(result["text"], *((find_peer(result, name).get("about") or {}).get("settings", {}).get("memory") for name in (OURS, "onednn"))) for result in results]
     shown = [f"{text} {ours / theirs:.2f}" for text, ours, theirs in rows if ours and theirs]
     if shown:

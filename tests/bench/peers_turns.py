@@ -26,13 +26,13 @@ LEAST, MEAN = 0, 1
 
 
 class Lost(Exception):
-    """Why a worker gives no time."""
+    """The reason why a worker has no time."""
 
 
 # ---- processor time ----
 
 def read_ticks(pid):
-    """Of all threads of a process, and of its children that ended; (0, 0) once it is gone."""
+    """Processor time of all threads of a process, and of its children that ended; (0, 0) once it has ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = [int(n) for n in file.read().rsplit(")", 1)[1].split()[11:15]]
@@ -53,7 +53,7 @@ def read_machine_ticks():
 
 
 class Load:
-    """What share of the processors other processes have taken since it was made."""
+    """Measures the share of the processors that other processes have taken since it was made."""
 
     def __init__(self, workers):
         self.pids, self.before = [worker.process.pid for worker in workers], read_machine_ticks()
@@ -64,7 +64,7 @@ class Load:
         return sum(read_ticks(os.getpid())) + sum(read_ticks(pid)[0] for pid in self.pids)
 
     def measure_others(self):
-        """None where it is not known, or too little time has passed to tell."""
+        """The share; None where it is unknown, or too little time has passed."""
         after, ours = read_machine_ticks(), self.count_ours() - self.ours
         if not after or not self.before or after[1] - self.before[1] < TICK / 2:
             return None
@@ -114,7 +114,7 @@ def read_answers(problem, path):
 
 
 def compare(right, other):
-    """The largest difference over the largest element that is right; infinite where one is no number."""
+    """The largest difference, divided by the largest right element; infinite where one is NaN."""
     apart = list(map(abs, map(operator.sub, right, other)))
     return max(apart) / (max(map(abs, right)) or 1.0) if math.isfinite(sum(apart)) else math.inf
 
@@ -135,7 +135,7 @@ class Worker:
         self.about, self.command, self.times, self.busy, self.differences, self.spins = {}, [], [], [], {}, False
 
     def attempt(self, act, *arguments):
-        """What it returns; None where the worker is lost by it."""
+        """The result of a call; None where it fails and the worker is lost."""
         try:
             return act(*arguments)
         except Lost as why:
@@ -146,7 +146,7 @@ class Worker:
     # -- its beginning --
 
     def find_program(self):
-        """The words that start it."""
+        """The command that starts it."""
         if self.name in self.given.commands:
             return self.given.commands[self.name]
         file = PEERS[self.name]
@@ -198,7 +198,7 @@ class Worker:
             raise Lost("did not say its name and version")
 
     def check(self, problem, answers, right):
-        """Compares its answers with those that are right."""
+        """Compares its answers with the right ones."""
         self.differences = {name: compare(right[name], answers[name]) for name in right}
         name = max(self.differences, key=self.differences.get)
         if self.differences[name] > WRONG[problem.dtype]:
@@ -224,7 +224,7 @@ class Worker:
         self.wait_idle()
 
     def wait_idle(self, most=2.0):
-        """Until it has taken no processor time for 50 ms; some libraries go on spinning."""
+        """Waits until it has taken no processor time for 50 ms; the threads of some libraries keep spinning."""
         until, before, now = time.monotonic() + most, None, read_ticks(self.process.pid)
         while now != before and time.monotonic() < until:
             time.sleep(0.05)
@@ -249,7 +249,7 @@ class Worker:
     # -- its end --
 
     def say_end(self):
-        """How the process ended, with its last words."""
+        """How the process ended, with the end of its output."""
         try:
             status = self.process.wait(5)
         except subprocess.TimeoutExpired:
@@ -260,7 +260,7 @@ class Worker:
         return how + (f": {words[-1][:300]}" if words else "")
 
     def end(self):
-        """Closes its input, which ends it, and kills it where that does not."""
+        """Closes its input, which ends it; kills it if it does not end."""
         if not self.process or self.process.stdin.closed:
             return
         try:
@@ -309,7 +309,7 @@ def take_rounds(workers, rounds, list_times, which):
 
 
 def measure_problem(problem, given, folder):
-    """The workers' descriptions, and the share of the processors that strangers took while the turns were taken."""
+    """The workers' descriptions, and the share of the processors that other processes took during the turns."""
     workers, others = [Worker(name, given) for name in given.peers], None
     try:
         start_all(workers, problem, folder)

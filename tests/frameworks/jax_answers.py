@@ -52,7 +52,7 @@ class Answers(unittest.TestCase):
         self.assertLessEqual(np.abs(got - want).max(initial=0), tolerance * (np.abs(want).max(initial=0) or 1.0), what)
 
     def same(self, got, want, what=""):
-        """To the bit."""
+        """Asserts equality to the bit."""
         leaves, others = jax.tree.leaves(got), jax.tree.leaves(want)
         self.assertEqual(len(leaves), len(others), what)
         for a, b in zip(leaves, others):

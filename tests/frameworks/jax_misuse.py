@@ -23,7 +23,7 @@ PARAMS, X = jnp.zeros((LSTM.params_size,)), jnp.zeros((T, B, I))
 
 class Misuse(py_tap.Refusals):
     def fails(self, words, call, *arguments, **keywords):
-        """The call, when it runs, raises JAX's error with these words of the library."""
+        """The call, when it runs, raises JAX's error with this message of the library."""
         for each in (call, jax.jit(call)):
             with self.assertRaises((RuntimeError, ValueError), msg=words) as caught:
                 jax.block_until_ready(each(*arguments, **keywords))

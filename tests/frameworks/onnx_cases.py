@@ -140,7 +140,7 @@ def cases(dtype, layouts=(0, 1)):
         attributes = {"direction": direction, "layout": layout} if layout else {"direction": direction}
         D, count = 2 if direction == "bidirectional" else 1, len(ACTIVATIONS[operator])
         if first:
-            # The rest are bounded functions, lest the states grow without bound.
+            # The rest are bounded functions, so that the states do not grow without bound.
             rest = [("Sigmoid", "HardSigmoid", "Softsign", "Tanh")[rng.integers(4)] for _ in range(D * count - 1)]
             attributes["activations"] = rest[:k % (D * count)] + [first] + rest[k % (D * count):]
             for kind, takes, low, high in (("alpha", TAKES_ALPHA, 0.1, 0.6), ("beta", TAKES_BETA, 0.2, 0.7)):

@@ -66,7 +66,7 @@ CALLS = [
     ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT,
      "activation_alpha: expected finite numbers, got inf"),
 ]
-# Of layers alone: what protobuf cannot say.
+# For layers alone: attributes that protobuf cannot express.
 LAYERS = [
     ("Lstm", {}, ARGUMENT, "operator: expected one of LSTM, GRU, RNN; got 'Lstm'"),
     (3, {}, TYPE, "operator: expected str, got int"),

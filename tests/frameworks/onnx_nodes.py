@@ -239,7 +239,7 @@ class Gradients(unittest.TestCase):
                 return sum(float((a * b).sum()) for a, b in zip(each[:3], by))
 
             gradients = layer.backward(run, *by)
-            # What the rounding of the losses makes of a slope.
+            # The error of a slope by the rounding of the losses.
             lost = 1e-15 * sum(float(np.abs(a * b).sum()) for a, b in zip(run[:3], by)) / 1e-6
             for name, d, at in [(name, None, rng.integers(value.size)) for name, value in states.items()] + [
                     ("params", d, rng.integers(params.size)) for d, params in enumerate(layer.params) for _ in range(6)]:

@@ -206,7 +206,7 @@ class Calls(unittest.TestCase):
                 torch.func.functionalize(lambda: _small.small_call(module, x, None))()
                 _small.small_call(module, x.as_subclass(Derived), None)
                 self.assertEqual(served, [])
-                # The way that the modes do not know of is the operator's kernel.
+                # The route past the modes is the operator's kernel.
                 with Mode():
                     self.assertEqual(module(x)[0].shape, (T, B, U))
 
