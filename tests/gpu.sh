@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# gpu.sh: all that a machine with an NVIDIA GPU can say and no other, in an hour of it.
+# gpu.sh: everything that needs a machine with an NVIDIA GPU, in an hour of its time.
 #
 #	sh tests/gpu.sh kit DIR                builds, here, all that runs there: programs, their libraries, their data
 #	KIT=DIR sh DIR/gpu.sh STAGE            one stage, there, by the kit; from a kit's own folder KIT may be left out
@@ -14,9 +14,10 @@
 #
 # There it needs a driver, and for some steps Python with PyTorch, compute-sanitizer or ncu; no compiler and no network.
 # The report is REPORTS/DATE-BACKEND-DEVICE-STAGE.md, written anew after every step, with the verdict in its first line.
-# exit 0: all that was run is green, and nothing was left out for want of time; 1: something failed, or was stopped; 2: refused.
+# exit 0: every step that ran passed, and there was time for all; 1: a step failed, or was stopped; 2: refused.
 #
-# REPORTS   folder of the report, of logs.tar.gz and of numbers.json (of only: numbers-only.json), 8 files at most: tests/reports, or reports in the kit
+# REPORTS   folder of the report, of logs.tar.gz and of numbers.json (of only: numbers-only.json), 8 files at most: tests/reports, or
+#           reports in the kit
 # JOBS      steps of `right` that run at a time: 4, and 1 where the GPU takes one process
 # BACKEND   another backend (opencl, cpu), to try the script on
 # LEAVE_OUT names of steps not to run;  STAGE_TIME seconds for the stage, 520;  STEP_TIME seconds at most for one step

@@ -109,8 +109,8 @@ def error(right, found):
 
 
 def allowed(dtype, layers=1):
-    """Each step of each layer rounds what it hands on, and what it hands back: twice an epsilon a step.  A half's sums are of f32; others'
-    round at each of their terms, which adds up as its root does."""
+    """The tolerance.  Each step of each layer rounds its outputs and its gradients: two epsilons per step.  Sums of halves are in f32; other
+    sums round at each term, which adds up by the root of their number."""
     terms = 1 if dtype in (torch.float16, torch.bfloat16) else (I + H) ** 0.5
     return 2 * torch.finfo(dtype).eps * terms * T * layers
 

@@ -171,7 +171,7 @@ cmake_programs()
 	report $? "a program $2, by CMake"
 	# What that shows: a later major version is not there.
 	! by_cmake "$1" $((${version%%.*} + 1)) && grep -q "$version" "$why"
-	report $? "CMake is told of a version that is not there, $2"
+	report $? "CMake reports a version that is not installed, $2"
 }
 
 # other_prefix: what is installed with another prefix than the configured one finds its parts there.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The API reference: Doxygen finds a public name of the header without documentation, the header is as long and as wide as a reader can
-# stand, each group says its errors and its threads, the Python package has a page of each of its parts, and `make docs` says what it
-# lacks.
+# The API reference: Doxygen finds no public name of the header without documentation.  The header is no longer and no wider than a reader
+# can stand, and each group of it says its errors and its threads.  The Python package has a page for each of its parts, and `make docs`
+# says what it lacks.
 #   reference.sh          the header alone, quickly: a part of make check
 #   reference.sh whole    make docs, with README.md and docs/*.md: a part of make bigcheck
 # Runs in the build tree.  srcdir: the source; MAKE: make; DOXYGEN: doxygen.

@@ -6,8 +6,8 @@
 #
 # Runs in the top folder of a build.  The programs in C are built in a temporary folder; peers.py drives all of them and says what it
 # does.  Exit status: 0 measured; 1 a fault, or the machine was not quiet and the run is thrown away; 2 refused; 77 nothing to run with.
-#   srcdir: the source; CC: a C compiler; SANITIZE: its sanitizers; LIBRARY: the shared library; CELLGRAD: the command; PYTHON: what runs the workers of PyTorch,
-#   TensorFlow and JAX; CPPFLAGS, LDFLAGS: where oneDNN and libxsmm are
+#   srcdir: the source; CC: a C compiler; SANITIZE: its sanitizers; LIBRARY: the shared library; CELLGRAD: the command;
+#   PYTHON: runs the workers of PyTorch, TensorFlow and JAX; CPPFLAGS, LDFLAGS: where oneDNN and libxsmm are
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 99
 tests=$here

@@ -211,7 +211,7 @@ static void test_strange_owner(void **state)
 		print_message("# only root can give a file away\n");
 		skip();
 	}
-	expect_rebuilt("a stranger's", 0);
+	expect_rebuilt("another user's", 0);
 	assert_int_equal(chown(disk_folder, STRANGER, (gid_t)-1), 0);
 	assert_int_equal(has("a", "the bytes"), 0);
 	put("b", "more");

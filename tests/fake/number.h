@@ -17,7 +17,7 @@ double fake_rounded(double x, int bits, int least);
 
 /*
  * The order in which a product adds.  cuBLAS has many kernels for one product and takes one by the alignments of its operands, among
- * other things: cublasLt is told them (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and on; pytorch/pytorch#98975 tells it as many as 256),
+ * other things: cublasLt takes them as preferences (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and on; pytorch/pytorch#98975 sets 256),
  * cublasGemmEx looks at the addresses, up to 16 bytes, for itself and inside cuDNN.  Other kernels add in another order, and in f32.
  */
 int     fake_order(uint64_t alignment);                  /* of the least aligned operand */

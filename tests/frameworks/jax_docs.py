@@ -8,7 +8,7 @@ import jax
 
 import cellgrad.jax
 
-# The examples show the numbers of 32 bits that JAX has unless it is told otherwise.
+# The examples show numbers of 32 bits, which are JAX's default.
 jax.config.update("jax_enable_x64", False)
 Documents = documents(cellgrad.jax, 20)
 

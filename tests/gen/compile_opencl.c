@@ -162,7 +162,7 @@ int main(int argc, char **argv)
 			left++;
 		else
 			failed += fails(argv[k], k % 2, only_given);
-	printf("# %s, %s, vectors of %d bytes: %d built, %d not, %d left out for want of f64\n", device.platform, device.name,
+	printf("# %s, %s, vectors of %d bytes: %d built, %d not, %d left out without f64\n", device.platform, device.name,
 	       device.vector_bytes, argc - first - left - failed, failed, left);
 	return failed != 0;
 }

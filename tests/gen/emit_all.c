@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes every text there is into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
- * pass, dialect and dtype; and each C text's header and manifest; all steps of each cell in C; every matrix product; every shape of rows.  compile.sh gives them to
- * compilers, golden.sh picks a few.  More cells are made of names that are nearly words of a dialect, or are y.
+ * Writes every text into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
+ * pass, dialect and dtype; each C text's header and manifest; all steps of each cell in C; every matrix product; every shape of rows.
+ * compile.sh compiles them, golden.sh picks a few.  Further cells have names that are nearly keywords of a dialect, or are y.
  * A file FOLDER/of-tests has the keys of the texts whose cells are not built in.
  *
  *	emit_all FOLDER

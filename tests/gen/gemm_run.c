@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs matrix products on the first OpenCL device: every dtype and transposition, in both forms and tiles of several sizes, with
- * vectors up to the device's, over awkward sizes.  Each element is within the bound of a product in long double; nothing beside a matrix is read into a result,
- * nothing beside c is written; and whatever the form and the tile, the bits are the same.
+ * vectors up to the device's, over awkward sizes.  Each element is within the bound of a product in long double; no byte outside of a
+ * matrix affects a result, and none outside of c is written; whatever the form and the tile, the bits are the same.
  *
  *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: of each kernel, default 100;
  *	                           narrow: no vectors of more than 4
@@ -524,7 +524,7 @@ int main(int argc, char **argv)
 			failed += chosen_fails(s, chosen[k].m, chosen[k].n);
 	}
 	failed += cases > 9 && tall_fails();
-	printf("# %d products of a dtype and a transposition: %d wrong, %d left out for want of f64, %d kernels for want of local "
+	printf("# %d products of a dtype and a transposition: %d wrong, %d left out without f64, %d kernels without enough local "
 	       "memory; largest error of a sum %.2f of its tolerance\n", which, failed, left, no_memory, worst);
 	return failed != 0;
 }

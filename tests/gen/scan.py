@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All steps of a sequence, as `cellgrad emit --shape scan` prints them, give the bits of the cpu's route scan.
 
-The texts are compiled with nothing of ours at hand, for the instruction set that the library is told to take, and called by their
-manifest: in one share, and in two by two threads.  Prints TAP.  Runs in the build's top folder, and needs there tests/gen/scan_net.
+The texts are compiled without our headers, for the instruction set that the library uses, and called by their
+manifest: in one share, and in two shares by two threads.  Prints TAP.  Runs in the build's top folder, and needs there tests/gen/scan_net.
 CELLGRAD: the command; CC, CXX: compilers; an instruction set that is not there is a skip.
 """
 import ctypes

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of one layer that the cpu's route `scan` computes, for scan.py, which compares it with texts: forward and backward, its input
+ * A network of one layer on the cpu's route `scan`, forward and backward, which scan.py compares with texts; its input is
  * added to every gate.
  *
  *	scan_net CELL OPTIONS DTYPE T B U    in, elements of the dtype: input [T B U], h and c before it [B U], recurrent matrices [G U U] and
- *	                                     vectors [V U], gradients of the output [T B U] and of the last h and c; what a cell lacks is not there.
+ *	                                     vectors [V U], gradients of the output [T B U] and of the final h and c, if any.
  *	                                     Out: output, gradients of the first h and c, and of the input.  Exit 77: no such instruction set.
  */
 #include <stdio.h>

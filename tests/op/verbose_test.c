@@ -431,7 +431,7 @@ static void test_networks(void **state)
 	network(&n, "cellgrad bench --op CudnnRNNV3" SIZES " # cpu; ", "cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
 
 	net_begin(&n, context, stream);
-	n.config.cell = cg_cell_find("gru");     /* what it has no use for is not missed */
+	n.config.cell = cg_cell_find("gru");     /* an argument that a GRU does not use may be absent */
 	n.config.bidirectional = 1;
 	n.config.dropout = 0.5;
 	n.config.seed = (uint64_t)7 << 32 | 3;

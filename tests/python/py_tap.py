@@ -97,7 +97,7 @@ class Result(unittest.TestResult):
     addError = addFailure
 
     def addSubTest(self, test, subtest, err):
-        # Of a case in a test only a failure is told, and the test then has no line of its own.
+        # A subtest has a line only where it fails, and the test then has none of its own.
         if err is not None:
             super().addSubTest(test, subtest, err)
             self.say(False, subtest, words="".join(traceback.format_exception(*err)))

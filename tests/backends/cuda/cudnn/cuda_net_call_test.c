@@ -144,7 +144,7 @@ static void test_calls_of_each_step(void **state)
 	struct tensors t;
 
 	(void)state;
-	/* The layout that cuDNN shows is what it has. */
+	/* The layout that cuDNN reports is the one that it uses. */
 	for (int permuted = 0; permuted < (getenv("CELLGRAD_FAKE_CUDA") ? 2 : 1); permuted++) {
 		lay_out(permuted ? "1" : "0");
 		if (!open_with_cudnn(&t))
