@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without exits, globals
- * or I/O: texts come in as strings and go out as strings, memory comes through one function, and a mistake comes back in a struct
+ * or I/O: it takes and returns texts as strings, allocates by one function of the caller's, and reports a mistake in a struct
  * cg_mistake.  What the text of a kernel looks like is in templates/, not here.
  *
- *	parse    text -> struct cg_cell            what the author wrote, checked
- *	graph    cell, options -> struct cg_graph  interned nodes, simplified as they are built
+ *	parse    text -> struct cg_cell            the cell as its author wrote it, checked
+ *	graph    cell, options -> struct cg_graph  nodes, each expression once, simplified as they are built
  *	derive   nodes -> their adjoints           once for grad, again for gradgrad
- *	pass     cell, options, pass -> functions  which functions a pass needs, what each takes and gives
- *	order    function -> statements            what is computed in which order, under which name
- *	print    functions -> text, manifest       through the dialect's templates
- *	eval     function -> values                the meaning: what every printed kernel is compared with
+ *	pass     cell, options, pass -> functions  which functions a pass needs, and the arguments of each
+ *	order    function -> statements            the order of the computation, and the name of each variable
+ *	print    functions -> text, manifest       by the dialect's templates
+ *	eval     function -> values                the cell's meaning, with which every printed kernel is compared
  */
 #ifndef CG_CELL_H
 #define CG_CELL_H
@@ -21,7 +21,7 @@
 #include "dtypes.h"
 #include "passes.h"
 
-/* Limits; the parser names the one that was passed. */
+/* Limits.  The parser's message names the one that a cell exceeds. */
 enum {
 	CG_NAME_MAX     = 24,            /* letters in a name */
 	CG_GATES_MAX    = 32,
@@ -34,31 +34,31 @@ enum {
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
-	CG_DEPTH_MAX    = 64,            /* parentheses within parentheses */
-	CG_NODES_MAX    = 1 << 16,       /* after differentiation */
+	CG_DEPTH_MAX    = 64,            /* levels of nested parentheses */
+	CG_NODES_MAX    = 1 << 16,       /* nodes of a graph, with those of its derivatives */
 	CG_TEXT_MAX     = 1 << 20,       /* bytes of a .cell */
-	CG_LINE_MAX     = 200,           /* letters of an equation, as it is quoted in a kernel */
-	CG_KEY_MAX      = 320,           /* letters of a kernel's name: the cell's, every option's, what else there is */
-	CG_SUM_ROWS     = 64             /* rows that a `sum` adds up before it starts another partial */
+	CG_LINE_MAX     = 200,           /* characters of an equation, as a kernel quotes it */
+	CG_KEY_MAX      = 320,           /* characters of a kernel's name: the cell's name, those of all options, and the rest */
+	CG_SUM_ROWS     = 64             /* rows that a partial sum adds up */
 };
 
 /* ---- memory: one function of the caller's, blocks freed together ---- */
 
-/* As realloc; bytes 0 frees.  NULL when there is none, and p is left as it was. */
+/* Works as realloc, except that bytes 0 frees p.  Returns NULL without memory and then leaves p as it was. */
 typedef void *cg_resize(void *p, size_t bytes);
 
 struct cg_arena {
 	cg_resize *resize;
 	struct cg_chunk *chunks;
-	int failed;                      /* some request was refused: what was built is not to be used */
+	int failed;                      /* an allocation failed: what was built must not be used */
 };
-void *cg_arena_alloc(struct cg_arena *, size_t bytes);    /* zeroed; NULL and failed when there is no memory */
+void *cg_arena_alloc(struct cg_arena *, size_t bytes);    /* zeroed; without memory it returns NULL and sets failed */
 void  cg_arena_free(struct cg_arena *);
 
-/* Growing text with a sticky failure: many appends, one check. */
+/* A growing text.  A failure stays recorded, so a caller appends many times and checks once. */
 struct cg_text {
 	cg_resize *resize;
-	char  *at;                       /* always ends with a zero, NULL while empty */
+	char  *at;                       /* ends with a zero byte; NULL while the text is empty */
 	size_t length, capacity;
 	int    failed;
 };
@@ -66,13 +66,13 @@ void cg_text_put(struct cg_text *, const char *);
 void cg_text_put_n(struct cg_text *, const char *, size_t n);
 void cg_text_printf(struct cg_text *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-struct cg_mistake { char text[640]; };   /* "name:line:column: words", the line and a caret; or words alone */
+struct cg_mistake { char text[640]; };   /* "name:line:column: message", then the line and a caret; or the message alone */
 
-/* A word of one of the dialects, or of the kernels' own text. */
+/* Is the name a word of a dialect or of the kernels' own text, which no cell may use? */
 int cg_is_reserved(const char *name);
-/* The nearest of a list of names to a misspelt one, or NULL when none is near. */
+/* The name of a list that is nearest to a misspelt one, or NULL where none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
-/* "a, b or c", with the word before the last; as much as fits.  Returns text. */
+/* Writes "a, b or c" with the given word before the last name, cut off at the capacity.  Returns text. */
 const char *cg_list_names(char *text, size_t capacity, const char *const *names, int n, const char *word);
 
 /* ---- element types: dtypes.h holds a row for each ---- */
@@ -86,7 +86,7 @@ enum {
 
 enum { CG_SPELLINGS = 4, CG_BYTES_MAX = 8 };             /* bytes of an element */
 struct cg_dtype_row {
-	const char *names[CG_SPELLINGS]; /* ours, safetensors', numpy's, TensorFlow's */
+	const char *names[CG_SPELLINGS]; /* the library's name, then safetensors', numpy's and TensorFlow's */
 	size_t bytes;
 	int acc, digits, top;
 	const char *type, *holds, *bits;
@@ -94,17 +94,17 @@ struct cg_dtype_row {
 extern const struct cg_dtype_row cg_dtypes[CG_DTYPE_COUNT];
 extern const char *const cg_real_names[CG_DTYPE_COUNT];
 
-/* Bytes of an element, and of one of acc, in which sums and states are; 0 for no dtype. */
+/* Bytes of an element of the dtype, and of an element of its acc, the type of sums and states; 0 where there is no such dtype. */
 size_t cg_dtype_bytes(int dtype);
 size_t cg_acc_bytes(int dtype);
-/* Does memory hold what arithmetic uses? */
+/* Is the type in memory the type of arithmetic, as for f32 and f64? */
 int cg_is_plain(int dtype);
 
 /* ---- operators: ops.h holds a row for each ---- */
 
 enum cg_op_code {
-	CG_OP_CONST,                     /* value */
-	CG_OP_LEAF,                      /* a: index into the graph's leaves */
+	CG_OP_CONST,                     /* a number: value */
+	CG_OP_LEAF,                      /* a variable: a is its index among the graph's leaves */
 #define CG_OPERATOR(code, word, arity, section) CG_OP_##code,
 #include "ops.h"
 #undef CG_OPERATOR
@@ -112,95 +112,95 @@ enum cg_op_code {
 };
 
 struct cg_operator {
-	const char *word;                /* in a .cell; NULL: written with signs */
+	const char *word;                /* its name in a .cell; NULL: it is written with signs */
 	int         arity;
-	const char *section;             /* of the math text that computes it; NULL: the dialects' own signs */
+	const char *section;             /* the section of the math text that computes it; NULL: every dialect has a sign for it */
 };
 extern const struct cg_operator cg_operators[CG_OP_COUNT];
 
 long double cg_op_value(int code, long double a, long double b);
 
-/* ---- a cell as it was written ---- */
+/* ---- a cell as its author wrote it ---- */
 
 enum cg_symbol_kind { CG_SYMBOL_GATE, CG_SYMBOL_PREV, CG_SYMBOL_WEIGHT, CG_SYMBOL_PARAM, CG_SYMBOL_VALUE };
 
-struct cg_term {                         /* an operation or an operand as written */
-	int code;                        /* an enum cg_op_code, or one of the next two */
-	int a, b;                        /* terms; for a symbol its kind and index */
+struct cg_term {                         /* an operation or an operand, as written */
+	int code;                        /* an enum cg_op_code, or one of the two of the next enum */
+	int a, b;                        /* terms; for a symbol its kind and its index */
 	long double value;
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-/* whole: of a split gate the gate whose recurrent part it is, or -1; position: in the text. */
+/* whole: for a split gate, the gate whose recurrent part it is, or -1.  position: where the text declares it. */
 struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
 struct cg_equation  { char name[CG_NAME_MAX + 1]; int stage, term; char line[CG_LINE_MAX + 1]; };
-/* What a state, or the output, was before the step; value: the equation that gives what it is after. */
+/* The value of a state, or of the output, before the step.  value: the index of the equation that computes it after the step. */
 struct cg_prev   { char name[CG_NAME_MAX + 6]; int value, output; };
 
 struct cg_cell {
 	char name[CG_NAME_MAX + 1];
 	struct cg_gate   gates[CG_GATES_MAX];     int n_gates;
-	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* one of them the output */
+	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* one of them is the output */
 	struct cg_option options[CG_OPTIONS_MAX]; int n_options;
 	struct cg_weight weights[CG_WEIGHTS_MAX]; int n_weights;
 	struct cg_param  params[CG_PARAMS_MAX];   int n_params;
 	struct cg_equation  values[CG_VALUES_MAX];   int n_values;
-	int saves[CG_SAVES_MAX];                  int n_saves;    /* values */
-	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the value whose product stage s + 2 takes */
+	int saves[CG_SAVES_MAX];                  int n_saves;    /* indices of values */
+	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the value that the product of stage s + 2 takes */
 	struct cg_term *terms; int n_terms;
-	const char *text, *file;                                  /* as given, and the name in errors; the cell's own copies */
-	int holders;                                              /* the runtime's: who keeps it beside its owner */
+	const char *text, *file;                                  /* the text and its name in messages, copied */
+	int holders;                                              /* for the runtime: the number of references beside the owner's */
 	struct cg_arena memory;
 };
 
-/* Reads a cell.  NULL: it is wrong (the mistake says where and why), or there is no memory (mistake "" then). */
+/* Reads a cell.  Returns NULL where the text is wrong (the mistake says where and why) or without memory (the mistake is then ""). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
-/* Networks find the weights of split gates by pairs: is each split gate the recurrent part of one gate, which is no other's?
- * -1: no, and the mistake. */
+/* Networks find the weights of split gates by pairs: is each split gate the recurrent part of one gate, and of that gate the only
+ * one? Returns -1 and sets the mistake where not. */
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
-/* Is the output among what the cell saves, as it is of cells that are made for sequences? */
+/* Does the cell save its output, as a cell must whose kernels compute steps of a sequence? */
 int cg_saves_output(const struct cg_cell *);
-/* Bits of options named with commas; negative and a mistake for a name the cell does not have. */
+/* Bits of the options that a list with commas names.  Returns -1 and sets the mistake for a name that is no option of the cell. */
 int cg_parse_options(const struct cg_cell *, const char *names, struct cg_mistake *);
 
 /* ---- the graph ---- */
 
-/* What a leaf or an argument is; with the index and the order it says which one. */
+/* What a leaf or an argument is.  With its index and its derivative a role identifies it. */
 enum cg_role {
-	CG_ROLE_GATE,                    /* a pre-activation */
-	CG_ROLE_PREV,                    /* a state, or h, before the step */
-	CG_ROLE_STATE,                   /* a state, or h, after it */
-	CG_ROLE_OUTPUT,                  /* h, as what takes it from a step of a sequence sees it: the layer above */
-	CG_ROLE_SAVED,                   /* a value that forward keeps */
-	CG_ROLE_FEED,                    /* the value whose product the next stage takes */
+	CG_ROLE_GATE,                    /* a gate pre-activation */
+	CG_ROLE_PREV,                    /* a state, or the output, before the step */
+	CG_ROLE_STATE,                   /* a state, or the output, after the step */
+	CG_ROLE_OUTPUT,                  /* the output of a step of a sequence, as the layer above takes it */
+	CG_ROLE_SAVED,                   /* a value that forward saves */
+	CG_ROLE_FEED,                    /* a value that the product of the next stage takes */
 	CG_ROLE_WEIGHT,                  /* a per-unit weight */
-	CG_ROLE_BIAS,                    /* of a gate */
+	CG_ROLE_BIAS,                    /* the bias of a gate */
 	CG_ROLE_PARAM,
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
-	CG_ROLE_OPERAND                  /* of a product or of rows: index says which */
+	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: which argument */
 };
-enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* v, its adjoint dv, the second pass's gv, and gdv the adjoint of dv */
+enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* value v; its adjoint dv; in the second pass the adjoint gv of v, and gdv of dv */
 
 struct cg_leaf { char name[CG_NAME_MAX + 10]; int role, index, derivative; };
 
 struct cg_node {
 	int code, a, b;
 	long double value;
-	int origin;                      /* the equation that this came from, or -1 */
-	const char *name;                /* the cell's name for it, or a derived one; NULL: none */
+	int origin;                      /* the equation from which the node comes, or -1 */
+	const char *name;                /* the cell's name or a derived name; NULL: none */
 };
 
 struct cg_graph {
 	struct cg_arena *memory;
-	struct cg_node *nodes; int n, capacity;  /* operands come before what uses them; node 0 is the constant 0 */
+	struct cg_node *nodes; int n, capacity;  /* operands stand before the nodes that use them; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
-	int *table, table_capacity;              /* interning */
-	int origin;                              /* given to new nodes */
-	int failed;                              /* no memory or too many nodes: results are meaningless */
+	int *table, table_capacity;              /* a hash table by which equal nodes are found */
+	int origin;                              /* the origin that new nodes get */
+	int failed;                              /* no memory or too many nodes: the graph must not be used */
 	int value[CG_VALUES_MAX];                /* the node of each equation */
 };
 
@@ -211,71 +211,71 @@ int  cg_apply(struct cg_graph *, int code, int a, int b);
 int  cg_add(struct cg_graph *, int a, int b);
 int  cg_mul(struct cg_graph *, int a, int b);
 int  cg_neg(struct cg_graph *, int a);
-/* The forward equations; options: bits.  Weights of options that are off are the constant 0. */
+/* Builds the forward equations.  options: bits; the weights of an option that is off are the constant 0. */
 void cg_graph_build(struct cg_graph *, const struct cg_cell *, int options);
-/* Bits of the values of the step before that no equation reads with these options, though one does with all of them on;
- * *add: the fewest options that bring them all back.  -1: no memory. */
+/* Bits of the previous values that no equation reads with these options, though one does with all options on.  *add: the fewest
+ * options that make equations read all of them.  Returns -1 without memory. */
 int cg_lost_prevs(const struct cg_cell *, int options, cg_resize *, int *add);
 
-/* Adjoints of the first n nodes, given those of some (adjoint[k] = 0: none yet); both arrays hold n nodes.  Names adjoints
- * of named nodes with the prefix. */
+/* Computes the adjoints of the first n nodes from those that the caller gives (adjoint[k] = 0: none so far).  adjoint holds n nodes.
+ * The adjoint of a named node gets that name with the prefix before it. */
 void cg_derive(struct cg_graph *, int *adjoint, int n, const char *prefix);
 
 /* ---- passes and their functions ---- */
 
 enum cg_kind { CG_KIND_TENSOR, CG_KIND_PER_UNIT, CG_KIND_SCALAR, CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW };
 enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64, CG_TYPE_I32 };
-/* The last two are of no cell: a product's tiles, and rows gathered or scattered. */
+/* No cell has the last two shapes: a matrix product, and row copies. */
 enum cg_function_shape { CG_FUNCTION_POINT, CG_FUNCTION_SUM_PART, CG_FUNCTION_SUM, CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS };
 
 struct cg_argument {
 	const char *name;
 	int role, index, derivative;
 	int kind, type, out;
-	int node;                        /* a leaf, or what an output stores */
+	int node;                        /* a leaf, or the node that an output stores */
 };
 
 struct cg_function {                     /* one function */
-	char key[CG_KEY_MAX];            /* its name */
+	char key[CG_KEY_MAX];            /* its name in the text */
 	int  stage, shape;
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the text's parameters */
-	int *schedule; int n_schedule;   /* nodes to compute, operands first; leaves are not among them */
+	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
 };
 
-/* A product's text.  The caller says what it multiplies, cg_gemm_tiles() the rest; shapes that are equal have equal texts, and
- * those that differ in the rest alone give the same bits, but for fma. */
+/* The text of a matrix product.  The caller sets the first two lines of members, cg_gemm_tiles() the rest.  Equal shapes have equal
+ * texts.  Shapes that differ only in the rest give the same bits where fma is equal. */
 struct cg_gemm_shape {
 	int dtype, transpose_a, transpose_b;
-	int start_acc, c_acc;            /* elements of start, of c, are acc, else real */
-	int fma;                         /* the device's own; else each product is rounded before it is added */
-	int local;                       /* a group shares tiles in local memory, else each group is one work-item */
-	int rows, columns, depth;        /* a group's tile of c, and how much of k it takes at a time */
-	int item_rows, item_columns;     /* sums that a work-item has in registers */
-	int vector;                      /* of the columns: those of a vector, or with local those beside each other */
+	int start_acc, c_acc;            /* 1: the elements of start, or of c, are acc; 0: real */
+	int fma;                         /* the device has a fused multiply-add; else each product is rounded before it is added */
+	int local;                       /* a group shares tiles in local memory; else each group is one work-item */
+	int rows, columns, depth;        /* a group's tile of c, and the steps of k that it takes at a time */
+	int item_rows, item_columns;     /* sums that a work-item keeps in registers */
+	int vector;                      /* columns of a vector, or with local the columns beside each other */
 };
 
-/* The text of rows gathered, scattered, added or dropped: rows.h. */
+/* The text of row copies: rows gathered, scattered, added or dropped.  See rows.h. */
 struct cg_rows_shape {
 	int dtype;
-	int src_acc, dst_acc;            /* elements of src, of dst, are acc, else real */
+	int src_acc, dst_acc;            /* 1: the elements of src, or of dst, are acc; 0: real */
 	int drop;                        /* with dropout */
 };
 
 struct cg_pass_plan {
-	const struct cg_cell *cell;      /* NULL: of one function that no cell has, a product's or rows' */
+	const struct cg_cell *cell;      /* NULL: a plan of one function that belongs to no cell, a matrix product or row copies */
 	int options, pass, stage, dtype;
-	char key[CG_KEY_MAX];            /* of the text */
+	char key[CG_KEY_MAX];            /* the name of the whole text */
 	struct cg_arena memory;
 	struct cg_graph graph;
 	struct cg_function *functions; int n_functions;
-	int steps;                       /* of all steps of a sequence: steps.h */
-	/* Of a plan without a cell: what its function is for, and what prints it. */
+	int steps;                       /* the text computes all steps of a sequence: see steps.h */
+	/* For a plan without a cell: the shape of its function, and what prints it. */
 	struct cg_gemm_shape gemm;
 	struct cg_rows_shape rows;
 	int (*print)(const struct cg_pass_plan *, int lang, struct cg_text *);
 };
 
-/* passes.h holds a row for each. */
+/* passes.h holds a row for each pass. */
 enum {
 #define CG_CODE(with, code, ...) CG_PASS_##code,
 	CG_PASSES(CG_CODE,)
@@ -284,39 +284,40 @@ enum {
 };
 extern const char *const cg_pass_names[CG_PASS_COUNT];
 
-/* stage 0: all.  NULL: no memory or too many nodes, and the mistake says which. */
+/* Plans a pass.  stage 0: all stages.  Returns NULL without memory, or with too many nodes or a constant that acc cannot hold, which
+ * the mistake then says. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
-/* A plan of one function that no cell has; its first two arguments are the rows and units of a launch.  NULL: no memory. */
+/* A plan of one function that belongs to no cell.  Its first two arguments are the rows and units of a launch.  NULL: no memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
-/* The saved value, by its index among the cell's saves, that the product after stage feed + 1 multiplies, where the plan's
- * functions have no argument of their own for it; -1: they have one. */
+/* The index among the cell's saved values of the one that the product after stage feed + 1 multiplies, where no function of the plan
+ * has an argument for the feed itself; -1 where one has. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
-/* Is an argument one of the function's parameters?  The values of a part go to its scratch. */
+/* Is an argument a parameter of the function?  The values of a sum part are not: they go to its scratch. */
 int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
-/* Does a count NAME_second follow it in CUDA C: elements from it to a second place for the same sum, 0: none? */
+/* Does a count NAME_second follow the argument in CUDA C?  It is the distance in elements to a second place for the same sum, or 0. */
 int cg_has_second(const struct cg_function *, const struct cg_argument *);
-/* Units that a thread of a point function takes at once in CUDA C. */
+/* The number of units that a thread of a point function takes at once in CUDA C. */
 int cg_run_units(const struct cg_pass_plan *, const struct cg_function *);
-/* Where they are several the text has the function a second time, under another name, one unit a thread. */
+/* The name of the function's second form, which takes one unit a thread.  The text has it where cg_run_units() is above 1. */
 void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
-/* Which of the two a launch takes: 1 the first, where it has at least CG_RUN_THREADS threads for each of the multiprocessors. */
+/* Which form does a launch take?  1: the first, where it has at least CG_RUN_THREADS threads for each multiprocessor. */
 enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
-/* Sums that a function adds up: for each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
+/* The number of sums of a function.  For each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
 int cg_sum_values(const struct cg_function *);
 
 /* ---- text ---- */
 
-struct cg_embedded { const char *name, *text; };          /* a file of templates/, ends with name NULL */
+struct cg_embedded { const char *name, *text; };          /* a file of templates/; the list ends with name NULL */
 extern const struct cg_embedded cg_embedded[];
 
-/* A section of a template file: "@@ name [qualifier...]".  NULL when there is none. */
+/* A section of a template file, which begins with "@@ name [qualifier...]".  Returns -1 where there is none. */
 struct cg_section { const char *at; size_t length; const char *needs; size_t needs_length; };
 int cg_section_find(const char *file, const char *name, const char *qualifier, struct cg_section *);
 
-/* The dialects: row(code, name) of each.  What they say is in dialect.c. */
+/* The dialects: row(code, name) of each.  dialect.c has their words. */
 #define CG_LANGS(row) row(C, c) row(OPENCL, opencl) row(CUDA, cuda)
 enum cg_lang {
 #define CG_CODE(code, name) CG_LANG_##code,
@@ -326,91 +327,93 @@ enum cg_lang {
 };
 extern const char *const cg_lang_names[CG_LANG_COUNT];
 
-/* The whole text of a plan, or, for several plans of one dtype in one file, its parts: prelude once, then functions. */
+/* Prints the whole text of a plan.  For several plans of one dtype in one file print its parts: the prelude once, then the functions. */
 int cg_print(const struct cg_pass_plan *, int lang, struct cg_text *);
-/* Prototypes of the functions of the text in C, for C and C++: the header that a caller includes. */
+/* Prints prototypes of the C text's functions, for C and C++: the header that a caller includes. */
 int cg_print_header(const struct cg_pass_plan *, struct cg_text *);
 int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct cg_text *);
 int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
-/* The prelude with every operator, for one dtype in C: what the strips are computed with. */
+/* Prints the prelude with every operator, for one dtype in C: the mathematics of the interpreter over strips. */
 int cg_print_math(int dtype, struct cg_text *);
-/* Is the cell one of templates/, identified by its name?  Any other is identified by its file, which should have its name. */
+/* Is the cell one of templates/, which its name identifies?  Any other cell is identified by its file, which should have its name. */
 int cg_is_template(const struct cg_cell *);
-/* Sections of the prelude and of the math text, by name, after those that they need; the list ends with NULL. */
+/* Prints the named sections of the prelude and of the math text, each after those that it needs.  The list ends with NULL. */
 int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *);
 void cg_print_command(const struct cg_pass_plan *, int lang, struct cg_text *);
 int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
 
-/* Variables for the nodes of a function: name[node], or NULL where the node is written out in the expression that uses it. */
+/* Variables for the nodes of a function: name[node], or NULL where the node is part of the expression that uses it. */
 int cg_name_nodes(const struct cg_pass_plan *, const struct cg_function *, struct cg_arena *, const char ***name);
 
-/* All words of a dialect, and the forms of what is printed once per argument.  In a form @name@ is the argument's name, @type@ what
- * its memory holds, @value@ the variable that holds what is stored.  A word that a dialect lacks is NULL. */
+/* All words of a dialect, and the forms of what is printed once per argument.  In a form @name@ is the argument's name, @type@ the
+ * type in memory, @value@ the variable to store.  A word that a dialect lacks is NULL. */
 struct cg_dialect {
-	const char *file, *shape;                 /* its prelude, and its sections in the shapes beside those of its name */
+	const char *file, *shape;                 /* the file of its prelude; the qualifier of its template sections beside its own name */
 	const char *inlined, *kernel, *restricted, *global;
-	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits: unsigned integers, by their bytes */
-	int comments;                             /* the column of comments behind the types */
+	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits: the unsigned integer types, by their bytes */
+	int comments;                             /* the column of the comments behind typedefs */
 	const char *row, *row_step, *unit, *unit_step;
-	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* of groups, in a matrix product */
-	int panels;                               /* it has matrix products by panels as well */
-	int offsets, strips;                      /* a buffer is followed by its offset; the C text works on strips of a row */
-	int builds;                               /* a text may be built in several ways: its prelude has a section on them */
+	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* for matrix products by groups */
+	int panels;                               /* it has matrix products by panels, too */
+	int offsets, strips;                      /* an offset follows each buffer; the text works on strips of a row, as C's does */
+	int builds;                               /* a text may be built in several ways, for which the prelude has a section */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
-	const char *sum_out;                      /* of a sum, where it can go to a second place too; NULL: as unit_out */
-	/* Where a thread takes runs of units: a run of an input, of a per-unit input, of an output, and that put away; their elements. */
+	const char *sum_out;                      /* an output of a sum that can go to a second place, too; NULL: unit_out serves */
+	/* For threads that take runs of units: the load of a run of an input and of a per-unit input, the declaration of an output's
+	 * run and its store; then the elements of runs. */
 	const char *run_in, *run_in_unit, *run_out, *run_put, *from_run, *from_run_plain, *to_run, *to_run_plain;
-	const char *flags;                        /* how a compiler is to be called for the promised bits, as a JSON list */
+	const char *flags;                        /* the compiler flags for the promised bits, as a JSON list */
 };
 extern const struct cg_dialect cg_dialects[CG_LANG_COUNT];
-/* The type that holds an element. */
+/* The name of the type that holds an element. */
 const char *cg_type_word(const struct cg_dialect *, int dtype);
 
-/* Appends a template with its @holes@ replaced; holes: pairs of hole and text, ended by NULL.  A hole that stands alone on a
- * line takes the line's indent for each of its own lines; when its text is empty the line goes. */
+/* Appends a template with its @holes@ filled.  holes: pairs of a name and a text; the list ends with NULL.  Where a hole stands alone
+ * on a line, each line of its text gets the line's indent; where the text is empty, the line is left out. */
 void cg_fill(struct cg_text *, const char *form, size_t length, const char *const *holes);
 
 /* ---- matrix products: c [m n] = start + op(a) [m k] op(b) [k n], for devices without a BLAS ---- */
 
 struct cg_gemm_limits {                  /* the limits of a device */
-	int    cpu;                      /* local memory is memory like any other, and a work-item may have a thread's registers */
+	int    cpu;                      /* is a CPU: local memory is ordinary memory, and a work-item has a whole thread's registers */
 	int    units;                    /* compute units */
-	int    group;                    /* work-items in a group, at most */
+	int    group;                    /* the most work-items in a group */
 	size_t local_bytes;
-	int    vector_bytes;             /* of a cpu: 4 times its native vector width for float */
-	int    fma;                      /* has a fused multiplication and addition in acc: CL_FP_FMA */
+	int    vector_bytes;             /* for a CPU: 4 times its native vector width for float */
+	int    fma;                      /* has a fused multiply-add in acc: CL_FP_FMA */
 };
 
-/* The shapes, from the largest tile down, that fit into a device: a table's rows, at most.  0: too little local memory. */
+/* The shapes that fit a device, from the largest tile down.  Returns how many, 0 where local memory is too small. */
 enum { CG_GEMM_TILES = 5 };
 int  cg_gemm_tiles(const struct cg_gemm_shape *, const struct cg_gemm_limits *, struct cg_gemm_shape tiles[CG_GEMM_TILES]);
-/* Which of them is for c [m, n]: by the sizes, never by the clock. */
+/* The index of the tile for c [m, n].  It depends on the sizes and the limits alone; nothing is timed. */
 int  cg_gemm_choose(const struct cg_gemm_shape *tiles, int n_tiles, const struct cg_gemm_limits *, int64_t m, int64_t n);
-/* Both at once.  -1, and the shape as it was: too little local memory. */
+/* Both at once.  Where local memory is too small it returns -1 and leaves the shape as it was. */
 int  cg_gemm_tile(struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n);
-/* The name of the text's one function: of its operands' and tile's sizes, not of fma, depth, vector and items. */
+/* The name of the text's one function: dtype, transpositions, types and tile, without fma, depth, vector and items. */
 void cg_gemm_key(const struct cg_gemm_shape *, char key[CG_KEY_MAX]);
-/* The text alone has all it needs, local memory too.  -1: no memory, or no such text: in C, or in CUDA C without local. */
+/* Prints a text that needs nothing else.  Returns -1 without memory, or where there is no such text: in C, or in CUDA C without local. */
 int  cg_print_gemm(const struct cg_gemm_shape *, int lang, struct cg_text *);
-/* Work-items of a launch, in OpenCL's way of counting; CUDA's blocks are their quotients.  0: nothing is to be launched. */
+/* The work-items of a launch, counted as OpenCL does; divided by local they are CUDA's blocks.  Returns 0 where nothing is to be
+ * launched. */
 int  cg_gemm_launch(const struct cg_gemm_shape *, int64_t m, int64_t n, size_t global[2], size_t local[2]);
 size_t cg_gemm_local_bytes(const struct cg_gemm_shape *);
-/* The arguments of the text's function, in order; m and n are the rows and units of its launch. */
+/* The arguments of the text's function, in order.  m and n are the rows and units of its launch. */
 enum { CG_GEMM_M, CG_GEMM_N, CG_GEMM_K, CG_GEMM_A, CG_GEMM_B, CG_GEMM_START, CG_GEMM_C, CG_GEMM_ARGUMENTS };
 /* The text as a plan of one function.  NULL: no memory. */
 struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *, cg_resize *);
 
 /* ---- the meaning ---- */
 
-/* Computes nodes in long double: value[k] for k < n; the caller has set those of the leaves. */
+/* Computes the nodes in long double: value[k] for k < n.  The caller sets the values of the leaves before. */
 void cg_eval(const struct cg_graph *, long double *value, int n);
 
-/* What a function is called with, by argument. */
+/* The value of one argument in a call of a function. */
 struct cg_bound {
 	void   *data;                    /* NULL: absent */
-	int64_t stride;                  /* elements from row to row */
-	double  value;                   /* of a scalar or a count */
+	int64_t stride;                  /* elements from one row to the next */
+	double  value;                   /* for a scalar or a count */
 };
 /* Computes a function over [rows, units] by interpreting it over strips of rows, in acc, with the kernels' own mathematics:
  * the same bits.  There is one for each dtype and instruction set, cg_strip_f32_baseline and so on (strip.c).

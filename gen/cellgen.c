@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The build's tool over the compiler of cells: prints what the cpu backend compiles.  Users have `cellgrad emit`.
+ * A tool of the build: prints the texts that the cpu backend compiles.  Users have `cellgrad emit`.
  *
  *	cellgen emit CELL PASS DTYPE LANG [OPTIONS]   one text, as the command prints it
  *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, and those as steps of a sequence where the
  *	                            cell saves its output, with a table of them
- *	cellgen rows DTYPE          every shape of rows, with a table of them
- *	cellgen tiles DTYPE         products of a sequence by tiles, with a table of them
- *	cellgen items DTYPE         what all products multiply: vectors of items, and how they are packed
+ *	cellgen rows DTYPE          every shape of row copies, with a table of them
+ *	cellgen tiles DTYPE         the products of a sequence by tiles, with a table of them
+ *	cellgen items DTYPE         the items that all products multiply: their vectors and their packing
  *	cellgen math DTYPE          the mathematics alone, for the interpreter of strips
  *	cellgen cells               the built-in cells, as a macro over their names: CG_CELLS(X, ...)
  */
@@ -34,7 +34,7 @@ static int fail(const char *message)
 	return 1;
 }
 
-/* Where a name stands in a list; -1 when it does not. */
+/* The index of a name in a list; -1 where it is not in it. */
 static int index_of(const char *name, const char *const *names, int n)
 {
 	while (n-- && strcmp(names[n], name))
@@ -76,7 +76,7 @@ static int emit(char **word, struct cg_text *text)
 	return plan ? code : fail(mistake.text[0] ? mistake.text : "no such pass, dtype or lang");
 }
 
-/* A function of the one signature that the backend calls, for each kernel: bound arguments to parameters. */
+/* Prints a function with the one signature that the backend calls: it passes bound arguments as parameters of the kernel. */
 static void thunk(const struct cg_function *function, struct cg_text *text)
 {
 	cg_text_printf(text, "\nstatic void call_%s(int64_t rows, int64_t units, const struct cg_bound *a)\n{\n\t%s(rows, units",
@@ -96,8 +96,8 @@ static void thunk(const struct cg_function *function, struct cg_text *text)
 	cg_text_put(text, ");\n}\n");
 }
 
-/* Are two functions of one cell and dtype the same under two names?  They are when they take and give the same: what is upstream of
- * a step, the only thing that a sequence adds, is an argument. */
+/* Are two functions of one cell and dtype the same but for their names?  They are where they have the same arguments: all that a step
+ * of a sequence adds, its upstream gradients, are arguments. */
 static int same_function(const struct cg_function *a, const struct cg_function *b, int plain)
 {
 	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)
@@ -109,7 +109,7 @@ static int same_function(const struct cg_function *a, const struct cg_function *
 	return 1;
 }
 
-/* Takes out of a plan the functions that another has, after naming them in the table's rows. */
+/* Removes the functions of a plan that another plan has, after adding rows for their names to the table. */
 static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, struct cg_text *rows)
 {
 	int n = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reverse-mode derivative of a graph: from the adjoints of some nodes those of all they depend on, as new nodes of the same
- * graph, in the same operators; so what comes out can be derived again.  Derivatives are rows of one table, written in the
- * node's own value where that is what a cell saves: s (1 - s), not s(x) (1 - s(x)).
+ * Derives a graph in reverse mode: given the adjoints of some nodes, it adds the adjoints of all nodes on which they depend, to the same
+ * graph and in the same operators, so that the result can be derived again.  The table of slopes writes a derivative by the
+ * node's own value, which a cell saves: s (1 - s), not s(x) (1 - s(x)).
  */
 #include "cell.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* d node / d operand, for the operand a (which = 0) or b (1). */
+/* The derivative of a node by its operand a (which = 0) or b (which = 1). */
 static int slope(struct cg_graph *graph, int node, int which)
 {
 	struct cg_node n = graph->nodes[node];
@@ -25,7 +25,7 @@ static int slope(struct cg_graph *graph, int node, int which)
 	case CG_OP_SIGMOID: return cg_mul(graph, node, cg_add(graph, one, cg_neg(graph, node)));
 	case CG_OP_RELU:    return cg_apply(graph, CG_OP_STEP, node, 0);        /* 0 at 0 */
 	case CG_OP_STEP:    return 0;
-	case CG_OP_CLIP:    return which ? 0 : one;                             /* straight through, as TensorFlow's */
+	case CG_OP_CLIP:    return which ? 0 : one;                             /* straight through, as in TensorFlow */
 	}
 	return 0;
 }
@@ -47,14 +47,14 @@ static void name(struct cg_graph *graph, int node, const char *prefix, const cha
 	n->name = text;
 }
 
-/* The magnitude of a term, and whether its sign is minus. */
+/* A term without its sign.  *minus: was the sign minus? */
 static int magnitude(const struct cg_graph *graph, int node, int *minus)
 {
 	*minus = graph->nodes[node].code == CG_OP_NEG;
 	return *minus ? graph->nodes[node].a : node;
 }
 
-/* The other factor when x is one of a product's, or 1 for x itself; -1 when it is not. */
+/* The other factor where x is a factor of the product, 1 where the product is x itself; -1 where x is not in it. */
 static int quotient(struct cg_graph *graph, int product, int x)
 {
 	const struct cg_node *n = &graph->nodes[product];
@@ -67,7 +67,7 @@ static int quotient(struct cg_graph *graph, int product, int x)
 }
 
 /*
- * The sum of two parts of an adjoint.  A factor they share is taken out, dh - dh u = dh (1 - u): it is one operation less, and
+ * Adds two parts of an adjoint.  It factors out a common factor, dh - dh u = dh (1 - u): that is one operation less, and
  * it does not cancel where the difference is small.
  */
 static int gather(struct cg_graph *graph, int a, int b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of dialects: their words, the forms of what is printed once per argument, and how much a thread takes.  Longer texts
+ * The table of dialects: their words, the forms of what is printed once per argument, and how many units a thread takes.  Longer texts
  * are in templates/.
  */
 #include "cell.h"
@@ -105,8 +105,8 @@ const char *cg_type_word(const struct cg_dialect *d, int dtype)
 	return row->type ? row->type : d->bits[row->bytes];
 }
 
-/* Sixteen bytes of reals, or fewer, so that a thread can hold the runs of all it reads and writes.  Lanes of halves are counted
- * whole: they are widened, and a compiler works at several at a time. */
+/* Sixteen bytes of reals, or fewer, so that a thread has registers for all runs that it reads and writes.  A half counts as a whole
+ * acc: it is widened, and a compiler works on several at a time. */
 int cg_run_units(const struct cg_pass_plan *plan, const struct cg_function *function)
 {
 	enum { REGISTERS = 112 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parameters of dropout: the key of a layer's masks, which words of the generator drop an element, and the scale of those that
- * are kept.  The masks are drawn by templates/rows.in, with the same generator.
+ * Computes the parameters of dropout: the key of a layer's masks, below which random words drop an element, and the scale of
+ * the elements that are kept.  The kernels of templates/rows.in draw the masks with the same generator.
  */
 #include "rows.h"
 
-/* The low 64 bits of Philox4x32-10. */
+/* The low 64 bits of Philox4x32-10, with a counter whose last word is 0. */
 static uint64_t philox(uint64_t key, uint32_t x0, uint32_t x1, uint32_t x2)
 {
 	uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32), x3 = 0;
@@ -33,7 +33,7 @@ int64_t cg_drop_below(double rate)
 	return (int64_t)(rate * 4294967296.0);
 }
 
-/* With a rate of 1 nothing is kept. */
+/* A rate of 1 keeps no element. */
 double cg_drop_scale(double rate)
 {
 	return rate < 1 ? 1 / (1 - rate) : 0;

@@ -2,17 +2,17 @@
 /*
  * The element types: a row for each, in the order of enum cg_dtype of cellgrad.h.
  *
- *	code      of CG_F32; as text it is safetensors' name
- *	name      ours
+ *	code      the end of CG_F32, and safetensors' name
+ *	name      the library's name
  *	numpy     numpy's name
- *	tf        TensorFlow's
+ *	tf        TensorFlow's name
  *	bytes     of an element
  *	acc       the type that its arithmetic uses
- *	digits    binary digits of a number, with the hidden one
- *	top       the numbers are below 2^top
- *	type      its name in every dialect; NULL: an unsigned integer holds an element's bits
- *	holds     what that integer is, in a text
- *	bits      the same in a text's header
+ *	digits    significant binary digits, with the hidden one
+ *	top       every finite number is below 2^top
+ *	type      the type's name in every dialect; NULL: an unsigned integer holds the bits of an element
+ *	holds     what a text says of that integer
+ *	bits      what its header says of it
  *
  * CG_DTYPES(row, with) is row(with, code, name, numpy, tf, bytes, acc, digits, top, type, holds, bits) of each.
  */
@@ -25,7 +25,7 @@
 	row(with, F16,  f16,  float16,  half,     2, F32, 11,   16, NULL, "a half's bits", "bits of a half") \
 	row(with, BF16, bf16, bfloat16, bfloat16, 2, F32,  8,  128, NULL, "a float's upper half", "upper half of a float's bits")
 
-/* As lists show them: from the fewest bytes up. */
+/* In the order of lists: from the fewest bytes up. */
 #define CG_DTYPES_SHOWN CG_DTYPE_F16, CG_DTYPE_BF16, CG_DTYPE_F32, CG_DTYPE_F64
 #define CG_DTYPES_TEXT  "f16, bf16, f32 or f64"
 #define CG_DTYPES_HELP  "f16, bf16, f32 (the default) or f64"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Templates: finds a section of an embedded file and fills its holes.  A hole is a name between two @.
+ * Finds the sections of template files, which are embedded in the library, and fills their holes.  A hole is a name between two @.
  */
 #include "cell.h"
 
 #include <string.h>
 
-/* Does a list of words separated by blanks hold this one? */
+/* Is the word in a list that blanks separate? */
 static int listed(const char *list, size_t length, const char *word)
 {
 	size_t n = strlen(word);
@@ -55,7 +55,7 @@ static const char *find_hole(const char *const *holes, const char *name, size_t 
 	return NULL;
 }
 
-/* Appends a text, its lines after the first indented as the first. */
+/* Appends a text and indents its later lines as the first line is. */
 static void put_indented(struct cg_text *text, const char *s, const char *indent, size_t n)
 {
 	for (;;) {
@@ -94,7 +94,7 @@ void cg_fill(struct cg_text *text, const char *form, size_t length, const char *
 			at = close;
 			continue;
 		}
-		/* An empty hole leaves no second blank line. */
+		/* An empty hole must not leave a second blank line. */
 		if (*at != '\n' || text->failed || text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put_n(text, at, 1);
 		if (*at == '\n')

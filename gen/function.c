@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the plan of a text with one function that no cell has: a product's or rows'.  A backend builds and launches it like those
+ * Makes a plan of one function that belongs to no cell: a matrix product or row copies.  A backend builds and launches it like the plan
  * of a cell.
  */
 #include "cell.h"

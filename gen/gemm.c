@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products for devices that no BLAS is at hand for: the tile sizes that suit a device, the text, and how it is launched.
- * What the text looks like is in templates/gemm.in.  Which sizes are taken changes no bit of a result.
+ * Matrix products for devices without a BLAS: the tile sizes that suit a device, the text, and its launch.
+ * The text's sections are in templates/gemm.in.  The tile sizes change no bit of a result.
  */
 #include "cell.h"
 
@@ -12,10 +12,10 @@
 
 struct tile {
 	int rows, columns, depth, item_rows, item_columns;
-	int spare;                               /* only where no other fits */
+	int spare;                               /* only where no other tile fits */
 };
 
-/* From the largest down.  The first of a CPU's count columns in blocks of sums, and its blocks are its registers'. */
+/* From the largest down.  For a CPU, `columns` counts blocks of sums; set_tile() sizes a block by the device's registers. */
 static const struct tile panel_tiles[] = {
 	{ 128, 4, 128, 0, 0, 0 },
 	{  64, 2, 128, 0, 0, 0 },
@@ -31,10 +31,10 @@ static const struct tile group_tiles[] = {
 };
 
 enum {
-	LOCAL_RUN = 4, LOCAL_PAD = 4,            /* as templates/gemm.in has them */
-	WIDEST = 64,                             /* bytes of a vector; wider registers have none */
-	MOST_DOWN = 65535,                       /* groups in the second direction, for CUDA */
-	GROUPS_PER_UNIT = 4                      /* on a CPU, that none waits long for the last */
+	LOCAL_RUN = 4, LOCAL_PAD = 4,            /* as in templates/gemm.in */
+	WIDEST = 64,                             /* bytes of the widest vector that is used */
+	MOST_DOWN = 65535,                       /* the most groups in the second direction of a CUDA launch */
+	GROUPS_PER_UNIT = 4                      /* for a CPU: enough that none waits long for the last */
 };
 
 static int64_t tiles_of(int64_t length, int tile)
@@ -64,7 +64,7 @@ static void set_tile(struct cg_gemm_shape *s, const struct tile *t, const struct
 		return;
 	for (s->vector = 2; 2 * s->vector * bytes <= limits->vector_bytes && s->vector * bytes < WIDEST; )
 		s->vector *= 2;
-	/* 32 registers of 64 bytes hold 8 by 3 vectors of sums and what is added to them, 16 narrower ones 4 by 3. */
+	/* 32 registers of 64 bytes hold 8 by 3 vectors of sums and their operands; 16 narrower registers hold 4 by 3. */
 	s->item_rows = s->vector * bytes < WIDEST ? 4 : 8;
 	s->item_columns = 3 * s->vector;
 	s->columns *= s->item_columns;
@@ -77,7 +77,7 @@ static int fits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limi
 	return cg_gemm_local_bytes(s) <= limits->local_bytes && items <= limits->group;
 }
 
-/* Are there groups for all compute units, and, on a GPU, no more than half of a tile that is thrown away? */
+/* Does the tile give every compute unit a group and, on a GPU, waste at most half of itself? */
 static int suits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
 {
 	int64_t across = tiles_of(n, s->columns), down = tiles_of(m, s->rows);
@@ -150,8 +150,8 @@ void cg_gemm_key(const struct cg_gemm_shape *s, char key[CG_KEY_MAX])
 	         s->rows, s->columns);
 }
 
-/* How an operand is read: as it is, or transposed.  a is packed by rows and b by columns: what is as it is for the one is
- * transposed for the other. */
+/* How an operand is read, as it is or transposed.  Panels of a hold rows and those of b columns, so an operand that one can copy the
+ * other must transpose. */
 static const struct access {
 	const char *panel, *across, *along, *pack;
 } beside = { "@x@", "1", "stride", "copy" }, apart = { "@x@ * stride", "stride", "1", "turn" };
@@ -187,12 +187,12 @@ static void about(const struct cg_gemm_shape *s, const char *key, struct cg_text
 	cg_text_printf(text, "\n *\tc            out %s    [m, n]\n */", s->c_acc ? "acc " : "real");
 }
 
-/* The holes of every section, in one list. */
+/* The holes of all sections, in one list. */
 enum { HOLES_MAX = 128, TEXT_MAX = 160 };
 
 struct holes {
 	const char *pairs[2 * HOLES_MAX + 1];
-	char text[HOLES_MAX][TEXT_MAX];          /* for those that are made here */
+	char text[HOLES_MAX][TEXT_MAX];          /* texts that are made here */
 	int n, used;
 };
 
@@ -209,7 +209,7 @@ static void set_hole_number(struct holes *h, const char *hole, int x)
 	set_hole(h, hole, h->text[h->used++]);
 }
 
-/* A function of text in which @x@ is replaced. */
+/* Fills a hole with a form in which x replaces @x@. */
 static void set_hole_form(struct holes *h, const char *hole, const char *form, const char *x)
 {
 	char *to = h->text[h->used++], *end = to + TEXT_MAX - 1;
@@ -225,13 +225,13 @@ static void set_hole_form(struct holes *h, const char *hole, const char *form, c
 	*to = 0;
 }
 
-/* Rows of a that are packed at once: no vector is wider than those of sums. */
+/* The rows of a that are packed at once: their vector is no wider than those of sums. */
 static int pack_rows(const struct cg_gemm_shape *s)
 {
 	return s->item_rows < s->vector ? s->item_rows : s->vector;
 }
 
-/* The holes for an operand of the panels: a is read by rows, b by columns. */
+/* The holes for the operands of panels: a is read by rows, b by columns. */
 static void set_panel_holes(struct holes *h, const struct cg_gemm_shape *s)
 {
 	const struct access *a = s->transpose_a ? &beside : &apart, *b = s->transpose_b ? &apart : &beside;
@@ -252,7 +252,7 @@ static void set_panel_holes(struct holes *h, const struct cg_gemm_shape *s)
 	set_hole(h, "muladd", s->fma ? "fma(a, b, c)" : "a * b + c");
 }
 
-/* The holes of the groups: neighbours read what is beside each other in memory. */
+/* The holes for groups: neighbouring work-items read neighbouring elements. */
 static void set_group_holes(struct holes *h, const struct cg_gemm_shape *s, int lang)
 {
 	const struct cg_dialect *w = &cg_dialects[lang];
@@ -318,7 +318,7 @@ static int put(struct cg_text *text, const char *name, const char *qualifier, co
 	return 0;
 }
 
-/* What packs panels of one width: by copying, by transposing or by both. */
+/* Prints the functions that pack panels of one width: by copying, by transposing, or both. */
 static int put_width(struct cg_text *text, const struct cg_gemm_shape *s, int width, int copy, int turn, struct holes *h)
 {
 	const char *real = cg_real_names[s->dtype];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints nodes of the graph as expressions: signs where a dialect has them, else calls; parentheses only where they are needed.
+ * Prints nodes of the graph as expressions: signs where the dialects have them, else calls, with no needless parentheses.
  */
 #include "print.h"
 
@@ -21,7 +21,7 @@ static void number(const struct printer *p, struct cg_text *text, long double va
 	} else {
 		for (int n = 1; n <= 17; n++) {
 			snprintf(digits, sizeof digits, "%.*g", n, v);
-			/* The fewest digits that say it; scanned back in the same locale as printed. */
+			/* The fewest digits that give the number back, which is scanned in the locale of its printing. */
 			double back = 0;
 			if (sscanf(digits, "%lf", &back) == 1 && (narrow ? (float)back == (float)v : back == v))
 				break;
@@ -61,7 +61,7 @@ static void call(const struct printer *p, struct cg_text *text, const struct cg_
 	cg_text_put(text, ")");
 }
 
-/* Sums group to the left as C's do; what stands right of a sign binds tighter. */
+/* Sums group to the left, as in C, so the right operand must bind tighter. */
 static void sum(const struct printer *p, struct cg_text *text, int a, int b)
 {
 	const struct cg_node *nodes = p->plan->graph.nodes;
@@ -102,7 +102,7 @@ static void signs(const struct printer *p, struct cg_text *text, const struct cg
 	}
 }
 
-/* above: how tightly what stands around it binds. */
+/* above: how tightly the surrounding expression binds. */
 static void put(const struct printer *p, struct cg_text *text, int id, int above, int own)
 {
 	static const int levels[CG_OP_COUNT] = { [CG_OP_ADD] = SUM, [CG_OP_MUL] = PRODUCT, [CG_OP_NEG] = SIGN };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the values of the step before that no equation reads with the options that are off, though one does with all of them on.
+ * Finds the previous values that no equation reads because options are off: with all options on, one does.
  */
 #include "cell.h"
 
@@ -11,7 +11,7 @@ static void need(const struct cg_graph *graph, unsigned char *needed, int value)
 	needed[graph->value[value]] = 1;
 }
 
-/* Bits of what an output, a product or the gradient needs of the step before; -1: no memory. */
+/* Bits of the previous values that an output, a product or the gradient needs; -1: no memory. */
 static int reads(const struct cg_cell *cell, int options, cg_resize *resize)
 {
 	struct cg_arena memory = { resize, NULL, 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the manifest of a text, as JSON: everything that a program needs to call its functions from a runtime of its own.  Every
- * parameter of a function is an entry, in order.
+ * Prints the manifest of a text as JSON: all that a program needs to call the functions from a runtime of its own.  Every
+ * parameter of a function has an entry, in order.
  */
 #include "cell.h"
 
@@ -31,7 +31,7 @@ static void begin(struct cg_text *text, int *first)
 	*first = 0;
 }
 
-/* A number as JSON has it, whatever the locale says of commas. */
+/* Prints a number with a point, as JSON requires, in every locale. */
 static void number(struct cg_text *text, double value)
 {
 	char digits[40];
@@ -81,7 +81,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 	}
 }
 
-/* In CUDA C, where a thread takes runs of units: which, and the other form of the kernel with when to launch it. */
+/* In CUDA C: the runs of units that a thread takes, and the kernel's second form with the condition for its launch. */
 static void launch_runs(const struct cg_pass_plan *plan, const struct cg_function *function, struct cg_text *text)
 {
 	static const char group[] = "any; runs and rows are walked in steps of the threads there are";
@@ -98,10 +98,10 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_functio
 	cg_text_put(text, "}");
 }
 
-/* The threads of a GPU's launch, slowest last; on the cpu a function is simply called. */
+/* The threads of a GPU's launch, fastest index first; on the cpu the caller just calls the function. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
-	static const char *const threads[][2] = {                /* the second where a sum's values have a row of threads each */
+	static const char *const threads[][2] = {                /* the second: where each value of a sum has a row of threads */
 		[CG_FUNCTION_POINT]    = { "[\"units\", \"rows\"]", "" },
 		[CG_FUNCTION_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
 		[CG_FUNCTION_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks and keeps the names of a .cell: which may be declared, those that derivatives take with them, and the nearest to an
+ * Checks and records the names of a .cell, with the derived names of their adjoints, and finds the nearest name to an
  * unknown one.
  */
 #include "parse.h"
@@ -42,7 +42,7 @@ int cg_parse_enter(struct parser *p, const char *position, const char *name, int
 	return p->symbols[p->n_symbols++].name ? 0 : -1;
 }
 
-/* Macros are written in capitals, and the dialects have many; complex.h has I. */
+/* A name without a small letter may be a macro, of which the dialects have many; complex.h has I. */
 static int capitals(const char *name)
 {
 	return !strpbrk(name, "abcdefghijklmnopqrstuvwxyz");
@@ -82,7 +82,7 @@ static int begins(const char *name, const char *with)
 	return !strncmp(name, with, strlen(with));
 }
 
-/* With something before it: "at" alone is a name like any other. */
+/* Does the name end so, with something before it?  "at" alone is a name like any other. */
 static int ends(const char *name, const char *with)
 {
 	size_t n = strlen(name), m = strlen(with);
@@ -90,7 +90,7 @@ static int ends(const char *name, const char *with)
 	return n > m && !strcmp(name + n - m, with);
 }
 
-/* A form of which kernels make names of their own. */
+/* Has the name a form that kernels use for names of their own? */
 static int is_used_form(const char *name)
 {
 	static const char *const beginnings[] = { "cg_", "cl_", "acc_", "sum_", "no_" };

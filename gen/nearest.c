@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the nearest of a list of names to a misspelt one, for the messages of every part.
+ * Finds the name of a list that is nearest to a misspelt one, for the messages of all parts.
  */
 #include "cell.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 63 };                   /* of the names that are compared; nobody misspells a longer one */
+enum { LONGEST = 63 };                   /* letters of the names that are compared; nobody misspells a longer one */
 
 static int lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-/* Letters to insert, drop, replace or exchange with a neighbour to make b of a; upper and lower case are one. */
+/* The number of letters to insert, drop, replace or exchange with a neighbour to turn a into b; case is ignored. */
 static int distance(const char *a, int m, const char *b, int n)
 {
 	int rows[3][LONGEST + 1];
@@ -45,7 +45,8 @@ static int distance(const char *a, int m, const char *b, int n)
 	return now[n];
 }
 
-/* Near: no more than a third of the longer name is wrong.  Of two as near, the longer: more of it was typed right. */
+/* A name is near where at most a third of the longer one is wrong.  Of two equally near names the longer wins: more of it was typed
+ * right. */
 const char *cg_nearest(const char *name, const char *const *names, int n)
 {
 	const char *nearest = NULL;

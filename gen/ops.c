@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operators: what each is called and what it computes, in long double by the C library.  Their derivatives are in
- * derive.c, their texts in templates/math.in.
+ * The table of operators, and the value of each in long double by the C library.  Their derivatives are in
+ * derive.c, their kernel texts in templates/math.in.
  */
 #include "cell.h"
 
@@ -23,7 +23,7 @@ long double cg_op_value(int code, long double a, long double b)
 	case CG_OP_EXP:     return expl(a);
 	case CG_OP_TANH:    return tanhl(a);
 	case CG_OP_SIGMOID: return 1 / (1 + expl(-a));
-	/* NaN passes through each of the next three. */
+	/* NaN passes through each of these three. */
 	case CG_OP_RELU:    return a < 0 ? 0 : a;
 	case CG_OP_STEP:    return a > 0 ? 1 : a <= 0 ? 0 : a;
 	case CG_OP_CLIP:    return b > 0 ? (a < -b ? -b : a > b ? b : a) : a;

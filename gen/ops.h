@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row for every operator: CG_OPERATOR(code, word, arity, section).  word: how a .cell says it, NULL for signs; section:
- * the part of templates/math.in that computes it, NULL where each dialect has a sign for it.  The set is closed under
+ * A row for every operator: CG_OPERATOR(code, word, arity, section).  word: its name in a .cell, NULL where it is a sign; section:
+ * the part of templates/math.in that computes it, NULL where every dialect has a sign for it.  The set is closed under
  * differentiation: a new row needs its derivative in existing rows (derive.c), its value (ops.c), and, in math.in, its text.
  */
 CG_OPERATOR(NEG,     NULL,      1, NULL)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names the nodes that a function computes: the cell's own names for its values, t1, t2 ... for nodes that are used twice, none for
- * those used once and short enough to be written where they are used.  The order itself is that of the nodes: operands come first.
+ * nodes that are used once and are short enough to be written where they are used.  The order is that of the nodes: operands first.
  */
 #include "cell.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { INLINE_MAX = 7 };                 /* operators written out in one expression */
+enum { INLINE_MAX = 7 };                 /* operators that one expression writes out */
 
-/* The names that are taken, by their hash: a hostile cell has as many as nodes. */
+/* The names in use, in a hash table: a hostile cell has as many as nodes. */
 struct names { const char **slots; size_t capacity; };
 
-/* Where a name is, or would go. */
+/* The slot where a name is, or where it is to be put. */
 static const char **slot(const struct names *names, const char *name)
 {
 	uint64_t h = 0xcbf29ce484222325u;                /* FNV-1a */
@@ -28,7 +28,7 @@ static const char **slot(const struct names *names, const char *name)
 
 enum { TEXT_MAX = CG_NAME_MAX + 24 };
 
-/* How often the function uses each node, and how many operators of its expression are written out. */
+/* How often the function uses each node, and how many operators the node's expression writes out. */
 struct use { unsigned short times, size; };
 
 static int operand_of(const struct cg_node *node, int which)
@@ -61,7 +61,7 @@ static void name_inputs(const struct cg_function *function, const struct names *
 	}
 }
 
-/* The name that the cell gives a node, or the output that it is written to. */
+/* The name that the cell gives a node, or the name of the output that stores it. */
 static const char *own_name(const struct cg_graph *graph, const struct cg_function *function, int id)
 {
 	const char *own = graph->nodes[id].name;
@@ -72,13 +72,13 @@ static const char *own_name(const struct cg_graph *graph, const struct cg_functi
 	return own;
 }
 
-/* A sign or a difference from 1 costs nothing to write twice, and reads better than a temporary. */
+/* A sign costs nothing to write twice and reads better than a variable. */
 static int is_inline(const struct cg_node *node, const struct use *use)
 {
 	return node->code == CG_OP_NEG || (use->times < 2 && use->size < INLINE_MAX);
 }
 
-/* Writes a name that no node has: the cell's own, or with own NULL the next temporary's. */
+/* Chooses a name that no node has: the cell's own or, with own NULL, that of the next temporary. */
 static void choose_name(const struct names *names, const char *own, int *temporaries, char text[TEXT_MAX])
 {
 	if (own)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses the lines of a .cell, declarations and equations, and checks the whole when all lines are read.
+ * Parses the lines of a .cell, declarations and equations, and checks the whole cell after the last line.
  */
 #include "parse.h"
 
@@ -76,7 +76,7 @@ static void join(const struct cg_cell *cell, int options, const char *between, c
 			n += snprintf(text + n, CG_KEY_MAX - (size_t)n, "%s%s", n ? between : "", cell->options[k].name);
 }
 
-/* Which of the counted options, from one on, have names that "_" joins to the text: bits, or 0. */
+/* A set of the options counted so far, from number `from` on, whose names joined by "_" make the text: bits, or 0. */
 static int joined(const struct cg_cell *cell, int from, const char *text)
 {
 	for (int k = from; k < cell->n_options; k++) {
@@ -91,7 +91,8 @@ static int joined(const struct cg_cell *cell, int from, const char *text)
 	return 0;
 }
 
-/* A kernel's name has its options' names in it, where "a_b" might be one or two.  The option at hand is not counted yet. */
+/* Refuses an option that would give two kernels one name: a name contains those of its options, and "a_b" may be one option or two.
+ * The new option is not counted yet. */
 static int ambiguous(struct parser *p, const char *position)
 {
 	const struct cg_cell *cell = p->cell;
@@ -177,7 +178,7 @@ static int params(struct parser *p)
 	}
 }
 
-/* A value that is there already. */
+/* Reads the name of a value that an equation above computes. */
 static int value(struct parser *p, const char *what)
 {
 	char name[CG_NAME_MAX + 1];
@@ -206,7 +207,7 @@ static int stage(struct parser *p)
 	position = p->at;
 	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the next product takes")) < 0)
 		return -1;
-	/* It would be an argument twice. */
+	/* As a state or output it would be an argument of the function already. */
 	for (int k = 0; k < cell->n_prevs; k++)
 		if (cell->prevs[k].value == feed)
 			return cg_parse_wrong(p, position, "'%s' is what the step gives; a product takes a value of another name",
@@ -252,7 +253,7 @@ static int equation(struct parser *p, const char *start, const char *name)
 		return cg_parse_expected(p, "an operator or the end of the line");
 	strcpy(v->name, name);
 	v->stage = p->stage;
-	/* The equation as written, blanks folded and comments dropped: kernels quote it. */
+	/* Kernels quote the equation as written, with blanks folded and comments dropped. */
 	for (const char *s = start; s < p->at && n < CG_LINE_MAX; s++) {
 		if (*s == '#')
 			s += strcspn(s, "\n") - 1;
@@ -311,15 +312,15 @@ static int line(struct parser *p)
 	            : cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
 }
 
-/* ---- what can only be said when all has been read ---- */
+/* ---- checks of the whole cell ---- */
 
-/* The mistake stands where the name was declared. */
+/* Reports the mistake where the name was declared. */
 static int unused(struct parser *p, const char *what, const char *name)
 {
 	return cg_parse_wrong(p, cg_parse_find(p, name)->position, "%s '%s' is not used", what, name);
 }
 
-/* Does anything take the value of an equation: another, the next step, a product, the gradient? */
+/* Does anything use the value: another equation, the next step, a product, the gradient? */
 static int is_taken(const struct parser *p, int value)
 {
 	const struct cg_cell *cell = p->cell;
@@ -353,7 +354,7 @@ static int all_used(struct parser *p)
 	return 0;
 }
 
-/* The gate of its stage whose recurrent part a split gate is: q_n and a_n, alike from the first _ on; -1: there is none. */
+/* The gate of the same stage whose recurrent part a split gate is: q_n and a_n have equal names from the first _ on; -1: none. */
 static int whole_of(const struct cg_cell *cell, const struct cg_gate *split)
 {
 	const char *end = strchr(split->name, '_'), *other;
@@ -423,7 +424,7 @@ static int lines(struct parser *p)
 	}
 }
 
-/* The cell's own copy. */
+/* Copies a text into the cell's memory. */
 static const char *keep(struct cg_cell *cell, const char *text)
 {
 	size_t bytes = strlen(text) + 1;

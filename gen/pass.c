@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans a pass of a cell: the functions it needs, and for each what it takes and gives and which nodes it computes.  Stages are cut
- * by products, so a pass runs stage by stage: forward 1 to S, grad S to 1, gradgrad up (each stage's gd<feed>, which a product
- * carries into the next stage's gda) and down again.  A pass as a step of a sequence runs the same way; what differs are the
- * arguments from the steps beside it.  print.c prints the functions.
+ * Plans a pass of a cell: which functions it needs, and for each its arguments and the nodes it computes.  Products separate the stages,
+ * so a pass runs stage by stage: forward from 1 to S, grad from S to 1, gradgrad up (for each stage's gd<feed>, which a product
+ * carries into the next stage's gda) and down again.  A pass as a step of a sequence runs the same way, but differs in the
+ * arguments that come from the neighbouring steps.  print.c prints the functions.
  */
 #include "pass.h"
 
@@ -16,7 +16,7 @@ static int leaf(struct maker *m, int role, int index, int derivative)
 	return cg_add_leaf(m->graph, cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative), role, index, derivative);
 }
 
-/* The node of a leaf that the equations use; 0 when they do not. */
+/* The node of a leaf where the equations use it, else 0. */
 static int used_leaf(const struct cg_graph *graph, int role, int index)
 {
 	for (int k = 1; k < graph->n; k++)
@@ -63,7 +63,7 @@ static void cut_saved(struct maker *m)
 		cut_at(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
 }
 
-/* Is the node a saved value, in the type that products read?  A state that a sequence carries is saved in acc. */
+/* Is the node a saved value of the type that products read?  A state that a sequence carries is saved in acc instead. */
 static int is_saved_real(const struct maker *m, int node)
 {
 	const struct cut *c = &m->cuts[node];
@@ -104,7 +104,7 @@ static void forward(struct maker *m, int stage)
 	cg_function_make(m, stage, CG_FUNCTION_POINT, "");
 }
 
-/* The sums of a stage of a gradient: biases of its gates, and, last of all, per-unit weights. */
+/* Makes the sums of a stage of a gradient: the biases of its gates and, in stage 1, the last to run, the per-unit weights. */
 static void sums(struct maker *m, int stage, int derivative, const int *adjoint, int n)
 {
 	const struct cg_cell *cell = m->plan->cell;
@@ -128,7 +128,7 @@ static void sums(struct maker *m, int stage, int derivative, const int *adjoint,
 	cg_function_make(m, stage, CG_FUNCTION_SUM, "_sum");
 }
 
-/* What a stage of grad or gradgrad gives of adjoints of gates and, in the first stage, of what was before the step. */
+/* Adds the outputs of a stage of grad or gradgrad: adjoints of its gates and, in the first stage, of the previous values. */
 static void adjoints_out(struct maker *m, int stage, int derivative, const int *adjoint, int n)
 {
 	const struct cg_cell *cell = m->plan->cell;
@@ -142,7 +142,7 @@ static void adjoints_out(struct maker *m, int stage, int derivative, const int *
 	for (int k = 0; stage == 1 && k < cell->n_prevs; k++) {
 		int prev = used_leaf(m->graph, CG_ROLE_PREV, k);
 
-		/* The step before reads what reaches its state even where this step does not read that state: zero, then. */
+		/* The step before reads the adjoint of its state even where this step does not read that state; it is zero then. */
 		if (prev || (m->plan->pass == CG_PASS_SEQ_GRAD && !cell->prevs[k].output))
 			out(m, CG_ROLE_PREV, k, derivative, prev < n ? adjoint[prev] : 0);
 	}
@@ -209,7 +209,7 @@ static int *derive_twice(struct maker *m, const int *d, int n)
 	return g;
 }
 
-/* The adjoint of an upstream adjoint: gdh of dh. */
+/* Adds the adjoint of an upstream gradient as an output: gdh of dh. */
 static void upstream_out(struct maker *m, int role, int index, const int *g, int n)
 {
 	int node = leaf(m, role, index, CG_D);
@@ -217,7 +217,7 @@ static void upstream_out(struct maker *m, int role, int index, const int *g, int
 	out(m, role, index, CG_GD, node < n ? g[node] : 0);
 }
 
-/* The adjoints that the functions of a pass write, and how many nodes there were before each was derived. */
+/* The adjoints of the first and the second derivation, and how many nodes there were before each. */
 struct derived { int *d, *g, n, n2; };
 
 static void forward_functions(struct maker *m)
@@ -237,7 +237,7 @@ static void gradient_functions(struct maker *m, const struct derived *a)
 		if (!has_stage(m, s))
 			continue;
 		cut_saved(m);
-		/* The gradient of the product's weights multiplies by the feed again. */
+		/* The gradient of the product's weights multiplies by the feed once more. */
 		if (s < cell->n_stages && !is_saved_real(m, feed))
 			out(m, CG_ROLE_FEED, s - 1, CG_VALUE, feed);
 		adjoints_out(m, s, CG_D, a->d, a->n);
@@ -297,7 +297,7 @@ static void functions(struct maker *m)
 	}
 }
 
-/* An equation with a constant that arithmetic cannot hold, such as 1 / 0, itself or its derivative; -1 when there is none. */
+/* The equation with a constant that acc cannot hold, such as 1 / 0, in itself or in its derivative; -1: none. */
 static int endless(const struct cg_pass_plan *plan)
 {
 	const struct cg_graph *graph = &plan->graph;
@@ -312,7 +312,7 @@ static int endless(const struct cg_pass_plan *plan)
 	return -1;
 }
 
-/* Makes the plan's functions.  wrong: the equation with a constant that cannot be held, or -1. */
+/* Makes the plan's functions.  wrong: the equation with a constant that acc cannot hold, or -1. */
 static int make(struct maker *m, int *wrong)
 {
 	struct cg_pass_plan *plan = m->plan;
@@ -325,7 +325,7 @@ static int make(struct maker *m, int *wrong)
 	if (m->graph->failed || (*wrong = endless(plan)) >= 0)
 		return -1;
 	functions(m);
-	/* Derivatives add factors up. */
+	/* Derivatives add and multiply constants. */
 	if (m->graph->failed || (*wrong = endless(plan)) >= 0)
 		return -1;
 	return m->failed || plan->memory.failed ? -1 : 0;

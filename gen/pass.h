@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares what the files that plan a pass share: pass.c chooses the functions and cuts the graph for each, pass_function.c makes
- * them.
+ * Declares what the files that plan a pass share: pass.c chooses the functions and where the graph is cut,
+ * pass_function.c makes them.
  */
 #ifndef CG_PASS_H
 #define CG_PASS_H
@@ -10,27 +10,27 @@
 
 enum { ARGUMENTS_MAX = 4 * CG_VALUES_MAX };
 
-/* A value that is in memory when a function runs: where its node stands the function loads it. */
+/* A value that is in memory when a function runs: the function loads it instead of computing its node. */
 struct cut { const char *name; int role, index, derivative; };
 
 struct maker {
 	struct cg_pass_plan *plan;
 	struct cg_graph *graph;
-	struct cut *cuts;                         /* by node; name NULL: none */
+	struct cut *cuts;                         /* by node; name NULL: no cut */
 	int n_cuts;
 	struct cg_argument outs[ARGUMENTS_MAX];
 	int n_outs;
 	int failed;
 };
 
-/* "gda_i" of gate a_i; the bias of gate a_i is b_i, the output h, as what takes it from a step sees it, h_out. */
+/* The name of an argument: "gda_i" of gate a_i.  The bias of gate a_i is b_i; the output h, as the layer above takes it, is h_out. */
 const char *cg_function_argument_name(struct cg_graph *, const struct cg_cell *, int role, int index, int derivative);
 int cg_function_type(const struct cg_pass_plan *, int role, int index, int derivative);
 struct cg_argument cg_function_argument(struct maker *, int role, int index, int derivative, int node);
-/* "cg_lstm_block_peephole_f32_grad"; the stage is named where a cell has several and this is one of them. */
+/* The name of a function: "cg_lstm_block_peephole_f32_grad".  It has the stage where a cell has several and stage is not 0. */
 int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
-/* Makes a function that computes the outputs gathered so far from what is in memory, and clears them; a part computes their terms,
- * and its sum, made next, stores them. */
+/* Makes a function that computes the outputs collected so far from what is in memory, and clears the list.  A sum part computes the
+ * terms of its outputs and leaves the list to the sum, which is made next and stores them. */
 void cg_function_make(struct maker *, int stage, int shape, const char *suffix);
 
 #endif

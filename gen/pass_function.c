@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What memory holds, by role and order: what a product reads is real; what it writes or is added to is acc. */
+/* The type in memory of each role, by derivative: real where a product reads it, acc where a product writes it or is added to it. */
 static const struct { signed char kind, type[4]; } memory[] = {
 	[CG_ROLE_GATE]   = { CG_KIND_TENSOR,   { CG_TYPE_ACC,  CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_ACC } },
 	[CG_ROLE_PREV]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
@@ -59,7 +59,7 @@ const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_ce
 	return text;
 }
 
-/* Is it carried from step to step?  h is rounded at each: what is carried of it is its adjoint alone. */
+/* Is the value carried from step to step unrounded?  Of the output only the adjoint is: h itself is rounded at each step. */
 static int is_carried(const struct cg_cell *cell, int role, int index, int derivative)
 {
 	if (role == CG_ROLE_SAVED)
@@ -71,7 +71,7 @@ static int is_carried(const struct cg_cell *cell, int role, int index, int deriv
 
 int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int derivative)
 {
-	/* The caller adds a product to what reaches h_prev, and only then rounds. */
+	/* The caller adds a product to the adjoint of h_prev and rounds only the sum. */
 	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (derivative == CG_D || derivative == CG_G))
 		return CG_TYPE_ACC;
 	if (plan->pass >= CG_PASS_SEQ_FORWARD && is_carried(plan->cell, role, index, derivative))
@@ -88,7 +88,7 @@ struct cg_argument cg_function_argument(struct maker *m, int role, int index, in
 	return a;
 }
 
-/* By role, then order, then index: the order in which a function takes its inputs. */
+/* The order of a function's inputs: by role, then derivative, then index. */
 static int before(const struct cg_argument *a, const struct cg_argument *b)
 {
 	if (a->role != b->role)
@@ -114,7 +114,7 @@ int cg_function_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int s
 	return n < CG_KEY_MAX ? 0 : -1;
 }
 
-/* Is the node in memory when a function runs, as a cut or a leaf?  Then its argument. */
+/* Is the node in memory when a function runs, as a cut or a leaf?  Then *a is its argument. */
 static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 {
 	const struct cg_node *n = &m->graph->nodes[node];
@@ -147,7 +147,7 @@ static void append_named(struct maker *m, struct cg_function *p, int role, const
 	append(p, &a, 1);
 }
 
-/* Among those from first on, in their order. */
+/* Inserts an argument in order among those from `first` on. */
 static void insert(struct cg_function *p, int first, struct cg_argument a)
 {
 	int at = p->n_arguments++;
@@ -159,7 +159,7 @@ static void insert(struct cg_function *p, int first, struct cg_argument a)
 
 enum { COMPUTED = 1, LOADED };
 
-/* The inputs from which the outputs are computed, and the nodes on the way. */
+/* Finds the inputs from which the outputs are computed, and the nodes between them. */
 static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 {
 	const struct cg_graph *graph = m->graph;
@@ -183,7 +183,7 @@ static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 			p->schedule[p->n_schedule++] = k;
 }
 
-/* The params, last of all inputs by their role, come after the outputs. */
+/* Appends the outputs before the params, which by their role are the last inputs. */
 static void append_outs(struct maker *m, struct cg_function *p)
 {
 	struct cg_argument scalars[CG_PARAMS_MAX];

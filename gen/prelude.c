@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what stands above the functions of a text: the sections of the dialect's prelude and of the mathematics that they use,
- * each after those that it needs itself.
+ * Prints the prelude of a text, above its functions: the sections of the dialect's prelude and of the mathematics that they use,
+ * each after the sections that it needs itself.
  */
 #include "cell.h"
 
@@ -32,14 +32,14 @@ static int put_needs(struct cg_text *text, const struct cg_dialect *d, int dtype
 	return 0;
 }
 
-/* The section of one of the two files, for the dtype's real or for its acc. */
+/* Finds a section of a file for the dtype, else for its acc. */
 static int find(const char *file, const char *name, int dtype, struct cg_section *section)
 {
 	return cg_section_find(file, name, cg_real_names[dtype], section) &&
 	       cg_section_find(file, name, cg_real_names[cg_dtypes[dtype].acc], section);
 }
 
-/* "typedef uint16_t real;" and what it is, in the dialect's column. */
+/* Prints "typedef uint16_t real;" and a comment in the dialect's column. */
 static void put_typedef(struct cg_text *text, const struct cg_dialect *d, const char *type, const char *name, const char *is,
                         const char *holds)
 {
@@ -58,7 +58,7 @@ static void put_types(struct cg_text *text, const struct cg_dialect *d, int dtyp
 	put_typedef(text, d, d->bits[cg_acc_bytes(dtype)], "word", "an acc's bits", NULL);
 }
 
-/* Fills the holes of a section.  Where it says @shared@ there comes the other. */
+/* Fills the holes of a section, and puts the math text's section in place of @shared@. */
 static void put_filled(struct cg_text *text, const struct cg_dialect *d, int dtype, const struct cg_section *section,
                        const struct cg_section *shared, const char *at)
 {
@@ -78,8 +78,8 @@ static void put_filled(struct cg_text *text, const struct cg_dialect *d, int dty
 	text->resize(types.at, 0);
 }
 
-/* Appends a section of the dialect's prelude or of the math text, after those it needs, unless it was appended before.  What a
- * prelude's section shares is the math text's of the same name. */
+/* Appends a section of the dialect's prelude or of the math text, after those that it needs, unless that is done.  @shared@ in a
+ * prelude's section stands for the math text's section of the same name. */
 static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
                        struct sections *done)
 {
@@ -112,17 +112,17 @@ static int converted(const struct cg_argument *a)
 	return (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT) && a->type == CG_TYPE_REAL;
 }
 
-/* Does any function read, or write, what has to be converted? */
+/* Does any function read (out 0) or write (out 1) memory that has to be converted? */
 static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 {
 	for (int k = 0; k < n; k++)
 		for (int j = 0; j < plans[k]->n_functions; j++) {
 			const struct cg_function *function = &plans[k]->functions[j];
 
-			/* Products of all steps read what is real. */
+			/* The products of all steps read real. */
 			if (plans[k]->steps && !out)
 				return 1;
-			/* A sum adds to what its outputs hold. */
+			/* A sum reads its outputs where it adds to them. */
 			for (int i = 0; i < function->n_arguments && function->shape != CG_FUNCTION_SUM_PART; i++)
 				if (converted(&function->arguments[i]) && (function->arguments[i].out == out || function->shape == CG_FUNCTION_SUM))
 					return 1;
@@ -147,7 +147,7 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 		}
 	if (put_section(text, d, dtype, "types", 5, &done) || (d->builds && put_section(text, d, dtype, "builds", 6, &done)))
 		return -1;
-	/* A function that nothing calls would be warned of. */
+	/* Compilers warn of a function that nothing calls. */
 	for (int out = 0; out < 2 && !cg_is_plain(dtype); out++)
 		if (converts(plans, n, out) && put_section(text, d, dtype, out ? "to_real" : "to_acc", out ? 7 : 6, &done))
 			return -1;

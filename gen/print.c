@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints functions: statements from the graph and lists from the arguments fill the holes of the shapes in templates/.  infix.c
+ * Prints functions: it fills the holes of a shape in templates/ with statements from the graph and lists from the arguments.  infix.c
  * prints expressions.  The words of a dialect are its row in dialect.c.
  */
 #include "print.h"
@@ -10,7 +10,7 @@
 
 /* ---- lists ---- */
 
-/* In a header, which may stand beside others, there are no types of ours. */
+/* A header may stand beside others, so it uses no typedefs of ours. */
 static const char *type_name(const struct printer *p, const struct cg_argument *a)
 {
 	int dtype = p->plan->dtype;
@@ -54,7 +54,7 @@ static void separate(struct cg_text *text, const char *with)
 		cg_text_put(text, with);
 }
 
-/* alone: the dialect's word for memory that nothing else points to, or none. */
+/* alone: the dialect's qualifier for memory that no other pointer reaches, or "". */
 static void put_parameters(struct printer *p, struct cg_text *text, const char *alone)
 {
 	for (int k = 0; k < p->function->n_arguments; k++) {
@@ -71,10 +71,10 @@ static void put_parameters(struct printer *p, struct cg_text *text, const char *
 
 static void parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, p->dialect->restricted); }
 
-/* Of a function within the kernel: once inlined, what the kernel says of them holds. */
+/* The parameters of a function inside the kernel, unqualified: once it is inlined, the kernel's qualifiers hold. */
 static void element_parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, ""); }
 
-/* The parameters' names, for a function that takes the same. */
+/* The parameters' names, for a call of a function with the same parameters. */
 static void put_names(struct printer *p, struct cg_text *text)
 {
 	const char *memory = p->dialect->offsets ? "@name@_at, @name@_offset" : "@name@_at";
@@ -92,7 +92,7 @@ static void put_names(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* What the function over a strip takes: pointers to the strip itself. */
+/* The parameters of the C text's function over a strip: pointers to the strip itself. */
 static void run_parameters(struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->function->n_arguments; k++) {
@@ -131,7 +131,7 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* In the C text: what absent inputs read, and what absent outputs write. */
+/* In the C text: the memory that absent inputs read and absent outputs write. */
 static void absent(struct printer *p, struct cg_text *text)
 {
 	int reads[2] = { 0, 0 };
@@ -182,7 +182,7 @@ static void loads(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The inputs' runs, or a form for each output. */
+/* The loads of the inputs' runs. */
 static void run_ins(struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->function->n_arguments && p->runs; k++) {
@@ -247,7 +247,7 @@ static void stores(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The forms of sum.in that are printed once per value. */
+/* Fills a form of sum.in once for each value.  Returns the number of values. */
 static int each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;
@@ -332,15 +332,15 @@ static void about(struct printer *p, struct cg_text *text)
 			about_argument(p, text, &function->arguments[k]);
 	if (p->dialect->sum_out && function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: there is none.");
-	/* The text itself shows how many there are. */
+	/* The text itself shows the number of sums. */
 	if (p->header && function->shape != CG_FUNCTION_POINT)
 		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,
 		               cg_sum_values(function));
 	cg_text_put(text, "\n */");
 }
 
-/* Vectors that a processor's loop works at together: more where each is little but a long chain of steps, of which the next
- * waits for the last; where there are more such chains, registers run short. */
+/* The number of vectors that a processor's loop interleaves: more where the work on each is a chain of one or two slow operations,
+ * each waiting for the last; with more such chains the registers run short. */
 static void interleave(struct printer *p, struct cg_text *text)
 {
 	int chains = 0;
@@ -353,7 +353,7 @@ static void interleave(struct printer *p, struct cg_text *text)
 	cg_text_put(text, chains == 1 || chains == 2 ? "8" : "4");
 }
 
-/* Where a thread takes several units the kernel a second time, one unit a thread. */
+/* Prints the second form of a kernel whose threads take several units: one unit a thread. */
 static void one(struct printer *p, struct cg_text *text)
 {
 	struct cg_text list = { text->resize, NULL, 0, 0, 0 }, given = list;
@@ -384,7 +384,7 @@ static void one(struct printer *p, struct cg_text *text)
 
 enum { HOLES = 20, WORDS = 16 };
 
-/* What goes into a template: pairs of a hole's name and its text, NULL behind them; texts that were made for it are freed with it. */
+/* The holes of a template: pairs of a name and a text, NULL behind them.  The texts in `made` are freed with it. */
 struct holes {
 	const char *pairs[2 * (HOLES + WORDS) + 1];
 	struct cg_text made[HOLES];
@@ -406,7 +406,7 @@ static struct cg_text *new_text(struct holes *h, const struct cg_text *like)
 	return text;
 }
 
-/* Lists of what a function has: parameters, loads, statements; by the shapes of functions that have them. */
+/* The lists that fill holes, by the shapes of functions that have them. */
 enum { POINT = 1 << CG_FUNCTION_POINT, PART = 1 << CG_FUNCTION_SUM_PART, ANY = POINT | PART | 1 << CG_FUNCTION_SUM };
 static void add_lists(struct printer *p, const struct cg_text *text, struct holes *h)
 {
@@ -427,7 +427,7 @@ static void add_lists(struct printer *p, const struct cg_text *text, struct hole
 		}
 }
 
-/* The values of a sum, one after the other; gives how many there are. */
+/* Adds the holes for the values of a sum.  Returns the number of values. */
 static int add_values(struct printer *p, const struct cg_text *text, struct holes *h)
 {
 	static const struct { const char *name, *section; } values[] = {
@@ -505,7 +505,7 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 
 		p.function = &plan->functions[k];
 		p.runs = p.dialect->run_in && p.function->shape == CG_FUNCTION_POINT;
-		/* Some sections of the prelude end with a blank line. */
+		/* Some sections of the prelude end with a blank line already. */
 		if (text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put(text, "\n");
 		if (cg_name_nodes(plan, p.function, &memory, &p.name) || put_function(&p, text, linkage))
@@ -515,7 +515,7 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 	return text->failed ? -1 : 0;
 }
 
-/* The command that makes a text. */
+/* Prints the command that makes a text. */
 int cg_is_template(const struct cg_cell *cell)
 {
 	char file[CG_NAME_MAX + 8];
@@ -546,7 +546,7 @@ void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text 
 	               cg_lang_names[lang]);
 }
 
-/* Around functions that have C's names in C++ too, where the dialect is both. */
+/* Prints what surrounds the functions so that they have C's names in C++, too, where the dialect is both. */
 static void put_linkage(struct cg_text *text, int lang, const char *name)
 {
 	struct cg_section section;
@@ -573,7 +573,7 @@ int cg_print(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 
 /* ---- prototypes ---- */
 
-/* "CG_LSTM_F32_GRAD_H" */
+/* Prints "CG_LSTM_F32_GRAD_H". */
 static void put_guard(struct cg_text *text, const char *key)
 {
 	for (; *key; key++)

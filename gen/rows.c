@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows gathered, scattered, added and dropped, in one launch or several moves at once: the shapes of their texts, printing and
- * launching.  The text itself is in templates/rows.in.
+ * Row copies, one or several in a launch: rows are gathered, scattered, added or dropped.  This file has the shapes of their texts, prints
+ * them and sizes their launches.  The text's sections are in templates/rows.in.
  */
 #include "rows.h"
 
@@ -52,7 +52,7 @@ static void about(const struct cg_rows_shape *s, const char *key, int lang, stru
 	cg_text_put(text, "\n */");
 }
 
-/* The holes of every section, in one list. */
+/* The holes of all sections, in one list. */
 enum { HOLES_MAX = 48 };
 
 struct holes { const char *pairs[2 * HOLES_MAX + 1]; int n; };
@@ -76,7 +76,7 @@ static void set_conversion_holes(struct holes *h, const struct cg_rows_shape *s)
 	set_hole(h, "dst)", to ? ")" : "");
 }
 
-/* Where an element and its word are, and what there is of dropout around them. */
+/* The holes for elements and their random words, and for the parts of dropout around them. */
 static void set_dropout_holes(struct holes *h, const struct cg_rows_shape *s, int lang)
 {
 	int c = cg_dialects[lang].strips;
@@ -126,7 +126,7 @@ static int put(struct cg_text *text, const char *name, const char *qualifier, co
 	return text->failed ? -1 : 0;
 }
 
-/* A section that fills a hole of others: its last line has no end. */
+/* Prints a section that fills a hole of another: it drops the last line end. */
 static int put_section(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
 {
 	if (put(text, name, qualifier, h))
@@ -135,7 +135,7 @@ static int put_section(struct cg_text *text, const char *name, const char *quali
 	return 0;
 }
 
-/* Four elements of one type at a time, loaded and, of dst, stored. */
+/* Prints the load of four elements of one type and, where dst has that type, their store. */
 static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc, int lang)
 {
 	size_t bytes = 4 * (acc ? cg_acc_bytes(s->dtype) : cg_dtype_bytes(s->dtype));
@@ -145,7 +145,7 @@ static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc
 		return 0;
 	set_hole(&h, "inline", cg_dialects[lang].inlined);
 	set_hole(&h, "type", acc ? "acc" : "real");
-	/* No vector is wider than 16 bytes, which every processor has registers for. */
+	/* No vector is wider than 16 bytes, for which every processor has registers. */
 	set_hole(&h, "align", bytes < 16 ? "8" : "16");
 	set_hole(&h, "load_four", bytes > 16 ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
 	                             : "vstore4(vload4(0, row + first), 0, x.of)");
@@ -154,7 +154,7 @@ static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc
 	return put(text, "load", cg_lang_names[lang], &h) || (acc == s->dst_acc && put(text, "store", cg_lang_names[lang], &h));
 }
 
-/* What stands above the functions of some shapes. */
+/* Prints the prelude for functions of some shapes. */
 static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes, int n, int lang)
 {
 	const char *sections[4] = { "types" };
@@ -175,7 +175,7 @@ static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes,
 	       (drop && cg_dialects[lang].strips && put(text, "draw", "c", &h));
 }
 
-/* The holes whose texts are sections themselves, the last two with holes of their own; each has its text in parts. */
+/* The holes that sections fill, each with its text in `parts`; the last two sections have holes of their own. */
 enum { DROP, DRAW_AT, STRIP, DROP_PARAMETERS, ABOUT, ELEMENT, PARAMETERS, PARTS };
 
 static int set_part_holes(struct holes *h, const struct cg_rows_shape *s, int lang, const char *key, struct cg_text parts[PARTS])
@@ -288,7 +288,7 @@ struct cg_pass_plan *cg_rows_plan(const struct cg_rows_shape *s, cg_resize *resi
 	return plan;
 }
 
-/* ---- several at once ---- */
+/* ---- several row copies in one launch ---- */
 
 void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX])
 {
@@ -338,7 +338,7 @@ static int64_t quotient_up(int64_t x, int64_t by)
 
 int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group, int tall, size_t global[2], size_t local[2])
 {
-	enum { GROUP = 256, MOST = 65535 };      /* of groups in a direction, for CUDA */
+	enum { GROUP = 256, MOST = 65535 };      /* groups in a direction, for CUDA */
 	int64_t draws = quotient_up(columns, 4) + (first_unit % 4 != 0), across, down;
 
 	if (!rows || !columns)
@@ -356,7 +356,8 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
 	return 1;
 }
 
-/* A move gets as many blocks as keep the device busy, and then takes turns, so that small ones beside it cost little. */
+/* A move gets at most as many blocks as keep the device busy; they loop over its elements, so that it does not delay small moves
+ * beside it. */
 uint32_t cg_rows_moves_launch(struct cg_rows_move *moves, int n, int threads, int units)
 {
 	const int64_t most = 32 * (int64_t)units;

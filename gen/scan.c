@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the words of a .cell: names, numbers and signs one after the other, or the first mistake with its place and what was
+ * Scans a .cell: reads names, numbers and signs one after the other, and reports the first mistake with its place and what was
  * expected.
  */
 #include "parse.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Inside a letter that is more than one byte; and what a terminal might obey. */
+/* Is the byte a later byte of a UTF-8 character?  Below: could a terminal obey the byte as a control character? */
 static int inside(char c)
 {
 	return (c & 0xc0) == 0x80;
@@ -82,7 +82,7 @@ void cg_parse_skip(struct parser *p)
 			p->at += strcspn(p->at, "\n");
 		if (*p->at != '\n' || !p->depth)
 			return;
-		p->at++;                          /* inside parentheses a line may go on */
+		p->at++;                          /* an expression in parentheses may go on in the next line */
 	}
 }
 

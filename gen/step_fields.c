@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lays out what all steps of a sequence take: matrices of each step or of one, vectors of the units, scalars.  The role of an argument of
- * an element's function says what it is at a step, as in runtime/rnn/recurrence.c.  And makes the plan of their text.
+ * Lays out the struct that all steps of a sequence take: matrices for each step or for one, vectors over the units, scalars.
+ * The role of a function's argument decides its field, as in runtime/rnn/recurrence.c.  This file also makes the plan of the text.
  */
 #include "step_fields.h"
 
@@ -21,7 +21,7 @@ static void lay_out_gates(struct steps *s)
 			s->block[k] = n;
 			s->first[cell->gates[k].stage] = ++n;
 		}
-	/* A split gate has the place where products add, the gate that it is a part of comes behind all of them. */
+	/* A split gate takes the column block where products add; the gate that it is a part of comes behind all of those. */
 	for (int k = 0; k < cell->n_gates; k++)
 		if (cell->gates[k].split) {
 			s->block[k] = s->block[cell->gates[k].whole];
@@ -39,7 +39,7 @@ const char *cg_get_step_gate(const struct steps *s, int block)
 	return s->plan->cell->gates[k].name;
 }
 
-/* Of an argument that another function has, or a step beside it. */
+/* Finds the field that another function, or a neighbouring step, has brought. */
 static struct field *find_field(struct steps *s, int kind, const char *name)
 {
 	for (int k = 0; k < s->n_fields; k++)
@@ -73,7 +73,7 @@ static void add_counts(struct steps *s)
 		snprintf(add_field(s, COUNT, CG_TYPE_I64, 0, counts[k].name, "")->is, sizeof s->fields->is, "%s", counts[k].is);
 }
 
-/* The recurrent matrix of each stage. */
+/* Adds the recurrent matrix of each stage. */
 static void add_matrices(struct steps *s)
 {
 	const struct cg_cell *cell = s->plan->cell;
@@ -98,7 +98,7 @@ static void add_matrices(struct steps *s)
 	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "of _bytes bytes, aligned as by malloc");
 }
 
-/* Pre-activations, or their adjoints: those of all gates beside each other. */
+/* Adds the pre-activations, or their adjoints: those of all gates side by side. */
 static void add_gates(struct steps *s, int d)
 {
 	struct field *f = add_field(s, SEQUENCE, d ? CG_TYPE_REAL : CG_TYPE_ACC, d ? 1 : s->backward ? 0 : BOTH, d ? "dgates" : "gates", "");
@@ -144,7 +144,7 @@ static int is_output(const struct steps *s, const struct cg_argument *a)
 	return s->plan->cell->prevs[a->index].output;
 }
 
-/* What was before the step: of the first step a matrix of its own, else what the step before gave. */
+/* Adds a previous value: for the first step a matrix of its own, for the others what the step before wrote. */
 static void add_prev(struct steps *s, const struct cg_argument *a)
 {
 	const char *value = cg_get_prev_value(s, a->index);
@@ -160,7 +160,7 @@ static void add_prev(struct steps *s, const struct cg_argument *a)
 	if (!find_field(s, ONE_STEP, name))
 		snprintf(add_one_step(s, a->type, 0, value, "_first", CG_ROLE_PREV, a->index, CG_VALUE)->is, sizeof s->fields->is,
 		         "before the first step; may be NULL");
-	/* Forward gives it in any case, and needs it. */
+	/* Forward writes this value in any case, and backward needs it. */
 	if (s->backward && !find_field(s, SEQUENCE, value)) {
 		struct field *f = add_sequence(s, a, a->type, 0, value);
 
@@ -206,7 +206,7 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 	case CG_ROLE_SAVED:
 	case CG_ROLE_OUTPUT:
 	case CG_ROLE_FEED:
-		/* What carries a feed between two products of a step is in the work memory. */
+		/* The workspace holds the feed, or its adjoint, between two products of a step. */
 		if (a->role == CG_ROLE_FEED && (a->derivative != CG_VALUE || !s->backward))
 			return;
 		f = add_sequence(s, a, a->type, a->out, a->name);
@@ -262,7 +262,7 @@ void cg_name_d_h(const struct steps *s, char name[CG_NAME_MAX + 16])
 	snprintf(name, CG_NAME_MAX + 16, "d%s", s->plan->cell->prevs[s->output].name);
 }
 
-/* What products of a sequence take and give, which no function over elements may have. */
+/* Adds the operand or result of a sequence's products, the output before the step, which no function over elements may have. */
 static void add_output(struct steps *s)
 {
 	const struct cg_argument h = { .role = CG_ROLE_PREV, .index = s->output, .type = CG_TYPE_REAL };
@@ -319,7 +319,7 @@ static int is_taken(const struct steps *s, int before, const char *name)
 	return 0;
 }
 
-/* A name that a cell may have in kernels can be that of another field of the struct. */
+/* Refuses a cell with a name that would stand twice in the struct, although kernels may have it. */
 static int check_names(const struct cg_pass_plan *plan, struct cg_mistake *mistake)
 {
 	char name[CG_NAME_MAX + 24];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints all steps of a sequence: the struct of what they take, the functions over elements, the tiles, and the functions that are called.
- * The texts are in templates/scan.in.
+ * Prints all steps of a sequence: the struct of arguments, the functions over elements, the tiles, and the functions for the caller.
+ * The text's sections are in templates/scan.in.
  */
 #include "steps.h"
 
@@ -15,14 +15,14 @@
 
 enum { TEXTS = 24 };
 
-/* Holes with texts that were made for them, freed together. */
+/* The holes of a template, with their texts, which are freed together. */
 struct holes {
 	const char *pairs[2 * TEXTS + 1];
 	struct cg_text text[TEXTS];
 	int n;
 };
 
-/* The text of the hole, to be filled before the next one is added. */
+/* Adds a hole and returns its text, which must be filled before the next hole is added. */
 static struct cg_text *add_hole(struct holes *h, const char *name, cg_resize *resize)
 {
 	h->pairs[2 * h->n] = name;
@@ -65,7 +65,7 @@ static const char *type_of(const struct steps *s, int type)
 
 /* ---- the header ---- */
 
-/* "const float *c_first; int64_t c_first_stride;" */
+/* Writes the declaration of a field: "const float *c_first; int64_t c_first_stride;". */
 static void declare(const struct steps *s, const struct field *f, char text[200])
 {
 	const char *type = type_of(s, f->type), *given = f->out ? "" : "const ", *name = f->name;
@@ -119,7 +119,7 @@ static void put_linkage(struct cg_text *text, const char *name)
 		cg_text_put_n(text, section.at, section.length);
 }
 
-/* What the header and the source begin with, between guards, so that both may be in one file. */
+/* Prints the declarations with which the header and the source begin, inside guards, so that one file may contain both. */
 static int put_declarations(const struct steps *s, struct cg_text *text)
 {
 #define TEXT(with, code, name, text) text,
@@ -162,7 +162,7 @@ int cg_print_steps_header(const struct cg_pass_plan *plan, struct cg_text *text)
 
 /* ---- an argument at a step ---- */
 
-/* The places in the work memory: two for the adjoint of each state, then of each feed; forward of each feed. */
+/* The places in the workspace: backward two for the adjoint of each state, then one for each feed; forward one for each feed. */
 static int feed_place(const struct steps *s, int feed)
 {
 	return s->backward ? 2 * s->plan->cell->n_prevs + feed : feed;
@@ -239,7 +239,7 @@ static void put_operand(const struct steps *s, int stage, struct cg_text *text)
 		cg_text_printf(text, "a->%s + s * a->%s_step, a->%s_stride", name, name, name);
 }
 
-/* A function over elements and the product of its stage. */
+/* Prints a function's call over elements, with the product of its stage. */
 static int put_phase(const struct steps *s, const struct cg_function *function, struct cg_text *text)
 {
 	int stage = function->stage - 1, failed;
@@ -320,7 +320,7 @@ static int add_all_holes(const struct steps *s, struct holes *h, cg_resize *resi
 	return put_phases(s, add_hole(h, "phases", resize));
 }
 
-/* Is there a product whose memory must be cleared, since no function over elements writes to it before? */
+/* Must any product's memory be cleared first, since no function over elements writes to it? */
 static int clears(const struct steps *s)
 {
 	return s->backward && (s->plan->cell->n_stages > 1 || !cg_gives_h_prev(s));
@@ -410,7 +410,7 @@ static void put_entry(const struct steps *s, const struct field *f, struct cg_te
 	}
 	if (f->kind == SCALAR && s->plan->cell->params[f->index].given) {
 		snprintf(value, sizeof value, "%.17g", s->plan->cell->params[f->index].value);
-		/* As JSON has it, whatever the locale says of commas. */
+		/* JSON requires a point, in every locale. */
 		for (char *c = value; *c; c++)
 			*c = strchr("0123456789+-e", *c) ? *c : '.';
 		cg_text_printf(text, ", \"default\": %s", value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interprets a function over strips of a row, step by step with the very functions that the kernels are printed with, so that the
- * bits are those of the compiled kernel.  It is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA). It checks
+ * Interprets a function over strips of a row, node by node.  It uses the functions that are printed into kernels, so that its
+ * bits are those of the compiled kernel.  It is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA).  It checks
  * nothing: the arguments are those of the function, in its order.
  */
 #include "cell.h"
@@ -17,7 +17,7 @@ struct strip {
 	const struct cg_pass_plan *plan;
 	const struct cg_function *function;
 	const struct cg_bound *bound;
-	acc *registers;                  /* [node][STRIP]; nodes that are not computed here leave theirs unused */
+	acc *registers;                  /* [node][STRIP]; a node that is not computed here leaves its part unused */
 };
 
 static void apply(int code, int n, acc *restrict to, const acc *restrict a, const acc *restrict b)
@@ -41,7 +41,7 @@ static acc *reg(const struct strip *s, int node)
 	return s->registers + (size_t)node * STRIP;
 }
 
-/* What does not change from strip to strip: constants and scalars. */
+/* Sets the registers that stay the same from strip to strip: constants and scalars. */
 static void constants(const struct strip *s)
 {
 	const struct cg_graph *graph = &s->plan->graph;
@@ -56,7 +56,7 @@ static void constants(const struct strip *s)
 				reg(s, s->function->arguments[k].node)[u] = (acc)s->bound[k].value;
 }
 
-/* Loads the inputs of a strip and computes all that the function computes. */
+/* Loads the inputs of a strip and computes all nodes of the schedule. */
 static void compute(const struct strip *s, int64_t row, int64_t first, int n)
 {
 	for (int k = 0; k < s->function->n_arguments; k++) {

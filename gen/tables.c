@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the tables of the element types of dtypes.h and of the passes of passes.h.
+ * Defines the tables of element types and passes from the rows of dtypes.h and passes.h.
  */
 #include "cell.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses the expressions of a .cell to terms, as they are written; nothing is simplified here.
+ * Parses the expressions of a .cell into terms, as they are written; nothing is simplified here.
  */
 #include "parse.h"
 
@@ -29,7 +29,7 @@ static int term(struct parser *p, int code, int a, int b, long double value)
 	return cell->n_terms++;
 }
 
-/* Sets up for what is in parentheses; the caller lowers depth again. */
+/* Enters a parenthesis.  The caller lowers depth at its end. */
 static int deeper(struct parser *p)
 {
 	if (++p->depth > CG_DEPTH_MAX)
@@ -37,7 +37,7 @@ static int deeper(struct parser *p)
 	return 0;
 }
 
-/* What other languages have, said in this one's words, or why it cannot be. */
+/* Functions of other languages: how to write each in this one, or that it cannot be written. */
 static const struct { const char *name, *is; } elsewhere[] = {
 	{ "max",      "max(a, b) is b + relu(a - b)" },
 	{ "min",      "min(a, b) is a - relu(a - b)" },

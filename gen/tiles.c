@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints products of a sequence by tiles of units.  The text itself is in templates/tiles.in.
+ * Prints the matrix products of a sequence by tiles of units from templates/tiles.in.
  */
 #include "tiles.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of a sequence by tiles of units: the text of packing and multiplying, which the cpu backend compiles for each instruction set
- * and which stands in the text of a scan.
+ * Prints the matrix products of a sequence by tiles of units: how they pack and multiply.  The cpu backend compiles the text for each
+ * instruction set, and the text of all steps contains it.
  */
 #ifndef CG_TILES_H
 #define CG_TILES_H
@@ -9,11 +9,11 @@
 #include "cell.h"
 #include "tile.h"
 
-/* Are products of the dtype between set_registers(rows) and release_registers()? */
+/* Must products of the dtype stand between set_registers(rows) and release_registers()? */
 int cg_sets_registers(int dtype);
-/* Tiles of a dtype, without the prelude's words that they need: struct cg_tile is above them.  -1: no memory. */
+/* Prints the tiles of a dtype without the prelude sections that they need.  struct cg_tile must stand above.  -1: no memory. */
 int cg_print_tiles(int dtype, struct cg_text *);
-/* What the cpu backend compiles: the tiles with their table; and what they multiply alone, its names with the dtype at their end. */
+/* Prints the two files that the cpu backend compiles: the tiles with their table, and the items alone, whose names end in the dtype. */
 int cg_print_tiles_file(int dtype, struct cg_text *);
 int cg_print_items_file(int dtype, struct cg_text *);
 

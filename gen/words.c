@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words that a cell may not use as names, because one of the dialects or the kernels' own text has them.  names.c checks the
- * other rules of names.
+ * Lists the reserved words: a dialect or the kernels' own text uses them, so a cell may not use them as names.  names.c checks the
+ * other rules for names.
  */
 #include "cell.h"
 
@@ -13,7 +13,7 @@ static const char *const reserved[] = {
 	"false", "float", "for", "goto", "if", "inline", "int", "int64_t", "long", "main", "register", "restrict", "return",
 	"short", "signed", "sizeof", "static", "struct", "switch", "true", "typedef", "typeof", "typeof_unqual", "union",
 	"unsigned", "void", "volatile", "while",
-	/* macros that compilers have on some system, and AltiVec's types */
+	/* macros of some systems' compilers, and AltiVec's types */
 	"hppa", "hpux", "i386", "linux", "mips", "powerpc", "sgi", "sparc", "sun", "unix", "pixel", "vector",
 	/* C++ and CUDA C */
 	"alignas", "alignof", "and", "and_eq", "asm", "atomic", "bitand", "bitor", "catch", "char16_t", "char32_t", "char8_t",
@@ -32,10 +32,10 @@ static const char *const reserved[] = {
 	"abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "div", "erf", "exp", "exp2", "fabs", "floor", "fma", "fmax", "fmin",
 	"gamma", "index", "j0", "j1", "jn", "log", "log2", "max", "min", "mix", "pow", "remainder", "round", "rsqrt", "sign",
 	"sin", "sinh", "smoothstep", "sqrt", "step", "tan", "tanh", "trunc", "y0", "y1", "yn", "clamp", "clip", "relu", "sigmoid",
-	/* the kernels' own */
+	/* words of the kernels' own text */
 	"absent", "absent_acc", "acc", "accumulate", "block", "count", "first", "last", "partial", "real", "row", "rows", "run",
 	"unit", "units", "sums", "word", "bits_of", "from_bits", "muladd", "mulsum", "to_acc", "to_real", "strip",
-	/* the language's own */
+	/* words of the language */
 	"cell", "gates", "option", "output", "param", "save", "split", "stage", "state",
 };
 
