@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps of a recurrence on the cpu.  Where the matrix is small, a thread keeps its rows of the batch for the whole sequence, and waits
- * for no other.  Else it keeps its units: in each phase it multiplies by its own columns of the matrix, which stay in its cache, and
- * computes the cell on its own units, whose sums are there from the product; one barrier ends a phase.  The sum of an element is one
- * chain in the order of k, so that bits depend neither on the threads nor on other rows.
+ * All steps of a recurrence on the cpu.  Where the matrix is small, a thread keeps its rows of the batch for the whole sequence and waits
+ * for no other thread.  Else it keeps its units: in each phase it multiplies by its own columns of the matrix, which stay in its cache, and
+ * computes the cell on its own units, right after their product; one barrier ends a phase.  The sum of an element is one
+ * chain in the order of k, so neither the threads nor other rows change its bits.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
 
-/* Rows of an operand that are copied, or of sums that are rounded, at a time. */
+/* Rows of an operand to copy, or of sums to round, at a time. */
 enum { ROWS_AT_ONCE = 64 };
 
-/* Shares of a scan at most; steps, multiply and add, that pay for one more thread: of a phase's product, of a whole scan's; bytes of the
- * matrices that each thread has in its cache beside what it computes. */
+/* The most shares of a scan; the steps, a multiply and an add each, that pay for one more thread, in a phase's product and in a whole
+ * scan; the most bytes of matrices that each thread can keep in its cache. */
 enum { SHARES_MAX = 64, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
 
@@ -35,13 +35,13 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- tiles ---- */
 
-/* How the columns of a product are cut.  Where a unit has several columns, its gates, a tile is a vector of units and has a vector of
- * each gate; where it has one, a tile is several vectors of units beside each other. */
+/* How the columns of a product are cut.  Where a unit has several columns, one for each gate, a tile has a vector of units for each
+ * gate; where it has one, a tile has several vectors of units side by side. */
 struct cut {
 	const struct cg_tiles *tiles;
 	int gates, vectors;
-	int64_t units;                           /* of a tile */
-	size_t bytes;                            /* of a tile */
+	int64_t units;                           /* units of a tile */
+	size_t bytes;                            /* bytes of a tile */
 };
 
 static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, int64_t units)
@@ -49,7 +49,7 @@ static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, i
 	struct cut c = { .tiles = d->isa->tiles[g->dtype], .gates = (int)(g->n / units) };
 
 	c.vectors = c.gates;
-	/* Fewer vectors than registers hold, where else a thread would have no tile. */
+	/* A tile has fewer vectors than the registers hold where otherwise a thread would have no tile. */
 	if (c.gates == 1)
 		for (c.vectors = CG_TILE_VECTORS; c.vectors > 1 && units < (int64_t)c.vectors * c.tiles->lanes * d->threads; )
 			c.vectors /= 2;
@@ -58,7 +58,7 @@ static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, i
 	return c;
 }
 
-/* The tile whose first unit is u, for units before `end`. */
+/* The tile whose first unit is u, with the units before `end`. */
 static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int64_t end, char *memory)
 {
 	struct cg_tile tile = { .stored = c->vectors, .width = end - u, .data = memory + (size_t)(u / c->units) * c->bytes };
@@ -74,20 +74,20 @@ static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int
 	return tile;
 }
 
-/* ---- the memory: in the workspace matrices as tiles; in scratch what threads need for themselves ---- */
+/* ---- memory: matrices as tiles in the workspace, what each thread needs in the scratch memory ---- */
 
 struct layout {
-	size_t matrix[CG_STAGES_MAX], bytes;     /* bytes to each, and of all */
-	size_t registers, operand, sums;         /* of a share: of the interpreter, of a copy of a, of sums that are rounded later */
+	size_t matrix[CG_STAGES_MAX], bytes;     /* the offset of each matrix, and the bytes of all */
+	size_t registers, operand, sums;         /* bytes for each share: for the interpreter, a copy of a, and sums to be rounded later */
 };
 
-/* Is a product's operand widened to acc, or given zeros up to a whole number of steps? */
+/* Must a product's operand be copied, to widen it to acc or to add zeros up to a whole number of steps? */
 static int is_copied(const struct cg_gemm *g, const struct cg_tiles *tiles)
 {
 	return cg_dtype_bytes(g->dtype) != tiles->bytes || g->k % tiles->steps;
 }
 
-/* Elements from row to row of such a copy. */
+/* Elements from one row of such a copy to the next. */
 static int64_t operand_stride(const struct cg_gemm *g, const struct cg_tiles *tiles)
 {
 	return round_up(g->k, tiles->steps);
@@ -130,7 +130,7 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char
 		const struct cg_gemm *g = &scan->products[k];
 		size_t bytes;
 
-		/* Every unit has as many columns, and no size below overflows. */
+		/* Every unit has the same number of columns, and no size below overflows. */
 		if (!scan->units || g->n < scan->units || g->n % scan->units) {
 			snprintf(why, CG_WHY_NOT, "a product of %lld columns for %lld units", (long long)g->n, (long long)scan->units);
 			return 0;
@@ -155,7 +155,7 @@ struct packing {
 	char *memory;
 };
 
-/* Widened on the way, so many of k at a time. */
+/* Packs a tile of f16 or bf16: widens DEEP steps of k at a time. */
 static void pack_narrow(const struct packing *p, struct cg_tile tile, int64_t column)
 {
 	enum { DEEP = 16, WIDEST = LINE / sizeof(float) };
@@ -210,13 +210,13 @@ struct sharing {
 	const struct cg_scan *scan;
 	struct layout layout;
 	char *work, *scratch;
-	int64_t shares, units, rows;             /* of a share: all of the one, some of the other; rows 0: all */
+	int64_t shares, units, rows;             /* of a share: all rows and some units, or some rows and all units; rows 0: all rows */
 };
 
-/* What a share computes of a phase: some rows, of which a phase may have fewer, and some units. */
+/* What a share computes in a phase: some rows, not all of which a phase must have, and some units. */
 struct range { int64_t row, rows_end, unit, units_end; };
 
-/* The start of a product's sums, for some columns. */
+/* Puts the start of a product's sums into some columns of them. */
 static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns, char *to,
                   size_t stride)
 {
@@ -237,7 +237,7 @@ static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t row
 	}
 }
 
-/* A copy of some rows of a, as tiles read them. */
+/* Copies some rows of a in the form that tiles read. */
 static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const struct cg_tiles *tiles, int64_t row, int64_t rows, char *to)
 {
 	const size_t real = cg_dtype_bytes(g->dtype), whole = (size_t)operand_stride(g, tiles) * tiles->bytes, bytes = (size_t)g->k * real;
@@ -254,8 +254,8 @@ static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const 
 	}
 }
 
-/* Some rows of part of a product, tile by tile, in the other order in every other step: those that were read last are in the cache still
- * where all are not.  scratch: the share's. */
+/* Multiplies some rows of a product, tile by tile.  Every other step takes the tiles backwards: the tiles read last are still in a
+ * cache that is too small for all.  scratch: the share's. */
 static void multiply_rows(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
 {
 	const struct cg_isa *isa = s->device->isa;
@@ -300,7 +300,7 @@ static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage
 	}
 }
 
-/* Part of a phase's sum of two matrices. */
+/* Adds the two matrices of a phase for a share. */
 static void add(const struct sharing *s, const struct cg_phase *phase, const struct range *r)
 {
 	const int dtype = s->scan->module->plan->dtype;
@@ -338,7 +338,7 @@ static void compute(const struct sharing *s, const struct cg_phase *phase, const
 		s->device->isa->strip[module->plan->dtype](module->plan, function, rows, units, bound, registers);
 }
 
-/* A phase, with the scratch memory of a share or of a thread. */
+/* Runs a share of a phase, with the scratch memory of a share or of a thread. */
 static void run_phase(const struct sharing *s, int64_t k, const struct range *r, int place)
 {
 	char *scratch = s->scratch + (size_t)place * (s->layout.registers + s->layout.operand + s->layout.sums);
@@ -357,10 +357,10 @@ static void run_phase(const struct sharing *s, int64_t k, const struct range *r,
 
 /* ---- recurrences at once ---- */
 
-/* Recurrences of equal sizes, whose shares are numbered one after the other. */
+/* Recurrences of equal sizes.  Their shares are numbered one after the other. */
 struct group { const struct sharing *each; int n; };
 
-/* The recurrence of a share, which becomes the number among its own. */
+/* Finds the recurrence of a share, whose number becomes the one within that recurrence. */
 static const struct sharing *find_recurrence(const struct group *g, int64_t *share)
 {
 	const struct sharing *s = g->each;
@@ -370,7 +370,7 @@ static const struct sharing *find_recurrence(const struct group *g, int64_t *sha
 	return s;
 }
 
-/* Some units of a phase. */
+/* Runs a share of units in one phase. */
 static void run_units(void *context, int64_t k, int place, int thread)
 {
 	int64_t share = place;
@@ -386,7 +386,7 @@ static void run_units(void *context, int64_t k, int place, int thread)
 	cg_float_leave(state);
 }
 
-/* Some rows of all phases. */
+/* Runs a share of rows in all phases. */
 static void run_rows(void *context, int64_t share, int thread)
 {
 	const struct sharing *s = find_recurrence(context, &share);
@@ -414,7 +414,7 @@ static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
 	return round_up((scan->units + shares - 1) / shares, whole);
 }
 
-/* The rows of a share, of at most so many shares. */
+/* The rows of a share, for at most so many shares. */
 static int64_t share_rows(const struct cg_scan *scan, int64_t shares)
 {
 	int64_t rows = scan->n_products ? scan->products[0].m : 0;
@@ -435,8 +435,8 @@ static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 	return p.rows;
 }
 
-/* Shares of rows at most, of which there are more than threads where rows begin or end at different steps.  The phase before the last has
- * a launch, as the first has. */
+/* The most shares of rows.  There are more than threads where rows begin or end at different steps.  The phase before the last has a
+ * launch, as the first has. */
 static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t most = most_shares(d);
@@ -444,7 +444,7 @@ static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *sca
 	return count_rows(scan, 0) == count_rows(scan, scan->phases - 2) ? most : least(4 * most, SHARES_MAX);
 }
 
-/* Of one recurrence with a row shares are of units; of several each row is a share. */
+/* Are shares rows?  With several recurrences each may have a single row; a recurrence alone with one row has shares of units. */
 static int takes_rows(const struct cg_dev *d, const struct cg_scan *scan, size_t matrices, int n)
 {
 	int64_t rows = scan->n_products ? scan->products[0].m : 0;
@@ -457,7 +457,7 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
 	struct layout l;
 
-	/* A BLAS takes other sums for other numbers of rows. */
+	/* A BLAS sums in another order for another number of rows. */
 	if (lag && cg_cpu_has_product(d->blas, scan->products[0].dtype))
 		return 1;
 	lay_out(d, scan, &l);
@@ -468,7 +468,7 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 	return (int)least(most_shares(d) / ((all + each - 1) / each), CG_SCANS_MAX);
 }
 
-/* Sets the shares of a recurrence that runs with n - 1 others. */
+/* Sets the shares of a recurrence that runs together with n - 1 others. */
 static void share_out(struct sharing *s, int n)
 {
 	const struct cg_scan *scan = s->scan;
@@ -481,7 +481,7 @@ static void share_out(struct sharing *s, int n)
 	s->shares = s->rows ? (rows + s->rows - 1) / s->rows : (scan->units + s->units - 1) / s->units;
 }
 
-/* Runs recurrences that share out either all rows or all units. */
+/* Runs recurrences that all have shares of rows or all have shares of units. */
 static void run_group(struct cg_queue *queue, const struct sharing *each, int n)
 {
 	struct group group = { each, n };
@@ -498,7 +498,8 @@ static void run_group(struct cg_queue *queue, const struct sharing *each, int n)
 		cg_team_run_phases(queue->team, (int)shares, phases, counts, run_units, &group);
 }
 
-/* How many of the recurrences run beside the first: those that share out the same, as long as there are threads for their units. */
+/* The number of recurrences that run together, the first included: those with shares of the same kind, as long as there are threads
+ * for their units. */
 static int count_beside(const struct cg_dev *d, const struct sharing *each, int n)
 {
 	int64_t shares = each->shares;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products of bf16 by AMX, as panels.c has them by vectors.  A panel of a is so many rows for 32 steps of k, and behind it for the next
- * 32; one of b has two steps of a column beside each other.  Four registers of sums stay while k runs, so that each sum is one chain in the
- * order of k, 32 steps in each link, wherever its element stands.
+ * Big products of bf16 by AMX; panels.c computes them by vectors.  A panel of a has ROWS rows for 32 steps of k, and
+ * behind them the same rows for the next 32; a panel of b has two steps of a column side by side.  Four registers keep the sums while k runs, so each sum is one chain in the
+ * order of k, 32 steps at a time, wherever its element stands.
  */
 #include <string.h>
 
@@ -11,11 +11,11 @@
 enum { VECTOR_BYTES = 64 };
 #include "backends/cpu/items_bf16.h"
 
-/* A register has 16 rows of 64 bytes: of sums 16 columns, of a 32 steps, of b 16 items of 16 columns.  A panel of a is two of them high, one
- * of b two wide.  A block of b for DEPTH steps stays in the first-level cache, one of a in the second. */
+/* A register has 16 rows of 64 bytes: 16 columns of sums, 32 steps of a, or 16 items of b in 16 columns.  A panel of a is two
+ * registers high, one of b two wide.  A block of b for DEPTH steps fits the first-level cache, one of a the second-level cache. */
 enum { HIGH = 16, ROWS = 2 * HIGH, COLUMNS = 2 * LANES_bf16, STEPS = STEPS_bf16 * AT_ONCE_bf16, DEPTH = 512, HEIGHT = 256 };
 
-/* From rows of memory that have the steps of a row of a: 32 of each beside each other. */
+/* Packs rows of a that are rows of memory: 32 steps of each side by side. */
 static void pack_rows(int64_t k, int64_t width, const uint16_t *from, int64_t ld, uint16_t *panel)
 {
 	for (int64_t p = 0; p < k; p += STEPS, panel += ROWS * STEPS) {
@@ -31,7 +31,7 @@ static void pack_rows(int64_t k, int64_t width, const uint16_t *from, int64_t ld
 	}
 }
 
-/* From columns of memory: items are transposed, as many steps as a register has. */
+/* Packs rows of a that are columns of memory: it transposes the items, as many steps at a time as a register has. */
 static void pack_columns(int64_t k, int64_t width, const uint16_t *from, int64_t ld, uint16_t *panel)
 {
 	for (int64_t p = 0; p < k; p += STEPS)
@@ -77,7 +77,7 @@ static void pack_b(int by_rows, int64_t k, int64_t width, const void *from, int6
 
 static void set_registers(void)
 {
-	/* The palette, the first row, and of eight registers the bytes of a row and the rows. */
+	/* The palette, the first row, and for eight registers the bytes of a row and the number of rows. */
 	static const struct { uint8_t palette, start, reserved[14]; uint16_t bytes[16]; uint8_t rows[16]; } sizes = {
 		.palette = 1, .bytes = { 64, 64, 64, 64, 64, 64, 64, 64 }, .rows = { HIGH, HIGH, HIGH, HIGH, HIGH, HIGH, HIGH, HIGH }
 	};
@@ -85,12 +85,12 @@ static void set_registers(void)
 	__asm__ volatile("ldtilecfg %0" : : "m"(sizes));
 }
 
-/* c = start + a b, of a panel of each for so many items.  Registers 0 to 3 are sums, 4 and 5 rows of a, 6 and 7 columns of b. */
+/* c = start + a b for one panel of each, `items` items long.  Registers 0 to 3 hold sums, 4 and 5 rows of a, 6 and 7 columns of b. */
 static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b, const float *start, int64_t start_stride, float *c, int64_t ldc)
 {
 	const int64_t row = ldc * (int64_t)sizeof *c, start_row = start_stride * (int64_t)sizeof *start;
 
-	/* What is stored to memory before is there when registers are loaded. */
+	/* Stores to memory must be done before registers are loaded. */
 	__asm__ volatile("" : : : "memory");
 	if (start) {
 		_tile_loadd(0, start, start_row);
@@ -119,7 +119,7 @@ static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b
 	_tile_stored(3, c + HIGH * ldc + LANES_bf16, row);
 }
 
-/* The same at an edge of c: through a copy. */
+/* The same at an edge of c, through a copy. */
 static void multiply_edge(int64_t m, int64_t n, int64_t items, const uint16_t *a, const item_bf16 *b, const float *start, int64_t start_stride,
                           float *c, int64_t ldc)
 {

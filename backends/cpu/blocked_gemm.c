@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products on the cpu by our own panels: b is packed once, by all threads, then blocks of rows of c are computed, each by a thread
- * that packs its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Sums are chains
- * in the order of k, whatever the blocks, so that bits depend on neither cuts nor threads.  f16, and bf16 where no
- * instruction multiplies it, are widened as they are packed; both are summed in f32, and rounded once.
+ * Big products on the cpu by the library's own panels.  All threads pack b once; then each computes blocks of rows of c,
+ * packing its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Each sum is one chain
+ * in the order of k, so that neither blocks nor threads change a bit.  f16, and bf16 where no
+ * instruction multiplies it, are widened as they are packed; both are summed in f32 and rounded once.
  */
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
 
-/* Bytes of packed b, and of sums that are rounded later. */
+/* The most bytes of packed b, and of sums that are rounded later. */
 enum { SLAB = 8 << 20, LINE = 64 };
-/* Blocks for each thread at least, where each packs all of a, and elsewhere, of no fewer rows than this; steps, multiply and add, that pay
- * for one more block. */
+/* The least number of blocks for each thread, where each packs all of a and elsewhere; the least rows of a block; the steps, a
+ * multiply and an add each, that pay for one more block. */
 enum { LOW_BLOCKS = 2, BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
 
 struct blocked {
@@ -20,16 +20,17 @@ struct blocked {
 	const struct cg_gemm *g;
 	const struct cg_panels *panels;
 	size_t real, acc;                        /* bytes of an element */
-	cg_widen *widen;                         /* of the dtype; NULL: real is acc */
-	int64_t row, rows;                       /* of c: where sums are rounded later, those that there is memory for */
-	int64_t column, columns;                 /* of b, as far as it is packed */
-	int64_t from, steps, depth;              /* of k, and of a block, which is a multiple of what the panels multiply at once */
-	int64_t stored;                          /* steps, with the zeros after them in a panel */
-	int64_t down, across;                    /* blocks of c below and beside each other */
-	struct cg_matrix sums, start;            /* of the rows and columns; start in acc */
-	int is_low;                              /* c is one block high, and b a panel of each thread */
-	char *b, *a;                             /* packed; a: of each thread */
-	size_t a_bytes, b_bytes;                 /* of a thread */
+	cg_widen *widen;                         /* for the dtype; NULL where real is acc */
+	int64_t row, rows;                       /* of c: a part; where sums are rounded later, as many rows as there is memory for */
+	int64_t column, columns;                 /* of b: the part that is packed */
+	int64_t from, steps, depth;              /* of k: the current part, and the depth of a block, a multiple of the steps that the
+						  * panels multiply at once */
+	int64_t stored;                          /* the steps in a panel, with the zeros after them */
+	int64_t down, across;                    /* blocks of c below each other, and side by side */
+	struct cg_matrix sums, start;            /* of the current rows and columns; start is in acc */
+	int is_low;                              /* c is one block high, and each thread has one panel of b */
+	char *b, *a;                             /* packed operands; a: one for each thread */
+	size_t a_bytes, b_bytes;                 /* for each thread */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -54,7 +55,8 @@ static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 
 /* ---- packing ---- */
 
-/* A panel of `width` rows of a, or columns of b, from `place` on, for steps of k; across: of a panel; by_rows: they are rows of memory. */
+/* Packs a panel of `width` rows of a, or columns of b, from `place` on, for steps of k from `from` on.  across: the rows or columns
+ * of a whole panel.  by_rows: they are rows of memory. */
 static void pack(const struct blocked *p, cg_pack_panel *pack, int64_t across, struct cg_matrix x, int by_rows, int64_t place, int64_t width,
                  int64_t from, int64_t steps, char *panel)
 {
@@ -74,7 +76,7 @@ static void pack(const struct blocked *p, cg_pack_panel *pack, int64_t across, s
 	}
 }
 
-/* A panel of b from a column on, for some steps of those at hand. */
+/* Packs a panel of b from a column on, for some of the current steps. */
 static void pack_panel(const struct blocked *p, int64_t column, int64_t k, int64_t steps, char *panel)
 {
 	int64_t across = p->panels->columns;
@@ -83,7 +85,7 @@ static void pack_panel(const struct blocked *p, int64_t column, int64_t k, int64
 	     panel);
 }
 
-/* A panel of b, for all steps: blocks of a depth behind each other. */
+/* Packs a panel of b for all current steps: block after block of a depth. */
 static void pack_b(void *context, int64_t t, int thread)
 {
 	const struct blocked *p = context;
@@ -96,13 +98,13 @@ static void pack_b(void *context, int64_t t, int thread)
 
 /* ---- blocks ---- */
 
-/* Where share k of so many begins, of n elements in panels of so many. */
+/* Where share k of `shares` begins, among n elements in panels of `panel`. */
 static int64_t share_start(int64_t n, int64_t panel, int64_t k, int64_t shares)
 {
 	return least(n, divide_up(n, panel) * k / shares * panel);
 }
 
-/* Some rows by some columns of c: to what is there, or the start, are added the products of some steps. */
+/* Adds the products of some steps to some rows and columns of c, which hold earlier sums or take the start. */
 static void add_steps(const struct blocked *p, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t k, int64_t steps,
                       const char *a, const char *b, int64_t b_apart)
 {
@@ -149,7 +151,7 @@ static void round_row(void *context, int64_t row, int thread)
 	cg_float_leave(state);
 }
 
-/* Widens the start of a row into its sums. */
+/* Widens one row of the start into its sums. */
 static void begin_row(void *context, int64_t row, int thread)
 {
 	const struct blocked *p = context;
@@ -160,7 +162,7 @@ static void begin_row(void *context, int64_t row, int thread)
 
 /* ---- cuts ---- */
 
-/* Blocks that threads can share evenly: lower ones first, then narrower ones. */
+/* Cuts c into blocks that the threads can share evenly: first lower blocks, then narrower ones. */
 static void cut_blocks(struct blocked *p, int threads)
 {
 	int64_t high = p->panels->rows, rows = divide_up(p->rows, high), columns = divide_up(p->columns, p->panels->columns);
@@ -175,7 +177,7 @@ static void cut_blocks(struct blocked *p, int threads)
 	p->across = least(divide_up(wanted, p->down), columns);
 }
 
-/* Where the scratch memory has what. */
+/* The offset of each part of the scratch memory. */
 struct scratch { size_t b, a, sums, start, bytes; };
 
 static size_t carve(struct scratch *s, size_t bytes)
@@ -191,7 +193,7 @@ static int is_rounded(const struct cg_gemm *g)
 	return !cg_is_plain(g->dtype) && !g->c.acc;
 }
 
-/* The sizes of the parts that are computed one after the other. */
+/* Sets the sizes of the parts that are computed one after the other, and lays out the scratch memory. */
 static struct scratch lay_out(struct blocked *p, int threads)
 {
 	const struct cg_gemm *g = p->g;
@@ -214,7 +216,7 @@ static struct scratch lay_out(struct blocked *p, int threads)
 	return s;
 }
 
-/* A matrix from a row and a column on; one that is absent stays so. */
+/* The matrix from a row and a column on.  An absent matrix stays absent. */
 static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
 	if (x.mem.data)
@@ -222,13 +224,13 @@ static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, si
 	return x;
 }
 
-/* Threads for a pass over elements, where these are many. */
+/* The team for a pass over elements; NULL, one thread, where there are few. */
 static struct cg_team *team_for(struct cg_queue *queue, int64_t rows, int64_t columns)
 {
 	return rows * columns < STEPS ? NULL : queue->team;
 }
 
-/* Where the sums of a part of c are, and what they start from. */
+/* Sets where the sums of a part of c are, and what they start from. */
 static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char *start)
 {
 	const struct cg_gemm *g = p->g;
@@ -248,7 +250,7 @@ static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char
 	p->widen(p->columns, at(g->start, 0, p->column, p->real), start);
 }
 
-/* The sums of a part of c. */
+/* Computes the sums of a part of c. */
 static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t steps)
 {
 	const struct cg_gemm *g = p->g;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table that a generated file of kernels defines: one for each cell, dtype and instruction set.
+ * Declares the tables that generated files of kernels define, one for each cell, dtype and instruction set.
  */
 #ifndef CG_COMPILED_H
 #define CG_COMPILED_H
@@ -12,7 +12,7 @@ struct cg_compiled {
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *arguments);
 };
 
-/* Rows p with row <= p < rows; arguments are those of the text. */
+/* The arguments of row copies, as the text has them, for rows p with row <= p < rows. */
 struct cg_rows_bound {
 	void *src, *dst;
 	int64_t src_stride, dst_stride;
@@ -23,7 +23,7 @@ struct cg_rows_bound {
 	int add;
 };
 
-/* By cg_rows_index() of what is moved. */
+/* A compiled row copy; its table is indexed by cg_rows_index() of the shape. */
 typedef void cg_rows_compiled(int64_t row, int64_t rows, const struct cg_rows_bound *);
 
 #define CG_COMPILED__(cell, dtype, isa) cg_compiled_##cell##_##dtype##_##isa

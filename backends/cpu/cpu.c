@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cpu backend: kernels compiled at build time for several instruction sets, the best one chosen at open.  Launches are in
- * launch.c, products in gemm_tiles.c; team.c has the threads that share them.
+ * The cpu backend.  Its kernels are compiled at build time for several instruction sets, and open chooses the best.  Launches are in
+ * launch.c, products in gemm_tiles.c, and the threads that share both in team.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/core/environment.h"
 
-/* The instruction set of CELLGRAD_CPU_ISA, else the best that runs here. */
+/* Chooses the instruction set of CELLGRAD_CPU_ISA, else the best that runs here. */
 static int choose(const struct cg_isa **isa)
 {
 	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);
@@ -28,7 +28,7 @@ static int choose(const struct cg_isa **isa)
 	               names, wanted);
 }
 
-/* The threads of CELLGRAD_CPU_THREADS, else one for each processor that this process may run on, and has the time of. */
+/* The number of threads of CELLGRAD_CPU_THREADS, else one for each processor that the process may run on and has the time of. */
 static int count_threads(int *threads)
 {
 	int most = cg_count_processors();
@@ -41,7 +41,7 @@ static int count_threads(int *threads)
 	return CG_OK;
 }
 
-/* The threads of "threads=N"; what follows NAME: else has an error of its own. */
+/* Reads the number of threads of "threads=N".  Any other text after "cpu:" is an error of its own. */
 static int read_threads(const char *where, int *threads)
 {
 	static const char key[] = "threads=";
@@ -60,7 +60,7 @@ static int read_threads(const char *where, int *threads)
 	return CG_OK;
 }
 
-/* OpenBLAS where our own big products are slower.  One that the environment names is taken or refused. */
+/* Loads OpenBLAS where the library's own big products are slower.  A library that the environment names is used or refused. */
 static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
 	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };
@@ -136,7 +136,7 @@ static int supports(const struct cg_dev *device, int dtype)
 	return CG_OK;
 }
 
-/* No queue is open. */
+/* No queue may be open. */
 static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 {
 	struct cg_team *team;
@@ -150,7 +150,7 @@ static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 	return CG_OK;
 }
 
-/* The device's threads, which start with its first queue. */
+/* Gives the device's team, whose threads start with the first queue. */
 static int borrow_team(struct cg_dev *device, struct cg_team **team)
 {
 	int code = CG_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets the floating-point state of the calling thread for our arithmetic, and restores it.
+ * Sets the calling thread's floating-point state for the library's arithmetic, and restores the state before.
  */
 #include "backends/cpu/cpu.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 
-enum { DEFAULT = 0x1f80, FLUSH = 0x8040 };       /* all exceptions masked, to nearest; FTZ and DAZ */
+enum { DEFAULT = 0x1f80, FLUSH = 0x8040 };       /* all exceptions masked, rounding to nearest; FTZ and DAZ */
 
 static unsigned long get(void)
 {
@@ -21,7 +21,7 @@ static void set(unsigned long state)
 
 #elif defined(__aarch64__)
 
-enum { DEFAULT = 0, FLUSH = 1 << 24 };           /* FPCR: no traps, to nearest; FZ */
+enum { DEFAULT = 0, FLUSH = 1 << 24 };           /* FPCR: no traps, rounding to nearest; FZ */
 
 static unsigned long get(void)
 {
@@ -38,7 +38,7 @@ static void set(unsigned long state)
 
 #else
 
-enum { DEFAULT = 0, FLUSH = 0 };                 /* left alone: kernels make no subnormals of their own */
+enum { DEFAULT = 0, FLUSH = 0 };                 /* the state stays as it is: kernels make no subnormals of their own */
 
 static unsigned long get(void)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathers and scatters rows on the cpu: the compiled text over parts of the rows, which the threads of the team share.  Elements
- * are each computed alone, so the bits are those of one thread.
+ * Gathers and scatters rows on the cpu: the team's threads share the rows and run the compiled text over their parts.  Each element
+ * is computed by itself, so the number of threads changes no bit.
  */
 #include "backends/cpu/cpu.h"
 
-/* Elements of a part, some ten microseconds of work, for which waking a thread pays. */
+/* Elements of a part: some ten microseconds of work, enough to pay for waking a thread. */
 enum { PART = 1 << 14 };
 
 struct shared_copy {

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products on the cpu: cut into tiles by the shape alone, so that the bits do not depend on how many threads there are, each tile
- * by OpenBLAS, or by our own product where there are few rows or b is packed.  f16 and bf16 panels are widened to f32, summed
- * there, and rounded once.
+ * Matrix products on the cpu.  They are cut into tiles by the shape alone, so the number of threads changes no bit.  Each tile is multiplied
+ * by OpenBLAS, or by the library's own product where there are few rows or b is packed.  Panels of f16 and bf16 are widened to f32, summed
+ * in f32 and rounded once.
  */
 #include <limits.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
 
-enum { TILE_M = 256, TILE_N = 512, TILE_K = 1024, LINE = 16 };   /* LINE: floats of a cache's line */
-enum { TILES = 8, NARROW = 128 };        /* a product of fewer tiles is cut into narrower ones, so that threads share it */
+enum { TILE_M = 256, TILE_N = 512, TILE_K = 1024, LINE = 16 };   /* LINE: floats of a cache line */
+enum { TILES = 8, NARROW = 128 };        /* a product of fewer tiles gets narrower ones, so that threads can share it */
 
-enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };          /* cblas's */
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };          /* cblas's values */
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
 	return (char *)x.mem.data + x.mem.offset + (size_t)(row * x.stride + column) * bytes;
 }
 
-/* The library's product where it may make this one. */
+/* The BLAS, where it may make this product: not where sums must go in the order of k. */
 static const struct cg_openblas *library_for(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	static const struct cg_openblas none;
@@ -27,19 +27,19 @@ static const struct cg_openblas *library_for(const struct cg_dev *d, const struc
 	return g->in_order ? &none : d->blas;
 }
 
-/* A BLAS, as panels, packs b for each product; of a few rows that takes longer than the product. */
+/* Has the product so few rows that packing b, as a BLAS and the panels do, takes longer than the product? */
 static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
 {
 	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
 }
 
-/* Do the instructions of the set multiply the dtype, which is neither f32 nor f64, as it is? */
+/* Does the instruction set multiply the dtype, neither f32 nor f64, as it is? */
 static int has_own_product(const struct cg_dev *d, int dtype)
 {
 	return !cg_is_plain(dtype) && d->isa->panels[dtype]->bytes == cg_dtype_bytes(dtype);
 }
 
-/* Is it a big product, that blocked_gemm.c takes?  It alone multiplies bf16 as it is. */
+/* Does blocked_gemm.c make the product?  It makes big products, and it alone multiplies bf16 as it is. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	if (has_own_product(d, g->dtype))
@@ -73,14 +73,14 @@ static void product_f64(const struct cg_dev *d, const struct cg_gemm *g, int64_t
 		d->isa->product_f64->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-/* What starts with itself is there. */
+/* Copies, unless a product starts with its own c. */
 static void copy(char *to, const char *from, size_t bytes)
 {
 	if (to != from)
 		memmove(to, from, bytes);
 }
 
-/* Puts the start of a tile of sums into c: nothing, a repeated row, or a matrix, which may be c itself. */
+/* Puts the start of a tile's sums into c: zeros, a repeated row, or a matrix, which may be c itself. */
 static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, int64_t j, int64_t m, int64_t n, char *c,
                   int64_t ldc, size_t acc)
 {
@@ -98,7 +98,7 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 	}
 }
 
-/* Columns of a panel of the packed form, and the panel that has column j. */
+/* The columns of a panel in the packed form; below, the panel that contains column j. */
 static int64_t panel_columns(const struct cg_dev *d, int dtype)
 {
 	return dtype == CG_F64 ? d->isa->product_f64->columns : d->isa->product_f32->columns;
@@ -109,7 +109,7 @@ static void *panel(const struct cg_gemm *g, int64_t j)
 	return (char *)g->packed.data + g->packed.offset + (size_t)(j * g->k) * cg_acc_bytes(g->dtype);
 }
 
-/* A tile whose operands and result are what arithmetic uses already. */
+/* Computes a tile whose operands and result have the type of arithmetic. */
 static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
 {
 	size_t acc = cg_acc_bytes(g->dtype);
@@ -117,7 +117,7 @@ static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t 
 
 	begin(g, d->isa, i, j, m, n, c, g->c.stride, acc);
 	if (!g->k)
-		return;                          /* a and b may be absent then */
+		return;                          /* then a and b may be absent */
 	a = at(g->a, g->transpose_a ? 0 : i, g->transpose_a ? i : 0, acc);
 	if (g->packed.data) {
 		int64_t stride = g->k * panel_columns(d, g->dtype);
@@ -137,7 +137,7 @@ static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t 
 		product_f32(d, g, m, n, g->k, (float *)(void *)a, g->a.stride, (float *)(void *)b, g->b.stride, (float *)(void *)c, g->c.stride);
 }
 
-/* Widens rows by columns of a real matrix. */
+/* Widens some rows and columns of a matrix of real. */
 static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64_t row, int64_t column, int64_t rows,
                   int64_t columns, float *to)
 {
@@ -145,7 +145,7 @@ static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64
 		isa->widen[dtype](columns, at(x, row + r, column, cg_dtype_bytes(dtype)), to + r * columns);
 }
 
-/* The columns of a tile: by the shape alone, so that bits do not depend on the number of threads. */
+/* The columns of a tile.  They depend on the shape alone, so the number of threads changes no bit. */
 static int64_t tile_columns(const struct cg_gemm *g)
 {
 	int64_t columns = TILE_N, down = (g->m + TILE_M - 1) / TILE_M;
@@ -155,7 +155,7 @@ static int64_t tile_columns(const struct cg_gemm *g)
 	return columns;
 }
 
-/* The largest tile of a product, and what its panels in f32 need. */
+/* The largest tile of a product; below, the floats that its panels in f32 need. */
 struct tile_size { int64_t m, n, k; };
 
 static struct tile_size tile_size_of(const struct cg_gemm *g)
@@ -170,7 +170,7 @@ static size_t floats(struct tile_size r)
 	return (size_t)(r.m * r.k + r.k * r.n + r.m * r.n + LINE - 1) / LINE * LINE;
 }
 
-/* A tile of f16 or bf16: panels of operands in f32, sums in f32, one rounding. */
+/* Computes a tile of f16 or bf16: operands and sums are in f32, with one rounding at the end. */
 static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n,
                         float *scratch)
 {
@@ -206,8 +206,8 @@ static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t
 struct product {
 	const struct cg_dev *device;
 	const struct cg_gemm *g;
-	int64_t columns, across;                 /* of a tile; tiles beside each other */
-	float *scratch;                          /* of f16 and bf16: for each thread */
+	int64_t columns, across;                 /* columns of a tile; tiles side by side */
+	float *scratch;                          /* for f16 and bf16: panels of each thread */
 };
 
 static void tile(void *context, int64_t t, int thread)
@@ -249,7 +249,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 
 /* ---- b packed for many products ---- */
 
-enum { LEAST = 5 };                      /* of fewer rows a BLAS reads b as it lies */
+enum { LEAST = 5 };                      /* with fewer rows a BLAS reads b in place */
 
 size_t cg_cpu_packed(const struct cg_dev *d, const struct cg_gemm *g)
 {
@@ -269,7 +269,7 @@ struct packing {
 	const struct cg_gemm *g;
 };
 
-/* Of f16 or bf16: widened on the way, so many of k at a time. */
+/* Packs a panel of f16 or bf16: widens DEEP steps of k at a time. */
 static void pack_narrow(const struct cg_isa *isa, const struct cg_gemm *g, int64_t j, int64_t width, float *to)
 {
 	enum { DEEP = 64, WIDEST = 64 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of isa.h.  A row is compiled in when configure says so; the best that runs here comes first.
+ * The table of instruction sets, the best first.  configure decides which rows are compiled.
  */
 #include "backends/cpu/isa.h"
 
@@ -20,7 +20,7 @@ static int has_avx512bf16(void)
 	return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
-/* AMD's multiply two steps of bf16 as fast as one of f32; Intel's, which have AMX for that, do not. */
+/* AMD's processors multiply two steps of bf16 in the time of one f32 step.  Intel's do not; they have AMX for that. */
 static int has_fast_avx512bf16(void)
 {
 	return __builtin_cpu_is("amd");
@@ -32,7 +32,7 @@ static int has_fast_avx512bf16(void)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The registers of AMX are a process's when it asks Linux for them; what asks again is told so again. */
+/* Asks Linux for the registers of AMX.  They are the process's from then on; asking again is harmless. */
 static int has_amxbf16(void)
 {
 	enum { FEATURES = 7, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };
@@ -55,7 +55,7 @@ static int always(void)
 	return 1;
 }
 
-/* What cellgen and the compiler make for an instruction set, of each dtype. */
+/* What cellgen and the compiler make for an instruction set, for each dtype. */
 #define DECLARE_CELL(cell, dtype, isa) extern const struct cg_compiled cg_compiled_##cell##_##dtype##_##isa[];
 #define DECLARE_DTYPE(isa, code, dtype, ...) \
 	extern cg_strip cg_strip_##dtype##_##isa; \
@@ -80,7 +80,7 @@ KERNELS(avx2)
 #ifdef CG_ISA_AVX512
 KERNELS(avx512)
 #endif
-#ifdef CG_ISA_AVX512BF16                         /* avx512, but for products of bf16 */
+#ifdef CG_ISA_AVX512BF16                         /* as avx512, except for products of bf16 */
 extern const struct cg_tiles cg_tiles_bf16_avx512bf16;
 extern const struct cg_panels cg_panels_bf16_avx512bf16;
 #endif
@@ -93,7 +93,7 @@ extern const struct cg_panels cg_panels_bf16_amxbf16;
 #define WIDEN(isa, code, dtype, ...) cg_widen_##dtype##_##isa,
 #define NARROW(isa, code, dtype, ...) cg_narrow_##dtype##_##isa,
 #define ROWS(isa, code, dtype, ...) cg_rows_##dtype##_##isa,
-/* Products of each dtype: in acc, or, of bf16, by what `bf16` names. */
+/* The products of each dtype: in acc, except for bf16, whose table `bf16` names. */
 #define PRODUCTS(kind, isa, bf16) { \
 	[CG_DTYPE_F32] = &cg_##kind##_f32_##isa, [CG_DTYPE_F64] = &cg_##kind##_f64_##isa, [CG_DTYPE_F16] = &cg_##kind##_f32_##isa, \
 	[CG_DTYPE_BF16] = &cg_##kind##_##bf16 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instruction sets that this build has code for, as rows: what is compiled once for each, and whether this processor can run
+ * Declares the instruction sets of this build, as rows: what is compiled once for each set, and whether this processor can run
  * it.  configure.m4 chooses the rows.
  */
 #ifndef CG_ISA_H
@@ -10,9 +10,9 @@
 #include "gen/tile.h"
 
 /*
- * Our own product.  A panel [k columns] is as many columns of b, the rest of the last one zeros, with the rows of it beside each
- * other; panels of a b [k n] are `stride` elements apart.  multiply: c [m n] += op(a) [m k] op(b) [k n], row-major;
- * multiply_packed: the same with panels; pack: one panel, of `width` columns of op(b).
+ * The library's product for few rows.  A panel [k columns] has some columns of b, row by row; the last panel has zeros beyond the last
+ * column.  The panels of a b [k n] are `stride` elements apart.  multiply: c [m n] += op(a) [m k] op(b) [k n], row-major;
+ * multiply_packed: the same with panels; pack: makes one panel of `width` columns of op(b).
  */
 #define CG_PRODUCT(t, type) \
 struct cg_product_##t { \
@@ -27,11 +27,11 @@ CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
 /*
- * Products by tiles of units.  Operands are in acc, elements of so many bytes; or, of bf16 where an instruction multiplies it, as they are,
- * two steps of k beside each other.  `steps` are multiplied at once.
- * pack: fills a tile from op(b) [k ...], which begins at the tile's first column, as the c of multiply does.  multiply: c [m ...] +=
- * a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.  Products of as many rows are between enter(m) and leave(), which
- * are NULL where registers need not be set.
+ * Products by tiles of units.  Operands are in acc, elements of `bytes` bytes; bf16 stays as it is where an instruction multiplies it, with
+ * two steps of k side by side.  One instruction multiplies `steps` steps.
+ * pack: fills a tile from op(b) [k ...], which begins at the tile's first column, as c does in multiply.  multiply: c [m ...] +=
+ * a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.  enter(m) and leave() surround products of m rows;
+ * they are NULL where no registers need to be set.
  */
 struct cg_tiles {
 	int lanes, steps;
@@ -47,29 +47,30 @@ struct cg_tiles {
 #define CG_TILES(dtype) CG_TILES_(dtype, CG_ISA)
 
 /*
- * Big products.  A panel is so many rows of op(a), or columns of op(b), for k steps, as multiply reads them: the rest of the last one and
- * steps up to a multiple of `steps` are zeros; operands, `steps` and `bytes` as of tiles.  pack_a, pack_b: one panel, of `width` rows or
- * columns; by_rows: a row of memory has the steps of one of them.  multiply: c [m n] = start + op(a) op(b), start NULL for zeros; panels of b are b_apart elements apart,
+ * Big products.  A panel has `rows` rows of op(a), or `columns` columns of op(b), for k steps, in the order in which multiply
+ * reads them, with zeros beyond the last row or column, and beyond k up to a multiple of `steps`.  Operands, `steps` and `bytes` are as in cg_tiles.
+ * pack_a, pack_b: make one panel of `width` rows or columns; by_rows: each of these is a row of memory.
+ * multiply: c [m n] = start + op(a) op(b), start NULL for zeros; panels of b are b_apart elements apart,
  * those of a follow each other; c and start are in acc.
  */
 typedef void cg_pack_panel(int by_rows, int64_t k, int64_t width, const void *from, int64_t ld, void *panel);
 struct cg_panels {
 	int rows, columns, steps;
-	int depth, height;                               /* steps of k and rows of a block of a, which a cache of one core holds */
+	int depth, height;                               /* steps of k and rows of a block of a that fits a core's cache */
 	size_t bytes;
 	cg_pack_panel *pack_a, *pack_b;
 	void (*multiply)(int64_t m, int64_t n, int64_t k, const void *a_panels, const void *b_panels, int64_t b_apart, const void *start,
 	                 int64_t start_stride, void *c, int64_t ldc);
 };
 
-/* Elements of real to acc, and back. */
+/* Convert elements of real to acc, and back. */
 typedef void cg_widen(int64_t n, const void *from, void *to);
 typedef void cg_narrow(int64_t n, const void *from, void *to);
 
 struct cg_isa {
 	const char *name;
 	int (*runs_here)(void);
-	int (*is_best_here)(void);                       /* is it taken where nobody asks for it?  NULL: where it runs */
+	int (*is_best_here)(void);                       /* is it chosen where CELLGRAD_CPU_ISA is unset?  NULL: wherever it runs */
 	const struct cg_compiled *const *kernels;        /* tables, ended by NULL */
 	cg_strip *strip[CG_DTYPE_COUNT];
 	cg_widen *widen[CG_DTYPE_COUNT];
@@ -79,11 +80,11 @@ struct cg_isa {
 	const struct cg_product_f64 *product_f64;
 	const struct cg_tiles *tiles[CG_DTYPE_COUNT];
 	const struct cg_panels *panels[CG_DTYPE_COUNT];
-	int few;                                         /* rows up to which product_* is the fastest, a not transposed */
-	int takes_blas;                                  /* a BLAS has faster big products than the panels */
+	int few;                                         /* the most rows for which product_* is the fastest, with a not transposed */
+	int takes_blas;                                  /* a BLAS has faster big products than the panels have */
 };
 
-/* Best first; ends with a row whose name is NULL.  The last is the compiler's baseline, which runs anywhere. */
+/* The best set first; a row whose name is NULL ends the list.  The set before it is the compiler's baseline, which runs everywhere. */
 extern const struct cg_isa cg_isas[];
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches on the cpu: a compiled function, or the interpreter where there is none, over parts of the rows and units that the
- * threads of the team share.  Elements are each computed alone and sums in blocks of rows, so the bits are those of one thread.
+ * Launches a function on the cpu, compiled or, where it is not, interpreted.  The team's threads share the rows and units.  Each element
+ * is computed by itself, and a sum by blocks of rows, so the number of threads changes no bit.
  */
 #include "backends/cpu/cpu.h"
 
-/* Elements of a part, a microsecond or two of work, which pays for a thread that is awake, as it is between the products of a
- * sequence; and what the interpreter aligns to. */
+/* Elements of a part: a microsecond or two of work, enough for a thread that is awake, as between the products of a sequence.  ALIGN:
+ * bytes to which the interpreter's registers are aligned. */
 enum { PART = 1 << 11, ALIGN = 64 };
 
 struct shared_launch {
@@ -15,14 +15,14 @@ struct shared_launch {
 	const struct cg_function *function;
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *);
 	int64_t rows, units;
-	int64_t rows_each, units_each, across;   /* of a part; parts beside each other */
-	int values;                              /* of a sum, in each block of its scratch */
+	int64_t rows_each, units_each, across;   /* the size of a part; parts side by side */
+	int values;                              /* for a sum: the values in each block of its scratch */
 	const struct cg_bound *bound;
 	char *registers;
-	size_t register_bytes;                   /* of one thread */
+	size_t register_bytes;                   /* bytes for one thread */
 };
 
-/* Sets the parts; returns how many they are. */
+/* Sets the size of the parts.  Returns how many there are. */
 static int64_t cut_parts(struct shared_launch *s)
 {
 	int64_t step = s->function->shape == CG_FUNCTION_SUM_PART ? CG_SUM_ROWS : 1;
@@ -54,7 +54,7 @@ static void compute(const struct shared_launch *s, int64_t rows, int64_t units, 
 	cg_float_leave(state);
 }
 
-/* Elements from an argument's first to that of a part. */
+/* Elements from the beginning of an argument to that of a part. */
 static int64_t distance(const struct shared_launch *s, const struct cg_argument *a, int64_t stride, int64_t row, int64_t unit)
 {
 	switch (a->kind) {

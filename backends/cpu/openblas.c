@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads OpenBLAS by soname, or the one that the environment names, in a link namespace of its own: a plain dlopen would return the host program's instance, and setting
- * that to one thread would change the host's results and speed.  A library is taken when it is OpenBLAS, is new enough, lets
- * threads call it at once, and computes a product of small matrices correctly; else the message says why not, and the next soname
- * is tried.  It is never closed: a process has few namespaces, and threads of its own run in it.
+ * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: dlopen would return the host
+ * program's instance, and setting
+ * that to one thread would change the host's results and speed.  A library is used where it is OpenBLAS, is new enough, lets
+ * several threads call it at once, and computes a product of small matrices correctly.  Else the message says why not, and the next soname
+ * is tried.  The library is never closed: a process has few namespaces, and the library's own threads run in it.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -23,17 +24,17 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(CG_OPENBLAS) && defined(LM_ID_NEWLM)
 
-/* The prefix of each name in PyPI's scipy-openblas32. */
+/* The prefix of every name in PyPI's scipy-openblas32. */
 static const char scipy[] = "scipy_";
 static const char *const sonames[] = { "libopenblas.so.0", "libopenblasp.so.0" };
 
-/* Releases say who they are from 0.3.4 on; the last race between buffers of concurrent callers was mended in this one. */
+/* Releases give their version from 0.3.4 on.  This one fixed the last race between buffers of concurrent callers. */
 enum { MAJOR = 0, MINOR = 3, PATCH = 10 };
 
-/* What openblas_get_parallel says. */
+/* The values of openblas_get_parallel. */
 enum { SERIAL, PTHREADS, OPENMP };
 
-/* What is asked of a library. */
+/* The functions that the library must have. */
 static struct {
 	char *(*config)(void);
 	int (*parallel)(void);
@@ -41,7 +42,7 @@ static struct {
 	int (*threads)(void);
 	cg_sgemm *sgemm;
 	cg_dgemm *dgemm;
-	void (*omp_set_threads)(int);             /* where it is built on OpenMP */
+	void (*omp_set_threads)(int);             /* where the library is built on OpenMP */
 } lib;
 
 static const struct { const char *name; void *to; } symbols[] = {
@@ -53,7 +54,7 @@ static const struct { const char *name; void *to; } symbols[] = {
 	{ "cblas_dgemm",              &lib.dgemm },
 };
 
-/* ---- OpenMP: how many threads a product takes is each calling thread's own setting ---- */
+/* ---- OpenMP: each calling thread sets the number of threads for itself ---- */
 
 static void one_thread(void)
 {
@@ -78,12 +79,13 @@ static void dgemm_alone(int order, int ta, int tb, int m, int n, int k, double a
 	lib.dgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* ---- is it right? ---- */
+/* ---- does it compute correctly? ---- */
 
-enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };     /* cblas's */
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };     /* cblas's values */
 enum { M = 9, N = 11, K = 7, PITCH = 13, BEYOND = 77 };
 
-/* Whole numbers so small that every sum is exact, in rows with something beyond them that is to stay.  A few microseconds. */
+/* Multiplies whole numbers so small that every sum is exact.  The elements beyond each row's end must stay as they are.  It takes a
+ * few microseconds. */
 #define PROBE(name, real, gemm) \
 static int name(void) \
 { \
@@ -118,9 +120,9 @@ PROBE(dgemm_is_right, double, blas.dgemm)
 /* ---- loading ---- */
 
 /*
- * Each thread that multiplies takes a buffer, and so does each that OpenBLAS starts when it is loaded, one for each processor: of 128 MiB
- * on x86-64, of no more elsewhere.  A thread that gets none tries again for ever, so that OpenBLAS is not even loaded where a limit
- * (ulimit -v, a system that promises no more memory than it has) has no room for them.
+ * Each thread that multiplies takes a buffer, and so does each thread that OpenBLAS starts at loading, one for each processor: 128 MiB
+ * on x86-64 and no more elsewhere.  A thread that gets no buffer tries again for ever.  So OpenBLAS is not even loaded where a limit
+ * (ulimit -v, a system without overcommit) leaves no room for the buffers.
  */
 enum { BUFFER = 160 << 20 };
 
@@ -150,7 +152,7 @@ static int refuse(char *why, size_t bytes, const char *path, const char *format,
 	return -1;
 }
 
-/* A symbol by its name, or by its name with SciPy's prefix. */
+/* Finds a symbol by its name, or by its name with SciPy's prefix. */
 static void *find_symbol(void *handle, const char *name)
 {
 	char with_scipy[64];
@@ -160,7 +162,7 @@ static void *find_symbol(void *handle, const char *name)
 	return at ? at : dlsym(handle, with_scipy);
 }
 
-/* Takes a library, or says why not. */
+/* Opens and checks a library.  Writes to `why` its configuration and path, or why it is refused. */
 static int open_library(const char *soname, char *why, size_t bytes)
 {
 	void *handle = dlmopen(LM_ID_NEWLM, soname, RTLD_NOW | RTLD_LOCAL);
@@ -214,7 +216,7 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	return 0;
 }
 
-/* named: the library's path; NULL: by its sonames. */
+/* named: the path of a library; NULL: search by soname. */
 static void load(const char *named)
 {
 	size_t used = 0;

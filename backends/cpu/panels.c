@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products, compiled once for each instruction set (CG_ISA).  Both operands are packed in panels: of so many rows of a, or so many
- * columns of b, those of a step of k beside each other.  The sums of a panel of each stay in registers while k runs, so that each sum is
+ * Big products, compiled once for each instruction set (CG_ISA).  Both operands are packed in panels of some rows of a, or some
+ * columns of b, in which the elements of a step of k stand side by side.  The sums of two panels stay in registers while k runs, so each is
  * one chain in the order of k, wherever its element stands.
  */
 #include <string.h>
@@ -11,8 +11,8 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers: ROWS * VECTORS sums, VECTORS of b and one of a.  A block of a has so many bytes of HEIGHT rows: processors with AVX-512 have
- * a second-level cache of 1 MB and more. */
+/* Registers hold ROWS * VECTORS sums, VECTORS vectors of b, and one element of a.  A block of a has HEIGHT rows of DEPTH_BYTES:
+ * processors with AVX-512 have a second-level cache of 1 MB or more. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, ROWS = 12, VECTORS = 2, DEPTH_BYTES = 4096, HEIGHT = 240 };
 #elif defined __AVX2__
@@ -23,7 +23,7 @@ enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 4, DEPTH_BYTES = 2048, HEIGHT = 12
 enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 2, DEPTH_BYTES = 2048, HEIGHT = 120 };
 #endif
 
-#ifdef CG_PAIRS                                  /* bf16 by the instructions that it has */
+#ifdef CG_PAIRS                                  /* bf16 by the instructions for it */
 #include "backends/cpu/items_bf16.h"
 #define DEFINE_EACH(define) define(bf16)
 #else
@@ -35,7 +35,7 @@ enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 2, DEPTH_BYTES = 2048, HEIGHT = 12
 #define DEFINE_PANELS(t) \
 enum { COLUMNS_##t = VECTORS * VECTOR_BYTES / sizeof(item_##t) }; \
 \
-/* panel [items across]: item (p, j), 0 from j = width on. */ \
+/* Fills panel [items across]: item (p, j) is 0 from j = width on. */ \
 __attribute__((always_inline)) static inline void pack_##t(const int across, int by_rows, int64_t k, int64_t width, \
                                                            const element_##t *from, int64_t ld, item_##t *panel) \
 { \
@@ -63,7 +63,7 @@ static void pack_b_##t(int by_rows, int64_t k, int64_t width, const void *from, 
 	pack_##t(COLUMNS_##t, by_rows, k, width, from, ld, panel); \
 } \
 \
-/* c = start + a b, of whole panels of so many items, the first `vectors` of the columns; next: where the next c is. */ \
+/* c = start + a b for whole panels of `items` items and the first `vectors` vectors of columns; next: the c to prefetch. */ \
 __attribute__((always_inline)) static inline void vectors_##t(const int vectors, int64_t items, const item_##t *restrict a, \
                                                               const item_##t *restrict b, const number_##t *start, int64_t start_stride, \
                                                               number_##t *c, int64_t ldc, const number_##t *next) \
@@ -98,7 +98,7 @@ static void block_##t(int64_t items, const item_##t *a, const item_##t *b, const
 	vectors_##t(VECTORS, items, a, b, start, start_stride, c, ldc, c + ROWS * ldc); \
 } \
 \
-/* n elements, up to COLUMNS: whole vectors, then the rest. */ \
+/* Copies n elements, up to COLUMNS: whole vectors, then the rest. */ \
 static inline void copy_##t(int64_t n, const number_##t *from, number_##t *to) \
 { \
 	for (; n >= LANES_##t; n -= LANES_##t, from += LANES_##t, to += LANES_##t) \
@@ -107,7 +107,7 @@ static inline void copy_##t(int64_t n, const number_##t *from, number_##t *to) \
 		memcpy(to, from, (size_t)n * sizeof(number_##t)); \
 } \
 \
-/* The same at an edge of c: through a copy. */ \
+/* The same at an edge of c, through a copy. */ \
 static void edge_##t(int64_t m, int64_t n, int64_t items, const item_##t *a, const item_##t *b, const number_##t *start, \
                      int64_t start_stride, number_##t *c, int64_t ldc) \
 { \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processors that threads run on, and the share of their time that a control group leaves to a process.  A kernel may wake a thread on the processor of the one that wakes it although others are idle: on
- * virtual machines it takes a processor that sleeps for one that the host has taken away.  Both then share one processor until the load
- * is balanced, some fifty milliseconds later; so the thread that was woken goes elsewhere by itself.
+ * Counts the processors that threads may run on, by the affinity mask and by the quotas of control groups, and moves a thread to another
+ * processor.  Linux may wake a thread on the processor of the thread that wakes it, although others are idle:
+ * on virtual machines it takes a sleeping processor for one that the host has taken away.  Both threads then share one processor until
+ * the load is balanced, some fifty milliseconds later.  So the woken thread moves by itself.
  */
 #include <math.h>
 #include <sched.h>
@@ -33,9 +34,9 @@ int cg_count_processors(void)
 
 /* ---- quotas of control groups ---- */
 
-enum { PATH = 4352 };                    /* longer ones are passed over */
+enum { PATH = 4352 };                    /* longer paths are ignored */
 
-/* Two numbers of a file, the second one of another file if that is named; are they there, and above zero? */
+/* Reads two numbers from a file, or, where `second` is named, one from each of two files.  Are both there and above zero? */
 static int read_two(const char *folder, const char *first, const char *second, double numbers[2])
 {
 	const char *const names[] = { first, second };
@@ -57,7 +58,7 @@ static int read_two(const char *folder, const char *first, const char *second, d
 	return n == 2 && numbers[0] > 0 && numbers[1] > 0;
 }
 
-/* Of n processors as many as the quota of one group pays for; no quota is "max", or -1. */
+/* The processors, at most n, that the quota of one group pays for.  "max" and -1 mean no quota. */
 static int limit_by_group(const char *folder, int n)
 {
 	double quota[2] = { 0, 0 };
@@ -67,7 +68,7 @@ static int limit_by_group(const char *folder, int n)
 	return quota[0] / quota[1] < n ? (int)ceil(quota[0] / quota[1]) : n;
 }
 
-/* The group of a line "ID:CONTROLLERS:PATH", and those around it. */
+/* Applies the quotas of the group of a line "ID:CONTROLLERS:PATH", and of the groups that contain it. */
 static int limit_by_line(const char *root, char *line, int n)
 {
 	char *controllers = strchr(line, ':'), *path = controllers ? strchr(++controllers, ':') : NULL, folder[PATH];

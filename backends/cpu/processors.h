@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processors that threads run on. */
+/* Declares how processors are counted, and how a thread moves to another. */
 #ifndef CG_PROCESSORS_H
 #define CG_PROCESSORS_H
 
-/* Processors that this process may run on. */
+/* The number of processors that this process may run on. */
 int cg_count_processors(void);
-/* Of n processors as many as the quotas of the process's control groups (Linux's cgroups, version 2 or 1) pay for, at least 1; all where
- * there are none.  root: of the system's files, "" but in tests. */
+/* The number of processors, at most n and at least 1, for whose time the quotas of the process's control groups (Linux's cgroups,
+ * version 2 or 1) suffice; n without quotas.  root: a prefix of system paths, "" except in tests. */
 int cg_limit_by_quota(const char *root, int n);
-/* The one that the calling thread runs on; -1: not known. */
+/* The processor on which the calling thread runs; -1: unknown. */
 int cg_get_processor(void);
 
-/* What a thread has done with its own processors: zeros before the first call. */
+/* The change that a thread has made to its affinity mask: zeros before the first call. */
 struct cg_avoided {
-	int any, processor;                      /* is one left out, and which */
-	unsigned char mask[2048];                /* what was set then */
+	int any, processor;                      /* is a processor left out of the mask, and which one */
+	unsigned char mask[2048];                /* the mask that was set then */
 };
-/* Moves the calling thread to another of its processors, if it runs on this one and may run on others, and keeps it away from there until
- * it has to avoid another one.  What somebody else set meanwhile stays. */
+/* If the calling thread runs on this processor and may run on others, moves it to one of them and keeps it off this one until it has
+ * to avoid another.  A mask that somebody else sets meanwhile stays. */
 void cg_avoid_processor(struct cg_avoided *, int processor);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own product, compiled once for each instruction set (CG_ISA): a block of rows by the columns of some vectors stays in
- * registers while k runs, so that the sums of each element go in the order of k wherever it stands.  b is read as it lies, or
- * from panels of as many columns as a block has: made on the way, or beforehand for products that come with the same b again.
+ * The library's product for few rows, compiled once for each instruction set (CG_ISA).  The sums of a block of rows and columns stay in
+ * registers while k runs, so that each element is summed in the order of k, wherever it stands.  b is read in place, or
+ * from panels of a block's columns, which are made on the way or, for several products with the same b, beforehand.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers: ROWS * VECTORS sums, VECTORS of b and one of a. */
+/* Registers hold ROWS * VECTORS sums, VECTORS vectors of b, and one element of a. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, VECTORS = 4 };
 #elif defined __AVX2__
@@ -27,7 +27,7 @@ enum { VECTOR_BYTES = 16, VECTORS = 2 };
 #include "backends/cpu/items_f64.h"
 
 enum { ROWS = 6, PANEL_BYTES = VECTORS * VECTOR_BYTES };
-enum { DEPTH = 512, PANEL_DEPTH = 128 };                 /* of b as it lies; of a panel made on the way */
+enum { DEPTH = 512, PANEL_DEPTH = 128 };                 /* steps of b read in place; steps of a panel made on the way */
 
 #define DEFINE_PRODUCT(type, t) \
 enum { PANEL_##t = PANEL_BYTES / sizeof(type) }; \
@@ -69,7 +69,7 @@ static void block_##t(int64_t m, int64_t k, const type *a, int64_t row, int64_t 
 	} \
 } \
 \
-/* The same for width columns of c, of which there may be fewer than a panel has. */ \
+/* The same for `width` columns of c, which may be fewer than a panel has. */ \
 static void column_##t(int64_t m, int64_t width, int64_t k, const type *a, int64_t row, int64_t step, const type *b, int64_t ldb, \
                        type *c, int64_t ldc) \
 { \
@@ -92,7 +92,7 @@ static void column_##t(int64_t m, int64_t width, int64_t k, const type *a, int64
 	} \
 } \
 \
-/* A panel [k PANEL] of width columns and zeros: of b [k width], or of its transpose. */ \
+/* Makes a panel [k PANEL] of `width` columns and zeros, from b [k width] or its transpose. */ \
 static void pack_##t(int transpose_b, int64_t k, int64_t width, const type *b, int64_t ldb, type *panel) \
 { \
 	for (int64_t p = 0; p < k && !transpose_b; p++) { \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scratch memory of a queue, which its calls use in turn.
+ * Grows the scratch memory of a queue, which its calls use one after the other.
  */
 #include "backends/cpu/cpu.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a context.  A call takes the helpers that are idle when it begins and works with them; what they have not begun when
- * the caller is done, they do not begin, so that a call waits for no helper that is late, nor for one that another call has.  Helpers
- * spin for fifty microseconds, since calls come in quick succession and to wake a thread takes as long on a virtual machine, and then
- * sleep, since a spinning thread takes a processor from others.  In phases a thread that comes late, or is interrupted between shares, is
- * not waited for either: another takes its share.
+ * The threads of a context.  A call claims the helpers that are idle when it begins and shares its parts with them.  It
+ * releases helpers that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Helpers
+ * spin for fifty microseconds, since calls come in quick succession and waking a thread takes as long on a virtual machine.  Then they
+ * sleep, since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between
+ * shares: another takes its share.
  *
- * In a caller's pool, whose threads are his, parts may come one after the other: there each phase is a call of its own.
+ * A caller's thread pool may run parts one after the other, so there each phase is a call of its own.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,23 +19,23 @@
 #include "backends/cpu/team.h"
 #include "runtime/core/core.h"
 
-enum { SPIN_NS = 50000, LINE = 64 };         /* LINE: bytes of a cache's, so that what threads write lies apart from what others read */
+enum { SPIN_NS = 50000, LINE = 64 };         /* LINE: bytes of a cache line, which separate what threads write from what others read */
 
-/* What a call shares out. */
+/* The work of one call. */
 struct round {
 	int64_t parts;
 	void (*part)(void *context, int64_t k, int thread);
 	void *context;
-	int processor;                           /* the caller's */
-	int claimed;                             /* helpers that may come */
+	int processor;                           /* the caller's processor */
+	int claimed;                             /* helpers that the call has claimed */
 	char before[LINE];
 	atomic_llong next;                       /* the first part that no thread has taken */
 	char after[LINE];
-	atomic_int entered, inside;              /* helpers that have come; those that have not left */
+	atomic_int entered, inside;              /* helpers that have entered; helpers that have not left */
 };
 
 struct helper {
-	_Atomic(struct round *) round;           /* NULL: idle; changes under the lock, as the next two */
+	_Atomic(struct round *) round;           /* NULL: idle; changes under the lock, as do the next two */
 	int entered, asleep;
 	struct cg_team *team;
 	pthread_cond_t woken;
@@ -44,12 +44,12 @@ struct helper {
 };
 
 struct cg_team {
-	struct cg_pool pool;                     /* run is NULL: the helpers below */
+	struct cg_pool pool;                     /* run is NULL where the team has the helpers below */
 	int threads;
 	pthread_mutex_t lock;
-	pthread_cond_t left;                     /* a helper has left the round of some caller */
+	pthread_cond_t left;                     /* signals that a helper has left a round */
 	atomic_int closing;
-	struct helper *helpers, **idle;          /* threads - 1; the first n_idle, the last one to become so at the end */
+	struct helper *helpers, **idle;          /* threads - 1 helpers; the first n_idle of `idle` are idle, the latest one last */
 	int n_idle;
 };
 
@@ -72,7 +72,7 @@ static int64_t now(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Between two looks of a thread that spins; may it look again? */
+/* Pauses between two looks of a spinning thread.  May it look again? */
 static int pause_before(int64_t end)
 {
 	for (int k = 0; k < 8; k++)
@@ -97,7 +97,7 @@ static void make_idle(struct cg_team *team, struct helper *helper)
 	team->idle[team->n_idle++] = helper;
 }
 
-/* The next round, with the number of the helper in it; NULL at the end. */
+/* Waits for the next round and enters it; *number: the helper's number in it.  NULL at the end of the team. */
 static struct round *enter(struct helper *helper, int *number)
 {
 	struct cg_team *team = helper->team;
@@ -120,7 +120,7 @@ static struct round *enter(struct helper *helper, int *number)
 	return round;
 }
 
-/* The round is the caller's: it may be gone once nobody is inside. */
+/* Leaves a round.  It lies on the caller's stack and may vanish once no helper is inside. */
 static void leave(struct helper *helper, struct round *round)
 {
 	struct cg_team *team = helper->team;
@@ -162,7 +162,7 @@ static void claim(struct cg_team *team, struct round *round)
 	pthread_mutex_unlock(&team->lock);
 }
 
-/* Those that have not come are idle again, and those that have are waited for. */
+/* Makes claimed helpers that have not entered idle again, and waits for those that have. */
 static void finish(struct cg_team *team, struct round *round)
 {
 	if (atomic_load(&round->entered) < round->claimed) {
@@ -215,8 +215,9 @@ void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context
 
 struct phases_run {
 	int shares;
-	int64_t phases, phase;                   /* phase: the current one, in a pool */
-	struct cg_team_count *taken, *done;      /* phases of each share that were taken; shares that are done, of all phases */
+	int64_t phases, phase;                   /* phase: the current one, in a caller's pool */
+	struct cg_team_count *taken, *done;      /* taken: for each share, the phases that were taken; done: the shares that are done,
+						  * over all phases */
 	void (*part)(void *context, int64_t phase, int share, int thread);
 	void *context;
 };
@@ -233,7 +234,7 @@ static void wait_until(struct cg_team_count *count, int64_t least)
 	}
 }
 
-/* Takes part in every phase from the current one on: first its own share, then those that no thread has taken. */
+/* Takes part in every phase from the current one on: first in its own share, then in those that no thread has taken. */
 static void run_phases(void *context, int64_t k, int thread)
 {
 	const struct phases_run *run = context;
@@ -295,7 +296,7 @@ static int make_team(int threads, struct cg_team **result)
 	return CG_OK;
 }
 
-/* The first `started` helpers are there. */
+/* Ends a team of which the first `started` helpers have started. */
 static void end(struct cg_team *team, int started)
 {
 	pthread_mutex_lock(&team->lock);
@@ -334,7 +335,7 @@ int cg_team_open(int threads, struct cg_team **result)
 	if (threads == 1)
 		return CG_OK;
 	CG_TRY(make_team(threads, &team));
-	/* Signals are for the threads of the host program. */
+	/* Signals are for the threads of the host program alone. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (started < threads - 1 && !(code = start_helper(team, &team->helpers[started])))
