@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products on the cpu.  They are cut into tiles by the shape alone, so the number of threads changes no bit.  Each tile is multiplied
- * by OpenBLAS, or by the library's own product where there are few rows or b is packed.  Panels of f16 and bf16 are widened to f32, summed
- * in f32 and rounded once.
+ * Matrix products on the cpu.  They are cut into tiles by the shape alone, so the number of threads changes no bit.  Each tile is
+ * multiplied by OpenBLAS, or by the library's own product where there are few rows or b is packed.  Panels of f16 and bf16 are widened to
+ * f32, summed in f32 and rounded once.
  */
 #include <limits.h>
 #include <string.h>

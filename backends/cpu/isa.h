@@ -47,11 +47,10 @@ struct cg_tiles {
 #define CG_TILES(dtype) CG_TILES_(dtype, CG_ISA)
 
 /*
- * Big products.  A panel has `rows` rows of op(a), or `columns` columns of op(b), for k steps, in the order in which multiply
- * reads them, with zeros beyond the last row or column, and beyond k up to a multiple of `steps`.  Operands, `steps` and `bytes` are as in cg_tiles.
- * pack_a, pack_b: make one panel of `width` rows or columns; by_rows: each of these is a row of memory.
- * multiply: c [m n] = start + op(a) op(b), start NULL for zeros; panels of b are b_apart elements apart,
- * those of a follow each other; c and start are in acc.
+ * Big products.  A panel has `rows` rows of op(a), or `columns` columns of op(b), for k steps, in the order in which multiply reads them,
+ * with zeros beyond the last row or column, and beyond k up to a multiple of `steps`.  Operands, `steps` and `bytes` are as in cg_tiles.
+ * pack_a, pack_b: make one panel of `width` rows or columns; by_rows: each of these is a row of memory. multiply: c [m n] = start + op(a)
+ * op(b), start NULL for zeros; panels of b are b_apart elements apart, those of a follow each other; c and start are in acc.
  */
 typedef void cg_pack_panel(int by_rows, int64_t k, int64_t width, const void *from, int64_t ld, void *panel);
 struct cg_panels {

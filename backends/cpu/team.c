@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a context.  A call claims the helpers that are idle when it begins and shares its parts with them.  It
- * releases helpers that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Helpers
- * spin for fifty microseconds, since calls come in quick succession and waking a thread takes as long on a virtual machine.  Then they
- * sleep, since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between
+ * The threads of a context.  A call claims the helpers that are idle when it begins and shares its parts with them.  It releases helpers
+ * that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Helpers spin for
+ * fifty microseconds, since calls come in quick succession and waking a thread takes as long on a virtual machine.  Then they sleep,
+ * since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between
  * shares: another takes its share.
  *
  * A caller's thread pool may run parts one after the other, so there each phase is a call of its own.

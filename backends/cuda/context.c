@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device's context: makes it current around every call and restores the caller's after it; records that it was lost, since the
- * driver then fails at every later call; and allocates memory in the order of a queue's work, where the driver can.
+ * Handles the device's context: makes it current around every call and restores the caller's after it, records its loss, since the
+ * driver then fails at every later call, and allocates memory in the order of a queue's work, where the driver can.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "backends/cuda/cuda.h"
 
-/* After these nothing works in the context any more. */
+/* After one of these errors nothing works in the context any more. */
 static const unsigned fatal[] = {
 	CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_CONTAINED, CUDA_ERROR_ILLEGAL_ADDRESS,
 	CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
@@ -19,7 +19,7 @@ static const unsigned fatal[] = {
 
 enum { WHOLE, BEING_LOST, LOST };
 
-/* The first failure is the one to report. */
+/* Records the first failure, which later messages report. */
 static void mark_lost(struct cg_dev *device)
 {
 	int whole = WHOLE;
@@ -63,7 +63,7 @@ int cg_cu_leave(struct cg_dev *device, int code)
 
 /* ---- capture ---- */
 
-/* A stream of ours is not known to anyone who could capture it. */
+/* Only an adopted stream can be captured: no one else knows the library's own streams. */
 static int is_capturing(struct cg_queue *queue, unsigned *status)
 {
 	*status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -142,7 +142,7 @@ void cg_cu_finish(struct cg_queue *queue)
 		cg_cu.StreamSynchronize(queue->stream);
 }
 
-/* What is enqueued may use memory that is given back; cuMemFree may wait for it, and may not. */
+/* Work that is enqueued may use memory that is freed.  cuMemFree does not always wait for it. */
 static void finish_all(struct cg_dev *device)
 {
 	pthread_mutex_lock(device->lock);

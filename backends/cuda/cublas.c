@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products by cuBLAS, row-major matrices being its column-major ones transposed: a handle for each queue, with a workspace of ours,
- * so that the same call gives the same bits.  Sums are in acc, never in TF32.  A start that is not c itself goes to cublasLt: one
- * repeated row is its epilogue.
+ * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a handle with a workspace of the
+ * library, so that the same call gives the same bits.  Sums are in acc, never in TF32.  cublasLt adds a start that is not c itself: one
+ * repeated row is its epilogue for biases.
  */
 #include <string.h>
 
@@ -10,14 +10,14 @@
 
 enum { MEGABYTE = 1 << 20, PROBLEMS = 32, ALIGNED = 16 };
 
-/* What cublasLt's choice depends on: sizes and strides, types, and what the addresses are multiples of. */
+/* What cublasLt's choice of an algorithm depends on: sizes, strides, types, and the alignment of addresses. */
 struct key {
 	int64_t m, n, k, a_stride, b_stride, start_stride, c_stride;
 	int dtype, transpose_a, transpose_b, c_acc;
 	unsigned a, b, start, c;
 };
 
-/* A product with a start as cublasLt has it; known problems without an algorithm are kept, too. */
+/* A product with a start, described for cublasLt.  A problem for which there is no algorithm is remembered, too. */
 struct problem {
 	struct key key;
 	int used, possible;
@@ -28,7 +28,7 @@ struct problem {
 
 struct cg_cu_blas {
 	struct cublasContext *handle;
-	struct cublasLtContext *lt;              /* NULL: this cuBLAS has none */
+	struct cublasLtContext *lt;              /* NULL: this cuBLAS has no cublasLt */
 	CUdeviceptr workspace;
 	size_t workspace_bytes;
 	struct problem problems[PROBLEMS];
@@ -81,7 +81,7 @@ static int has_lt(void)
 	return all;
 }
 
-/* A handle takes its own workspace anew when it is given a stream: the stream comes first. */
+/* A handle replaces its workspace by its own when its stream is set, so the stream comes first. */
 static int set_up(struct cg_queue *queue, struct cg_cu_blas *blas)
 {
 	CUBLAS_TRY(Create_v2, &blas->handle);
@@ -110,7 +110,7 @@ int cg_cu_open_blas(struct cg_queue *queue, struct cg_cu_blas **result)
 		if (!queue->blas)
 			return CG_NO_MEMORY;
 		memset(queue->blas, 0, sizeof *queue->blas);
-		/* What NVIDIA advises for each. */
+		/* The sizes that NVIDIA recommends. */
 		queue->blas->workspace_bytes = (size_t)(queue->device->major < 9 ? 4 : 32) * MEGABYTE;
 		code = set_up(queue, queue->blas);
 		if (code) {
@@ -149,7 +149,7 @@ static unsigned compute_type(int dtype)
 	return dtype == CG_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
 }
 
-/* One and nothing, in acc. */
+/* 1 or 0 in acc. */
 static const void *factor(int dtype, int one)
 {
 	static const double f64[] = { 0, 1 };
@@ -163,7 +163,7 @@ static const void *pointer(const struct cg_matrix *x)
 	return (const void *)(uintptr_t)cg_cu_address(x->mem);
 }
 
-/* A matrix of one row has no stride to speak of. */
+/* The leading dimension.  The stride of a matrix of one row may be anything. */
 static int64_t leading(const struct cg_matrix *x, int64_t columns)
 {
 	return x->stride < columns ? columns : x->stride;
@@ -184,13 +184,13 @@ static int64_t c_stride(const struct cg_gemm *g)
 	return leading(&g->c, g->n);
 }
 
-/* What it says of a product that it has not: bf16 on devices before sm_80, and of what version there is. */
+/* Does cuBLAS say that it lacks the product, as bf16 on devices before sm_80 or in an old version? */
 static int lacks(unsigned status)
 {
 	return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-/* c' = b' a', with the strides as they are. */
+/* cuBLAS computes c' = b' a', which needs the same strides. */
 int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add, int *done)
 {
 	unsigned status = cg_cublas.GemmEx(queue->blas->handle, g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -205,8 +205,8 @@ int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add,
 
 /* ---- products with a start ---- */
 
-/* What an address is a multiple of.  No more than that many bytes are loaded at a time, and to say more would be to get another
- * algorithm, with other bits, where a block of the workspace happens to lie better. */
+/* The alignment of an address, 16 at most.  No load is wider, and a larger alignment would select another algorithm, with other bits,
+ * where a block of the workspace happens to be aligned better. */
 static unsigned alignment(const struct cg_matrix *x)
 {
 	CUdeviceptr at = cg_cu_address(x->mem) | ALIGNED;
@@ -218,7 +218,7 @@ static struct key key_of(const struct cg_gemm *g)
 {
 	struct key key;
 
-	memset(&key, 0, sizeof key);             /* compared as bytes */
+	memset(&key, 0, sizeof key);             /* keys are compared as bytes */
 	key.m = g->m;
 	key.n = g->n;
 	key.k = g->k;
@@ -271,7 +271,7 @@ static int describe(struct problem *p, const struct cg_gemm *g)
 	return CG_OK;
 }
 
-/* By default it assumes addresses that are multiples of 256 bytes, and may add the parts of a sum in c's type. */
+/* By default cublasLt assumes addresses that are multiples of 256 bytes, and may add partial sums in c's type. */
 static int prefer(cublasLtMatmulPreference_t preference, const struct cg_cu_blas *blas, const struct key *key)
 {
 	const struct { unsigned attribute, value; } wishes[] = {
@@ -287,7 +287,7 @@ static int prefer(cublasLtMatmulPreference_t preference, const struct cg_cu_blas
 	return CG_OK;
 }
 
-/* Asks for the first algorithm; that there is none is an answer. */
+/* Asks for the best algorithm.  That there is none is an answer, not an error. */
 static int ask(const struct cg_cu_blas *blas, struct problem *p)
 {
 	cublasLtMatmulPreference_t preference;
@@ -310,7 +310,7 @@ static int ask(const struct cg_cu_blas *blas, struct problem *p)
 	return CG_OK;
 }
 
-/* The problem of a product: one of those kept, or a new one in the place of the oldest. */
+/* Finds the problem of a product among the remembered ones, or replaces the oldest. */
 static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem **result)
 {
 	struct key key = key_of(g);
@@ -338,7 +338,7 @@ static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem
 	return CG_OK;
 }
 
-/* What is preferred says nothing of a bias's address, and the algorithm that is found may read it 16 bytes at a time. */
+/* Can cublasLt read the start?  No preference tells it the alignment of a bias, which its algorithm may read 16 bytes at a time. */
 static int suits_start(const struct cg_gemm *g)
 {
 	return !is_bias(g) || cg_cu_address(g->start.mem) % ALIGNED == 0;
@@ -352,7 +352,7 @@ int cg_cu_blas_start(struct cg_queue *queue, const struct cg_gemm *g, int *done)
 	unsigned status;
 
 	*done = 0;
-	/* What a product starts with is of its result's type. */
+	/* The start must have the type of c. */
 	if (!blas->lt || !suits_start(g) || c_type(g) != (g->start.acc ? acc_type(g->dtype) : real_type(g->dtype)))
 		return CG_OK;
 	CG_TRY(find(blas, g, &p));

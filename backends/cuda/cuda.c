@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend: NVIDIA's devices through the driver's own API.  Kernels are the generator's, compiled by NVRTC; products are
- * cuBLAS's where it is found; no call waits for the device unless it is asked to.
+ * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints its kernels and NVRTC compiles them; cuBLAS makes
+ * products where it is found.  No call waits for the device unless the caller asks for it.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 /* ---- which device ---- */
 
-/* A process that has begun with CUDA cannot go on with it in a child. */
+/* Initializes the driver.  A process that has used CUDA cannot use it in a forked child. */
 static int begin(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,7 +44,7 @@ static int count(int *n)
 	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s says 0", cg_cuda_path(CG_CUDA_DRIVER));
 }
 
-/* "0" and so on; NULL: the first. */
+/* Chooses a device by its number, as "0"; NULL: the first. */
 static int choose(const char *where, int *id)
 {
 	char rest;
@@ -58,7 +58,7 @@ static int choose(const char *where, int *id)
 	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");
 }
 
-/* Where a library is, or why there is none, for a list. */
+/* The path of a library, or why there is none, for a list. */
 static const char *where_is(int library)
 {
 	return cg_cuda_load(library) ? cg_message() : cg_cuda_path(library);
@@ -72,8 +72,8 @@ static void list_cudnn(char *about, size_t bytes)
 		snprintf(about, bytes, "; networks: cuDNN %d.%d.%d, %s", CUDNN_PARTS(cg_cudnn_version()), cg_cuda_path(CG_CUDA_CUDNN));
 }
 
-/* "; MIG-0001..." or "; GPU-0001...", as CUDA_VISIBLE_DEVICES takes it: of a part of a device the driver gives the part's, and says in the
- * name that it is one. */
+/* Appends "; MIG-0001..." or "; GPU-0001...", as CUDA_VISIBLE_DEVICES takes it.  For a part of a device the driver gives the part's
+ * UUID, and the name contains MIG. */
 static size_t list_uuid(int id, const char *name, char *about, size_t bytes)
 {
 	struct CUuuid_st uuid;
@@ -88,7 +88,7 @@ static size_t list_uuid(int id, const char *name, char *about, size_t bytes)
 	return (size_t)snprintf(about, bytes, "; %s-%s", strstr(name, " MIG ") ? "MIG" : "GPU", text);
 }
 
-/* Who may compute on it, where that is not everyone. */
+/* Appends the compute mode where it does not let every process compute. */
 static size_t list_mode(int id, char *about, size_t bytes)
 {
 	int mode = 0;
@@ -164,7 +164,7 @@ static int probe(struct cg_dev *device, const char *number)
 
 	for (size_t k = 0; k < sizeof asked / sizeof *asked; k++)
 		CU_TRY(device, DeviceGetAttribute, asked[k].to, asked[k].attribute, device->id);
-	/* A driver before 11.2 lacks the attribute. */
+	/* A driver before 11.2 lacks this attribute. */
 	if (cg_cu.DeviceGetAttribute(&device->pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device->id))
 		device->pools = 0;
 	cg_cu.DeviceGetName(name, sizeof name, device->id);
@@ -200,8 +200,7 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 	return code;
 }
 
-/* "ready", the argument where no backend is named: the first device, if there is a compiler for it, which is only found by
- * loading it. */
+/* Opens a device.  "ready" is the argument where no backend is named: the first device, if NVRTC can be loaded. */
 static int open_device(const char *where, struct cg_dev **result)
 {
 	int ready = where && !strcmp(where, "ready"), id;
@@ -215,7 +214,7 @@ static int open_device(const char *where, struct cg_dev **result)
 	return make_device(id, NULL, number, result);
 }
 
-/* The caller's CUcontext, which has one device. */
+/* Adopts a caller's CUcontext, which has one device. */
 static int adopt(void *native, void *device, struct cg_dev **result)
 {
 	struct CUctx_st *ours;
@@ -276,7 +275,7 @@ static int make_stream(struct cg_queue *queue, void *native)
 	CU_INSIDE(queue->device, adopt_stream(queue, native));
 }
 
-/* What there is of it: leaving the context can be what failed. */
+/* Frees a queue, perhaps half made: leaving the context may be what failed. */
 static void free_queue(struct cg_queue *queue)
 {
 	if (queue->stream && !cg_cu_enter_anyway(queue->device)) {
@@ -371,7 +370,8 @@ static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, st
 	return code;
 }
 
-/* Memory of a pool, or mapped by the caller, is of no context, and all of its device's can use it. */
+/* Checks that the device can use memory.  Memory of a pool, or mapped by the caller, belongs to no context: every context of its
+ * device can use it. */
 static int check_owner(struct cg_dev *device, CUdeviceptr at, struct CUctx_st **context)
 {
 	unsigned code = cg_cu.PointerGetAttribute(context, CU_POINTER_ATTRIBUTE_CONTEXT, at);
@@ -392,7 +392,7 @@ static int check_owner(struct cg_dev *device, CUdeviceptr at, struct CUctx_st **
 	return id == device->id ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "the memory is of device %d, the stream of device %d", id, device->id);
 }
 
-/* What is mapped may be so piece by piece, each beginning where the one before it ends. */
+/* Checks that memory is large enough.  Mapped memory may consist of pieces, each beginning where the one before it ends. */
 static int check_memory(struct cg_dev *device, struct cg_mem mem)
 {
 	CUdeviceptr at = cg_cu_address(mem), from = at, base = 0;

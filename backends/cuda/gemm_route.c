@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products by cuBLAS, which adds to what c holds.  Where a product starts with something else, and no algorithm of cuBLAS's adds
- * that, generated text puts it there first.  Generated text also makes the products that cuBLAS refuses, as bf16 on some devices.
+ * Decides which products cuBLAS makes.  It adds to what c holds.  Where a product starts with something else, and no algorithm of cuBLAS
+ * adds that, generated text first puts it into c.  Generated text also makes the products that cuBLAS refuses, as bf16 on some devices.
  */
 #include <limits.h>
 
@@ -13,8 +13,8 @@ static int is_c(const struct cg_gemm *g)
 	       cg_cu_address(g->start.mem) == cg_cu_address(g->c.mem);
 }
 
-/* Would a start be added to a product that is rounded already?  So it is on its way through a c of 16 bits: cuBLAS 13.1 on an H200 takes
- * kernels for that (nvjet_sm90_hsh_..._badd_NTT) which round the product to c's type before they add. */
+/* Might cuBLAS round the product before it adds the start?  It may where c has 16 bits: cuBLAS 13.1 on an H200 chooses kernels
+ * (nvjet_sm90_hsh_..._badd_NTT) which round the product to c's type before they add. */
 static int rounds_twice(const struct cg_gemm *g)
 {
 	return g->start.mem.data && !g->c.acc && cg_acc_bytes(g->dtype) != cg_dtype_bytes(g->dtype);

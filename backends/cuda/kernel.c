@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds modules from plans, functions from modules, and launches functions: those of cells, products and rows.  A plan's module is
- * built once, whatever the sizes.
+ * Builds modules from plans, finds functions in modules, and launches them, for cells, products and row copies.  A plan's module is
+ * built once for all sizes.
  */
 #include <string.h>
 
@@ -9,13 +9,14 @@
 
 struct form {
 	struct CUfunc_st *function;
-	int threads;                           /* that a block of it may have */
+	int threads;                           /* the most threads of a block */
 };
 
 struct cg_module {
 	const struct cg_pass_plan *plan;
 	struct CUmod_st *module;
-	struct form forms[CG_FUNCTIONS_MAX][2];   /* of each function; the second takes one unit a thread, where the first takes runs */
+	struct form forms[CG_FUNCTIONS_MAX][2];   /* for each function; the second form takes one unit a thread, where the first takes
+						   * runs */
 };
 
 void cg_cu_release(struct cg_dev *device, struct cg_module *built)
@@ -98,7 +99,7 @@ int cg_cu_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct c
 	struct cg_module *built = NULL;
 	int code = build(device, plan, &built);
 
-	/* Leaving the context can be what failed. */
+	/* Leaving the context may be what failed, after the build. */
 	if (code)
 		cg_cu_release(device, built);
 	else
@@ -118,7 +119,7 @@ CUdeviceptr cg_cu_address(struct cg_mem mem)
 	return mem.data ? (CUdeviceptr)(uintptr_t)mem.data + mem.offset : 0;
 }
 
-/* The values of a launch and their addresses, in the form of cuLaunchKernel. */
+/* The values of a launch and their addresses, in the form that cuLaunchKernel takes. */
 struct parameters {
 	union value { CUdeviceptr at; int64_t count; uint32_t narrow; float f32; double f64; } values[2 * CG_SLOTS_MAX];
 	void *at[2 * CG_SLOTS_MAX];
@@ -171,7 +172,7 @@ static unsigned least(uint64_t a, uint64_t b)
 	return (unsigned)(a < b ? a : b);
 }
 
-/* A block is as wide as a row has work and takes more rows where that is little; what is beyond the grid the text takes in turns. */
+/* A block is as wide as the work of a row, and takes more rows where that is little.  The kernel loops over what lies beyond the grid. */
 static struct grid grid_for(const struct cg_dev *device, unsigned threads, int64_t rows, int64_t across, int tall)
 {
 	struct grid g = { .wide = 1, .tall = 1 };
@@ -185,7 +186,7 @@ static struct grid grid_for(const struct cg_dev *device, unsigned threads, int64
 	return g;
 }
 
-/* Blocks are small where large ones would be fewer than the multiprocessors. */
+/* Makes blocks smaller where large ones would be fewer than the multiprocessors. */
 static struct grid grid_of(const struct cg_dev *device, int most, int64_t rows, int64_t across, int tall)
 {
 	enum { LARGEST = 256, SMALLEST = 64 };
@@ -210,7 +211,7 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 	CU_INSIDE(queue->device, enqueue(queue, function, g, parameters));
 }
 
-/* A sum's values have a row of blocks each, a part's blocks of rows and a point's rows are shared out. */
+/* The grid of a cell's function: its second direction is a sum's values, a sum part's blocks of rows, or a point function's rows. */
 static struct grid function_grid(const struct cg_dev *device, const struct cg_function *p, int most, int64_t rows, int64_t across)
 {
 	int64_t down = p->shape == CG_FUNCTION_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
@@ -219,7 +220,7 @@ static struct grid function_grid(const struct cg_dev *device, const struct cg_fu
 	return grid_of(device, most, down, across, p->shape != CG_FUNCTION_SUM);
 }
 
-/* The sizes of a product's or rows' text, in OpenCL's way of counting, as a grid. */
+/* The grid of a matrix product or of row copies, whose sizes are counted as OpenCL does. */
 static int text_grid(const struct cg_dev *device, const struct cg_pass_plan *plan, int64_t rows, int64_t units,
                      const struct cg_operand *operands, struct grid *g)
 {

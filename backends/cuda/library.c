@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA's libraries by soname, kept open for the life of the process: they have threads and state of their own.  One that the process
- * has loaded is taken, else one that is found.  The driver comes first; NVRTC, cuBLAS and cuDNN are found when something is compiled or
- * multiplied, or a network is opened, and one that the environment names when a device is opened.
+ * Loads CUDA's libraries by soname and keeps them open for the life of the process, since they have threads and state.  A library that the
+ * process has loaded already is preferred.  The driver comes first; NVRTC, cuBLAS and cuDNN are loaded when something is compiled or
+ * multiplied or a network is opened, but a library that the environment names when a device is opened.
  */
 #include <dlfcn.h>
 #if defined(__linux__) || defined(__FreeBSD__)
@@ -19,11 +19,11 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/core.h"
 
-/* CUDA 11.0, as the driver counts; cuDNN 8.1.0, as cuDNN does. */
+/* CUDA 11.0 in the driver's counting; cuDNN 8.1.0 in cuDNN's. */
 enum { OLDEST = 11000, OLDEST_CUDNN = 8100 };
 /* The argument of cublasGetProperty. */
 enum { CUBLAS_MAJOR_VERSION = 0 };
-/* The processor that this is compiled for, by ELF's numbers. */
+/* The processor that this file is compiled for, by ELF's numbers. */
 #if defined(__x86_64__)
 enum { MACHINE = 62 };
 #elif defined(__aarch64__)
@@ -44,7 +44,7 @@ struct cg_cublas cg_cublas;
 struct cg_cublaslt cg_cublaslt;
 struct cg_cudnn cg_cudnn;
 
-/* Never a name without a version, which is for linking: the toolkit's libcuda.so is a stub.  The newest first. */
+/* The sonames, the newest first.  A name without a version is for linking and is never tried: the toolkit's libcuda.so is a stub. */
 struct name { int major; const char *name; };
 static const struct name driver_names[] = { { 0, "libcuda.so.1" }, { 0, NULL } };
 static const struct name nvrtc_names[] = {
@@ -53,12 +53,12 @@ static const struct name nvrtc_names[] = {
 static const struct name cublas_names[] = {
 	{ 13, "libcublas.so.13" }, { 12, "libcublas.so.12" }, { 11, "libcublas.so.11" }, { 0, NULL }
 };
-/* One of the same name may be for either of two CUDAs. */
+/* Files of one name may be for different versions of CUDA. */
 static const struct name cudnn_names[] = { { 0, "libcudnn.so.9" }, { 0, "libcudnn.so.8" }, { 0, NULL } };
 /* The toolkit's default folder, for systems whose loader does not search it. */
 static const char toolkit[] = "/usr/local/cuda/lib64/";
 
-/* Where each call goes; optional ones are NULL where there is none. */
+/* Where the address of each call goes; NULL where a library lacks an optional one. */
 struct symbol { const char *name; void *to; int optional; };
 static const struct symbol driver_symbols[] = {
 #define CU_CALL(name, parameters, names) { "cu" #name, &cg_cu.name, 0 },
@@ -94,11 +94,11 @@ static const struct symbol cudnn_symbols[] = {
 
 static struct library {
 	const char *what, *advice;
-	int variable;                            /* that names it, of CG_ENV_ */
+	int variable;                            /* the environment variable that names it, of CG_ENV_ */
 	const struct name *names;
 	const struct symbol *symbols;
-	int absent;                              /* the code when there is none and the environment names none */
-	int tried, code, major;                  /* major: of the CUDA that it is of, 0 where it does not say */
+	int absent;                              /* the code where the library is missing and the environment names none */
+	int tried, code, major;                  /* major: the CUDA version that it is for, 0 where it does not say */
 	char why[2048], path[512];
 } libraries[CG_CUDA_LIBRARIES] = {
 	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = CG_ENV_CUDA_LIB,
@@ -133,7 +133,7 @@ static void reason(struct library *l, const char *format, ...)
 	va_end(list);
 }
 
-/* The name of what is needed and not there, or NULL. */
+/* Finds the calls of a library.  Returns the name of a required one that is missing, or NULL. */
 static const char *find_symbols(const struct symbol *symbols, void *handle)
 {
 	for (const struct symbol *s = symbols; s->name; s++) {
@@ -146,7 +146,7 @@ static const char *find_symbols(const struct symbol *symbols, void *handle)
 	return NULL;
 }
 
-/* The CUDA of a library: a file may hold another than its name says. */
+/* The CUDA version of a library, which may differ from what its file name says. */
 static int major_of(const struct library *l, void *handle)
 {
 	int (*property)(unsigned, int *) = NULL;
@@ -161,7 +161,7 @@ static int major_of(const struct library *l, void *handle)
 	return l == &libraries[CG_CUDA_CUBLAS] && property && !property(CUBLAS_MAJOR_VERSION, &major) ? major : 0;
 }
 
-/* cuDNN calls the cuBLAS that it was built with, and two of them in a process share nothing. */
+/* Does cuDNN suit?  It calls the cuBLAS that it was built for, and two versions of cuBLAS in a process share nothing. */
 static int suits_cudnn(struct library *l, const char *name)
 {
 	int ours = cg_cudnn_version(), major = libraries[CG_CUDA_CUBLAS].major;
@@ -187,7 +187,7 @@ static int suits(struct library *l, const char *name)
 	return 0;
 }
 
-/* The loader says of a library for another processor that there is no such file: that it is for another. */
+/* Explains the loader's message "no such file" for a library that is for another processor. */
 static void explain(const char *name, char text[64])
 {
 	static const struct { int machine; const char *name; } machines[] = {
@@ -240,12 +240,12 @@ static int load_name(struct library *l, const char *name)
 	return 1;
 }
 
-/* ---- where there are some ---- */
+/* ---- where libraries are ---- */
 
 struct look { const char *name; char path[sizeof libraries->path]; };
 
 #ifdef HAS_PHDR
-/* Of a name and perhaps the rest of a version. */
+/* Is the file of this name, perhaps with more of a version? */
 static int is_named(const char *path, const char *name)
 {
 	const char *last = strrchr(path, '/'), *base = last ? last + 1 : path;
@@ -265,7 +265,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data)
 	return 1;
 }
 
-/* Has the process loaded a library of this name?  A program with PyTorch has, and then it is the right one. */
+/* Has the process loaded a library of this name, as a program with PyTorch has?  Then that is the right one. */
 static int is_loaded(struct look *look)
 {
 	return dl_iterate_phdr(look_at, look);
@@ -278,7 +278,7 @@ static int is_loaded(struct look *look)
 }
 #endif
 
-/* What is of a later CUDA than the driver would be found, and then refused by it. */
+/* Loads a library, unless it is for a later CUDA than the driver's, which would refuse it. */
 static int load_version(struct library *l, const struct name *n, const char *path)
 {
 	if (n->major <= version / 1000)
@@ -298,7 +298,7 @@ static int load_loaded(struct library *l)
 	return 0;
 }
 
-/* Beside another library, or where pip puts this one when it has put the other there. */
+/* Looks beside another library, and where pip puts this one if it has put the other there. */
 static int load_near(struct library *l, const char *other)
 {
 	static const char *const folders[] = { "", "../../cu13/lib/", "../../cuda_nvrtc/lib/", "../../cublas/lib/", "../../cudnn/lib/" };
@@ -338,7 +338,7 @@ static int load_from(struct library *l, const char *folder)
 	return 0;
 }
 
-/* A library that the process has loaded comes first, then one beside it, then the system loader's, then the toolkit folder's. */
+/* Tries in order: a library that the process has loaded, one beside such a library, the system loader's, the toolkit folder's. */
 static int load_names(struct library *l)
 {
 	if (l == &libraries[CG_CUDA_DRIVER])
@@ -353,7 +353,7 @@ const char *cg_cuda_named(int library)
 	return wanted ? wanted : "";
 }
 
-/* The cublasLt that fits cuBLAS is beside it, and cuBLAS has loaded it already; without it a bias is added in another way. */
+/* The cublasLt of a cuBLAS stands beside it, and cuBLAS has loaded it already.  Without it a bias is added in another way. */
 static void find_cublaslt(const char *cublas)
 {
 	static const char old[] = "libcublas.", new[] = "libcublasLt.";
@@ -383,7 +383,7 @@ static int check_version(struct library *l)
 	               version % 1000 / 10, OLDEST / 1000, OLDEST % 1000 / 10);
 }
 
-/* A library that the environment names is the only one tried. */
+/* Where the environment names a library, no other is tried. */
 static int load(int library)
 {
 	struct library *l = &libraries[library];
@@ -404,7 +404,7 @@ int cg_cuda_load(int library)
 {
 	struct library *l = &libraries[library];
 
-	/* Which cuDNN suits depends on it. */
+	/* Which cuDNN suits depends on cuBLAS. */
 	if (library == CG_CUDA_CUDNN)
 		cg_cuda_load(CG_CUDA_CUBLAS);
 	pthread_mutex_lock(&lock);
@@ -451,7 +451,7 @@ int cg_cudnn_version(void)
 
 /* ---- errors ---- */
 
-/* Codes of the driver that a caller would act on; those of a range have the same words. */
+/* The driver's codes on which a caller would act, in ranges that have one code of the library. */
 static const struct { unsigned first, last; int ours; } driver_codes[] = {
 	{ CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, CG_NO_MEMORY },
 	{ CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED, CG_NO_DEVICE },
@@ -466,7 +466,7 @@ static const struct { unsigned first, last; int ours; } driver_codes[] = {
 	{ CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CG_UNSUPPORTED },
 };
 
-/* What the driver's words leave to guess. */
+/* Advice where the driver's message leaves the cause open. */
 static const struct { unsigned code; const char *text; } advice[] = {
 	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process has the device for itself, or its mode lets none compute (nvidia-smi -q -d COMPUTE)" },
 	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran for longer than the driver lets one, as it does where the device has a screen: it is too slow "
@@ -481,7 +481,7 @@ static const char *advice_of(unsigned code)
 	return NULL;
 }
 
-/* What may have hidden the devices; set to nothing it hides all. */
+/* The value of CUDA_VISIBLE_DEVICES, which may have hidden the devices: an empty value hides all. */
 static const char *visible(unsigned code)
 {
 	static const char variable[] = "CUDA_VISIBLE_DEVICES=";
@@ -542,7 +542,7 @@ enum {
 #define CUDNN_CODE(name, of_8, of_9) name##_8 = of_8, name##_9 = of_9,
 #include "backends/cuda/values.h"
 #undef CUDNN_CODE
-	KIND = 1000                      /* errors of cuDNN 9 are of a kind for each thousand */
+	KIND = 1000                      /* cuDNN 9 has a thousand codes for each kind of error */
 };
 
 static int code_of_8(unsigned code)
@@ -554,7 +554,7 @@ static int code_of_8(unsigned code)
 
 static int code_of_9(unsigned code)
 {
-	/* Of the host's memory, and then of the device's. */
+	/* Out of host memory; the next code is out of device memory. */
 	if (code == CUDNN_STATUS_ALLOC_FAILED_9 || code == CUDNN_STATUS_ALLOC_FAILED_9 + 1)
 		return CG_NO_MEMORY;
 	return code / KIND == CUDNN_STATUS_NOT_SUPPORTED_9 / KIND ? CG_UNSUPPORTED : CG_DRIVER;

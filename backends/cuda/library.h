@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA as this backend uses it: the driver, NVRTC, cuBLAS and cuDNN found at run time, their calls in tables, their constants, the
- * text of their errors.  Nothing of NVIDIA's is needed to build; where its headers are found, a test compares these declarations
+ * Declares the part of CUDA that this backend uses: the driver, NVRTC, cuBLAS and cuDNN, found at run time, their calls in tables, their
+ * constants and errors.  The build needs no file of NVIDIA's; where its headers are found, a test compares these declarations
  * with them.
  */
 #ifndef CG_CUDA_LIBRARY_H
@@ -14,7 +14,7 @@ struct CUctx_st; struct CUstream_st; struct CUmod_st; struct CUfunc_st;
 struct _nvrtcProgram; struct cublasContext; struct cublasLtContext;
 struct cudnnContext; struct cudnnTensorStruct; struct cudnnDropoutStruct; struct cudnnRNNStruct; struct cudnnRNNDataStruct;
 
-/* Structs that NVIDIA gives no tag go by its names for them. */
+/* Types to which NVIDIA gives no struct tag have NVIDIA's names here. */
 #if UINTPTR_MAX > 0xffffffff
 typedef unsigned long long CUdeviceptr;
 #else
@@ -26,7 +26,7 @@ typedef struct cg_lt_preference *cublasLtMatmulPreference_t;
 typedef struct cg_lt_algorithm cublasLtMatmulAlgo_t;
 typedef struct cg_lt_result cublasLtMatmulHeuristicResult_t;
 
-/* All calls go through these tables: a test that counts them, or makes one fail, puts its own function there. */
+/* All calls go through these tables, so a test can count a call or make it fail by putting a function of its own there. */
 struct cg_cu {
 #define CU_CALL(name, parameters, names) unsigned (*name) parameters;
 #include "backends/cuda/cuda.fn"
@@ -74,24 +74,25 @@ enum {
 
 enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_CUDNN, CG_CUDA_LIBRARIES };
 
-/* Loads a library at the first call, for the life of the process; one for a later CUDA than the driver's is left.  CG_NO_DEVICE
- * without a driver that is new enough, CG_BUILD without NVRTC, CG_UNSUPPORTED without cuBLAS or cuDNN, CG_BAD_ARGUMENT where the
- * environment names one that cannot be loaded; the words have every name that was tried. */
+/* Loads a library at the first call, for the life of the process, unless it is for a later CUDA than the driver's.  Returns
+ * CG_NO_DEVICE without a new enough driver, CG_BUILD without NVRTC, CG_UNSUPPORTED without cuBLAS or cuDNN, and CG_BAD_ARGUMENT where
+ * the environment names a library that cannot be loaded.  The message lists every name that was tried. */
 int cg_cuda_load(int library);
-/* With the driver loaded: CG_BAD_ARGUMENT where the environment names another library that cannot be loaded. */
+/* With the driver loaded: returns CG_BAD_ARGUMENT where the environment names another library that cannot be loaded. */
 int cg_cuda_check_named(void);
-/* Where it was found; "" before, and when it was not. */
+/* The path of a library; "" where it is not loaded. */
 const char *cg_cuda_path(int library);
-/* What the environment says of it, "" for nothing. */
+/* What the environment names for a library; "" where it names nothing. */
 const char *cg_cuda_named(int library);
 /* The latest CUDA that the driver supports: 12040 is 12.4. */
 int cg_cuda_version(void);
-/* cuDNN's, as it counts: 8907 is 8.9.7, 91002 is 9.10.2; and its parts. */
+/* The version of cuDNN in its own counting, 8907 for 8.9.7 and 91002 for 9.10.2; below, its three numbers. */
 int cg_cudnn_version(void);
 enum { CUDNN_9 = 90000 };
 #define CUDNN_PARTS(v) (v) < CUDNN_9 ? (v) / 1000 : (v) / 10000, (v) < CUDNN_9 ? (v) / 100 % 10 : (v) / 100 % 100, (v) % 100
 
-/* CG_OK for success; else the code of ours that fits, with "cuda: cuInit: CUDA_ERROR_NO_DEVICE (100): no device is found". */
+/* Returns CG_OK for success, else the library's code that fits, with a message like "cuda: cuInit: CUDA_ERROR_NO_DEVICE (100): no
+ * device is found". */
 int cg_cu_error(unsigned code, const char *call);
 int cg_nvrtc_error(unsigned code, const char *call);
 int cg_cublas_error(unsigned code, const char *call);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles text to machine code: from the disk cache if it is there, else by NVRTC, which is not loaded before unless the
- * environment names one.  For the device's own architecture, or, where the compiler is older than the device, to PTX for the newest
- * that the compiler supports, which the driver translates.
+ * Turns a text into machine code: from the disk cache, else by NVRTC, which is not loaded before it is needed unless the
+ * environment names one.  It compiles for the device's own architecture or, where NVRTC is older than the device, to PTX for the newest
+ * architecture that NVRTC supports, which the driver translates.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { ARCHS = 128, ABOUT = 640 };
 
-/* What is kept of a kernel: ABOUT bytes of words about its compiler, then its code. */
+/* A cache entry: ABOUT bytes of text about the compiler, then the machine code. */
 struct image { void *at; size_t bytes; };
 
 static void free_image(struct image *image)
@@ -24,8 +24,8 @@ static void free_image(struct image *image)
 
 /* ---- options ---- */
 
-/* Bits are promised: products and sums are fused where the text says so and nowhere else, and where arithmetic is f32 subnormals
- * are flushed, as on the other backends.  No option that makes anything fast. */
+/* Bits are promised, so products and sums are fused only where the text says so, and where arithmetic is f32 subnormals are flushed,
+ * as on the other backends.  No option trades accuracy for speed. */
 struct options { char arch[40]; const char *at[3]; int n; };
 
 static void choose_options(struct options *o, int dtype, const char *word, int arch)
@@ -37,13 +37,13 @@ static void choose_options(struct options *o, int dtype, const char *word, int a
 	o->n = dtype == CG_F64 ? 2 : 3;
 }
 
-/* 90 for 9.0. */
+/* The compute capability as one number: 90 for 9.0. */
 static int capability(const struct cg_dev *device)
 {
 	return 10 * device->major + device->minor;
 }
 
-/* *arch: the device's own, or the newest that is known below it, and then *ptx. */
+/* Chooses *arch: the device's own architecture, or the newest below it that NVRTC knows, and then sets *ptx. */
 static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 {
 	int archs[ARCHS], n = 0, newest = 0, oldest = 0, major, minor;
@@ -69,7 +69,7 @@ static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 
 /* ---- compiling ---- */
 
-/* The compiler's log, which may be long: its beginning is what matters. */
+/* Reports the compiler's log, which may be long: its beginning matters most. */
 static int refused(struct _nvrtcProgram *program, const char *key, unsigned error)
 {
 	size_t bytes = 0;
@@ -133,9 +133,9 @@ static int compile_for(const char *text, const char *key, const struct options *
 }
 
 /*
- * Which compiler made an entry of the cache is not in its key but in the entry: a key with the compiler's version could only be
- * made by loading it.  "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE": an entry is taken while that file is as it was, or is there
- * no more; where a toolkit was put in another's place, it is made anew.
+ * A cache entry says which compiler made it.  Its key does not, since finding the compiler's version
+ * requires loading it.  The text is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid while that file is unchanged or
+ * missing; where another toolkit has replaced the file, the entry is made again.
  */
 static int about_compiler(char about[ABOUT])
 {
@@ -180,7 +180,8 @@ static int compile(const struct cg_dev *device, const char *text, const char *ke
 
 /* ---- the cache ---- */
 
-/* All that the code depends on and that is known without its compiler; the text is last, and its end is the end. */
+/* The cache key: everything that the code depends on and that is known without loading the compiler.  The text is last, so the end of
+ * the key is the text's end. */
 static int make_record(const struct cg_dev *device, const char *text, const char *key, int dtype, struct cg_text *record)
 {
 	const char *named = cg_cuda_named(CG_CUDA_NVRTC);
@@ -204,7 +205,7 @@ static int load(struct cg_dev *device, const struct image *image, const char *ke
 	return code ? cg_fail_in(code, "%s: code by %.200s", key, (char *)image->at) : CG_OK;
 }
 
-/* What the cache has, if it was made by a compiler that is still there, and if the driver takes it: else *module is NULL. */
+/* Loads a module from the cache, if its compiler is unchanged and the driver accepts the code; else *module is NULL. */
 static int recall(struct cg_dev *device, const struct cg_text *record, const char *key, struct CUmod_st **module)
 {
 	struct image image = { NULL, 0 };

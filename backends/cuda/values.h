@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants of CUDA that are used here, as NVIDIA gives them: CU_VALUE(name, value), of the driver, of NVRTC, of cuBLAS, of cuDNN.
- * CUDNN_CODE(name, value in cuDNN 8, value in 9): its errors were numbered anew.
+ * The constants of the driver, NVRTC, cuBLAS and cuDNN that this backend uses: CU_VALUE(name, value) and so on.
+ * CUDNN_CODE(name, value in cuDNN 8, value in 9): version 9 renumbered its errors.
  */
 #ifdef CU_VALUE
 CU_VALUE(CUDA_ERROR_INVALID_VALUE, 1)

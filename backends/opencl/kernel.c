@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds programs from plans, kernels from programs, and launches kernels: those of cells, products and rows.  A plan's program is
- * built once, whatever the sizes; for a processor a cell has two, with tests for arguments that a launch leaves out and without
- * them.
+ * Builds programs from plans and kernels from programs, and launches kernels, for cells, products and row copies.  A plan's program is
+ * built once for all sizes.  For a processor a cell has two programs: one tests for absent arguments, the other is for launches without
+ * any.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -11,34 +11,34 @@
 
 #include "backends/opencl/opencl.h"
 
-enum { STRIP = 1024, ROWS = 16 };        /* units of a row that a processor's work-item takes, and rows at most */
+enum { STRIP = 1024, ROWS = 16 };        /* for a work-item of a processor: the units of a strip, and the most rows */
 
 struct program {
-	uint64_t id;                             /* atomic: of the device's, never the same; 0: not made yet */
+	uint64_t id;                             /* atomic; unique on the device; 0: not made yet */
 	struct _cl_program *program;
 };
 
 struct cg_module {
 	const struct cg_pass_plan *plan;
-	struct program *programs;                /* two of them: for any launch, and for those where nothing is absent */
+	struct program *programs;                /* two: for any launch, and for launches without absent arguments */
 };
 
-/* The kernels of a program on one queue, made as they are launched. */
+/* The kernels of a program on one queue, each made at its first launch. */
 struct cg_cl_kernels {
 	struct cg_cl_kernels *next;
-	uint64_t id;                             /* of the program */
+	uint64_t id;                             /* the program's */
 	struct _cl_kernel *kernels[CG_FUNCTIONS_MAX];
-	size_t group[CG_FUNCTIONS_MAX];             /* work-items that a group of it may have */
+	size_t group[CG_FUNCTIONS_MAX];             /* the most work-items of a kernel's group */
 };
 
-/* Does the text work in strips?  A cell's does where a work-item shares no faster memory with others: it has a thread to itself, and
- * registers for vectors. */
+/* Does the text work in strips?  A cell's text does where a work-item shares no faster memory with others: then it has a thread, and
+ * its vector registers, to itself. */
 static int has_strips(const struct cg_dev *device, const struct cg_pass_plan *plan)
 {
 	return plan->cell && !device->local;
 }
 
-/* The driver's log, which may be long: its beginning is what matters. */
+/* Reports the driver's log, which may be long: its beginning matters most. */
 static int refused(struct cg_dev *device, struct _cl_program *program, const char *key, int32_t error)
 {
 	size_t bytes = 0;
@@ -85,7 +85,8 @@ int cg_cl_compile(struct cg_dev *device, const char *text, const char *key, int 
 	return compile(device, text, key, options_of(dtype), result);
 }
 
-/* Under the lock.  Sets the text's macros; -w: a compiler may make its vectors late, and warn that it has not made them yet. */
+/* Prints and compiles a plan's text with its macros, under the device's lock.  -w silences compilers that warn that they have not
+ * made vectors yet and make them later. */
 static int make_program(struct cg_dev *device, const struct cg_pass_plan *plan, int whole, struct program *p)
 {
 	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));
@@ -107,7 +108,7 @@ static int make_program(struct cg_dev *device, const struct cg_pass_plan *plan, 
 	return code;
 }
 
-/* The program for launches that leave nothing out, or for any, made once. */
+/* Finds the program for any launch, or with `whole` for launches without absent arguments, and makes it at first use. */
 static int get_program(struct cg_dev *device, const struct cg_module *built, int whole, struct program **result)
 {
 	struct program *p = *result = &built->programs[whole];
@@ -202,14 +203,14 @@ static int make_kernel(const struct cg_dev *device, const struct program *progra
 	return CG_OK;
 }
 
-/* Sets argument *at and goes on to the next. */
+/* Sets argument *at and advances *at. */
 static int set(struct _cl_kernel *kernel, uint32_t *at, size_t bytes, const void *value)
 {
 	CL_TRY(SetKernelArg, kernel, (*at)++, bytes, value);
 	return CG_OK;
 }
 
-/* A buffer with its offset in elements. */
+/* Sets a buffer and its offset in elements. */
 static int set_memory(struct _cl_kernel *kernel, uint32_t *at, struct cg_mem mem, size_t element)
 {
 	struct _cl_mem *buffer = mem.data;
@@ -269,7 +270,7 @@ static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size
 	return CG_OK;
 }
 
-/* Does a launch leave nothing out?  Of what a sum leaves out there is a test in either text. */
+/* Is no argument of the launch absent?  A sum tests for absent outputs in either text. */
 static int is_whole(const struct cg_function *function, const struct cg_operand *operands)
 {
 	if (function->shape == CG_FUNCTION_SUM)
@@ -293,7 +294,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Rows that a processor's work-item takes, of a grid as wide: neighbours in memory, as long as there are enough for all units. */
+/* The rows that a processor's work-item takes, neighbours in memory, in a grid `wide` items wide, with enough items for all compute
+ * units. */
 static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 {
 	enum { TURNS = 8 };
@@ -302,8 +304,8 @@ static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 	return each < 1 ? 1 : least(each, ROWS);
 }
 
-/* A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the units, up to what the
- * device takes.  Blocks of sums beyond the grid are taken in turns. */
+/* Sets the grid.  A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the
+ * units, within the device's limits, and the kernel loops over blocks of sums beyond the grid. */
 static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                      size_t local[2])
 {
@@ -325,7 +327,7 @@ static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_
 	global[1] = shape == CG_FUNCTION_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
 }
 
-/* most: work-items that a group of the kernel may have. */
+/* most: the most work-items of the kernel's group. */
 static void find_sizes(const struct cg_dev *device, const struct cg_pass_plan *plan, const struct cg_function *function, size_t most,
                        int64_t rows, int64_t units, const struct cg_operand *operands, size_t global[2], size_t local[2])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads the OpenCL loader by soname and keeps it open for the life of the process: drivers have threads of their own.
+ * Loads OpenCL's loader by its soname and keeps it open for the life of the process, since drivers have threads of their own.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/core.h"
 
-/* The loader of the Khronos group or of the system; never the name without a version, which is for linking. */
+/* The loader of the Khronos group or of the system.  The name without a version is for linking and is never tried. */
 static const char *const names[] = {
 	"libOpenCL.so.1",
 	"/System/Library/Frameworks/OpenCL.framework/OpenCL",
@@ -29,7 +29,7 @@ static const struct { const char *name; size_t at; } calls[] = {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int loaded, named;                /* named: by the environment */
+static int loaded, named;                /* named: the environment names a library */
 static char why[1024], path[512];
 
 static int find_calls(void *handle, const char *name)
@@ -74,7 +74,7 @@ static void load_name(const char *name)
 	record_path(name);
 }
 
-/* What this process has already, linked or put before it, as Oclgrind does. */
+/* Takes a loader that this process has already, linked or preloaded, as Oclgrind's. */
 static void load_own(void)
 {
 	void *handle = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
@@ -83,7 +83,7 @@ static void load_own(void)
 		record_path("this process");
 }
 
-/* A library that the environment names is the only one tried. */
+/* Where the environment names a library, no other is tried. */
 static void load(void)
 {
 	const char *wanted = cg_variable_get(CG_ENV_OPENCL_LIB);
@@ -114,7 +114,7 @@ const char *cg_cl_path(void)
 	return path;
 }
 
-/* Those that say something to whoever calls this library; codes that only a mistake of ours would give have their number. */
+/* The errors that tell a caller something.  An error that only a bug of this library can cause appears as its number. */
 static const struct { int32_t code; const char *name; int ours; } errors[] = {
 	{ -1, "CL_DEVICE_NOT_FOUND", CG_NO_DEVICE },
 	{ -2, "CL_DEVICE_NOT_AVAILABLE", CG_NO_DEVICE },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks for signs of a GPU where no backend is named, before OpenCL's drivers are loaded.  Loading a driver takes long, starts
- * threads, and has ended processes that had an LLVM of their own or too little memory; the loader loads all of them at once.  So
- * two things are looked for first: the device file of a GPU, and a driver that is not for processors alone among those that the
- * loader would load.  What cannot be known counts as a driver.
+ * Looks for signs of a GPU before any driver of OpenCL is loaded, where no backend is named.  Loading a driver takes long, starts
+ * threads, and has crashed processes with an LLVM of their own or too little memory; and the loader loads all drivers at once.  So
+ * this file first looks for two things: the device file of a GPU, and a driver that is not for processors alone among those that the
+ * loader would load.  Where it cannot tell, it assumes a driver of a GPU.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { PATH = 1024, LINE = 512, ENTRIES = 4096, SEEN = 512 };
 
-/* Devices of GPUs, by the beginnings of their names; in_full: no other name begins so. */
+/* The device files of GPUs, by the beginnings of their names.  in_full: the whole name must match. */
 static const struct { const char *folder, *name; int in_full; } devices[] = {
 	{ "/dev/dri", "renderD", 0 },
 	{ "/dev", "kfd", 1 },
@@ -27,10 +27,11 @@ static const struct { const char *folder, *name; int in_full; } devices[] = {
 	{ "/dev", "dxg", 1 },
 };
 
-/* Drivers for processors alone, by the beginnings of their libraries' names.  variable: with it set it may show a GPU; -1: never. */
+/* Drivers for processors alone, by the beginnings of their libraries' names.  variable: where it is set, the driver may have a GPU;
+ * -1: it never has. */
 static const struct { const char *library; int variable; } for_processors[] = {
 	{ "libpocl", -1 },
-	{ "libintelocl", -1 },                   /* Intel's runtime for processors; that for its GPUs is libigdrcl */
+	{ "libintelocl", -1 },                   /* Intel's runtime for processors; its runtime for GPUs is libigdrcl */
 	{ "libRusticlOpenCL", CG_ENV_RUSTICL_ENABLE },
 };
 
@@ -69,13 +70,13 @@ static int check_devices(const char *root)
 
 /* ---- drivers ---- */
 
-/* What was seen so far of the drivers that the loader would load. */
+/* What is known so far of the drivers that the loader would load. */
 struct look {
-	int possible;                            /* one of them may be a GPU's */
-	char seen[SEEN];                         /* the others, with commas */
+	int possible;                            /* one of them may be a driver of a GPU */
+	char seen[SEEN];                         /* the names of the others, with commas */
 };
 
-/* A driver's library, by its name or its path. */
+/* Judges a driver by the name or path of its library. */
 static void judge(struct look *look, const char *library)
 {
 	const char *slash = strrchr(library, '/'), *name = slash ? slash + 1 : library;
@@ -95,7 +96,7 @@ static void judge(struct look *look, const char *library)
 	look->possible = 1;
 }
 
-/* The first line of an .icd file names a library.  A folder, a pipe, a device and what cannot be read name none. */
+/* Judges the driver that the first line of an .icd file names.  A folder, a pipe, a device and an unreadable file name none. */
 static void judge_file(struct look *look, int folder, const char *path)
 {
 	char line[LINE];
@@ -124,7 +125,7 @@ static int ends_in_icd(const char *name)
 	return n >= 4 && !strcmp(name + n - 4, ".icd");
 }
 
-/* A folder of .icd files.  Where there is none the loader is one that looks elsewhere, or is a driver itself. */
+/* Judges a folder of .icd files.  Where there is no such folder, the loader looks elsewhere or is a driver itself. */
 static void judge_folder(struct look *look, const char *path)
 {
 	DIR *list = opendir(path);
@@ -150,7 +151,7 @@ static int is_folder(const char *path)
 	return !stat(path, &s) && S_ISDIR(s.st_mode);
 }
 
-/* OCL_ICD_VENDORS: a folder, an .icd file, which without a slash is looked for in the folder first, or a library. */
+/* Judges what OCL_ICD_VENDORS names: a folder, an .icd file, which without a slash is first looked for in the folder, or a library. */
 static void judge_vendors(struct look *look, const char *root)
 {
 	const char *named = cg_variable_get(CG_ENV_OCL_ICD_VENDORS), *path = cg_variable_get(CG_ENV_OPENCL_VENDOR_PATH);
@@ -170,7 +171,7 @@ static void judge_vendors(struct look *look, const char *root)
 	}
 }
 
-/* OCL_ICD_FILENAMES: libraries with colons, beside the others. */
+/* Judges the libraries that OCL_ICD_FILENAMES lists with colons; the loader adds them to the others. */
 static void judge_filenames(struct look *look)
 {
 	const char *at = cg_variable_get(CG_ENV_OCL_ICD_FILENAMES);
@@ -186,7 +187,7 @@ static void judge_filenames(struct look *look)
 #ifdef __linux__
 enum { FILES_ARE_KNOWN = 1 };
 #else
-enum { FILES_ARE_KNOWN = 0 };            /* which are GPUs' elsewhere */
+enum { FILES_ARE_KNOWN = 0 };            /* which files belong to GPUs is known on Linux alone */
 #endif
 
 int cg_cl_is_likely(const char *root)
@@ -200,7 +201,7 @@ int cg_cl_is_likely(const char *root)
 	if (!FILES_ARE_KNOWN)
 		return CG_OK;
 	CG_TRY(check_devices(root));
-	/* A library that is named may be a driver itself, or a loader that looks elsewhere. */
+	/* A library that the environment names may be a driver itself, or a loader that looks elsewhere. */
 	if (library) {
 		judge(&look, library);
 	} else {

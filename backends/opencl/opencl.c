@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend: any device that has a driver for OpenCL 1.2.  Kernels are the generator's, products its tiled shape; queues
- * are in order, and no call waits for the device unless it is asked to.
+ * The opencl backend, for any device with a driver for OpenCL 1.2.  The generator prints its kernels and its tiled products.  Queues
+ * are in order, and no call waits for the device unless the caller asks for it.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@ enum { PLATFORMS = 16, DEVICES = 32 };
 
 struct found { struct _cl_platform_id *platform; struct _cl_device_id *id; int p, d; uint64_t type; };
 
-/* Every device of every platform; a platform that fails has none, and `why` says so. */
+/* Lists the devices of all platforms.  `why` gets the errors of platforms that fail, which have no device. */
 static int find_devices(struct found *found, int most, int *n, char *why, size_t bytes)
 {
 	struct _cl_platform_id *platforms[PLATFORMS];
@@ -58,7 +58,7 @@ static int find_devices(struct found *found, int most, int *n, char *why, size_t
 	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no OpenCL device: %s", why);
 }
 
-/* "gpu": the first GPU; "P.D"; NULL: the first GPU, else the first device. */
+/* Chooses a device.  "gpu": the first GPU; "P.D": device D of platform P; NULL: the first GPU, else the first device. */
 static int choose(const char *where, struct found *chosen)
 {
 	struct found found[DEVICES];
@@ -144,7 +144,7 @@ static void close_device(struct cg_dev *device)
 	cg_memory(device, 0);
 }
 
-/* Probes a device that has its context; one that fails is closed. */
+/* Probes a device that has its context.  Closes the device on failure. */
 static int probe(struct cg_dev *device, const char *name, struct cg_dev **result)
 {
 	int code = cg_cl_probe_device(device, name);
@@ -177,7 +177,7 @@ static int open_device(const char *where, struct cg_dev **result)
 	return probe(device, name, result);
 }
 
-/* The caller's cl_context with one of its devices; NULL when it has but one. */
+/* Adopts a caller's cl_context and one of its devices; id may be NULL where the context has only one. */
 static int adopt(void *native, void *id, struct cg_dev **result)
 {
 	struct found f = { .id = id };

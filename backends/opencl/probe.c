@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Probes a device: reads its driver's properties, and computes by test kernels whether fma rounds once, whether products and sums
- * are left apart, whether subnormals are flushed and zeros keep their signs; what the driver reports of these is not trusted.
+ * Probes a device.  It reads the properties that the driver reports, and finds out by test kernels whether fma rounds once, whether
+ * products and sums stay apart, whether subnormals are flushed, and whether zeros keep their signs: there it does not trust the driver's
+ * report.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,11 +33,11 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	CG_TRY(ask(device, CL_DEVICE_LOCAL_MEM_SIZE, &local_bytes, sizeof local_bytes));
 	CG_TRY(ask(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &device->vector_f32, sizeof device->vector_f32));
 	CG_TRY(ask(device, CL_DEVICE_SINGLE_FP_CONFIG, &device->config_f32, sizeof device->config_f32));
-	/* Names may be longer than the buffers for them; the standard calls that an error. */
+	/* A name may be longer than its buffer, which the standard calls an error. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof model, model, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
-	/* A driver without doubles may lack the query. */
+	/* A driver without double precision may lack this query. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof device->config_f64, &device->config_f64, NULL);
 	if (!available || !compiler)
 		return cg_fail(CG_NO_DEVICE, "%s: its driver says it %s", model, available ? "has no compiler" : "is not available");
@@ -48,8 +49,9 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	return CG_OK;
 }
 
-/* a b + c that a product rounded on its way would miss, and in f32 a sum in double, too: it is just beyond a tie.  Or a subnormal
- * product, a subnormal factor: nothing where they are flushed.  Or a zero that has the sign of a sum: +0, unless both were -0. */
+/* Cases of a b + c.  ROUNDED: the result is just beyond a tie, so a rounded product, or in f32 a sum in double, gives another one.
+ * FLUSHED: a subnormal product or factor, 0 where subnormals are flushed.  SIGNED: a zero with the sign of a sum, +0 unless both
+ * terms are -0. */
 enum kind { ROUNDED, FLUSHED, SIGNED };
 struct hard { enum kind kind; double a, b, c, right; };
 static const struct hard in_f32[] = {
@@ -90,7 +92,7 @@ static const char text[] =
 	"	x[k + 5] = x[k] + 0;\n"
 	"}\n";
 
-/* Runs the kernel on n rows of so many bytes in all. */
+/* Runs the kernel on n rows, `bytes` bytes in all. */
 static int run(struct cg_queue *queue, struct _cl_kernel *kernel, struct _cl_mem *memory, void *rows, size_t bytes, size_t n)
 {
 	CL_TRY(SetKernelArg, kernel, 0, sizeof memory, &memory);
@@ -128,7 +130,7 @@ static int compute(struct cg_dev *device, struct _cl_program *program, void *row
 	return code;
 }
 
-/* What rounds the product, then the sum. */
+/* The result that rounds first the product, then the sum. */
 static double apart(int dtype, const struct hard *h)
 {
 	volatile float narrow = (float)h->a * (float)h->b;
@@ -142,9 +144,9 @@ static int differ(double x, double y)
 	return x != y || !signbit(x) != !signbit(y);
 }
 
-struct found { int fma, contracted, subnormals, signless; }; /* results that came out wrong */
+struct found { int fma, contracted, subnormals, signless; }; /* numbers of wrong results */
 
-/* got: fma, the product and the sum apart, and a with 0 added to it. */
+/* got: fma, product and sum apart, and a + 0. */
 static void judge(const struct hard *h, int dtype, const double got[3], struct found *wrong)
 {
 	int fma = differ(got[0], h->right), sum = differ(got[1], h->kind == FLUSHED ? 0 : apart(dtype, h));

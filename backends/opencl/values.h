@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants of OpenCL 1.2 that are used here, as the standard gives them: CL_VALUE(name without "CL_", value). */
+/* The constants of OpenCL 1.2 that this backend uses: CL_VALUE(name without "CL_", value). */
 CL_VALUE(DEVICE_NOT_FOUND, -1)
 CL_VALUE(BUILD_PROGRAM_FAILURE, -11)
 CL_VALUE(PLATFORM_NOT_FOUND_KHR, -1001)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the descriptors of cuDNN: of a network, or of one of its layers, and of dropout.
+ * Makes cuDNN's descriptors of a network or one of its layers, and of dropout.
  */
 #include "backends/cuda/cudnn/cudnn.h"
 
@@ -9,7 +9,7 @@ static unsigned precision(const struct cg_network *rnn)
 	return rnn->dtype == CG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-/* Sums of narrow elements are in f32 on tensor cores, too; those of f32 are only where TF32 is allowed. */
+/* Tensor cores sum narrow elements in f32.  Products of f32 use them only where TF32 is allowed. */
 static unsigned math(const struct cg_network *rnn)
 {
 	if (rnn->dtype == CG_F32)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of networks by cuDNN.  Memory of the caller goes to cuDNN as it is where it can; all that has to be gathered, copied,
- * dropped or made zero before or after is one launch.  The last layer's output is kept in the reserve, since cuDNN's backward reads
- * it and our callers do not pass it; where the masks between layers are ours each layer is a call of cuDNN, and its output is kept.
+ * Runs a network's forward and backward by cuDNN.  cuDNN gets the caller's memory itself where possible; all that must be gathered, copied,
+ * dropped or cleared before or after is one launch.  The last layer's output is saved in the reserve space, since cuDNN's backward reads
+ * it and callers do not pass it again.  With the library's masks between layers each layer is a call of cuDNN, and its output is saved.
  */
 #include <pthread.h>
 #include <string.h>
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-enum { UNTRIED, WORKS, REFUSED };                /* of persistent algorithms */
+enum { UNTRIED, WORKS, REFUSED };                /* whether persistent algorithms work here */
 
 struct range_call {
 	struct cg_queue *queue;
@@ -20,7 +20,7 @@ struct range_call {
 	const struct cg_dnn_shape *shape;
 	int algorithm;
 	struct cg_dnn_workspace space;
-	struct cg_cu_moves moves;                /* before the next call of cuDNN, or at the end */
+	struct cg_cu_moves moves;                /* to be enqueued before the next call of cuDNN, or at the end */
 };
 
 static const struct cg_mem none = { .bytes = 0 };
@@ -49,13 +49,13 @@ static struct cg_mem aligned(struct cg_mem mem)
 	return mem.bytes > beyond ? cg_part(mem, beyond, mem.bytes - beyond) : mem;
 }
 
-/* A reserve may be moved between the passes, so that nothing in it depends on where it is. */
+/* Is the memory aligned for cuDNN?  A reserve space may move between the passes, so nothing in it may depend on its address. */
 static int is_aligned(struct cg_mem mem)
 {
 	return cg_cu_address(mem) % CG_DNN_ALIGN == 0;
 }
 
-/* Where a segment's output is, and what cuDNN keeps of it. */
+/* The place of a segment's output in the reserve space; *reserve: that of cuDNN's own reserve. */
 static struct cg_mem saved_output(const struct range_call *r, int segment, struct cg_mem *reserve)
 {
 	struct cg_work work = { .mem = r->call->reserve };
@@ -67,7 +67,7 @@ static struct cg_mem saved_output(const struct range_call *r, int segment, struc
 
 /* ---- copies ---- */
 
-/* Rows of a width; `from` and `to` say which, where they are there.  src absent: zeros. */
+/* Copies rows of a width; index arrays `from` and `to` select them where they are present.  src absent: writes zeros. */
 static int copy_rows(struct range_call *r, int64_t rows, int64_t width, struct cg_mem src, struct cg_mem from, struct cg_mem dst,
                      struct cg_mem to)
 {
@@ -82,7 +82,7 @@ static int zero(struct range_call *r, struct cg_mem mem, int64_t elements)
 	return copy_rows(r, 1, elements, none, none, mem, none);
 }
 
-/* All there is in memory of cuDNN's, which ends with a whole element, or there is memory beyond it. */
+/* The elements of some bytes of cuDNN's memory, rounded up: there is memory beyond an incomplete element. */
 static int64_t elements(const struct range_call *r, size_t bytes)
 {
 	return (int64_t)(bytes / each(r) + (bytes % each(r) != 0));
@@ -93,7 +93,7 @@ static int copy_bytes(struct range_call *r, struct cg_mem to, struct cg_mem from
 	return copy_rows(r, 1, elements(r, bytes), from, none, to, none);
 }
 
-/* Persistent algorithms load and store so many bytes at a time; the standard one takes elements where they are. */
+/* Persistent algorithms load and store this many bytes at a time; the standard one needs no such alignment. */
 enum { PERSISTENT_ALIGN = 16 };
 
 static int suits_algorithm(const struct range_call *r, struct cg_mem mem)
@@ -101,7 +101,8 @@ static int suits_algorithm(const struct range_call *r, struct cg_mem mem)
 	return !r->algorithm || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
 }
 
-/* What cuDNN is to read: the memory itself, or a copy where it may be.  A persistent algorithm's sequences and states are whole. */
+/* Lets cuDNN read *mem itself, or a copy in `space` where the algorithm needs it aligned.  A persistent algorithm's sequences and
+ * states are contiguous. */
 static int copy_unsuited(struct range_call *r, struct cg_mem space, int64_t elements, struct cg_mem *mem)
 {
 	struct cg_mem given = *mem;
@@ -117,13 +118,13 @@ static int flush(struct range_call *r)
 	return cg_cu_flush(r->queue, &r->moves);
 }
 
-/* The caller's rows of what is valid, to cuDNN's rows. */
+/* Gathers the caller's rows of valid steps into cuDNN's rows. */
 static int gather(struct range_call *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
 	return copy_rows(r, r->shape->N, width, from, r->shape->from, to, r->shape->rows);
 }
 
-/* A sequence of cuDNN's to the caller's, which may be the same memory already.  What it leaves beyond the lengths is its own. */
+/* Copies a sequence of cuDNN's to the caller's, which may be the same memory.  Clears the padding, where cuDNN writes values of its own. */
 static int hand_out(struct range_call *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -139,7 +140,7 @@ static int hand_out(struct range_call *r, struct cg_mem from, struct cg_mem to, 
 	return copy_rows(r, s->N, width, from, s->rows, to, s->compact ? s->from : s->rows);
 }
 
-/* A sequence of which no step is valid. */
+/* Clears a sequence without valid steps. */
 static int hand_out_zeros(struct range_call *r, struct cg_mem to, int64_t width)
 {
 	return cg_present(to) ? copy_rows(r, r->shape->T * r->shape->B, width, none, none, to, r->shape->padding) : CG_OK;
@@ -150,7 +151,7 @@ static int64_t state_elements(const struct range_call *r, int64_t width)
 	return cg_dnn_states(r->rnn) * r->shape->live * width;
 }
 
-/* A caller's states as cuDNN has them; absent ones are zeros to it, too. */
+/* Gives cuDNN a caller's states in its order.  Absent states are zeros to cuDNN, too. */
 static int copy_states_in(struct range_call *r, struct cg_mem given, struct cg_mem space, int64_t width, struct cg_mem *result)
 {
 	*result = given;
@@ -162,13 +163,13 @@ static int copy_states_in(struct range_call *r, struct cg_mem given, struct cg_m
 	return copy_rows(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, space, none);
 }
 
-/* Where cuDNN is to put states: the caller's memory where it has them as the caller has. */
+/* Where cuDNN writes states: the caller's memory where its order and alignment suit, else the workspace. */
 static struct cg_mem states_for(const struct range_call *r, struct cg_mem wanted, struct cg_mem space)
 {
 	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
 }
 
-/* The final states of a batch row without a step are its initial states. */
+/* Copies final states to the caller's.  The final states of a batch row without a step are its initial states. */
 static int copy_states_out(struct range_call *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -189,9 +190,9 @@ static struct cg_mem of_segment(const struct range_call *r, struct cg_mem mem, i
 	return r->net->n_segments > 1 ? cg_part(mem, (size_t)segment * bytes, bytes) : mem;
 }
 
-/* ---- masks of ours ---- */
+/* ---- the library's masks ---- */
 
-/* Our mask on a layer's output, or on what reaches it. */
+/* Applies a layer's mask to its output, or to the gradient of that output. */
 static int mask(struct range_call *r, int layer, struct cg_mem from, struct cg_mem to)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -203,7 +204,7 @@ static int mask(struct range_call *r, int layer, struct cg_mem from, struct cg_m
 	});
 }
 
-/* Prepares what a segment takes: the caller's input, or the output of the segment below under its mask. */
+/* Prepares a segment's input: the caller's input, or the output of the segment below under its mask. */
 static int prepare_input(struct range_call *r, int segment, struct cg_mem *x)
 {
 	struct cg_mem reserve;
@@ -272,7 +273,7 @@ static int begin(struct range_call *r, struct cg_queue *queue, struct cg_net *ne
 
 /* ---- forward ---- */
 
-/* What one call of cuDNN's reads and writes. */
+/* The memory of one forward call of cuDNN. */
 struct forward_memory { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
 
 static int call_forward(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
@@ -286,8 +287,8 @@ static int call_forward(const struct range_call *r, int segment, const struct fo
 	return CG_OK;
 }
 
-/* The first call that may take a persistent algorithm decides for good whether that works here: cuDNN refuses it only now, and a
- * reserve is of one algorithm. */
+/* Tries a persistent algorithm.  The first call decides for good whether it works here: cuDNN refuses it only in a call, and a
+ * reserve space belongs to one algorithm. */
 static int try_persistent(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	struct cg_net *net = r->net;
@@ -319,13 +320,13 @@ static int run_forward(struct range_call *r, int segment, const struct forward_m
 	return call_forward(r, segment, w, theirs);
 }
 
-/* Where the last layer's output goes, unless it is to be kept. */
+/* Where the last layer's output goes where it is not saved in the reserve space. */
 static struct cg_mem output_for(const struct range_call *r)
 {
 	return cg_present(r->call->output) && !r->shape->compact && suits_algorithm(r, r->call->output) ? r->call->output : r->space.y;
 }
 
-/* From so many bytes of a part of the reserve on, to where the next one begins. */
+/* Clears a part of the reserve space from an offset up to the beginning of the next part. */
 static int clear_end(struct range_call *r, struct cg_mem part, size_t from)
 {
 	size_t end = part.bytes + (size_t)-part.bytes % CG_DNN_ALIGN;
@@ -334,8 +335,8 @@ static int clear_end(struct range_call *r, struct cg_mem part, size_t from)
 	return part.data && from < end ? zero(r, cg_part(part, from, end - from), (int64_t)((end - from) / each(r))) : CG_OK;
 }
 
-/* What no call of cuDNN writes of the reserve, so that equal calls leave equal bytes: the header, which is the runtime's, and what
- * lies between the parts; without steps all of it. */
+/* Clears what no call of cuDNN writes in the reserve space, so that equal calls leave equal bytes: the header, which the runtime
+ * fills, and the gaps between the parts; all of it where there are no steps. */
 static int clear_gaps(struct range_call *r)
 {
 	for (int n = 0; n < r->net->n_segments; n++) {
@@ -347,7 +348,7 @@ static int clear_gaps(struct range_call *r)
 	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
 }
 
-/* Copies to the reserve what a call of cuDNN left in the workspace instead; the next one reads it there. */
+/* Copies to the reserve space what cuDNN left in the workspace instead, where the next segment reads it. */
 static int save_output(struct range_call *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs, y = saved_output(r, segment, &theirs);
@@ -410,7 +411,7 @@ static int forward(struct range_call *r)
 
 struct backward_memory { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
 
-/* cuDNN's backward of the data writes to the reserve what its backward of the weights then reads. */
+/* Gives cuDNN a reserve that it may overwrite: its backward for the data writes there what its backward for the weights reads. */
 static int open_reserve(struct range_call *r, int segment, struct backward_memory *b)
 {
 	struct cg_mem theirs;
@@ -424,7 +425,7 @@ static int open_reserve(struct range_call *r, int segment, struct backward_memor
 	return copy_bytes(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
 }
 
-/* cuDNN can only add to the gradients of parameters. */
+/* Prepares the sums of parameter gradients, to which cuDNN can only add. */
 static int open_sums(struct range_call *r, int segment, struct backward_memory *b)
 {
 	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
@@ -433,7 +434,7 @@ static int open_sums(struct range_call *r, int segment, struct backward_memory *
 
 	if (!cg_present(ours))
 		return CG_OK;
-	/* Those of the segment before are still to be read. */
+	/* The other half of dweights is still to be copied for the segment before. */
 	b->dweights = is_direct ? ours : r->space.dweights[segment % 2];
 	if (!r->call->accumulate)
 		return zero(r, b->dweights, elements(r, layout->bytes));
@@ -469,7 +470,7 @@ static int sum_up(struct range_call *r, int segment, const struct backward_memor
 	return cg_dnn_copy_out(r->queue, &r->moves, r->net, segment, layout, b->dweights, ours);
 }
 
-/* Prepares what reaches a layer's output; cuDNN has no absent one. */
+/* Prepares the gradient of a layer's output, which cuDNN requires: zeros where the caller gives none. */
 static int prepare_dy(struct range_call *r, int segment, struct cg_mem *dy)
 {
 	struct cg_mem given = r->call->output_backprop;
@@ -515,7 +516,7 @@ static int run_segments_backward(struct range_call *r, const struct backward_mem
 	return CG_OK;
 }
 
-/* Without a step nothing but states passes. */
+/* Without steps only the states' gradients pass through. */
 static int run_without_steps(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The route cudnn: chooses the networks that cuDNN can compute as they are meant, opens and closes them.  All calls are of cuDNN's
- * API of version 8, which 9 still has.
+ * The route cudnn: decides which networks cuDNN computes as specified, and opens and closes them.  All calls are of cuDNN's
+ * version 8 API, which version 9 still has.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static const struct mode { const char *cell; unsigned mode; } modes[] = {
 	{ "lstm", CUDNN_LSTM }, { "gru", CUDNN_GRU }, { "rnn_tanh", CUDNN_RNN_TANH }, { "rnn_relu", CUDNN_RNN_RELU }, { NULL, 0 }
 };
 
-/* A user's cell of the same name is another. */
+/* The mode of a built-in cell.  A user's cell of the same name is another cell. */
 static const struct mode *mode_of(const struct cg_network *rnn)
 {
 	const struct mode *m = modes;
@@ -40,7 +40,7 @@ static int decline(char why[CG_WHY_NOT], const char *format, ...)
 	return cg_fail(CG_UNSUPPORTED, "%s", why);
 }
 
-/* What the equations say. */
+/* Does cuDNN have the cell's equations? */
 static int suits_cell(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	if (!mode_of(rnn))
@@ -76,8 +76,8 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 }
 
 /*
- * What its kernels were seen to do, tests/fake/cudnn_descriptor.c says where; what follows from it for the bounds of answers is in the
- * reference.  `cellgrad info` shows these lines, and the documents have them, which tests/rounding.sh compares.
+ * How cuDNN's kernels were observed to round; tests/fake/cudnn_descriptor.c says where.  The bounds that follow are in the
+ * reference.  `cellgrad info` prints these lines; the documents repeat them, which tests/rounding.sh checks.
  */
 static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",
@@ -86,7 +86,7 @@ static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_BF16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed",
 };
 
-/* Its kernels hand each other sums and states as numbers of 16 bits, where there are such. */
+/* With narrow elements cuDNN's kernels pass sums and states on in 16 bits. */
 static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int is_narrow = !cg_is_plain(rnn->dtype);
@@ -94,7 +94,8 @@ static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 	return rnn->strict_rounding && is_narrow ? decline(why, "strict_rounding in %s", cg_dtype_name(rnn->dtype)) : CG_OK;
 }
 
-/* CG_BAD_ARGUMENT, and no reason to go another way: the environment names a library that cannot be. */
+/* Does cuDNN suit the network?  CG_BAD_ARGUMENT, where the environment names a library that cannot be loaded, lets no other route be
+ * taken. */
 static int suits(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int code;
@@ -145,7 +146,7 @@ static void close_inside(struct cg_net *net)
 	close_segment(&net->segments[1]);
 	if (net->dropout)
 		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
-	/* Its seeding may be under way where waiting for it was what failed. */
+	/* The seeding may still run where waiting for it has failed. */
 	if (net->generator) {
 		cg_cu.StreamSynchronize(device->dnn_stream);
 		cg_cu_free(device, NULL, net->generator);
@@ -161,7 +162,7 @@ static void close_net(struct cg_dev *device, struct cg_net *net)
 	cg_memory(net, 0);
 }
 
-/* A way that cuDNN refuses is none, but the first has to be. */
+/* Adds an algorithm to a segment.  One that cuDNN refuses is left out, except for the first, which is required. */
 static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, unsigned algorithm)
 {
 	struct cg_dnn_algorithm *entry = &segment->algorithms[segment->n_algorithms];
@@ -184,8 +185,8 @@ static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, uns
 }
 
 /*
- * Persistent algorithms where a network may have sizes that they are for; which, rnn_data.c says.  Their tanh is an instruction that
- * is good to 2^-11, which f32 takes only where it may be multiplied as TF32, too.
+ * Adds persistent algorithms where a network may have sizes that suit them; rnn_data.c decides by the sizes.  Their tanh is an
+ * instruction that is accurate to 2^-11, so f32 uses them only where TF32 is allowed, too.
  */
 static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 {
@@ -232,7 +233,7 @@ static int make_queries(struct cg_dev *device)
 	return CG_OK;
 }
 
-/* The handle of all queries of a device. */
+/* Makes the handle for all queries of a device. */
 static int begin_queries(struct cg_dev *device)
 {
 	int code = device->dnn ? CG_OK : make_queries(device);
@@ -242,7 +243,7 @@ static int begin_queries(struct cg_dev *device)
 	return code;
 }
 
-/* Under the lock. */
+/* Called under the device's lock. */
 static int fill(struct cg_net *net)
 {
 	const struct cg_network *rnn = net->rnn;
@@ -293,7 +294,7 @@ static int make(struct cg_net *net, char why[CG_WHY_NOT])
 	return code;
 }
 
-/* No reason to go another way, which would need code that is loaded. */
+/* Fails during a capture, in which no route can load the code that it needs. */
 static int is_possible_now(struct cg_dev *device)
 {
 	CU_INSIDE(device, cg_cu_check_all_uncaptured(device, "the opening of a network"));
@@ -315,7 +316,7 @@ static int open_net(struct cg_dev *device, const struct cg_network *rnn, struct 
 	net->version = cg_cudnn_version();
 	net->cell = mode_of(rnn)->mode;
 	net->type = type_of(rnn->dtype);
-	/* What cuDNN keeps it multiplies with 1 / (1 - rate); where nothing is kept the masks are ours. */
+	/* cuDNN multiplies the elements that it keeps by 1 / (1 - rate); at rate 1 the library's masks serve. */
 	net->vendor_dropout = drops(rnn) && rnn->allow_vendor_dropout && rnn->dropout < 1;
 	net->n_segments = drops(rnn) && !net->vendor_dropout ? rnn->layers : 1;
 	code = make(net, why);
@@ -326,7 +327,7 @@ static int open_net(struct cg_dev *device, const struct cg_network *rnn, struct 
 	return code;
 }
 
-/* cuDNN says nothing of what its reserve looks like, in this version or on this device. */
+/* A value that identifies the layout of cuDNN's reserve, which may depend on its version, the device and these settings. */
 static uint64_t stamp(const struct cg_net *net)
 {
 	const int parts[] = { net->version, net->device->major, net->device->minor, net->device->units, net->vendor_dropout,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of a network on one queue: cuDNN's handle, the shapes of late calls, and the generator of its dropout.  It is made at the
- * network's first call there, and outlives the network until the queue's next such call: only the queue shows when it is unused.
+ * Keeps the state of a network on one queue: cuDNN's handle, the shapes of the latest calls, and the generator of its dropout.  It is
+ * made at the network's first call on the queue.  It outlives the network until the next first call of a network there, since only the
+ * queue's work shows when the state is unused.
  */
 #include <pthread.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static struct cg_dnn_state *find_state(const struct cg_net *net, const struct cg
 	return p;
 }
 
-/* What is enqueued may still use it. */
+/* Enqueued work may still use the state, so this waits for it. */
 static void free_state(struct cg_dev *device, struct cg_dnn_state *p)
 {
 	cg_cu_finish(p->queue);
@@ -48,7 +49,8 @@ static int make_handle(struct cg_queue *queue)
 	return code;
 }
 
-/* Where the masks are cuDNN's, each queue has a generator: two at a time would draw from it at once. */
+/* Makes a state.  Where the masks are cuDNN's, each queue has its own generator, from which two queues would otherwise draw at the
+ * same time. */
 static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 {
 	CG_TRY(make_handle(p->queue));
@@ -60,7 +62,7 @@ static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 	return CG_OK;
 }
 
-/* The states_of_queues of a queue whose nets are closed: only the queue's work shows when they are unused. */
+/* Frees the states that closed networks have left to the queue. */
 static void free_left(struct cg_queue *queue)
 {
 	struct cg_dnn_state *p, *next;

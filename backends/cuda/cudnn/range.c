@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of more steps than cuDNN takes at once: cut into ranges of steps, which run one after the other.  The final states of a
- * range are the initial states of the next, which training keeps behind the reserves of all ranges; the gradient goes through the
- * ranges from the last to the first.  A network of both directions cannot be cut so, and runs composed.
+ * Cuts calls of more steps than cuDNN takes at once into ranges of steps, which run one after the other.  The final states of a
+ * range are the initial states of the next; training saves them behind the reserve spaces of all ranges.  The gradient goes through the
+ * ranges from the last to the first.  A bidirectional network cannot be cut so and runs composed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-/* T = 0 is a range without steps. */
+/* The number of ranges.  T = 0 is one range without steps. */
 static int64_t count(int64_t T)
 {
 	return T <= CG_DNN_STEPS ? 1 : (T + CG_DNN_STEPS - 1) / CG_DNN_STEPS;
@@ -36,7 +36,7 @@ static int64_t steps_of(int64_t T, int64_t k)
 	return T - first_of(k) < CG_DNN_STEPS ? T - first_of(k) : CG_DNN_STEPS;
 }
 
-/* scratch: [B], for its lengths. */
+/* Makes range k.  scratch: [B], for the lengths within the range. */
 static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k,
                                     int32_t *scratch)
 {
@@ -54,7 +54,7 @@ static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t
 	return range;
 }
 
-/* *scratch stays NULL where a call has one range, whose lengths are the call's. */
+/* Allocates scratch for the lengths of ranges.  It stays NULL where a call has one range, whose lengths are the call's. */
 static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **scratch)
 {
 	*scratch = NULL;
@@ -73,7 +73,7 @@ static int is_lstm(const struct cg_net *net)
 
 struct states { struct cg_mem h, c; };
 
-/* The states between two ranges, laid out as the caller's are. */
+/* The states between two ranges, in the caller's layout. */
 static struct states carve_states(const struct cg_net *net, int64_t B, struct cg_work *work)
 {
 	size_t bytes = cg_dtype_bytes(net->rnn->dtype);
@@ -84,7 +84,7 @@ static struct states carve_states(const struct cg_net *net, int64_t B, struct cg
 	return s;
 }
 
-/* Used in turn: the initial states of a range and its final ones. */
+/* The initial and the final states of a range, which swap from range to range. */
 enum { TURNS = 2 };
 
 static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)
@@ -92,7 +92,7 @@ static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)
 	return cg_work_alloc(work, 1, (int64_t)bytes, 1);
 }
 
-/* ---- how much of it ---- */
+/* ---- the amount of memory ---- */
 
 static size_t most(size_t a, size_t b)
 {
@@ -105,7 +105,7 @@ static void add(size_t *sum, size_t bytes)
 		*sum = SIZE_MAX;
 }
 
-/* The bytes behind the reserves of all ranges, and behind the workspace of one. */
+/* Adds the bytes behind the reserve spaces of all ranges, and behind the workspace of one range. */
 static void add_states(const struct cg_net *net, int64_t T, int64_t B, struct cg_net_sizes *sizes)
 {
 	struct cg_work one = { .used = 0 };
@@ -160,16 +160,16 @@ int cg_dnn_needs(struct cg_net *net, int64_t T, int64_t B, const int32_t *length
 struct split_call {
 	struct cg_queue *queue;
 	struct cg_net *net;
-	const struct cg_rnn_call *call;          /* whole */
+	const struct cg_rnn_call *call;          /* the whole call */
 	int pass;
-	int64_t n;                               /* ranges */
+	int64_t n;                               /* the number of ranges */
 	int32_t *scratch;
 	struct cg_mem work;
 	struct states turns[TURNS];
-	size_t reserve, saved;                   /* where in the reserve the next range's begins; where the states between ranges do */
+	size_t reserve, saved;                   /* offsets in the reserve space: of the next range's part, and of the saved states */
 };
 
-/* The memory of a range's steps. */
+/* Cuts time-major memory to the steps of a range. */
 static struct cg_mem cut(const struct split_call *w, struct cg_mem mem, const struct cg_dnn_range *range, int64_t k, int64_t width)
 {
 	size_t step = (size_t)(range->B * width) * cg_dtype_bytes(w->net->rnn->dtype);
@@ -179,7 +179,7 @@ static struct cg_mem cut(const struct split_call *w, struct cg_mem mem, const st
 	return cg_part(mem, (size_t)first_of(k) * step, (size_t)range->T * step);
 }
 
-/* The initial states of range k, from 1 on: in the reserve, or in the workspace in turn where there is none. */
+/* The initial states of range k, from 1 on: in the reserve space, or without training in the workspace in turn. */
 static struct states begins(const struct split_call *w, int64_t k)
 {
 	struct cg_work one = { .used = 0 }, saved = { .mem = w->call->reserve };
@@ -221,7 +221,7 @@ static void pass_on(struct split_call *w, int64_t k, struct cg_rnn_call *c)
 	}
 	if (w->pass == CG_FORWARD)
 		return;
-	/* Sums of parameters begin with the last range. */
+	/* The gradient of the parameters begins with the last range. */
 	c->accumulate |= k + 1 < w->n;
 	if (k + 1 < w->n) {
 		c->output_h_backprop = w->turns[(k + 1) % TURNS].h;
@@ -267,7 +267,7 @@ static int run_range(struct split_call *w, int64_t k)
 	return CG_OK;
 }
 
-/* Behind the workspace of a range are the states that two ranges use in turn; behind the reserves of all, the saved states. */
+/* Lays out the states: behind the workspace of a range those that two ranges swap, behind all reserve spaces the saved ones. */
 static int lay_out_states(struct split_call *w, struct cg_mem work)
 {
 	struct cg_work carved = { .mem = work };
@@ -287,7 +287,7 @@ static int lay_out_states(struct split_call *w, struct cg_mem work)
 	return CG_OK;
 }
 
-/* So that equal calls leave equal bytes between the states that are kept, too. */
+/* Clears the bytes between the saved states, so that equal calls leave equal reserve spaces. */
 static int clear_saved(struct split_call *w)
 {
 	struct cg_work one = { .used = 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and arrays on a queue that map batch rows.
- * cuDNN refuses a batch row without a step; where there is one the other rows are gathered for it.
+ * Makes what depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and index arrays that map batch rows.
+ * cuDNN refuses a batch row without a step; where there is one, cuDNN gets the other rows, gathered.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -24,8 +24,8 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
 /* ---- which algorithm ---- */
 
 /*
- * The networks whose persistent algorithms are faster, by PyTorch's measurements: those keep the recurrent weights in registers, of
- * small networks or of some shapes in f16, and need rows of one length.
+ * Decide whether a persistent algorithm is faster, by PyTorch's measurements.  It keeps the recurrent weights in registers, for
+ * small networks or for some shapes in f16, and needs rows of equal length.
  */
 static int suits_small(const struct cg_net *net)
 {
@@ -47,7 +47,8 @@ static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return net->cell == CUDNN_LSTM || s->live < 96 || U < 896;
 }
 
-/* The states of each layer's call lie one behind the other, and a persistent algorithm takes them at multiples of 16. */
+/* Are the states of each layer aligned?  Those of the layers lie one behind the other, and a persistent algorithm needs them at
+ * multiples of 16. */
 static int suits_states(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	return net->n_segments == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;
@@ -108,7 +109,7 @@ static int make_all(const struct cg_net *net, struct cg_dnn_shape *s, const int3
 	return make_state(net, s, net->rnn->U, &s->c);
 }
 
-/* The lengths of the rows that have one. */
+/* Makes the descriptors with the lengths of the rows that have a step. */
 static int describe(const struct cg_net *net, struct cg_dnn_shape *s)
 {
 	int32_t *lengths = cg_memory(NULL, (size_t)s->live * sizeof *lengths);
@@ -127,7 +128,7 @@ static int describe(const struct cg_net *net, struct cg_dnn_shape *s)
 
 /* ---- how much memory ---- */
 
-/* By every way that the call may go: which it is shows only when it is tried. */
+/* Finds the memory that an algorithm needs.  All algorithms that the call may use count: which one works shows only in the call. */
 static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int algorithm)
 {
 	unsigned mode = net->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
@@ -141,7 +142,7 @@ static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int 
 	return CG_OK;
 }
 
-/* A persistent algorithm that does not do for these sizes is not the one. */
+/* Drops a persistent algorithm that cuDNN refuses for these sizes. */
 static int measure_all(const struct cg_net *net, struct cg_dnn_shape *s)
 {
 	int code = CG_OK;
@@ -266,7 +267,7 @@ int cg_dnn_find_sizes(struct cg_net *net, const struct cg_dnn_range *range, cons
 
 /* ---- arrays ---- */
 
-/* The arrays in the order in which they lie, each with its place on the device; together the elements of all. */
+/* The arrays, in their order in memory.  lay_out() sets the place of each on the device and returns the elements of all. */
 struct arrays { int64_t *from, *rows, *t, *b, *states, *dead, *padding, *lengths; };
 
 static size_t lay_out(const struct cg_net *net, struct cg_dnn_shape *s, int64_t *base, struct arrays *a)
@@ -347,7 +348,7 @@ static void list_lengths(const struct cg_dnn_shape *s, const struct arrays *a)
 		}
 }
 
-/* The host's side stays: the copy may be under way for long. */
+/* Enqueues the copy of the arrays to the device.  The host's memory stays, since the copy may take long. */
 static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_shape *s)
 {
 	struct arrays a;
@@ -401,7 +402,7 @@ int cg_dnn_find_shape(struct cg_net *net, struct cg_dnn_state *state, const stru
 		if (is_sent)
 			CG_TRY(cg_cu_check_uncaptured(state->queue, "a wait"));
 		CG_TRY(make_for(net, state, range, &s));
-		/* What is enqueued may still use its arrays, and send them. */
+		/* Enqueued work may still use the arrays of the old shape, or copy them. */
 		if (is_sent)
 			cg_cu_finish(state->queue);
 		cg_dnn_release_shape(net->device, state->queue, *old);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of a call by cuDNN: divides workspace and reserve between cuDNN and us, and sizes both.
+ * Divides the workspace and the reserve space of a call between cuDNN and this library, and computes the size of both.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* Persistent algorithms get parameters that are where they may not be from here, too. */
+/* The bytes for converted parameters.  A persistent algorithm also gets here a copy of parameters that are not aligned for it. */
 static size_t weight_bytes(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	size_t bytes = 0;
@@ -29,7 +29,7 @@ static struct cg_mem carve(struct cg_work *work, int64_t rows, int64_t columns, 
 {
 	struct cg_mem mem = cg_work_alloc(work, rows, columns, bytes);
 
-	/* To the next multiple of CG_DNN_ALIGN. */
+	/* Rounds up to a multiple of CG_DNN_ALIGN. */
 	if (work->used != SIZE_MAX && __builtin_add_overflow(work->used, (size_t)-work->used % CG_DNN_ALIGN, &work->used))
 		work->used = SIZE_MAX;
 	return mem;
@@ -81,7 +81,7 @@ void cg_dnn_carve_workspace(const struct cg_net *net, const struct cg_dnn_shape 
 	carve_states(net, s, work, &r->dhx, &r->dcx);
 }
 
-/* Memory that begins at any multiple of 8 is large enough for what begins at one of CG_DNN_ALIGN. */
+/* The bytes of a workspace, with room to align one that begins at any multiple of 8 to CG_DNN_ALIGN. */
 static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
 {
 	struct cg_work work = { .used = 0 };

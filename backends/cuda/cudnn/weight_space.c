@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts parameters between our buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version seen
- * it is ours, and then the caller's buffer is cuDNN's; nothing relies on that.
+ * Converts parameters between the library's buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version
+ * tried the layouts are equal, and then cuDNN gets the caller's buffer itself; nothing relies on that.
  */
 #include <string.h>
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-/* ---- asking ---- */
+/* ---- asking cuDNN ---- */
 
-/* An address to count from: no memory is there. */
+/* A query of cuDNN's layout, as addresses from `base` on. */
 struct question {
 	struct cudnnRNNStruct *rnn;
 	struct cg_dnn_layout *layout;
@@ -17,7 +17,8 @@ struct question {
 	struct cudnnTensorStruct *matrix, *bias;
 };
 
-/* Where a tensor is, in bytes from the base, and how large: rows 0, there is none.  Its elements lie beside each other. */
+/* Finds the offset of a tensor in bytes from the base, and its shape; rows 0: cuDNN has no such tensor.  Its elements must be
+ * contiguous. */
 static int find_offset(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
                        struct cg_rnn_region *region, size_t *state)
 {
@@ -40,7 +41,7 @@ static int find_offset(const struct question *q, struct cudnnTensorStruct *tenso
 	               strides[2], *state, q->layout->bytes);
 }
 
-/* Puts one of ours in the list, if cuDNN has it in the same shape, or neither has it. */
+/* Adds a part of the parameters to the list where cuDNN has it in the same shape.  A part that neither layout has is left out. */
 static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct cg_rnn_region ours, struct cg_rnn_region theirs,
                struct cg_dnn_layout *layout)
 {
@@ -52,7 +53,7 @@ static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct 
 	if (!theirs.rows && !ours.rows)
 		return CG_OK;
 	if (theirs.rows && !ours.rows && part->part == CG_RNN_INPUT && net->rnn->skip) {
-		layout->parts[layout->n++] = *part;      /* cg_dnn_has_input() says so */
+		layout->parts[layout->n++] = *part;      /* cg_dnn_has_input() reports it */
 		return CG_OK;
 	}
 	if (theirs.rows != ours.rows || theirs.columns != ours.columns)
@@ -83,7 +84,7 @@ static int ask(const struct cg_net *net, struct question *q, int first, int pseu
 	return add(net, &part, cg_network_part(rnn, first * rnn->directions + pseudo_layer, part.part, part.k), theirs, q->layout);
 }
 
-/* All in our order: the matrices first. */
+/* Asks for all parts in the library's order, the matrices first. */
 static int ask_all(const struct cg_net *net, const struct cg_dnn_segment *segment, struct question *q)
 {
 	int n = segment->layers * net->rnn->directions, G = net->rnn->n_weights, first = segment == &net->segments[1];
@@ -156,7 +157,7 @@ int cg_dnn_has_input(const struct cg_dnn_layout *layout)
 
 /* ---- copying ---- */
 
-/* What lies the same in both, up to here. */
+/* A run of parameters that is contiguous in both layouts so far. */
 struct contiguous { size_t ours, theirs, bytes; };
 
 struct weight_copy {
@@ -164,7 +165,7 @@ struct weight_copy {
 	struct cg_cu_moves *moves;
 	const struct cg_net *net;
 	struct cg_mem ours, theirs;
-	int out;                                 /* from theirs to ours */
+	int out;                                 /* from cuDNN's to the library's */
 	struct contiguous pending;
 };
 
