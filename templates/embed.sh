@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# embed.sh ARRAY FILE...: prints C that holds the files, each line a string, under the files' own names.
+# embed.sh ARRAY FILE...: prints C that contains the files, each line as a string, under the files' own names.
 set -e
 array=$1
 shift
@@ -10,7 +10,7 @@ echo
 echo "const struct cg_embedded $array[] = {"
 for file; do
 	printf '{ "%s",\n' "${file##*/}"
-	# A question mark is escaped for the sake of trigraphs.
+	# A question mark is escaped, since it may begin a trigraph.
 	sed 's/[\\"?]/\\&/g; s/.*/"&\\n"/' "$file"
 	printf '"" },\n'
 done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Equations and kernel texts, embedded in the library and in cellgen: nothing is looked for on disk.
+# Equations and kernel texts.  They are embedded in the library and in cellgen, so neither looks for them on disk.
 cells = \
 	%D%/lstm_block.cell \
 	%D%/gru_block.cell \
@@ -15,11 +15,11 @@ templates = \
 EXTRA_DIST += %D%/README.md %D%/embed.sh $(templates)
 CLEANFILES += %D%/embedded.c
 
-# To read and to start from; nothing of ours reads them there.
+# Installed for users to read and to start from; the library reads the embedded ones.
 cellsdir = $(pkgdatadir)/cells
 cells_DATA = $(cells)
 
-# The list is in this file, hence the dependency on it.
+# The list of templates is in this file, hence the dependency on it.
 %D%/embedded.c: %D%/embed.sh %D%/local.mk $(templates)
 	$(AM_V_GEN)$(MKDIR_P) %D% && \
 	cd $(srcdir) && $(SHELL) %D%/embed.sh cg_embedded $(templates) > $(abs_builddir)/$@.tmp && \

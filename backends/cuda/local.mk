@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The cuda backend: found at run time, so that it is always compiled, unless it is not wanted.
+# The cuda backend: its libraries are found at run time, so it is always compiled, unless configure excludes it.
 if CUDA
 noinst_LTLIBRARIES += %D%/libcuda.la
 backend_libraries += %D%/libcuda.la
