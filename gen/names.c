@@ -31,7 +31,7 @@ int cg_parse_enter(struct parser *p, const char *position, const char *name, int
 	const struct symbol *there = cg_parse_find(p, name);
 
 	if (there)
-		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is a name that derivatives take; choose another"
+		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is the name of a derivative; choose another"
 		                                              : "'%s' is declared already", name);
 	if (p->n_symbols == SYMBOLS_MAX)
 		return cg_parse_wrong(p, position, "a cell has at most %d names", SYMBOLS_MAX / 4);
@@ -57,7 +57,7 @@ int cg_parse_argument(struct parser *p, const char *position, const char *name)
 
 		snprintf(derived, sizeof derived, "%s%s", prefixes[k], name);
 		if (cg_is_reserved(derived))
-			return cg_parse_wrong(p, position, "'%s' has the adjoint '%s', a word that kernels need; choose another name", name,
+			return cg_parse_wrong(p, position, "'%s' has the adjoint '%s', a reserved word; choose another name", name,
 			                      derived);
 	}
 	return 0;
@@ -65,13 +65,13 @@ int cg_parse_argument(struct parser *p, const char *position, const char *name)
 
 static int used_form(struct parser *p, const char *position, const char *name)
 {
-	return cg_parse_wrong(p, position, "'%s' is of a form that kernels use; choose another name", name);
+	return cg_parse_wrong(p, position, "'%s' has a form that kernels use for their own names; choose another name", name);
 }
 
 int cg_parse_free_word(struct parser *p, const char *position, const char *name)
 {
 	if (cg_is_reserved(name))
-		return cg_parse_wrong(p, position, "'%s' is a word that kernels need; choose another name", name);
+		return cg_parse_wrong(p, position, "'%s' is a reserved word; choose another name", name);
 	if (name[strlen(name) - 1] == '_' || strstr(name, "__"))
 		return used_form(p, position, name);
 	return 0;
@@ -137,5 +137,5 @@ int cg_parse_unknown(struct parser *p, const char *position, const char *name)
 			names[n++] = p->symbols[k].name;
 	near = cg_nearest(name, names, n);
 	return cg_parse_wrong(p, position, near ? "'%s' is not known here; did you mean '%s'?"
-	                            : "'%s' is not known here: a name is declared, or given by an equation above", name, near);
+	                            : "'%s' is not known here: expected a declared name, or one that an equation above computes", name, near);
 }

@@ -107,7 +107,7 @@ static int ambiguous(struct parser *p, const char *position)
 		if (same) {
 			join(cell, same, ",", other);
 			join(cell, options, ",", text);
-			return cg_parse_wrong(p, position, "kernels with the options '%s' and '%s' would have one name; choose another", other,
+			return cg_parse_wrong(p, position, "kernels with the options '%s' and '%s' would have the same name; choose another", other,
 			                      text);
 		}
 	}
@@ -193,7 +193,7 @@ static int value(struct parser *p, const char *what)
 	if (!symbol || symbol->kind == DERIVED)
 		return cg_parse_unknown(p, position, name);
 	if (symbol->kind != CG_SYMBOL_VALUE)
-		return cg_parse_wrong(p, position, "'%s' is not given by an equation", name);
+		return cg_parse_wrong(p, position, "'%s' is not the value of an equation above", name);
 	return symbol->index;
 }
 
@@ -210,7 +210,8 @@ static int stage(struct parser *p)
 	/* As a state or output it would be an argument of the function already. */
 	for (int k = 0; k < cell->n_prevs; k++)
 		if (cell->prevs[k].value == feed)
-			return cg_parse_wrong(p, position, "'%s' is what the step gives; a product takes a value of another name",
+			return cg_parse_wrong(p, position, "'%s' is a state or the output; give an equation of its own to the value that "
+			                      "a product takes",
 			                      cell->values[feed].name);
 	for (int s = 1; s < p->stage; s++)
 		if (cell->feeds[s - 1] == feed)
@@ -390,20 +391,21 @@ static int whole(struct parser *p)
 	if (!cell->name[0])
 		return cg_parse_wrong(p, p->at, "expected 'cell NAME', got the end of the text");
 	if (!cell->n_gates)
-		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no gates: nothing would reach it", cell->name);
+		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no gates: expected a line 'gates', through which it gets its input",
+		                      cell->name);
 	for (int k = 0; k < cell->n_prevs; k++) {
 		const struct cg_prev *prev = &cell->prevs[k];
 
 		output |= prev->output;
 		if (prev->value < 0)
-			return cg_parse_wrong(p, cg_parse_find(p, prev->name)->position, "no equation gives %s '%.*s'",
+			return cg_parse_wrong(p, cg_parse_find(p, prev->name)->position, "no equation computes %s '%.*s'",
 			                      prev->output ? "the output" : "state", (int)strlen(prev->name) - 5, prev->name);
 	}
 	if (!output)
 		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no 'output'", cell->name);
 	for (int s = 1; s < cell->n_stages; s++)
 		if (!stage_has_gates(cell, s + 1))
-			return cg_parse_wrong(p, p->stages[s], "stage %d has no gates: nothing would take its product", s + 1);
+			return cg_parse_wrong(p, p->stages[s], "stage %d has no gates: expected a line 'gates' below, for the product of the stage", s + 1);
 	pair_gates(cell);
 	return all_used(p);
 }
@@ -495,7 +497,7 @@ int cg_check_split(const struct cg_cell *cell, struct cg_mistake *mistake)
 		if (!gate->split || (gate->whole >= 0 && before == k))
 			continue;
 		if (gate->whole < 0)
-			snprintf(words, sizeof words, "split gate '%s': expected a gate of its stage with the same name from the first _ on",
+			snprintf(words, sizeof words, "split gate '%s': expected a gate in its stage with the same name from the first _ on",
 			         gate->name);
 		else
 			snprintf(words, sizeof words, "split gate '%s': gate '%s' has the split gate '%s' already", gate->name,

@@ -329,8 +329,8 @@ static int check_names(const struct cg_pass_plan *plan, struct cg_mistake *mista
 	for (int k = 0; k < s.n_fields; k++)
 		for (int i = 0; cg_name_member(&s.fields[k], i, name); i++)
 			if (is_taken(&s, k, name)) {
-				snprintf(mistake->text, sizeof mistake->text, "cell %s: all steps of it would take two things named '%s'; "
-				         "give that of the cell another name", plan->cell->name, name);
+				snprintf(mistake->text, sizeof mistake->text, "cell %s: the struct of all its steps would have two fields named '%s'; "
+				         "give the cell's own another name", plan->cell->name, name);
 				return -1;
 			}
 	return 0;

@@ -54,8 +54,8 @@ static const struct { const char *name, *is; } elsewhere[] = {
 	{ "log",      "there is no logarithm" },
 	{ "log1p",    "there is no logarithm" },
 	{ "softplus", "softplus(x) is log(1 + exp(x)), and there is no logarithm" },
-	{ "sin",      "there is none of the angle's functions" },
-	{ "cos",      "there is none of the angle's functions" },
+	{ "sin",      "there are no trigonometric functions" },
+	{ "cos",      "there are no trigonometric functions" },
 };
 
 static const char *name_elsewhere(const char *name)

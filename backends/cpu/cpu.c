@@ -24,7 +24,7 @@ static int choose(const struct cg_isa **isa)
 			return CG_OK;
 		snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", (*isa)->name);
 	}
-	return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_ISA: expected one that this build has and this processor can run, of %s, got '%.40s'",
+	return cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_CPU_ISA: expected one of %s, which this build has and this processor can run, got '%.40s'",
 	               names, wanted);
 }
 
@@ -51,7 +51,7 @@ static int read_threads(const char *where, int *threads)
 	long n;
 
 	if (strncmp(where, key, sizeof key - 1))
-		return cg_fail(CG_NO_DEVICE, "there is one cpu, named cpu, cpu:0 or, with a number of threads, cpu:threads=N, not cpu:%.40s", where);
+		return cg_fail(CG_NO_DEVICE, "expected cpu, cpu:0 or, with a number of threads, cpu:threads=N, got cpu:%.40s", where);
 	number = where + sizeof key - 1;
 	n = *number >= '0' && *number <= '9' ? strtol(number, &end, 10) : 0;
 	if (n < 1 || n > most || *end)

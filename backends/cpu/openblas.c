@@ -187,29 +187,29 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	}
 	config = lib.config();
 	if (!config || sscanf(config, "OpenBLAS %d.%d.%d", &major, &minor, &patch) != 3)
-		return refuse(why, bytes, path, "does not say that it is OpenBLAS %d.%d.%d or later, but '%.60s'", MAJOR, MINOR, PATCH,
+		return refuse(why, bytes, path, "expected OpenBLAS %d.%d.%d or later, got '%.60s'", MAJOR, MINOR, PATCH,
 		              config ? config : "");
 	if (major != MAJOR ? major < MAJOR : minor != MINOR ? minor < MINOR : patch < PATCH)
 		return refuse(why, bytes, path, "is OpenBLAS %d.%d.%d, older than %d.%d.%d", major, minor, patch, MAJOR, MINOR, PATCH);
 	if (strstr(config, "USE64BITINT"))
-		return refuse(why, bytes, path, "its integers have 64 bits");
+		return refuse(why, bytes, path, "it uses integers of 64 bits");
 	parallel = lib.parallel();
 	blas.sgemm = lib.sgemm;
 	blas.dgemm = lib.dgemm;
 	if (parallel == SERIAL && !strstr(config, "USE_LOCKING"))
-		return refuse(why, bytes, path, "is built without threads, and does not say that threads may call it at once");
+		return refuse(why, bytes, path, "is built without threads and without locks, so that threads may not call it at the same time");
 	if (parallel == OPENMP) {
 		void *at = dlsym(handle, "omp_set_num_threads");
 
 		if (!at)
-			return refuse(why, bytes, path, "is built on OpenMP, and omp_set_num_threads is not there");
+			return refuse(why, bytes, path, "is built on OpenMP, but omp_set_num_threads is missing");
 		memcpy(&lib.omp_set_threads, &at, sizeof at);
 		blas.sgemm = sgemm_alone;
 		blas.dgemm = dgemm_alone;
 	}
 	lib.set_threads(1);
 	if (lib.threads() != 1)
-		return refuse(why, bytes, path, "was set to one thread and has %d", lib.threads());
+		return refuse(why, bytes, path, "was set to one thread but has %d", lib.threads());
 	if (!sgemm_is_right() || !dgemm_is_right())
 		return refuse(why, bytes, path, "its product of two small matrices is wrong");
 	snprintf(why, bytes, "%.160s at %.300s", config, path);
@@ -222,7 +222,7 @@ static void load(const char *named)
 	size_t used = 0;
 
 	if (!has_memory()) {
-		snprintf(blas.why, sizeof blas.why, "not loaded: the process may not have the memory that it takes for itself (ulimit -v)");
+		snprintf(blas.why, sizeof blas.why, "not loaded: the process's memory limit (ulimit -v) is too small for its buffers");
 		return;
 	}
 	if (named) {

@@ -79,8 +79,8 @@ int cg_cu_check_uncaptured(struct cg_queue *queue, const char *what)
 	CG_TRY(is_capturing(queue, &status));
 	if (status == CU_STREAM_CAPTURE_STATUS_NONE)
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "cuda: the stream is being captured: %s cannot be; a call can that was made once before, with "
-	               "device memory alone and its own work memory", what);
+	return cg_fail(CG_UNSUPPORTED, "cuda: the stream is being captured: %s is not allowed; make the call once before the "
+	               "capture, with device memory alone and its own workspace", what);
 }
 
 int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
@@ -90,8 +90,8 @@ int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
 	for (struct cg_queue *q = device->queues; q; q = q->next) {
 		CG_TRY(is_capturing(q, &status));
 		if (status != CU_STREAM_CAPTURE_STATUS_NONE)
-			return cg_fail(CG_UNSUPPORTED, "cuda: a stream of the context is being captured: %s cannot be, on no stream of it, since "
-			               "that would spoil the capture", what);
+			return cg_fail(CG_UNSUPPORTED, "cuda: a stream of the context is being captured: %s is not allowed on any of its streams, "
+			               "since it would spoil the capture", what);
 	}
 	return CG_OK;
 }

@@ -24,8 +24,8 @@ static int begin(void)
 	child = begun && forks != cg_fork_count();
 	pthread_mutex_unlock(&lock);
 	if (child)
-		return cg_fail(CG_NO_DEVICE, "this process was forked from one that uses CUDA, and has to run a program of its own (exec) "
-		               "before it can");
+		return cg_fail(CG_NO_DEVICE, "this process was forked from one that uses CUDA: it must run another program (exec) before "
+		               "it can use CUDA");
 	code = cg_cu_error(cg_cu.Init(0), "cuInit");
 	if (code)
 		return cg_fail_in(code, "%s", cg_cuda_path(CG_CUDA_DRIVER));
@@ -41,7 +41,7 @@ static int count(int *n)
 	*n = 0;
 	CG_TRY(begin());
 	CG_TRY(cg_cu_error(cg_cu.DeviceGetCount(n), "cuDeviceGetCount"));
-	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s says 0", cg_cuda_path(CG_CUDA_DRIVER));
+	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s returns 0", cg_cuda_path(CG_CUDA_DRIVER));
 }
 
 /* Chooses a device by its number, as "0"; NULL: the first. */
@@ -52,7 +52,7 @@ static int choose(const char *where, int *id)
 
 	CG_TRY(count(&n));
 	if (where && (sscanf(where, "%5d%c", &i, &rest) != 1 || i < 0 || strspn(where, "0123456789") != strlen(where)))
-		return cg_fail(CG_BAD_ARGUMENT, "expected the number of a device, as 0, got '%.40s'", where);
+		return cg_fail(CG_BAD_ARGUMENT, "expected a device number such as 0, got '%.40s'", where);
 	if (i >= n)
 		return cg_fail(CG_NO_DEVICE, "no device %d: there are %d, from 0 on", i, n);
 	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");
@@ -96,8 +96,8 @@ static size_t list_mode(int id, char *about, size_t bytes)
 	if (cg_cu.DeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, id))
 		return 0;
 	if (mode == CU_COMPUTEMODE_PROHIBITED)
-		return (size_t)snprintf(about, bytes, "; its mode lets no process compute");
-	return mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS ? (size_t)snprintf(about, bytes, "; its mode lets one process at a time compute") : 0;
+		return (size_t)snprintf(about, bytes, "; its compute mode allows no process");
+	return mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS ? (size_t)snprintf(about, bytes, "; its compute mode allows one process at a time") : 0;
 }
 
 static const char *list(int i, char *about, size_t bytes)
@@ -264,7 +264,7 @@ static int adopt_stream(struct cg_queue *queue, void *native)
 	}
 	CU_TRY(queue->device, StreamGetCtx, native, &context);
 	if (context != queue->device->context)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the stream is of another CUcontext; adopt that with cg_adopt");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the stream belongs to another CUcontext; adopt that context with cg_adopt");
 	queue->stream = native;
 	queue->adopted = 1;
 	return CG_OK;
@@ -384,12 +384,12 @@ static int check_owner(struct cg_dev *device, CUdeviceptr at, struct CUctx_st **
 	if (*context == device->context)
 		return CG_OK;
 	if (*context)
-		return cg_fail(CG_BAD_ARGUMENT, "the memory is of another CUcontext than the stream");
+		return cg_fail(CG_BAD_ARGUMENT, "the memory belongs to another CUcontext than the stream");
 	code = cg_cu.PointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at);
 	if (code == CUDA_ERROR_INVALID_VALUE)
 		return cg_fail(CG_BAD_ARGUMENT, "expected memory of the device, got an address that the driver does not know");
 	CG_TRY(cg_cu_check(device, code, "cuPointerGetAttribute"));
-	return id == device->id ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "the memory is of device %d, the stream of device %d", id, device->id);
+	return id == device->id ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "the memory belongs to device %d, the stream to device %d", id, device->id);
 }
 
 /* Checks that memory is large enough.  Mapped memory may consist of pieces, each beginning where the one before it ends. */

@@ -102,16 +102,16 @@ static struct library {
 	char why[2048], path[512];
 } libraries[CG_CUDA_LIBRARIES] = {
 	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = CG_ENV_CUDA_LIB,
-		.advice = "it comes with NVIDIA's driver of the GPU",
+		.advice = "it is part of NVIDIA's driver for the GPU",
 		.names = driver_names, .symbols = driver_symbols, .absent = CG_NO_DEVICE },
 	[CG_CUDA_NVRTC] = { .what = "NVRTC to compile kernels", .variable = CG_ENV_NVRTC_LIB,
 		.advice = "it comes with the CUDA toolkit, 11.2 or later",
 		.names = nvrtc_names, .symbols = nvrtc_symbols, .absent = CG_BUILD },
 	[CG_CUDA_CUBLAS] = { .what = "cuBLAS", .variable = CG_ENV_CUBLAS_LIB,
-		.advice = "it comes with the CUDA toolkit, and CELLGRAD_CUBLAS_LIB=none does without",
+		.advice = "it comes with the CUDA toolkit; CELLGRAD_CUBLAS_LIB=none runs without it",
 		.names = cublas_names, .symbols = cublas_symbols, .absent = CG_UNSUPPORTED },
 	[CG_CUDA_CUDNN] = { .what = "cuDNN", .variable = CG_ENV_CUDNN_LIB,
-		.advice = "NVIDIA has it apart from the CUDA toolkit, and CELLGRAD_CUDNN_LIB=none does without",
+		.advice = "NVIDIA distributes it apart from the CUDA toolkit; CELLGRAD_CUDNN_LIB=none runs without it",
 		.names = cudnn_names, .symbols = cudnn_symbols, .absent = CG_UNSUPPORTED },
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -205,7 +205,7 @@ static void explain(const char *name, char text[64])
 	machine = header[5] == 2 ? header[18] << 8 | header[19] : header[19] << 8 | header[18];
 	if (!MACHINE || machine == MACHINE)
 		return;
-	snprintf(text, 64, ": it is for another processor, of ELF's number %d", machine);
+	snprintf(text, 64, ": it is for another processor (ELF machine %d)", machine);
 	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
 		if (machines[k].machine == machine)
 			snprintf(text, 64, ": it is for another processor, %s", machines[k].name);
@@ -225,7 +225,7 @@ static int load_name(struct library *l, const char *name)
 	}
 	missing = find_symbols(l->symbols, handle);
 	if (missing) {
-		reason(l, "%.300s, which has no %s: it is too old, or something else", name, missing);
+		reason(l, "%.300s, which has no %s: it is too old, or another library", name, missing);
 		dlclose(handle);
 		return 0;
 	}
@@ -468,9 +468,9 @@ static const struct { unsigned first, last; int ours; } driver_codes[] = {
 
 /* Advice where the driver's message leaves the cause open. */
 static const struct { unsigned code; const char *text; } advice[] = {
-	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process has the device for itself, or its mode lets none compute (nvidia-smi -q -d COMPUTE)" },
-	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran for longer than the driver lets one, as it does where the device has a screen: it is too slow "
-	                             "for these sizes, or does not end" },
+	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process uses the device exclusively, or its compute mode is prohibited (nvidia-smi -q -d COMPUTE)" },
+	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran longer than the driver allows on a device with a display: it is too slow for these sizes, "
+	                             "or does not end" },
 };
 
 static const char *advice_of(unsigned code)
@@ -498,9 +498,9 @@ int cg_cu_error(unsigned code, const char *call)
 	if (!code)
 		return CG_OK;
 	if (cg_cu.GetErrorName(code, &name) || !name)
-		name = "an error that it has no name for";
+		name = "an error without a name";
 	if (cg_cu.GetErrorString(code, &text) || !text)
-		text = "it has no words";
+		text = "no description";
 	for (size_t k = 0; k < sizeof driver_codes / sizeof *driver_codes; k++)
 		if (code >= driver_codes[k].first && code <= driver_codes[k].last)
 			ours = driver_codes[k].ours;
@@ -527,7 +527,7 @@ static const struct { const char *name; int code; } statuses[] = {
 int cg_cublas_error(unsigned code, const char *call)
 {
 	static const char prefix[] = "CUBLAS_STATUS_";
-	const char *name = "an error that it has no name for";
+	const char *name = "an error without a name";
 
 	if (!code)
 		return CG_OK;
@@ -535,7 +535,7 @@ int cg_cublas_error(unsigned code, const char *call)
 		if (statuses[k].code == (int)code && !strncmp(statuses[k].name, prefix, sizeof prefix - 1))
 			name = statuses[k].name;
 	return cg_fail(code == CUBLAS_STATUS_ALLOC_FAILED ? CG_NO_MEMORY : CG_DRIVER, "cuda: %s: %s (%u): %s", call, name, code,
-	               cg_cublas.GetStatusString ? cg_cublas.GetStatusString(code) : "this version has no words for it");
+	               cg_cublas.GetStatusString ? cg_cublas.GetStatusString(code) : "this version has no description of it");
 }
 
 enum {

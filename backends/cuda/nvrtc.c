@@ -63,8 +63,8 @@ static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 	if (newest)
 		return CG_OK;
 	NVRTC_TRY(Version, &major, &minor);
-	return cg_fail(CG_BUILD, "cuda: NVRTC %d.%d of %s compiles for sm_%d and later, the device is sm_%d: an older CUDA toolkit has "
-	               "one that does (CELLGRAD_NVRTC_LIB)", major, minor, cg_cuda_path(CG_CUDA_NVRTC), oldest, capability(device));
+	return cg_fail(CG_BUILD, "cuda: NVRTC %d.%d of %s compiles for sm_%d and later, but the device is sm_%d; name an older "
+	               "toolkit's NVRTC by CELLGRAD_NVRTC_LIB", major, minor, cg_cuda_path(CG_CUDA_NVRTC), oldest, capability(device));
 }
 
 /* ---- compiling ---- */
@@ -103,7 +103,7 @@ static int copy_code(struct _nvrtcProgram *program, int ptx, const char about[AB
 	else
 		NVRTC_TRY(GetCUBINSize, program, &bytes);
 	if (!bytes)
-		return cg_fail(CG_BUILD, "cuda: %s: the compiler made nothing", ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
+		return cg_fail(CG_BUILD, "cuda: %s: the compiler returned no code", ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
 	image->bytes = ABOUT + bytes;
 	image->at = cg_memory(NULL, image->bytes);
 	if (!image->at)

@@ -106,7 +106,7 @@ int cg_cl_load(void)
 		return CG_OK;
 	if (named)
 		return cg_fail(CG_BAD_ARGUMENT, "no OpenCL loader: CELLGRAD_OPENCL_LIB: %s", why);
-	return cg_fail(CG_NO_DEVICE, "no OpenCL loader: %s; a system's package of it is called ocl-icd or opencl-icd-loader", why);
+	return cg_fail(CG_NO_DEVICE, "no OpenCL loader: %s; its package is called ocl-icd or opencl-icd-loader", why);
 }
 
 const char *cg_cl_path(void)
@@ -160,7 +160,7 @@ const char *cg_cl_error(int32_t code)
 {
 	size_t k = row_of(code);
 
-	return k < sizeof errors / sizeof *errors ? errors[k].name : "an error of OpenCL";
+	return k < sizeof errors / sizeof *errors ? errors[k].name : "an unknown OpenCL error";
 }
 
 int cg_cl_check(int32_t code, const char *call)

@@ -68,7 +68,7 @@ static int choose(const char *where, struct found *chosen)
 	CG_TRY(find_devices(found, DEVICES, &n, why, sizeof why));
 	if (where && strcmp(where, "gpu")) {
 		if (sscanf(where, "%5d.%5d%c", &p, &d, &rest) != 2 || p < 0 || d < 0)
-			return cg_fail(CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE, as 0.0, or gpu, got '%.40s'", where);
+			return cg_fail(CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE such as 0.0, or gpu, got '%.40s'", where);
 		for (int k = 0; k < n; k++)
 			if (found[k].p == p && found[k].d == d) {
 				*chosen = found[k];
@@ -212,7 +212,7 @@ static const char *describe(const struct cg_dev *device)
 static int supports(const struct cg_dev *device, int dtype)
 {
 	if (dtype == CG_F64 && !device->config_f64)
-		return cg_fail(CG_UNSUPPORTED, "this device has no double precision (cl_khr_fp64): CELLGRAD_BACKEND=cpu has");
+		return cg_fail(CG_UNSUPPORTED, "this device has no double precision (cl_khr_fp64); the cpu has it (CELLGRAD_BACKEND=cpu)");
 	return CG_OK;
 }
 
@@ -239,9 +239,9 @@ static int check_queue(const struct cg_dev *device, struct _cl_command_queue *qu
 	CL_TRY(GetCommandQueueInfo, queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
 	CL_TRY(GetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
 	if (context != device->context)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the queue is of another cl_context; adopt that with cg_adopt");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the queue belongs to another cl_context; adopt that context with cg_adopt");
 	if (id != device->id)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the queue is of another device of the context");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: the queue belongs to another device of the context");
 	if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_open: native: expected a queue that runs in order, got one created with "
 		               "CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE");
@@ -319,7 +319,7 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	CL_TRY(GetMemObjectInfo, mem.data, CL_MEM_CONTEXT, sizeof context, &context, NULL);
 	CL_TRY(GetMemObjectInfo, mem.data, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
 	if (context != device->context)
-		return cg_fail(CG_BAD_ARGUMENT, "the cl_mem is of another cl_context than the stream");
+		return cg_fail(CG_BAD_ARGUMENT, "the cl_mem belongs to another cl_context than the stream");
 	if (mem.offset > bytes || mem.bytes > bytes - mem.offset)
 		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu + %zu bytes, got one of %zu", mem.offset, mem.bytes,
 		               bytes);

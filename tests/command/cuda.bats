@@ -153,7 +153,7 @@ computes() {
 	CELLGRAD_FAKE_MIG=1 works info --why cuda
 	[[ $output == *"stand-in 0 MIG 1g.10gb; MIG-01122334-4556-6778-899a-abbccddeef00; kernels: "* ]]
 	CELLGRAD_FAKE_MODE=3 works info --why cuda
-	[[ $output == *"; its mode lets one process at a time compute; kernels: "* ]]
+	[[ $output == *"; its compute mode allows one process at a time; kernels: "* ]]
 	export CELLGRAD_FAKE_MODE=3 CELLGRAD_FAKE_BUSY=1
 	why "cuDevicePrimaryCtxRetain|CUDA_ERROR_DEVICE_UNAVAILABLE|46|another process"
 	export CELLGRAD_FAKE_MODE=2

@@ -321,7 +321,7 @@ hostile() {
 		hostile "cell|x|gradgrad|65536|nodes" evil.cell --pass gradgrad --lang $lang
 	done
 	echo "${head}h = a * (3 * 9.9e37) + a * (2.9 * 9.9e37) + b" > evil.cell
-	hostile "number|f32" evil.cell --pass grad
+	hostile "constant|range|f32" evil.cell --pass grad
 	[[ $stderr != *cg_* ]]
 	works emit ./evil.cell --pass grad --dtype f64
 }
@@ -348,7 +348,7 @@ hostile() {
 		case $name in
 		float4x) works emit ./evil.cell --lang cuda ;;
 		__*)     hostile "evil.cell:3:7|param|_" evil.cell ;;
-		*)       hostile "evil.cell:3:7|$name|kernels" evil.cell ;;
+		*)       hostile "evil.cell:3:7|$name|reserved" evil.cell ;;
 		esac
 	done
 	for name in NULL INFINITY M_PI cl_khr_fp64 x_at x_stride t1; do
@@ -356,7 +356,7 @@ hostile() {
 		hostile "evil.cell:2:7|$name|kernels" evil.cell
 	done
 	printf 'cell x\ngates a\noutput o\no = a\n' > evil.cell
-	hostile "evil.cell:3:8|o|adjoint|do|kernels" evil.cell
+	hostile "evil.cell:3:8|o|adjoint|do|reserved" evil.cell
 }
 
 @test "cellgen prints what the command prints, and compiles the same functions into the library" {

@@ -86,7 +86,7 @@ declined() {
 	CELLGRAD_BACKEND=cpu refuses "CELLGRAD_OPENBLAS_LIB|/nowhere/libopenblas.so.0" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	CELLGRAD_OPENBLAS_LIB=libopenblas.so.0 refuses "CELLGRAD_OPENBLAS_LIB|absolute|path" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	export CELLGRAD_OPENBLAS_LIB=$BATS_FILE_TMPDIR/right/libopenblas.so.0
-	CELLGRAD_BACKEND=cpu STAND_IN=stubborn refuses "CELLGRAD_OPENBLAS_LIB|was set to one thread and has 8" \
+	CELLGRAD_BACKEND=cpu STAND_IN=stubborn refuses "CELLGRAD_OPENBLAS_LIB|was set to one thread but has 8" \
 		run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 }
 
@@ -104,21 +104,21 @@ declined() {
 		rm -r no_symbol
 	done
 	with right
-	STAND_IN=OpenMP declined "right/libopenblas.so.0: is built on OpenMP, and omp_set_num_threads is not there"
+	STAND_IN=OpenMP declined "right/libopenblas.so.0: is built on OpenMP, but omp_set_num_threads is missing"
 }
 
 @test "an OpenBLAS that reports another configuration, or is too old" {
 	looks_for_one
 	with right
 	for way in "no words" empty another "older than its name" escapes; do
-		STAND_IN=$way declined "right/libopenblas.so.0: does not say that it is OpenBLAS 0.3.10 or later, but '"
+		STAND_IN=$way declined "right/libopenblas.so.0: expected OpenBLAS 0.3.10 or later, got '"
 		[[ $output != *$'\033'* ]]
 	done
 	STAND_IN=another declined "'MKL 2024.0'"
 	STAND_IN=older declined "right/libopenblas.so.0: is OpenBLAS 0.3.9, older than 0.3.10"
-	STAND_IN="64 bits" declined "right/libopenblas.so.0: its integers have 64 bits"
-	STAND_IN=serial declined "right/libopenblas.so.0: is built without threads, and does not say that threads may call it at once"
-	STAND_IN=stubborn declined "right/libopenblas.so.0: was set to one thread and has 8"
+	STAND_IN="64 bits" declined "right/libopenblas.so.0: it uses integers of 64 bits"
+	STAND_IN=serial declined "right/libopenblas.so.0: is built without threads and without locks, so that threads may not call it at the same time"
+	STAND_IN=stubborn declined "right/libopenblas.so.0: was set to one thread but has 8"
 }
 
 @test "an OpenBLAS whose products are wrong" {

@@ -378,7 +378,7 @@ static void refused_everywhere(const char *name, const char *why)
 	char want[200];
 
 	for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
-		snprintf(want, sizeof want, "%s: '%s' is %s; choose another name\n", places[k].place, name, why);
+		snprintf(want, sizeof want, "%s: '%s' %s; choose another name\n", places[k].place, name, why);
 		refused(places[k].format, name, want);
 	}
 }
@@ -388,9 +388,9 @@ static void refused_within(const char *name, const char *why)
 {
 	char want[200];
 
-	snprintf(want, sizeof want, "x:1:6: '%s' is %s; choose another name\n", name, why);
+	snprintf(want, sizeof want, "x:1:6: '%s' %s; choose another name\n", name, why);
 	refused("cell %s\n", name, want);
-	snprintf(want, sizeof want, "x:2:8: '%s' is %s; choose another name\n", name, why);
+	snprintf(want, sizeof want, "x:2:8: '%s' %s; choose another name\n", name, why);
 	refused("cell x\noption %s w\n", name, want);
 }
 
@@ -398,16 +398,16 @@ static void test_reserved_words(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof reserved / sizeof *reserved; k++) {
-		refused_everywhere(reserved[k], "a word that kernels need");
-		refused_within(reserved[k], "a word that kernels need");
+		refused_everywhere(reserved[k], "is a reserved word");
+		refused_within(reserved[k], "is a reserved word");
 		assert_true(cg_is_reserved(reserved[k]));
 	}
 	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
-		refused_everywhere(forms[k], "of a form that kernels use");
+		refused_everywhere(forms[k], "has a form that kernels use for their own names");
 	for (size_t k = 0; k < sizeof joined / sizeof *joined; k++)
-		refused_within(joined[k], "of a form that kernels use");
+		refused_within(joined[k], "has a form that kernels use for their own names");
 	refused("cell x\ngates __shared__\n", "", "x:2:7: expected a gate, got '_'\n");
-	refused("cell x\ngates a\noutput h\nkernel = a\n", "", "x:4:1: 'kernel' is a word that kernels need; choose another name\n");
+	refused("cell x\ngates a\noutput h\nkernel = a\n", "", "x:4:1: 'kernel' is a reserved word; choose another name\n");
 	refused("cell x\ngates a\nstate c\noutput h\nh_prev = a\n", "", "x:5:1: 'h_prev' is declared already\n");
 }
 
@@ -418,12 +418,12 @@ static void test_adjoints(void **state)
 	struct cg_cell *cell;
 
 	(void)state;
-	refused("cell x\ngates %s\n", "o", "x:2:7: 'o' has the adjoint 'do', a word that kernels need; choose another name\n");
-	refused("cell x\ngates %s\n", "lobal", "x:2:7: 'lobal' has the adjoint 'global', a word that");
-	refused("cell x\nstate %s\n", "ouble", "x:2:7: 'ouble' has the adjoint 'double', a word that");
-	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a word that");
-	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a word that");
-	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a word that");
+	refused("cell x\ngates %s\n", "o", "x:2:7: 'o' has the adjoint 'do', a reserved word; choose another name\n");
+	refused("cell x\ngates %s\n", "lobal", "x:2:7: 'lobal' has the adjoint 'global', a reserved word");
+	refused("cell x\nstate %s\n", "ouble", "x:2:7: 'ouble' has the adjoint 'double', a reserved word");
+	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a reserved word");
+	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a reserved word");
+	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a reserved word");
 	/* Elsewhere the adjoint is the kernel's own variable, which gets another name. */
 	cell = cg_parse(HEAD "o = tanh(a)\nh = o * b\nsave o\n", "x", counted, &mistake);
 	assert_non_null(cell);
@@ -501,7 +501,7 @@ static void test_constants(void **state)
 	print_all(plan, "constants");
 	cg_plan_free(plan);
 	assert_null(cg_plan(cell, 0, CG_PASS_GRAD, 0, 0, counted, &mistake));
-	assert_string_equal(mistake.text, "cell x: a constant of 'h = a * (3 * 9.9e37) + a * (2.9 * 9.9e37) + b' is not a number of f32");
+	assert_string_equal(mistake.text, "cell x: a constant in 'h = a * (3 * 9.9e37) + a * (2.9 * 9.9e37) + b' is outside the range of f32");
 	plan = cg_plan(cell, 0, CG_PASS_GRADGRAD, 0, 1, counted, &mistake);
 	assert_non_null(plan);
 	print_all(plan, "constants");

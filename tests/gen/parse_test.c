@@ -20,41 +20,41 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ "cell 9\n", "1:6: expected the cell's name, got '9'" },
 	{ "cell x y\n", "1:8: expected the end of the line, got 'y'" },
 	{ "cell x\ncell y\n", "2:1: a file holds one cell" },
-	{ "cell x\n", "1:6: cell 'x' has no gates: nothing would reach it" },
+	{ "cell x\n", "1:6: cell 'x' has no gates: expected a line 'gates', through which it gets its input" },
 	{ "cell x\ngates\n", "2:6: expected a gate" },
 	{ "cell x\ngates a\n", "1:6: cell 'x' has no 'output'" },
-	{ "cell x\ngates a\noutput h\n", "3:8: no equation gives the output 'h'" },
-	{ "cell x\ngates a\nstate c\noutput h\nh = a\n", "3:7: no equation gives state 'c'" },
+	{ "cell x\ngates a\noutput h\n", "3:8: no equation computes the output 'h'" },
+	{ "cell x\ngates a\nstate c\noutput h\nh = a\n", "3:7: no equation computes state 'c'" },
 	{ "cell x\ngates a\noutput h\nh = a + c_prev\n", "4:9: 'c_prev' is not known here; did you mean 'h_prev'?" },
 	{ "cell x\ngates a, b\n", "2:8: expected a gate, got ','" },
 	{ "cell x\ngates a a\n", "2:9: 'a' is declared already" },
-	{ "cell x\ngates a_i i\n", "2:11: 'b_i' is a name that derivatives take; choose another" },
-	{ "cell x\ngates a b_a\n", "2:9: 'b_a' is a name that derivatives take; choose another" },
+	{ "cell x\ngates a_i i\n", "2:11: 'b_i' is the name of a derivative; choose another" },
+	{ "cell x\ngates a b_a\n", "2:9: 'b_a' is the name of a derivative; choose another" },
 	{ "cell x\ngates b_i a_i\n", "2:11: 'b_i' is declared already" },
-	{ "cell x\ngates a da\n", "2:9: 'da' is a name that derivatives take; choose another" },
+	{ "cell x\ngates a da\n", "2:9: 'da' is the name of a derivative; choose another" },
 	{ "cell x\ngates da a\n", "2:10: 'da' is declared already" },
-	{ "cell x\ngates a gda\n", "2:9: 'gda' is a name that derivatives take; choose another" },
-	{ "cell x\ngates a\nstate c\noutput h\ndc = a\n", "3:7: no equation gives state 'c'" },
+	{ "cell x\ngates a gda\n", "2:9: 'gda' is the name of a derivative; choose another" },
+	{ "cell x\ngates a\nstate c\noutput h\ndc = a\n", "3:7: no equation computes state 'c'" },
 	{ "cell x\ngates a\nstate c\noutput h\nc = a\ndc = a\n",
-	  "6:1: 'dc' is a name that derivatives take; choose another" },
-	{ "cell x\ngates a_i\nstate c\nb_i = a_i\n", "4:1: 'b_i' is a name that derivatives take; choose another" },
+	  "6:1: 'dc' is the name of a derivative; choose another" },
+	{ "cell x\ngates a_i\nstate c\nb_i = a_i\n", "4:1: 'b_i' is the name of a derivative; choose another" },
 	{ "cell x\ngates gdh\noutput h\nh = gdh\n", "4:1: 'gdh' is declared already" },
 	{ "cell x\ngates a b_a2 a2\n", "2:14: 'b_a2' is declared already" },
-	{ "cell x\ngates if\n", "2:7: 'if' is a word that kernels need; choose another name" },
-	{ "cell x\ngates a\noption o threadIdx\n", "3:10: 'threadIdx' is a word that kernels need; choose another name" },
-	{ "cell x\ngates a\nparam half\n", "3:7: 'half' is a word that kernels need; choose another name" },
+	{ "cell x\ngates if\n", "2:7: 'if' is a reserved word; choose another name" },
+	{ "cell x\ngates a\noption o threadIdx\n", "3:10: 'threadIdx' is a reserved word; choose another name" },
+	{ "cell x\ngates a\nparam half\n", "3:7: 'half' is a reserved word; choose another name" },
 	{ "cell x\ngates a\nstate cell\noutput h\nh = a\ncell = a\n", "6:1: a file holds one cell" },
-	{ "cell x\ngates a_\n", "2:7: 'a_' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a__b\n", "2:7: 'a__b' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a_stride\n", "2:7: 'a_stride' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a_at\n", "2:7: 'a_at' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a_all\n", "2:7: 'a_all' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates t1\n", "2:7: 't1' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates cg_a\n", "2:7: 'cg_a' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates acc_a\n", "2:7: 'acc_a' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates sum_a\n", "2:7: 'sum_a' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates no_a\n", "2:7: 'no_a' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates tanh\n", "2:7: 'tanh' is a word that kernels need; choose another name" },
+	{ "cell x\ngates a_\n", "2:7: 'a_' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a__b\n", "2:7: 'a__b' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a_stride\n", "2:7: 'a_stride' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a_at\n", "2:7: 'a_at' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a_all\n", "2:7: 'a_all' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates t1\n", "2:7: 't1' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates cg_a\n", "2:7: 'cg_a' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates acc_a\n", "2:7: 'acc_a' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates sum_a\n", "2:7: 'sum_a' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates no_a\n", "2:7: 'no_a' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates tanh\n", "2:7: 'tanh' is a reserved word; choose another name" },
 	{ "cell x\ngates abcdefghijklmnopqrstuvwxy\n", "2:7: a name has at most 24 letters, this one 25" },
 	{ "cell abcdefghijklmnopqrstuvwxy\n", "1:6: a name has at most 24 letters, this one 25" },
 	{ "cell x\ngates a\nstate abcdefghijklmnopqrst\n", "3:7: 'abcdefghijklmnopqrst' is too long for a state" },
@@ -69,13 +69,13 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ "cell x\ngates a\noption o w\noption o v\n", "4:9: option 'o' is declared already" },
 	{ "cell x\ngates a\noption o a\n", "3:10: 'a' is declared already" },
 	{ "cell x\noption a v\noption b w\noption  a_b u\n",
-	  "4:9: kernels with the options 'a,b' and 'a_b' would have one name; choose another" },
+	  "4:9: kernels with the options 'a,b' and 'a_b' would have the same name; choose another" },
 	{ "cell x\noption a_b u\noption a v\noption b w\n",
-	  "4:8: kernels with the options 'a_b' and 'a,b' would have one name; choose another" },
+	  "4:8: kernels with the options 'a_b' and 'a,b' would have the same name; choose another" },
 	{ "cell x\noption a u\noption a_b v\noption b_c w\noption c z\n",
-	  "5:8: kernels with the options 'a,b_c' and 'a_b,c' would have one name; choose another" },
+	  "5:8: kernels with the options 'a,b_c' and 'a_b,c' would have the same name; choose another" },
 	{ "cell x\noption a u\noption a_a v\noption a_a_a w\n",
-	  "4:8: kernels with the options 'a,a_a' and 'a_a_a' would have one name; choose another" },
+	  "4:8: kernels with the options 'a,a_a' and 'a_a_a' would have the same name; choose another" },
 	{ "cell x\ngates a\nparam\n", "3:6: expected a param" },
 	{ "cell x\ngates a\nparam p q\n", "3:9: expected ',' after the param" },
 	{ "cell x\ngates a\nparam p =\n", "3:10: expected a number" },
@@ -117,15 +117,15 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = a * e_prev\n", "4:9: 'e_prev' is not known here; did you mean 'h_prev'?" },
 	{ HEAD "hprev = a\nh = h_prve\n", "5:5: 'h_prve' is not known here; did you mean 'h_prev'?" },
 	{ HEAD "i = a\nh = I + zzzzz\n", "5:5: 'I' is not known here; did you mean 'i'?" },
-	{ HEAD "h = a + h\n", "4:9: 'h' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = a + h\n", "4:9: 'h' is not known here: expected a declared name, or one that an equation above computes" },
 	{ HEAD "h = a\nh = b\n", "5:1: 'h' is declared already" },
 	{ HEAD "a = b\n", "4:1: 'a' is declared already" },
 	{ HEAD "h_prev = a\n", "4:1: 'h_prev' is declared already" },
 	{ HEAD "h = sigmoid\n", "4:5: 'sigmoid' is a function: expected '(' after it" },
-	{ HEAD "h = da\n", "4:5: 'da' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = da\n", "4:5: 'da' is not known here: expected a declared name, or one that an equation above computes" },
 	{ HEAD "h = a\nsave\n", "5:5: expected a value to save" },
-	{ HEAD "h = a\nsave x\n", "5:6: 'x' is not known here: a name is declared, or given by an equation above" },
-	{ HEAD "h = a\nsave a\n", "5:6: 'a' is not given by an equation" },
+	{ HEAD "h = a\nsave x\n", "5:6: 'x' is not known here: expected a declared name, or one that an equation above computes" },
+	{ HEAD "h = a\nsave a\n", "5:6: 'a' is not the value of an equation above" },
 	{ HEAD "h = a\nsave h h\n", "5:9: 'h' is saved already" },
 	{ HEAD "h = a + b\nsave h,\n", "5:7: expected a value to save, got ','" },
 	{ HEAD "h = a\n", "2:9: gate 'b' is not used" },
@@ -133,44 +133,44 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ "cell x\ngates a\noutput h\noption o w\nh = a\n", "4:10: per-unit weight 'w' is not used" },
 	{ "cell x\ngates a\noutput h\nparam p\nh = a\n", "4:7: param 'p' is not used" },
 	{ HEAD "v = a + b\nstage\n", "5:6: expected the value that the next product takes" },
-	{ HEAD "v = a + b\nstage a\n", "5:7: 'a' is not given by an equation" },
-	{ HEAD "v = a + b\nstage q\n", "5:7: 'q' is not known here: a name is declared, or given by an equation above" },
-	{ HEAD "v = a + b\nstage v\nh = v\n", "5:7: stage 2 has no gates: nothing would take its product" },
+	{ HEAD "v = a + b\nstage a\n", "5:7: 'a' is not the value of an equation above" },
+	{ HEAD "v = a + b\nstage q\n", "5:7: 'q' is not known here: expected a declared name, or one that an equation above computes" },
+	{ HEAD "v = a + b\nstage v\nh = v\n", "5:7: stage 2 has no gates: expected a line 'gates' below, for the product of the stage" },
 	{ HEAD "v = a + b\nstage v w\n", "5:9: expected the end of the line, got 'w'" },
 	{ HEAD "v = a + b\nstage v\ngates q\nu = q\nstage u\ngates r\nw = r\nstage w\ngates z\nh = z\nstage h\ngates e\n",
 	  "14:7: a cell has at most 4 stages" },
 	{ HEAD "h = a ? b\n", "4:7: expected an operator or the end of the line, got '?'" },
 	{ HEAD "h = a @ b\n", "4:7: expected an operator or the end of the line, got '@'" },
 	{ HEAD "h = a ^ 2\n", "4:7: expected an operator or the end of the line, got '^'" },
-	{ "cell x\r\ngates a if\r\n", "2:9: 'if' is a word that kernels need; choose another name" },
+	{ "cell x\r\ngates a if\r\n", "2:9: 'if' is a reserved word; choose another name" },
 	{ "cell x\rgates a\r", "1:8: expected the end of the line, got 'g'" },
 	{ HEAD "h = (a +\n\n  foo(b))\n", "6:3: there is no function 'foo'; the" FUNCTIONS },
-	{ HEAD "h = (foo\n+ a)\n", "4:6: 'foo' is not known here: a name is declared, or given by an equation above" },
-	{ HEAD "h = tan\n", "4:5: 'tan' is not known here: a name is declared, or given by an equation above" },
+	{ HEAD "h = (foo\n+ a)\n", "4:6: 'foo' is not known here: expected a declared name, or one that an equation above computes" },
+	{ HEAD "h = tan\n", "4:5: 'tan' is not known here: expected a declared name, or one that an equation above computes" },
 	{ HEAD "h = (tan\n(a))\n", "4:6: there is no function 'tan'; did you mean 'tanh'? The" FUNCTIONS },
 	{ HEAD "v = (a +\n b)\nv = (a +\n b)\n", "6:1: 'v' is declared already" },
 	{ HEAD "h = a + b # x\nq = (a # )\n + zz)\n",
-	  "6:4: 'zz' is not known here: a name is declared, or given by an equation above" },
+	  "6:4: 'zz' is not known here: expected a declared name, or one that an equation above computes" },
 	{ HEAD "h = a */ b\n", "4:8: expected a name, a number or '(', got '/'" },
 	{ HEAD "h = a // b\n", "4:8: expected a name, a number or '(', got '/'" },
 	{ HEAD "h = a -\n", "4:8: expected a name, a number or '('" },
 	{ HEAD "h = a + b,\n", "4:10: expected an operator or the end of the line, got ','" },
 	{ HEAD "cell = a\n", "4:1: a file holds one cell" },
-	{ HEAD "tanh = a\n", "4:1: 'tanh' is a word that kernels need; choose another name" },
-	{ HEAD "h = a + b\nstate c\n", "5:7: no equation gives state 'c'" },
-	{ HEAD "h = tanh(a)\nstage h\n", "5:7: 'h' is what the step gives; a product takes a value of another name" },
+	{ HEAD "tanh = a\n", "4:1: 'tanh' is a reserved word; choose another name" },
+	{ HEAD "h = a + b\nstate c\n", "5:7: no equation computes state 'c'" },
+	{ HEAD "h = tanh(a)\nstage h\n", "5:7: 'h' is a state or the output; give an equation of its own to the value that a product takes" },
 	{ HEAD "v = a\nstage v\ngates c\nw = v * c\nstage v\n", "8:7: a product takes 'v' already" },
-	{ "cell x\ngates INFINITY\n", "2:7: 'INFINITY' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates int64_t\n", "2:7: 'int64_t' is a word that kernels need; choose another name" },
-	{ "cell x\ngates a_offset\n", "2:7: 'a_offset' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a_run\n", "2:7: 'a_run' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a_out\n", "2:7: 'a_out' is of a form that kernels use; choose another name" },
-	{ HEAD "h = a\nh_out = b\n", "5:1: 'h_out' is of a form that kernels use; choose another name" },
-	{ HEAD "h = a\ndh_out = b\n", "5:1: 'dh_out' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates y dy\n", "2:9: 'dy' is a name that derivatives take; choose another" },
-	{ "cell x\ngates run\n", "2:7: 'run' is a word that kernels need; choose another name" },
+	{ "cell x\ngates INFINITY\n", "2:7: 'INFINITY' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates int64_t\n", "2:7: 'int64_t' is a reserved word; choose another name" },
+	{ "cell x\ngates a_offset\n", "2:7: 'a_offset' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a_run\n", "2:7: 'a_run' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a_out\n", "2:7: 'a_out' has a form that kernels use for their own names; choose another name" },
+	{ HEAD "h = a\nh_out = b\n", "5:1: 'h_out' has a form that kernels use for their own names; choose another name" },
+	{ HEAD "h = a\ndh_out = b\n", "5:1: 'dh_out' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates y dy\n", "2:9: 'dy' is the name of a derivative; choose another" },
+	{ "cell x\ngates run\n", "2:7: 'run' is a reserved word; choose another name" },
 	{ "cell x\ngates a\nstate c c2 c3 c4 c5\n", "3:18: a cell has at most 4 states" },
-	{ "cell x\ngates a\nparam sigmoid\n", "3:7: 'sigmoid' is a word that kernels need; choose another name" },
+	{ "cell x\ngates a\nparam sigmoid\n", "3:7: 'sigmoid' is a reserved word; choose another name" },
 	{ HEAD "h = a - -\nsave h\n", "4:10: expected a name, a number or '('" },
 	{ HEAD "h = a\nh = b +\n", "5:8: expected a name, a number or '('" },
 	{ HEAD "gates\n", "4:6: expected a gate" },
@@ -179,13 +179,13 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "u = a\nv = u\nh = b\n", "5:1: equation 'v' is not used" },
 	{ HEAD "v = (a +\n b)\nh = a\n", "4:1: equation 'v' is not used" },
 	/* A name follows the same rules for cells and options. */
-	{ "cell for\n", "1:6: 'for' is a word that kernels need; choose another name" },
-	{ "cell  gates\n", "1:7: 'gates' is a word that kernels need; choose another name" },
-	{ "cell x_\n", "1:6: 'x_' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a\noption if w\n", "3:8: 'if' is a word that kernels need; choose another name" },
-	{ "cell x\ngates a\noption o__p w\n", "3:8: 'o__p' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates A\n", "2:7: 'A' is of a form that kernels use; choose another name" },
-	{ "cell x\ngates a A2\n", "2:9: 'A2' is of a form that kernels use; choose another name" },
+	{ "cell for\n", "1:6: 'for' is a reserved word; choose another name" },
+	{ "cell  gates\n", "1:7: 'gates' is a reserved word; choose another name" },
+	{ "cell x_\n", "1:6: 'x_' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a\noption if w\n", "3:8: 'if' is a reserved word; choose another name" },
+	{ "cell x\ngates a\noption o__p w\n", "3:8: 'o__p' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates A\n", "2:7: 'A' has a form that kernels use for their own names; choose another name" },
+	{ "cell x\ngates a A2\n", "2:9: 'A2' has a form that kernels use for their own names; choose another name" },
 };
 
 /* Compares "x.cell:" and the message, the quoted line, and the caret under the column. */
@@ -236,7 +236,7 @@ static void test_bytes(void **state)
 	char text[256];
 
 	(void)state;
-	refused("\tcell x\n\tgates  a\tif\n", "x.cell:2:11: 'if' is a word that kernels need; choose another name\n"
+	refused("\tcell x\n\tgates  a\tif\n", "x.cell:2:11: 'if' is a reserved word; choose another name\n"
 	                                      "\tgates  a\tif\n\t        \t^");
 	refused(HEAD "h = a + \xc3\xa9\n", "x.cell:4:9: expected a name, a number or '(', got '\xc3\xa9'\nh = a + \xc3\xa9\n        ^");
 	refused(HEAD "# \xc3\xa9\nh\xc3\xa9 = a\n", "x.cell:5:2: expected '=' after 'h'\nh\xc3\xa9 = a\n ^");
@@ -434,7 +434,7 @@ static void test_read(void **state)
 /* The gate to which each gate's name refers, by its digit, or -: none; and what a network prints of them. */
 static void test_split(void **state)
 {
-#define NONE "expected a gate of its stage with the same name from the first _ on"
+#define NONE "expected a gate in its stage with the same name from the first _ on"
 	static const struct { const char *text, *wholes, *message; } cells[] = {
 		{ "cell x\ngates a_r a_n\nsplit q_n\noutput h\nh = a_r + a_n + q_n\n", "--1", NULL },
 		{ "cell x\nsplit q_n q_m\ngates a_n b_m\noutput h\nh = q_n + q_m + a_n + b_m\n", "23--", NULL },
@@ -524,7 +524,7 @@ static void test_option_names(void **state)
 			sprintf(sum + strlen(sum), " + w%d", k);
 		}
 		cell = cg_parse(strcat(strcat(text, sum), "\n"), "x", resize, &mistake);
-		one_name = strstr(mistake.text, "would have one name; choose another") != NULL;
+		one_name = strstr(mistake.text, "would have the same name; choose another") != NULL;
 		if ((cell == NULL) != alike(names, n) || (!cell && !one_name && !strstr(mistake.text, "is declared already")))
 			fail_msg("%s: %s", text, cell ? "taken" : mistake.text);
 		if (cell)
@@ -666,14 +666,14 @@ static void test_constants(void **state)
 
 	(void)state;
 	assert_null(cg_plan(cell, 0, CG_PASS_GRAD, 0, 0, resize, &mistake));
-	assert_string_equal(mistake.text, "cell x: a constant of 'h = a * (1e37 * 1e37) / (w - 1)' is not a number of f32");
+	assert_string_equal(mistake.text, "cell x: a constant in 'h = a * (1e37 * 1e37) / (w - 1)' is outside the range of f32");
 	plan = cg_plan(cell, 0, CG_PASS_GRAD, 0, 1, resize, &mistake);
 	assert_non_null(plan);
 	cg_plan_free(plan);
 	cg_parse_free(cell);
 	cell = must_parse("cell x\ngates a\noutput h\noption o w\nh = a / w\n", "x");
 	assert_null(cg_plan(cell, 0, CG_PASS_FORWARD, 0, 1, resize, &mistake));
-	assert_string_equal(mistake.text, "cell x: a constant of 'h = a / w' is not a number of f64");
+	assert_string_equal(mistake.text, "cell x: a constant in 'h = a / w' is outside the range of f64");
 	plan = cg_plan(cell, 1, CG_PASS_FORWARD, 0, 1, resize, &mistake);
 	assert_non_null(plan);
 	cg_plan_free(plan);

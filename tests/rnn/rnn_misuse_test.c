@@ -210,13 +210,13 @@ static void test_cells(void **state)
 	cell_refused("cell x\ngates a\nstate c e\noutput h\nc = a + c_prev\ne = a * e_prev\nh = tanh(c + e)\n", 0, CG_UNSUPPORTED,
 	             "rnn: cell x: expected one state at most beside h, got 2");
 	cell_refused("cell x\ngates a_i\nsplit q_n\noutput h\nh = tanh(a_i * q_n)\n", 0, CG_UNSUPPORTED,
-	             "rnn: x:3:7: split gate 'q_n': expected a gate of its stage with the same name from the first _ on\nsplit q_n\n      ^");
+	             "rnn: x:3:7: split gate 'q_n': expected a gate in its stage with the same name from the first _ on\nsplit q_n\n      ^");
 	cell_refused("cell x\ngates a_n\nsplit q_n p_n\noutput h\nh = tanh(a_n + q_n * p_n)\n", 0, CG_UNSUPPORTED,
 	             "rnn: x:3:11: split gate 'p_n': gate 'a_n' has the split gate 'q_n' already\nsplit q_n p_n\n          ^");
 	cell_refused("cell x\ngates an\nsplit qn\noutput h\nh = tanh(an * qn)\n", 0, CG_UNSUPPORTED,
-	             "rnn: x:3:7: split gate 'qn': expected a gate of its stage with the same name from the first _ on\nsplit qn\n      ^");
+	             "rnn: x:3:7: split gate 'qn': expected a gate in its stage with the same name from the first _ on\nsplit qn\n      ^");
 	cell_refused("cell x\ngates a_n\noutput h\ng = h_prev * a_n\nstage g\ngates a_m\nsplit q_n\nh = a_m * q_n\n", 0, CG_UNSUPPORTED,
-	             "rnn: x:7:7: split gate 'q_n': expected a gate of its stage with the same name from the first _ on\nsplit q_n\n      ^");
+	             "rnn: x:7:7: split gate 'q_n': expected a gate in its stage with the same name from the first _ on\nsplit q_n\n      ^");
 	cell_refused("cell x\ngates a\nstate c\noutput h\nc = a + c_prev\nh = tanh(c) * h_prev\n", 2, CG_BAD_ARGUMENT,
 	             "rnn: proj: cell x: expected a state, one stage and equations without h_prev");
 	c.proj = 2;

@@ -36,8 +36,8 @@ static int find_offset(const struct question *q, struct cudnnTensorStruct *tenso
 	    (size_t)(region->rows * region->columns) <= (q->layout->bytes - *state) / each &&
 	    (strides[1] == dims[2] || dims[1] <= 1) && (strides[2] == 1 || dims[2] <= 1))
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected a matrix whose elements lie beside each other, got %d "
-	               "dimensions, [%d, %d, %d] by [%d, %d, %d], at %zu of %zu bytes", n, dims[0], dims[1], dims[2], strides[0], strides[1],
+	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected a contiguous matrix, got %d dimensions, "
+	               "[%d, %d, %d] with strides [%d, %d, %d], at %zu of %zu bytes", n, dims[0], dims[1], dims[2], strides[0], strides[1],
 	               strides[2], *state, q->layout->bytes);
 }
 

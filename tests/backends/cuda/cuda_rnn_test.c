@@ -176,7 +176,7 @@ static void test_captured(void **state)
 	n.config.route = "composed";
 	n.call.lengths = some;                   /* needs more work than whole rows */
 	assert_int_equal(net_open(&n), CG_OK);
-	expect_uncaptured(&n, "the stream is being captured: an allocation cannot be");
+	expect_uncaptured(&n, "the stream is being captured: an allocation is not allowed");
 	n.call.lengths = NULL;
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_OK);
@@ -188,7 +188,7 @@ static void test_captured(void **state)
 	assert_int_equal(net_backward(&n), CG_OK);
 	expect_captured(&n);
 	n.call.lengths = fewer;
-	expect_uncaptured(&n, "the stream is being captured: a wait cannot be");
+	expect_uncaptured(&n, "the stream is being captured: a wait is not allowed");
 	n.call.lengths = some;
 	expect_captured(&n);
 	net_close(&n);

@@ -273,7 +273,7 @@ static void test_compiler(void **state)
 	known_arch = 990;
 	l.dtype = CG_F16;
 	shorten(cg_op_find("lstm_block_cell_grad", NULL), &l);
-	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_BUILD, "compiles for sm_990 and later, the device is sm_");
+	expect_refused(cg_lstm_block_grad(t.stream, &l), CG_BUILD, "compiles for sm_990 and later, but the device is sm_");
 	forget();
 
 	cg_nvrtc.CreateProgram = bad_text;
@@ -416,7 +416,7 @@ static void test_adopted_context(void **state)
 	expect_refused(cg_adopt("cdua", native.context, NULL, &context), CG_BAD_ARGUMENT, "cuda");
 	expect_refused(cg_adopt("cuda", NULL, NULL, &context), CG_BAD_ARGUMENT, "native: missing");
 	cg_cu.StreamGetCtx = another_context;
-	expect_refused(cg_stream_open(native.first, native.stream, &stream), CG_BAD_ARGUMENT, "of another CUcontext");
+	expect_refused(cg_stream_open(native.first, native.stream, &stream), CG_BAD_ARGUMENT, "belongs to another CUcontext");
 	forget();
 
 	t.context = native.first;
@@ -429,9 +429,9 @@ static void test_adopted_context(void **state)
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: h: expected memory of at least 60 bytes");
 	l.h.offset = 0;
 	cg_cu.PointerGetAttribute = another_memory;
-	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the memory is of another CUcontext");
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the memory belongs to another CUcontext");
 	cg_cu.PointerGetAttribute = another_device;
-	expect_refused(cg_put(t.stream, l.x, host, 4), CG_BAD_ARGUMENT, "cg_put: mem: the memory is of device 7");
+	expect_refused(cg_put(t.stream, l.x, host, 4), CG_BAD_ARGUMENT, "cg_put: mem: the memory belongs to device 7");
 	forget();
 	l.x = (struct cg_mem){ host, 0, sizeof host, CG_DEVICE };
 	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: expected memory of the device");
@@ -441,9 +441,9 @@ static void test_adopted_context(void **state)
 	close_native(&native);
 
 	expect_refused(cg_open("cuda:99", &context), CG_NO_DEVICE, "no device 99: there");
-	expect_refused(cg_open("cuda:x", &context), CG_BAD_ARGUMENT, "expected the number of a device");
-	expect_refused(cg_open("cuda:-1", &context), CG_BAD_ARGUMENT, "expected the number of a device");
-	expect_refused(cg_open("cuda:0x", &context), CG_BAD_ARGUMENT, "expected the number of a device");
+	expect_refused(cg_open("cuda:x", &context), CG_BAD_ARGUMENT, "expected a device number");
+	expect_refused(cg_open("cuda:-1", &context), CG_BAD_ARGUMENT, "expected a device number");
+	expect_refused(cg_open("cuda:0x", &context), CG_BAD_ARGUMENT, "expected a device number");
 	expect_refused(cg_open("cdua", &context), CG_BAD_ARGUMENT, "did you mean 'cuda'");
 }
 
@@ -479,7 +479,7 @@ static void test_captured(void **state)
 	cg_cu.StreamIsCapturing = capturing;
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	expect_calls("a captured forward", blas.GemmEx ? 1 : 3, blas.GemmEx ? 2 : 0);
-	expect_refused(cg_stream_sync(t.stream), CG_UNSUPPORTED, "the stream is being captured: a wait cannot be");
+	expect_refused(cg_stream_sync(t.stream), CG_UNSUPPORTED, "the stream is being captured: a wait is not allowed");
 	expect_refused(cg_put(t.stream, l.x, host, 4), CG_UNSUPPORTED, "the stream is being captured: a copy");
 	expect_refused(cg_get(t.stream, host, l.x, 4), CG_UNSUPPORTED, "the stream is being captured: a copy");
 	l.work = (struct cg_mem){ .bytes = 0 };

@@ -186,8 +186,8 @@ static void test_adopted_context(void **state)
 	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
 	other = some(&u, B * I);
 	l.x = other;
-	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the cl_mem is of another cl_context");
-	expect_refused(cg_put(t.stream, other, &byte, 1), CG_BAD_ARGUMENT, "cg_put: mem: the cl_mem is of another cl_context");
+	expect_refused(cg_lstm_block_forward(t.stream, &l), CG_BAD_ARGUMENT, "lstm_block_cell: x: the cl_mem belongs to another cl_context");
+	expect_refused(cg_put(t.stream, other, &byte, 1), CG_BAD_ARGUMENT, "cg_put: mem: the cl_mem belongs to another cl_context");
 	free_tensors(&u);
 	while (t.n)
 		cg_free(t.context, &t.mem[--t.n]);

@@ -212,11 +212,11 @@ static void test_captured(void **state)
 	others.work += n.call.work.bytes;
 	net_free(&n, &n.call.work);
 	assert_int_equal(cg_alloc(t.context, others.work, &n.call.work), CG_OK);
-	expect_uncaptured(&n, "the stream is being captured: a network's first call on a stream cannot be");
+	expect_uncaptured(&n, "the stream is being captured: a network's first call on a stream is not allowed");
 	run(&n);
 	expect_captured(&n);
 	n.call.lengths = one_of_none;
-	expect_uncaptured(&n, "the stream is being captured: a copy from the host's memory cannot be");
+	expect_uncaptured(&n, "the stream is being captured: a copy from the host's memory is not allowed");
 	n.call.lengths = NULL;
 	run(&n);
 	expect_captured(&n);
