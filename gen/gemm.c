@@ -178,7 +178,7 @@ static int printable(const struct cg_gemm_shape *s, int lang)
 static void about(const struct cg_gemm_shape *s, const char *key, struct cg_text *text)
 {
 	cg_text_printf(text, "/*\n * %s: c [m, n] = start + a [m, k] b [k, n].\n"
-	               " * The products are added to start in acc, one after the other as k goes up, and the sum is rounded once.\n"
+	               " * The products are added to start in acc, one after the other in the order of k, and the sum is rounded once.\n"
 	               " * Strides are in elements, from row to row.  With k = 0, a and b may be null.\n *", key);
 	cg_text_printf(text, "\n *\ta            in  real    %s", s->transpose_a ? "[k, m]          transposed" : "[m, k]");
 	cg_text_printf(text, "\n *\tb            in  real    %s", s->transpose_b ? "[n, k]          transposed" : "[k, n]");

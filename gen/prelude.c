@@ -53,9 +53,9 @@ static void put_typedef(struct cg_text *text, const struct cg_dialect *d, const 
 
 static void put_types(struct cg_text *text, const struct cg_dialect *d, int dtype)
 {
-	put_typedef(text, d, cg_type_word(d, dtype), "real", "what memory holds", cg_dtypes[dtype].holds);
-	put_typedef(text, d, cg_type_word(d, cg_dtypes[dtype].acc), "acc", "what arithmetic uses", NULL);
-	put_typedef(text, d, d->bits[cg_acc_bytes(dtype)], "word", "an acc's bits", NULL);
+	put_typedef(text, d, cg_type_word(d, dtype), "real", "the type in memory", cg_dtypes[dtype].holds);
+	put_typedef(text, d, cg_type_word(d, cg_dtypes[dtype].acc), "acc", "the type of arithmetic", NULL);
+	put_typedef(text, d, d->bits[cg_acc_bytes(dtype)], "word", "the bits of an acc", NULL);
 }
 
 /* Fills the holes of a section, and puts the math text's section in place of @shared@. */

@@ -282,9 +282,9 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 
 static const char *const roles[] = {
 	[CG_ROLE_GATE] = "pre-activation: x W + h R + b", [CG_ROLE_PREV] = "before the step", [CG_ROLE_STATE] = "after the step",
-	[CG_ROLE_SAVED] = "kept by forward", [CG_ROLE_FEED] = "what the next stage's product takes",
+	[CG_ROLE_SAVED] = "saved by forward", [CG_ROLE_FEED] = "operand of the next stage's product",
 	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_PARAM] = "rounded to real first",
-	[CG_ROLE_SCRATCH] = "sums of blocks of rows", [CG_ROLE_ACCUMULATE] = "1: add to the sums that are there",
+	[CG_ROLE_SCRATCH] = "sums of blocks of rows", [CG_ROLE_ACCUMULATE] = "1: add to the sums in memory",
 };
 
 static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)
@@ -302,11 +302,11 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	else if (a->derivative == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
 	else if (a->role == CG_ROLE_OUTPUT)
-		cg_text_printf(text, "adjoint of %s too, from what takes it", cell->values[cell->prevs[a->index].value].name);
+		cg_text_printf(text, "adjoint of %s, too: from the layer above", cell->values[cell->prevs[a->index].value].name);
 	else
 		cg_text_printf(text, "adjoint of %s", a->name + 1);
 	if (a->out && a->role == CG_ROLE_PREV && cell->prevs[a->index].output)
-		cg_text_put(text, ", without what the products carry back");
+		cg_text_put(text, ", without the products' part");
 }
 
 static void about(struct printer *p, struct cg_text *text)
@@ -323,7 +323,7 @@ static void about(struct printer *p, struct cg_text *text)
 	else if (function->shape == CG_FUNCTION_SUM_PART)
 		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
 	else
-		cg_text_put(text, "the sums of the blocks that the function before it made");
+		cg_text_put(text, "the sums of the blocks of the function before it");
 	if (plan->cell->n_stages > 1)
 		cg_text_printf(text, ", stage %d", function->stage);
 	cg_text_put(text, ".\n * A null input reads as zeros; a null output is not written.  Strides are in elements.\n *");
@@ -331,7 +331,7 @@ static void about(struct printer *p, struct cg_text *text)
 		if (cg_is_parameter(p->function, &function->arguments[k]))
 			about_argument(p, text, &function->arguments[k]);
 	if (p->dialect->sum_out && function->shape == CG_FUNCTION_SUM)
-		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: there is none.");
+		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: none.");
 	/* The text itself shows the number of sums. */
 	if (p->header && function->shape != CG_FUNCTION_POINT)
 		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,

@@ -48,7 +48,8 @@ static void about(const struct cg_rows_shape *s, const char *key, int lang, stru
 	if (s->drop)
 		cg_text_put(text, "\n *\tt, b         in  int64   [rows]          null: p / batch, p % batch"
 		            "\n *\n * Element j of row p is dropped if word (first_unit + j) % 4 of Philox(key, (first_unit + j) / 4, b[p],"
-		            "\n * first_t + t[p]) is less than below: then it is 0, else it is times scale.");
+		            "\n * first_t + t[p]) is less than below: a dropped"
+		            "\n * element becomes 0, any other is multiplied by scale.");
 	cg_text_put(text, "\n */");
 }
 

@@ -213,8 +213,8 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 		f->required = !a->derivative && (a->out ? !s->backward && (is_state(s, a->name) || is_feed(s, a->name)) : 1);
 		if (!f->is[0])
 			snprintf(f->is, sizeof f->is, "%s%s", a->role == CG_ROLE_OUTPUT ? "its adjoint from the layer above" :
-			         a->role == CG_ROLE_FEED ? "what the next stage's product took" :
-			         is_state(s, a->name) ? "after each step" : "kept by forward", f->required ? "" : "; may be NULL");
+			         a->role == CG_ROLE_FEED ? "operand of the next stage's product" :
+			         is_state(s, a->name) ? "after each step" : "saved by forward", f->required ? "" : "; may be NULL");
 		return;
 	case CG_ROLE_WEIGHT:
 		if (find_field(s, PER_UNIT, a->name))

@@ -297,7 +297,7 @@ static int add_all_holes(const struct steps *s, struct holes *h, cg_resize *resi
 	cg_text_printf(add_hole(h, "places", resize), "%d", count_places(s));
 	cg_text_put(add_hole(h, "place_bytes", resize), count_places(s) ? " + PLACES * count_place_bytes(a)" : "");
 	cg_text_put(add_hole(h, "product_is", resize), s->backward ? "adjoints of gates times the transposed matrix" :
-	            "the output of the step before, or what the stage before gave, times the matrix");
+	            "the output of the step before, or the value of the stage before, times the matrix");
 	cg_text_put(add_hole(h, "enter", resize), cg_sets_registers(s->plan->dtype) ? "set_registers(rows);" : "");
 	cg_text_put(add_hole(h, "leave", resize), cg_sets_registers(s->plan->dtype) ? "release_registers();" : "");
 	cg_text_put(add_hole(h, "gates", resize), s->backward ? "1" : "stage_gates[stage].count");
@@ -368,7 +368,7 @@ int cg_print_steps(const struct cg_pass_plan *plan, int lang, struct cg_text *te
 	cg_text_put(text, " */\n");
 	if (put_declarations(&s, text))
 		return -1;
-	cg_text_put(text, "\n/* ---- one step: each element from the same element of what it takes ---- */\n\n");
+	cg_text_put(text, "\n/* ---- one step: each element from the same element of its inputs ---- */\n\n");
 	if (cg_print_prelude(&plan, 1, lang, text) || cg_print_functions(plan, lang, "static ", text))
 		return -1;
 	cg_text_put(text, "\n/* ---- products, by tiles of units ---- */\n\n");

@@ -1,11 +1,11 @@
 /* cg_gemm_f16_nt_32x48: a matrix product in opencl, made by cg_print_gemm */
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef ushort real;		/* what memory holds: a half's bits */
-typedef float acc;		/* what arithmetic uses */
-typedef uint word;		/* an acc's bits */
+typedef ushort real;		/* the type in memory: a half's bits */
+typedef float acc;		/* the type of arithmetic */
+typedef uint word;		/* the bits of an acc */
 
 static inline word bits_of(acc x)
 {
@@ -18,15 +18,15 @@ static inline acc from_bits(word bits)
 }
 
 #if defined __clang__ && defined __F16C__
-/* Processors that clang compiles for have an instruction: exact, and no subnormal is flushed. */
+/* Processors with F16C have an instruction for this: it is exact and flushes no subnormal. */
 static inline acc to_acc(real h)
 {
 	return __builtin_load_halff((const half *)&h);
 }
 #else
-/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
-   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
-   and meets no subnormal float, which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
+   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
+   which a device might flush. */
 static inline acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
@@ -39,7 +39,7 @@ static inline acc to_acc(real h)
 #endif
 
 #if defined __clang__ && defined __F16C__
-/* To nearest, ties to even; NaN stays NaN, and no subnormal half is flushed. */
+/* Rounds to nearest, ties to even; a NaN stays a NaN, and no subnormal half is flushed. */
 static inline real to_real(acc x)
 {
 	real h;
@@ -48,7 +48,7 @@ static inline real to_real(acc x)
 	return h;
 }
 #else
-/* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
 static inline real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -68,7 +68,7 @@ enum {
 	DEPTH = 128,				/* of k, in a panel */
 	ITEM_ROWS = 8, ITEM_COLUMNS = 48,	/* of sums, in registers */
 	VECTOR = 16,
-	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* of a, packed at once */
+	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* rows of a packed at once */
 };
 
 typedef float8 acc8;
@@ -86,8 +86,8 @@ static inline acc8 load8(__global const real *at)
 	return as_float8(select(wide, tiny, a < 0x400u) | sign);
 }
 
-/* Packs a panel of 8 that are a stride apart, transposing squares: in each round the halves of two
-   vectors are dealt out in turn, as cards are, and log2(8) rounds bring each to its place. */
+/* Packs a panel of 8 elements that are a stride apart, by transposing squares: each round interleaves the halves
+   of pairs of vectors, and log2(8) rounds bring each element to its place. */
 static inline void turn8(int depth, __global const real *from, long stride, __local acc *to, int pitch)
 {
 	int p = 0;
@@ -133,8 +133,8 @@ static inline acc16 load16(__global const real *at)
 	return as_float16(select(wide, tiny, a < 0x400u) | sign);
 }
 
-/* Packs a panel of 16 that are a stride apart, transposing squares: in each round the halves of two
-   vectors are dealt out in turn, as cards are, and log2(16) rounds bring each to its place. */
+/* Packs a panel of 16 elements that are a stride apart, by transposing squares: each round interleaves the halves
+   of pairs of vectors, and log2(16) rounds bring each element to its place. */
 static inline void turn16(int depth, __global const real *from, long stride, __local acc *to, int pitch)
 {
 	int p = 0;
@@ -165,7 +165,7 @@ static inline void turn16(int depth, __global const real *from, long stride, __l
 			to[p * pitch + l] = to_acc(from[l * stride + p]);
 }
 
-/* Packs a panel of which only some are there; the sums of the others go nowhere. */
+/* Packs a panel of which only `there` elements exist; the sums of the others are not stored. */
 static inline void pack_edge(int depth, int width, int there, __global const real *from, long across, long along,
 	__local acc *to, int pitch)
 {
@@ -232,7 +232,7 @@ static inline void add_products(int depth, __local const acc *a, __local const a
 
 /*
  * cg_gemm_f16_nt_32x48: c [m, n] = start + a [m, k] b [k, n].
- * The products are added to start in acc, one after the other as k goes up, and the sum is rounded once.
+ * The products are added to start in acc, one after the other in the order of k, and the sum is rounded once.
  * Strides are in elements, from row to row.  With k = 0, a and b may be null.
  *
  *	a            in  real    [m, k]

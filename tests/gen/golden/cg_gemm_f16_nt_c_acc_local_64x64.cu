@@ -1,8 +1,8 @@
 /* cg_gemm_f16_nt_c_acc_local_64x64: a matrix product in cuda, made by cg_print_gemm */
 
-typedef unsigned short real;		/* what memory holds: a half's bits */
-typedef float acc;			/* what arithmetic uses */
-typedef unsigned int word;		/* an acc's bits */
+typedef unsigned short real;		/* the type in memory: a half's bits */
+typedef float acc;			/* the type of arithmetic */
+typedef unsigned int word;		/* the bits of an acc */
 
 static __device__ __forceinline__ word bits_of(acc x)
 {
@@ -14,9 +14,9 @@ static __device__ __forceinline__ acc from_bits(word bits)
 	return __uint_as_float(bits);
 }
 
-/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
-   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
-   and meets no subnormal float, which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
+   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
+   which a device might flush. */
 static __device__ __forceinline__ acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
@@ -36,14 +36,14 @@ enum {
 	ROWS = 64, COLUMNS = 64,		/* of c, in a group's tile */
 	DEPTH = 16,				/* of k, in the tiles of a and b */
 	ITEM_ROWS = 4, ITEM_COLUMNS = 4,	/* of sums, in a work-item */
-	RUN = 4,					/* of a work-item's columns, beside each other */
+	RUN = 4,					/* a work-item's columns side by side */
 	ROW_RUN = ITEM_ROWS < RUN ? ITEM_ROWS : RUN,
 	ACROSS = COLUMNS / ITEM_COLUMNS, DOWN = ROWS / ITEM_ROWS,	/* work-items of a group */
 	ITEMS = ACROSS * DOWN,
-	A_PITCH = ROWS + 4, B_PITCH = COLUMNS + 4	/* fewer collide in a bank */
+	A_PITCH = ROWS + 4, B_PITCH = COLUMNS + 4	/* padded, so that fewer accesses collide in a bank */
 };
 
-/* How far the i-th row, the j-th column, of a work-item's sums is from its first. */
+/* The distance of the i-th row, or below of the j-th column, of a work-item's sums from its first. */
 static __device__ __forceinline__ int row_of(int i)
 {
 	return i / ROW_RUN * (DOWN * ROW_RUN) + i % ROW_RUN;
@@ -56,7 +56,7 @@ static __device__ __forceinline__ int column_of(int j)
 
 /*
  * cg_gemm_f16_nt_c_acc_local_64x64: c [m, n] = start + a [m, k] b [k, n].
- * The products are added to start in acc, one after the other as k goes up, and the sum is rounded once.
+ * The products are added to start in acc, one after the other in the order of k, and the sum is rounded once.
  * Strides are in elements, from row to row.  With k = 0, a and b may be null.
  *
  *	a            in  real    [m, k]

@@ -1,18 +1,18 @@
 /* cg_gemm_f32_nn_128x192: a matrix product in opencl, made by cg_print_gemm */
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef float real;		/* what memory holds */
-typedef float acc;		/* what arithmetic uses */
-typedef uint word;		/* an acc's bits */
+typedef float real;		/* the type in memory */
+typedef float acc;		/* the type of arithmetic */
+typedef uint word;		/* the bits of an acc */
 
 enum {
 	ROWS = 128, COLUMNS = 192,		/* of c, in a work-item's tile */
 	DEPTH = 128,				/* of k, in a panel */
 	ITEM_ROWS = 8, ITEM_COLUMNS = 48,	/* of sums, in registers */
 	VECTOR = 16,
-	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* of a, packed at once */
+	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* rows of a packed at once */
 };
 
 typedef float8 acc8;
@@ -22,8 +22,8 @@ static inline acc8 load8(__global const real *at)
 	return vload8(0, at);
 }
 
-/* Packs a panel of 8 that are a stride apart, transposing squares: in each round the halves of two
-   vectors are dealt out in turn, as cards are, and log2(8) rounds bring each to its place. */
+/* Packs a panel of 8 elements that are a stride apart, by transposing squares: each round interleaves the halves
+   of pairs of vectors, and log2(8) rounds bring each element to its place. */
 static inline void turn8(int depth, __global const real *from, long stride, __local acc *to, int pitch)
 {
 	int p = 0;
@@ -61,14 +61,14 @@ static inline acc16 load16(__global const real *at)
 	return vload16(0, at);
 }
 
-/* Packs a panel of 16 beside each other in memory, depth times. */
+/* Packs a panel of 16 elements that are side by side in memory, depth times. */
 static inline void copy16(int depth, __global const real *from, long stride, __local acc *to, int pitch)
 {
 	for (int p = 0; p < depth; p++)
 		vstore16(load16(from + p * stride), 0, to + p * pitch);
 }
 
-/* Packs a panel of which only some are there; the sums of the others go nowhere. */
+/* Packs a panel of which only `there` elements exist; the sums of the others are not stored. */
 static inline void pack_edge(int depth, int width, int there, __global const real *from, long across, long along,
 	__local acc *to, int pitch)
 {
@@ -135,7 +135,7 @@ static inline void add_products(int depth, __local const acc *a, __local const a
 
 /*
  * cg_gemm_f32_nn_128x192: c [m, n] = start + a [m, k] b [k, n].
- * The products are added to start in acc, one after the other as k goes up, and the sum is rounded once.
+ * The products are added to start in acc, one after the other in the order of k, and the sum is rounded once.
  * Strides are in elements, from row to row.  With k = 0, a and b may be null.
  *
  *	a            in  real    [m, k]

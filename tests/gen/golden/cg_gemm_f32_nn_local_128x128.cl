@@ -1,11 +1,11 @@
 /* cg_gemm_f32_nn_local_128x128: a matrix product in opencl, made by cg_print_gemm */
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef float real;		/* what memory holds */
-typedef float acc;		/* what arithmetic uses */
-typedef uint word;		/* an acc's bits */
+typedef float real;		/* the type in memory */
+typedef float acc;		/* the type of arithmetic */
+typedef uint word;		/* the bits of an acc */
 
 static inline acc muladd(acc a, acc b, acc c)
 {
@@ -16,14 +16,14 @@ enum {
 	ROWS = 128, COLUMNS = 128,		/* of c, in a group's tile */
 	DEPTH = 16,				/* of k, in the tiles of a and b */
 	ITEM_ROWS = 8, ITEM_COLUMNS = 8,	/* of sums, in a work-item */
-	RUN = 4,					/* of a work-item's columns, beside each other */
+	RUN = 4,					/* a work-item's columns side by side */
 	ROW_RUN = ITEM_ROWS < RUN ? ITEM_ROWS : RUN,
 	ACROSS = COLUMNS / ITEM_COLUMNS, DOWN = ROWS / ITEM_ROWS,	/* work-items of a group */
 	ITEMS = ACROSS * DOWN,
-	A_PITCH = ROWS + 4, B_PITCH = COLUMNS + 4	/* fewer collide in a bank */
+	A_PITCH = ROWS + 4, B_PITCH = COLUMNS + 4	/* padded, so that fewer accesses collide in a bank */
 };
 
-/* How far the i-th row, the j-th column, of a work-item's sums is from its first. */
+/* The distance of the i-th row, or below of the j-th column, of a work-item's sums from its first. */
 static inline int row_of(int i)
 {
 	return i / ROW_RUN * (DOWN * ROW_RUN) + i % ROW_RUN;
@@ -36,7 +36,7 @@ static inline int column_of(int j)
 
 /*
  * cg_gemm_f32_nn_local_128x128: c [m, n] = start + a [m, k] b [k, n].
- * The products are added to start in acc, one after the other as k goes up, and the sum is rounded once.
+ * The products are added to start in acc, one after the other in the order of k, and the sum is rounded once.
  * Strides are in elements, from row to row.  With k = 0, a and b may be null.
  *
  *	a            in  real    [m, k]

@@ -38,12 +38,12 @@ struct cg_gru_block_bf16_seq_grad_scan {
 	uint16_t *dgates; int64_t dgates_stride, dgates_step; /* out    [steps, rows, 3 units]  da_r da_u da_c */
 	const float *dh; int64_t dh_stride;              /* in     [rows, units]  adjoint of h after the last step; may be NULL */
 	const uint16_t *dh_out; int64_t dh_out_stride, dh_out_step; /* in     [steps, rows, units]  its adjoint from the layer above; may be NULL */
-	const uint16_t *u; int64_t u_stride, u_step;     /* in     [steps, rows, units]  kept by forward */
-	const uint16_t *c; int64_t c_stride, c_step;     /* in     [steps, rows, units]  kept by forward */
+	const uint16_t *u; int64_t u_stride, u_step;     /* in     [steps, rows, units]  saved by forward */
+	const uint16_t *c; int64_t c_stride, c_step;     /* in     [steps, rows, units]  saved by forward */
 	const uint16_t *h_first; int64_t h_first_stride; /* in     [rows, units]  before the first step; may be NULL */
 	const uint16_t *h; int64_t h_stride, h_step;     /* in     [steps, rows, units]  after each step */
-	const uint16_t *r; int64_t r_stride, r_step;     /* in     [steps, rows, units]  kept by forward */
-	uint16_t *hr; int64_t hr_stride, hr_step;        /* out    [steps, rows, units]  what the next stage's product took; may be NULL */
+	const uint16_t *r; int64_t r_stride, r_step;     /* in     [steps, rows, units]  saved by forward */
+	uint16_t *hr; int64_t hr_stride, hr_step;        /* out    [steps, rows, units]  operand of the next stage's product; may be NULL */
 	float *dh_prev; int64_t dh_prev_stride;          /* out    [rows, units]  adjoint of h_first; may be NULL */
 };
 

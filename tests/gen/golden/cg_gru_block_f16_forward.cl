@@ -1,15 +1,15 @@
 /* cg_gru_block_f16_forward: cellgrad emit gru_block --pass forward --dtype f16 --lang opencl */
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef ushort real;		/* what memory holds: a half's bits */
-typedef float acc;		/* what arithmetic uses */
-typedef uint word;		/* an acc's bits */
+typedef ushort real;		/* the type in memory: a half's bits */
+typedef float acc;		/* the type of arithmetic */
+typedef uint word;		/* the bits of an acc */
 
-/* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
-   takes of a row, in as many rows as make all of the grid's height, or sums; and -DLANES=16, those of
-   a vector.  -DWHOLE: nothing is absent, and no loop tests for it. */
+/* For a compiler that vectorises loops, as a processor's: -DSTRIP=1024, the units of a row that a work-item takes,
+   in a number of rows that the grid's height decides, or of sums; and -DLANES=16, the elements of a vector.
+   -DWHOLE: no argument is absent, and no loop tests for that. */
 #ifdef STRIP
 #define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
 #else
@@ -33,15 +33,15 @@ static inline acc from_bits(word bits)
 }
 
 #if defined __clang__ && defined __F16C__
-/* Processors that clang compiles for have an instruction: exact, and no subnormal is flushed. */
+/* Processors with F16C have an instruction for this: it is exact and flushes no subnormal. */
 static inline acc to_acc(real h)
 {
 	return __builtin_load_halff((const half *)&h);
 }
 #else
-/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
-   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
-   and meets no subnormal float, which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
+   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
+   which a device might flush. */
 static inline acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
@@ -54,7 +54,7 @@ static inline acc to_acc(real h)
 #endif
 
 #if defined __clang__ && defined __F16C__
-/* To nearest, ties to even; NaN stays NaN, and no subnormal half is flushed. */
+/* Rounds to nearest, ties to even; a NaN stays a NaN, and no subnormal half is flushed. */
 static inline real to_real(acc x)
 {
 	real h;
@@ -63,7 +63,7 @@ static inline real to_real(acc x)
 	return h;
 }
 #else
-/* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
 static inline real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -98,7 +98,7 @@ static inline real to_real(acc x)
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* less the bits of d, those of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7ef3340bu		/* minus the bits of d: the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
@@ -122,8 +122,8 @@ static inline acc acc_tanh_near(acc s)
 	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 30800, for d in [1, 2^125]. A subtraction of its bits gives chords of 1/d, so
-   placed that d times the chord is near 1. There a parabola whose leading term is t^2 mends it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. Subtracting its bits gives chords of 1/d, placed so that d times
+   the chord is near 1. There a parabola whose leading term is t^2 corrects it. */
 static inline acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
@@ -138,10 +138,9 @@ static inline acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in
-   64ths, rounded down: where it is 1, u must not take too much away. k's low bits are n, the exponent of 1
-   and the 64ths. The product with ln(2)/2 is not exact, but b nearly takes it away. The last step adds what
-   the quotient q left over. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in 64ths,
+   rounded down: where it is 1, u must not cancel too much. k's low bits are n, the exponent of 1 and the 64ths.
+   The product with ln(2)/2 is not exact, but b nearly cancels it. The last step adds what the quotient q lacks. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -160,8 +159,8 @@ static inline acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
-   n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
+/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n and the
+   exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
 static inline acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
@@ -173,8 +172,8 @@ static inline acc acc_octaves(acc x)
 	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
-/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference:
-   the two are so near. */
+/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference, since its
+   terms are so close. */
 static inline acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
@@ -192,10 +191,9 @@ static inline acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q left over, 1 - q d
-   and p: the rounding of 1 + p is not in it. 2^n itself comes after it, so that no step leaves the
-   normal numbers, and the result is relatively accurate to the left too, down to the smallest. To the
-   right d may have been rounded down below e^x. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q lacks, 1 - q d and p, without
+   the rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate to the left, too, down to the smallest. To the right d may have been rounded down below e^x. */
 static inline acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
@@ -212,7 +210,7 @@ static inline acc acc_sigmoid(acc x)
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
 
-/* One element.  Always inline: of a loop with a call in it no compiler makes vectors. */
+/* Computes one element.  Always inline: no compiler vectorises a loop with a call. */
 static inline __attribute__((always_inline)) void cg_gru_block_s1_f16_forward_element(
 	long row, long unit,
 	long rows, long units,
@@ -251,9 +249,9 @@ static inline __attribute__((always_inline)) void cg_gru_block_s1_f16_forward_el
  *	a_r          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_u          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	h_prev       in  real    [rows, units]   before the step
- *	r            out real    [rows, units]   kept by forward
- *	u            out real    [rows, units]   kept by forward
- *	hr           out real    [rows, units]   what the next stage's product takes
+ *	r            out real    [rows, units]   saved by forward
+ *	u            out real    [rows, units]   saved by forward
+ *	hr           out real    [rows, units]   operand of the next stage's product
  */
 __kernel void cg_gru_block_s1_f16_forward(
 	long rows, long units,
@@ -297,7 +295,7 @@ __kernel void cg_gru_block_s1_f16_forward(
 	}
 }
 
-/* One element.  Always inline: of a loop with a call in it no compiler makes vectors. */
+/* Computes one element.  Always inline: no compiler vectorises a loop with a call. */
 static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_element(
 	long row, long unit,
 	long rows, long units,
@@ -329,9 +327,9 @@ static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_el
  *
  *	a_c          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	h_prev       in  real    [rows, units]   before the step
- *	u            in  real    [rows, units]   kept by forward
- *	c            out real    [rows, units]   kept by forward
- *	h            out real    [rows, units]   kept by forward
+ *	u            in  real    [rows, units]   saved by forward
+ *	c            out real    [rows, units]   saved by forward
+ *	h            out real    [rows, units]   saved by forward
  */
 __kernel void cg_gru_block_s2_f16_forward(
 	long rows, long units,

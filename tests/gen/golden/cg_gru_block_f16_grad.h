@@ -15,8 +15,8 @@ extern "C" {
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	dh           in  uint16_t [rows, units]   adjoint of h
- *	u            in  uint16_t [rows, units]   kept by forward
- *	c            in  uint16_t [rows, units]   kept by forward
+ *	u            in  uint16_t [rows, units]   saved by forward
+ *	c            in  uint16_t [rows, units]   saved by forward
  *	da_c         out uint16_t [rows, units]   adjoint of a_c
  */
 void cg_gru_block_s2_f16_grad(
@@ -41,12 +41,12 @@ void cg_gru_block_s2_f16_grad_sum_part(
 	float *partial);
 
 /*
- * cg_gru_block_s2_f16_grad_sum: the sums of the blocks that the function before it made, stage 2.
+ * cg_gru_block_s2_f16_grad_sum: the sums of the blocks of the function before it, stage 2.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  float    [blocks, values, units] sums of blocks of rows
  *	db_c         out uint16_t [units]         adjoint of b_c
- *	accumulate   in  int64_t                  1: add to the sums that are there
+ *	accumulate   in  int64_t                  1: add to the sums in memory
  *
  * partial has room for ceil(rows / 64) * 1 * units elements.
  */
@@ -62,14 +62,14 @@ void cg_gru_block_s2_f16_grad_sum(
  *
  *	h_prev       in  uint16_t [rows, units]   before the step
  *	dh           in  uint16_t [rows, units]   adjoint of h
- *	r            in  uint16_t [rows, units]   kept by forward
- *	u            in  uint16_t [rows, units]   kept by forward
- *	c            in  uint16_t [rows, units]   kept by forward
+ *	r            in  uint16_t [rows, units]   saved by forward
+ *	u            in  uint16_t [rows, units]   saved by forward
+ *	c            in  uint16_t [rows, units]   saved by forward
  *	dhr          in  float    [rows, units]   adjoint of hr
- *	hr           out uint16_t [rows, units]   what the next stage's product takes
+ *	hr           out uint16_t [rows, units]   operand of the next stage's product
  *	da_r         out uint16_t [rows, units]   adjoint of a_r
  *	da_u         out uint16_t [rows, units]   adjoint of a_u
- *	dh_prev      out float    [rows, units]   adjoint of h_prev, without what the products carry back
+ *	dh_prev      out float    [rows, units]   adjoint of h_prev, without the products' part
  */
 void cg_gru_block_s1_f16_grad(
 	int64_t rows, int64_t units,
@@ -101,13 +101,13 @@ void cg_gru_block_s1_f16_grad_sum_part(
 	float *partial);
 
 /*
- * cg_gru_block_s1_f16_grad_sum: the sums of the blocks that the function before it made, stage 1.
+ * cg_gru_block_s1_f16_grad_sum: the sums of the blocks of the function before it, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  float    [blocks, values, units] sums of blocks of rows
  *	db_r         out uint16_t [units]         adjoint of b_r
  *	db_u         out uint16_t [units]         adjoint of b_u
- *	accumulate   in  int64_t                  1: add to the sums that are there
+ *	accumulate   in  int64_t                  1: add to the sums in memory
  *
  * partial has room for ceil(rows / 64) * 2 * units elements.
  */

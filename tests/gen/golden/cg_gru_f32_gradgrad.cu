@@ -1,16 +1,16 @@
 /* cg_gru_f32_gradgrad: cellgrad emit gru --pass gradgrad --dtype f32 --lang cuda */
 
-typedef float real;			/* what memory holds */
-typedef float acc;			/* what arithmetic uses */
-typedef unsigned int word;		/* an acc's bits */
+typedef float real;			/* the type in memory */
+typedef float acc;			/* the type of arithmetic */
+typedef unsigned int word;		/* the bits of an acc */
 
-/* Consecutive units of a row, which one thread takes: 16 bytes of reals, or fewer, or one. */
+/* Consecutive units of a row for one thread: 16 bytes of reals, or fewer, or one unit. */
 template <class element, int n>
 struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
 	element of[n];
 };
 
-/* Is it whole, and where one access moves it?  One unit always is. */
+/* Is the run whole, and can one access move it?  A run of one unit always is. */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {
@@ -19,7 +19,7 @@ static __device__ __forceinline__ bool whole_run(const element *at, int count)
 	return n == 1 || (count == n && (unsigned long long)at % bytes == 0);
 }
 
-/* The first count units are there, of an input that may be absent; the others are zeros. */
+/* Loads the first `count` units of an input, which may be absent; the others are zeros. */
 template <int n, class element>
 static __device__ __forceinline__ run<element, n> load_run(const element *at, long long first, int count)
 {
@@ -44,8 +44,8 @@ static __device__ __forceinline__ void store_run(element *at, long long first, i
 				at[first + unit] = from.of[unit];
 }
 
-/* Runs of RUN units, in turns where the grid has fewer threads than there are runs.  Always inline: what a
- * kernel says of its arguments then holds here. */
+/* Computes runs of RUN units, in a loop where the grid has fewer threads than there are runs.  Always inline, so
+ * that the kernel's qualifiers of its arguments hold here. */
 template <int RUN>
 static __device__ __forceinline__ void cg_gru_f32_gradgrad_walk(
 	long long rows, long long units,
@@ -179,16 +179,16 @@ static __device__ __forceinline__ void cg_gru_f32_gradgrad_walk(
  *	h_prev       in  real    [rows, units]   before the step
  *	gdh_prev     in  real    [rows, units]   adjoint of dh_prev
  *	dh           in  real    [rows, units]   adjoint of h
- *	r            in  real    [rows, units]   kept by forward
- *	z            in  real    [rows, units]   kept by forward
- *	n            in  real    [rows, units]   kept by forward
- *	q            in  real    [rows, units]   kept by forward
+ *	r            in  real    [rows, units]   saved by forward
+ *	z            in  real    [rows, units]   saved by forward
+ *	n            in  real    [rows, units]   saved by forward
+ *	q            in  real    [rows, units]   saved by forward
  *	gdh          out real    [rows, units]   adjoint of dh
  *	ga_r         out real    [rows, units]   adjoint of a_r
  *	ga_z         out real    [rows, units]   adjoint of a_z
  *	ga_n         out real    [rows, units]   adjoint of a_n
  *	gq_n         out real    [rows, units]   adjoint of q_n
- *	gh_prev      out acc     [rows, units]   adjoint of h_prev, without what the products carry back
+ *	gh_prev      out acc     [rows, units]   adjoint of h_prev, without the products' part
  */
 extern "C" __global__ void cg_gru_f32_gradgrad(
 	long long rows, long long units,
@@ -232,7 +232,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad(
 }
 
 /*
- * cg_gru_f32_gradgrad_one: the same, one unit a thread, with the same arguments and bits: for
+ * cg_gru_f32_gradgrad_one: the same, one unit a thread, with the same arguments and bits, where
  * rows * ceil(units / 4) < 256 * multiprocessors.
  */
 extern "C" __global__ void cg_gru_f32_gradgrad_one(
@@ -326,7 +326,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
 }
 
 /*
- * cg_gru_f32_gradgrad_sum: the sums of the blocks that the function before it made.
+ * cg_gru_f32_gradgrad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] sums of blocks of rows
@@ -334,9 +334,9 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
  *	gb_z         out real    [units]         adjoint of b_z
  *	gb_n         out real    [units]         adjoint of b_n
  *	gb_q_n       out real    [units]         adjoint of b_q_n
- *	accumulate   in  int64_t                 1: add to the sums that are there
+ *	accumulate   in  int64_t                 1: add to the sums in memory
  *
- * NAME_second: elements from NAME to a second place, which gets the same sum; 0: there is none.
+ * NAME_second: elements from NAME to a second place, which gets the same sum; 0: none.
  */
 extern "C" __global__ void cg_gru_f32_gradgrad_sum(
 	long long rows, long long units,
@@ -378,7 +378,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum(
 		}
 		if (!total)
 			continue;
-		/* Loads do not wait for each other; the additions are in order. */
+		/* The loads do not wait for each other; the additions are in order. */
 		for (; block + LOADS <= blocks; block += LOADS) {
 			acc loaded[LOADS];
 

@@ -17,13 +17,13 @@ extern "C" {
  *	a_f          in  float    [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  float    [rows, units]   pre-activation: x W + h R + b
  *	cs_prev      in  float    [rows, units]   before the step
- *	i            out float    [rows, units]   kept by forward
- *	ci           out float    [rows, units]   kept by forward
- *	f            out float    [rows, units]   kept by forward
- *	o            out float    [rows, units]   kept by forward
- *	cs           out float    [rows, units]   kept by forward
- *	co           out float    [rows, units]   kept by forward
- *	h            out float    [rows, units]   kept by forward
+ *	i            out float    [rows, units]   saved by forward
+ *	ci           out float    [rows, units]   saved by forward
+ *	f            out float    [rows, units]   saved by forward
+ *	o            out float    [rows, units]   saved by forward
+ *	cs           out float    [rows, units]   saved by forward
+ *	co           out float    [rows, units]   saved by forward
+ *	h            out float    [rows, units]   saved by forward
  *	forget_bias  in  float                    rounded to f32 first
  *	cell_clip    in  float                    rounded to f32 first
  */

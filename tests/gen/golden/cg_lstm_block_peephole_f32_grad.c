@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #if defined __FAST_MATH__ || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
 #error "compile without -ffast-math, and for 32-bit x86 with -msse2 -mfpmath=sse"
 #endif
@@ -15,8 +15,8 @@
 #define restrict __restrict
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
-   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+/* INLINE forces inlining, since a call in a loop keeps the loop from being vectorised. APART prevents inlining of
+   the functions over a strip: in their caller, the compiler would no longer know that their pointers do not
    overlap. */
 #ifdef __GNUC__
 #define INLINE inline __attribute__((always_inline))
@@ -26,9 +26,9 @@
 #define APART
 #endif
 
-typedef float real;		/* what memory holds */
-typedef float acc;		/* what arithmetic uses */
-typedef uint32_t word;		/* an acc's bits */
+typedef float real;		/* the type in memory */
+typedef float acc;		/* the type of arithmetic */
+typedef uint32_t word;		/* the bits of an acc */
 
 #ifdef __cplusplus
 extern "C" {
@@ -105,11 +105,11 @@ static APART void cg_lstm_block_peephole_f32_grad_run(int count,
  *	cs_prev      in  real    [rows, units]   before the step
  *	dcs          in  real    [rows, units]   adjoint of cs
  *	dh           in  real    [rows, units]   adjoint of h
- *	i            in  real    [rows, units]   kept by forward
- *	ci           in  real    [rows, units]   kept by forward
- *	f            in  real    [rows, units]   kept by forward
- *	o            in  real    [rows, units]   kept by forward
- *	co           in  real    [rows, units]   kept by forward
+ *	i            in  real    [rows, units]   saved by forward
+ *	ci           in  real    [rows, units]   saved by forward
+ *	f            in  real    [rows, units]   saved by forward
+ *	o            in  real    [rows, units]   saved by forward
+ *	co           in  real    [rows, units]   saved by forward
  *	wci          in  real    [units]         a weight per unit
  *	wcf          in  real    [units]         a weight per unit
  *	wco          in  real    [units]         a weight per unit
@@ -222,7 +222,7 @@ static APART void cg_lstm_block_peephole_f32_grad_sum_part_run(int count,
  *	da_f         in  real    [rows, units]   adjoint of a_f
  *	da_o         in  real    [rows, units]   adjoint of a_o
  *	cs_prev      in  real    [rows, units]   before the step
- *	cs           in  real    [rows, units]   kept by forward
+ *	cs           in  real    [rows, units]   saved by forward
  *	partial      out acc     [blocks, values, units] sums of blocks of rows
  */
 void cg_lstm_block_peephole_f32_grad_sum_part(
@@ -282,7 +282,7 @@ static void cg_lstm_block_peephole_f32_grad_sum_total(int64_t blocks, int64_t st
 }
 
 /*
- * cg_lstm_block_peephole_f32_grad_sum: the sums of the blocks that the function before it made.
+ * cg_lstm_block_peephole_f32_grad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] sums of blocks of rows
@@ -293,7 +293,7 @@ static void cg_lstm_block_peephole_f32_grad_sum_total(int64_t blocks, int64_t st
  *	dwci         out real    [units]         adjoint of wci
  *	dwcf         out real    [units]         adjoint of wcf
  *	dwco         out real    [units]         adjoint of wco
- *	accumulate   in  int64_t                 1: add to the sums that are there
+ *	accumulate   in  int64_t                 1: add to the sums in memory
  */
 void cg_lstm_block_peephole_f32_grad_sum(
 	int64_t rows, int64_t units,

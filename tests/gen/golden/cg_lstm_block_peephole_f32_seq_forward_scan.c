@@ -37,12 +37,12 @@ struct cg_lstm_block_peephole_f32_seq_forward_scan {
 	const float *wci;                               /* in     [units]  a weight per unit; may be NULL */
 	const float *wcf;                               /* in     [units]  a weight per unit; may be NULL */
 	const float *wco;                               /* in     [units]  a weight per unit; may be NULL */
-	float *i; int64_t i_stride, i_step;             /* out    [steps, rows, units]  kept by forward; may be NULL */
-	float *ci; int64_t ci_stride, ci_step;          /* out    [steps, rows, units]  kept by forward; may be NULL */
-	float *f; int64_t f_stride, f_step;             /* out    [steps, rows, units]  kept by forward; may be NULL */
-	float *o; int64_t o_stride, o_step;             /* out    [steps, rows, units]  kept by forward; may be NULL */
+	float *i; int64_t i_stride, i_step;             /* out    [steps, rows, units]  saved by forward; may be NULL */
+	float *ci; int64_t ci_stride, ci_step;          /* out    [steps, rows, units]  saved by forward; may be NULL */
+	float *f; int64_t f_stride, f_step;             /* out    [steps, rows, units]  saved by forward; may be NULL */
+	float *o; int64_t o_stride, o_step;             /* out    [steps, rows, units]  saved by forward; may be NULL */
 	float *cs; int64_t cs_stride, cs_step;          /* out    [steps, rows, units]  after each step */
-	float *co; int64_t co_stride, co_step;          /* out    [steps, rows, units]  kept by forward; may be NULL */
+	float *co; int64_t co_stride, co_step;          /* out    [steps, rows, units]  saved by forward; may be NULL */
 	float *h; int64_t h_stride, h_step;             /* out    [steps, rows, units]  after each step */
 	float forget_bias;                              /* rounded to f32 first */
 	float cell_clip;                                /* rounded to f32 first */
@@ -60,12 +60,12 @@ void cg_lstm_block_peephole_f32_seq_forward_scan(const struct cg_lstm_block_peep
 
 #endif
 
-/* ---- one step: each element from the same element of what it takes ---- */
+/* ---- one step: each element from the same element of its inputs ---- */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #if defined __FAST_MATH__ || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
 #error "compile without -ffast-math, and for 32-bit x86 with -msse2 -mfpmath=sse"
 #endif
@@ -77,8 +77,8 @@ void cg_lstm_block_peephole_f32_seq_forward_scan(const struct cg_lstm_block_peep
 #define restrict __restrict
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
-   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+/* INLINE forces inlining, since a call in a loop keeps the loop from being vectorised. APART prevents inlining of
+   the functions over a strip: in their caller, the compiler would no longer know that their pointers do not
    overlap. */
 #ifdef __GNUC__
 #define INLINE inline __attribute__((always_inline))
@@ -88,9 +88,9 @@ void cg_lstm_block_peephole_f32_seq_forward_scan(const struct cg_lstm_block_peep
 #define APART
 #endif
 
-typedef float real;		/* what memory holds */
-typedef float acc;		/* what arithmetic uses */
-typedef uint32_t word;		/* an acc's bits */
+typedef float real;		/* the type in memory */
+typedef float acc;		/* the type of arithmetic */
+typedef uint32_t word;		/* the bits of an acc */
 
 #define ACC_ONE 0x3f800000u		/* the bits of 1, */
 #define ACC_SIGN 0x80000000u		/* of -0, */
@@ -113,7 +113,7 @@ typedef uint32_t word;		/* an acc's bits */
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* less the bits of d, those of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7ef3340bu		/* minus the bits of d: the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
@@ -140,8 +140,8 @@ static INLINE acc muladd(acc a, acc b, acc c)
 	return __builtin_fmaf(a, b, c);
 }
 #else
-/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly takes it away the sum
-   is too; where a*b would be exact in float, double is wide enough for a sum of floats. */
+/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly cancels it, the sum is exact, too;
+   where a*b would be exact in float, double is wide enough for a sum of floats. */
 static INLINE acc muladd(acc a, acc b, acc c)
 {
 	return (acc)((double)a * b + c);
@@ -162,8 +162,8 @@ static INLINE acc acc_tanh_near(acc s)
 	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 30800, for d in [1, 2^125]. A subtraction of its bits gives chords of 1/d, so
-   placed that d times the chord is near 1. There a parabola whose leading term is t^2 mends it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. Subtracting its bits gives chords of 1/d, placed so that d times
+   the chord is near 1. There a parabola whose leading term is t^2 corrects it. */
 static INLINE acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
@@ -178,10 +178,9 @@ static INLINE acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in
-   64ths, rounded down: where it is 1, u must not take too much away. k's low bits are n, the exponent of 1
-   and the 64ths. The product with ln(2)/2 is not exact, but b nearly takes it away. The last step adds what
-   the quotient q left over. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in 64ths,
+   rounded down: where it is 1, u must not cancel too much. k's low bits are n, the exponent of 1 and the 64ths.
+   The product with ln(2)/2 is not exact, but b nearly cancels it. The last step adds what the quotient q lacks. */
 static INLINE acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -200,8 +199,8 @@ static INLINE acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
-   n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
+/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n and the
+   exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
 static INLINE acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
@@ -213,8 +212,8 @@ static INLINE acc acc_octaves(acc x)
 	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
-/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference:
-   the two are so near. */
+/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference, since its
+   terms are so close. */
 static INLINE acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
@@ -232,10 +231,9 @@ static INLINE acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q left over, 1 - q d
-   and p: the rounding of 1 + p is not in it. 2^n itself comes after it, so that no step leaves the
-   normal numbers, and the result is relatively accurate to the left too, down to the smallest. To the
-   right d may have been rounded down below e^x. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q lacks, 1 - q d and p, without
+   the rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate to the left, too, down to the smallest. To the right d may have been rounded down below e^x. */
 static INLINE acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
@@ -252,7 +250,7 @@ static INLINE acc acc_sigmoid(acc x)
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
 
-/* x between -limit and limit; a limit that is not positive is none. */
+/* x between -limit and limit; a limit that is not positive has no effect. */
 static INLINE acc acc_clip(acc x, acc limit)
 {
 	acc y = x < -limit ? -limit : x;
@@ -333,13 +331,13 @@ static APART void cg_lstm_block_peephole_f32_seq_forward_run(int count,
  *	wci          in  real    [units]         a weight per unit
  *	wcf          in  real    [units]         a weight per unit
  *	wco          in  real    [units]         a weight per unit
- *	i            out real    [rows, units]   kept by forward
- *	ci           out real    [rows, units]   kept by forward
- *	f            out real    [rows, units]   kept by forward
- *	o            out real    [rows, units]   kept by forward
- *	cs           out acc     [rows, units]   kept by forward
- *	co           out real    [rows, units]   kept by forward
- *	h            out real    [rows, units]   kept by forward
+ *	i            out real    [rows, units]   saved by forward
+ *	ci           out real    [rows, units]   saved by forward
+ *	f            out real    [rows, units]   saved by forward
+ *	o            out real    [rows, units]   saved by forward
+ *	cs           out acc     [rows, units]   saved by forward
+ *	co           out real    [rows, units]   saved by forward
+ *	h            out real    [rows, units]   saved by forward
  *	forget_bias  in  acc                     rounded to real first
  *	cell_clip    in  acc                     rounded to real first
  */
@@ -410,19 +408,19 @@ static void cg_lstm_block_peephole_f32_seq_forward(
 #endif
 
 /*
- * A tile: some vectors of columns of a matrix b [k columns] of a product, packed.  It stores `stored` vectors,
- * [k stored lanes], zeros past the last column and the last step.  Vector v has the columns from v * apart on, counted
- * from the tile's first column.
+ * A tile: some vectors of columns of a product's matrix b [k columns], packed.  It stores `stored` vectors,
+ * [k stored lanes], with zeros beyond the last column and the last step.  Vector v has the columns from v * apart on,
+ * counted from the tile's first column.
  */
 #ifndef CG_TILE_H
 #define CG_TILE_H
 
 #include <stdint.h>
 
-enum { CG_TILE_VECTORS = 4 };                            /* that registers hold at once */
+enum { CG_TILE_VECTORS = 4 };                            /* the most that registers hold at once */
 
 struct cg_tile {
-	int vectors, stored;                             /* that are multiplied, and that the tile stores */
+	int vectors, stored;                             /* vectors to multiply; vectors that the tile stores */
 	int64_t apart;                                   /* columns from one vector to the next */
 	int64_t width, step;                             /* vector v has min(lanes, width - v step) columns */
 	void *data;
@@ -430,8 +428,8 @@ struct cg_tile {
 
 #endif
 
-/* Steps of these products may be fused, as they are in the library: a sum is right to a bound, not to the bit that
- * another processor gives. */
+/* Multiplications and additions of these products may be fused, as in the library, so a sum is right within a
+ * bound, but its bits depend on the processor. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
 #elif defined __GNUC__
@@ -439,7 +437,7 @@ struct cg_tile {
 #pragma GCC optimize ("fp-contract=fast")
 #endif
 
-/* Bytes of a vector, and how many of them a block of sums may have. */
+/* Bytes of a vector; vectors of sums that a block may have. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, SUMS = 24 };
 #elif defined __AVX2__
@@ -449,10 +447,12 @@ enum { VECTOR_BYTES = 16, SUMS = 24 };
 #else
 enum { VECTOR_BYTES = 16, SUMS = 12 };
 #endif
-/* Rows of a block; rows of a matrix that is packed, from the one that is read to one that will be. */
+/* Rows of a block; vectors of a tile; rows of the matrix between the one that is packed and the one that is
+ * prefetched. */
 enum { ROWS = 6, VECTORS = CG_TILE_VECTORS, AHEAD = 16 };
 
-/* What memory holds of a and b, what is multiplied, what is summed, and a whole number as wide as an item. */
+/* element: the type in memory of a and b; item: what is multiplied; number: what is summed; whole: an integer as
+ * wide as an item. */
 typedef float element;
 typedef float item;
 typedef float number;
@@ -463,13 +463,13 @@ enum { LANES = VECTOR_BYTES / (int)sizeof(item), STEPS = (int)(sizeof(item) / si
 typedef item item_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef number sums __attribute__((vector_size(VECTOR_BYTES)));
 typedef whole wholes __attribute__((vector_size(VECTOR_BYTES)));
-/* The same in memory, wherever they begin. */
+/* The same types for any address in memory. */
 typedef item loose_item __attribute__((aligned(sizeof(element)), may_alias));
 typedef element loose_element __attribute__((may_alias));
 typedef item loose __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(element)), may_alias));
 typedef number loose_sums __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(number)), may_alias));
 
-/* Items of so many steps, with the zeros after them. */
+/* The items of k steps, with the zeros after them. */
 static INLINE int64_t count_items(int64_t k)
 {
 	const int64_t steps = STEPS * AT_ONCE;
@@ -498,7 +498,7 @@ static INLINE item_vector exchange(item_vector a, item_vector b, const int s, co
 #endif
 }
 
-/* r[i][j] becomes r[j][i]: halves of growing size are exchanged between pairs of vectors. */
+/* r[i][j] becomes r[j][i]: pairs of vectors exchange halves of growing size. */
 static INLINE void transpose(item_vector *r)
 {
 #pragma GCC unroll 4
@@ -513,7 +513,7 @@ static INLINE void transpose(item_vector *r)
 			}
 }
 
-/* to[p * step + j] is item p of row j, of as many items as a vector has lanes, for j < stored, and 0 from j = width on. */
+/* to[p * step + j] = item p of row j, for as many items as a vector has lanes and j < stored; 0 from j = width on. */
 static INLINE void turn_block(const int stored, const int64_t width, const char *rows, int64_t ld, item *to, int64_t step)
 {
 	const item_vector zeros = { 0 };
@@ -530,7 +530,7 @@ static INLINE void turn_block(const int stored, const int64_t width, const char 
 		memcpy(to + i * step, &r[i], (size_t)stored * sizeof(item));
 }
 
-/* The same of k items.  Rows are ld bytes apart; stored is at most the lanes of a vector. */
+/* The same for k items.  Rows are ld bytes apart; stored is at most the lanes of a vector. */
 static INLINE void turn(const int stored, int64_t k, int64_t width, const void *from, int64_t ld,
 	item *to, int64_t step)
 {
@@ -550,15 +550,15 @@ static INLINE void turn(const int stored, int64_t k, int64_t width, const void *
 		}
 }
 
-/* The item of a column whose steps are in rows of memory. */
+/* The item of a column; its steps are in rows of memory, ld apart. */
 static INLINE item merge(const element *column, int64_t ld)
 {
 	(void)ld;
 	return *column;
 }
 
-/* Rows of memory that have the steps of one column each, to columns of [items step]: `stored` of them, zeros from
- * `width` on. */
+/* Packs rows of memory, each with the steps of one column, as columns of [items step]: `stored` columns, zeros
+ * from `width` on. */
 static INLINE void pack_rows(const int stored, int64_t k, int64_t width, const element *from, int64_t ld,
 	item *to, int64_t step)
 {
@@ -572,7 +572,8 @@ static INLINE void pack_rows(const int stored, int64_t k, int64_t width, const e
 	}
 }
 
-/* The rows of memory of the steps of an item, to `stored` items: element j of each to item j, zeros from `width` on. */
+/* Packs the rows of memory of an item's steps as `stored` items: element j of each row goes to item j; zeros from
+ * `width` on. */
 static INLINE void pack_item(const int stored, int64_t steps, int64_t width, const element *from, int64_t ld,
 	item *to)
 {
@@ -588,7 +589,7 @@ static INLINE void pack_item(const int stored, int64_t steps, int64_t width, con
 			elements[j * STEPS + s] = j < width && s < steps ? from[s * ld + j] : 0;
 }
 
-/* The sums, and to each an item times one of a vector. */
+/* The sums plus a times each item of v. */
 static INLINE sums add(sums sum, item a, item_vector v)
 {
 	return sum + a * v;
@@ -599,7 +600,7 @@ static inline int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The columns of a tile's vector. */
+/* The columns of the tile's vector v. */
 static inline int64_t width_of(const struct cg_tile *tile, int v)
 {
 	const int64_t width = tile->width - v * tile->step;
@@ -608,8 +609,8 @@ static inline int64_t width_of(const struct cg_tile *tile, int v)
 }
 
 /*
- * Fills a tile from op(b) [k ...], b beginning at the tile's first column: from rows of memory that hold columns of
- * the tile vector by vector, else item by item, so that lines of memory are read whole.
+ * Fills a tile from op(b) [k ...], b beginning at the tile's first column: where rows of memory are columns
+ * of the tile, vector by vector, else item by item, so that whole cache lines are read.
  */
 static void pack_tile(const struct cg_tile *tile, int transpose_b, int64_t k, const void *b, int64_t ldb)
 {
@@ -634,7 +635,7 @@ static void pack_tile(const struct cg_tile *tile, int transpose_b, int64_t k, co
 		}
 }
 
-/* Rows that are copied at an edge. */
+/* Rows of c to copy at an edge. */
 enum { COPIED = ROWS };
 
 /* Item p of a row of a. */
@@ -643,8 +644,7 @@ static INLINE item load(const element *row, int64_t p)
 	return *(const loose_item *)(row + p * STEPS);
 }
 
-/* c += a b, for so many items and as many rows and vectors as registers hold; vectors of c are `apart` elements from
- * each other. */
+/* c += a b for m rows and some vectors, which registers hold; the vectors of c are `apart` elements from each other. */
 static INLINE void block(const int m, const int vectors, int64_t items, const element *a, int64_t lda,
 	const item *restrict b, int64_t ldb, number *restrict c, int64_t ldc, int64_t apart)
 {
@@ -656,8 +656,8 @@ static INLINE void block(const int m, const int vectors, int64_t items, const el
 	for (int64_t p = 0; p < items; p++) {
 		item_vector v[VECTORS];
 
-		/* Of rows and vectors the fewer are kept for the step, the others come one by one: else the sums have
-		 * too few registers. */
+		/* Keeps for the step the fewer of rows and vectors, and loads the others one by one: else there
+		 * would be too few registers for the sums. */
 		for (int j = 0; j < vectors && vectors < m; j++)
 			v[j] = *(const loose *)(b + p * ldb + j * LANES);
 		for (int i = 0; i < m && vectors < m; i++)
@@ -674,8 +674,8 @@ static INLINE void block(const int m, const int vectors, int64_t items, const el
 			*(loose_sums *)(c + i * ldc + j * apart) = sum[i][j];
 }
 
-/* In blocks of about as many rows each: b comes from a second-level cache for every block, and a low one would wait
- * for it. */
+/* Multiplies m rows in blocks of nearly equal height: every block reads b from the second-level cache, and a low
+ * block would wait for it. */
 static INLINE void multiply_rows(int64_t m, const int vectors, int64_t items, const element *a, int64_t lda,
 	const item *b, int64_t ldb, number *c, int64_t ldc, int64_t apart)
 {
@@ -706,7 +706,7 @@ static void multiply_vectors(int64_t m, int vectors, int64_t items, const elemen
 	}
 }
 
-/* Where a vector is not whole: through a copy of some rows of c. */
+/* Multiplies vectors of which one is not whole, by a copy of some rows of c. */
 static void multiply_edge(const struct cg_tile *tile, int first, int vectors, int64_t m, int64_t items,
 	const element *a, int64_t lda, number *c, int64_t ldc)
 {
@@ -732,9 +732,9 @@ static void multiply_edge(const struct cg_tile *tile, int first, int vectors, in
 }
 
 /*
- * c [m ...] += a [m k] tile, c beginning at the tile's first column; rows of a have zeros up to whole items, AT_ONCE of
- * them.  A block of rows by some vectors stays in registers while k runs, so that the sum of each element is one chain in
- * the order of k, whatever stands beside it.
+ * c [m ...] += a [m k] tile, where c begins at the tile's first column.  Rows of a have zeros up to a multiple of AT_ONCE
+ * items.  A block of rows by some vectors stays in registers while k runs, so the sum of each element is one chain in
+ * the order of k, whatever its neighbours are.
  */
 static void multiply_tile(const struct cg_tile *tile, int64_t m, int64_t k, const void *a, int64_t lda,
 	void *c, int64_t ldc)
@@ -761,19 +761,19 @@ static void multiply_tile(const struct cg_tile *tile, int64_t m, int64_t k, cons
 
 /* ---- products by units ---- */
 
-enum { STAGES = 1, PLACES = 0, LINE = 64 };        /* bytes of a line of the cache */
+enum { STAGES = 1, PLACES = 0, LINE = 64 };        /* LINE: bytes of a cache line */
 
-/* What is absent stays so. */
+/* The address n elements on; an absent (NULL) array stays absent. */
 #define AT(p, n) ((p) ? (p) + (n) : (p))
 
-/* The gates of a stage: the first among all that products add to, and how many. */
+/* For each stage: its first gate among all gates that products add to, and how many it has. */
 static const struct { int first, count; } stage_gates[STAGES] = { { 0, 4 } };
 
-/* The product of a stage: the output of the step before, or what the stage before gave, times the matrix. */
+/* The product of a stage: the output of the step before, or the value of the stage before, times the matrix. */
 struct product {
-	int gates;                       /* columns that a unit has, `units` apart */
+	int gates;                       /* columns of a unit, `units` apart */
 	int64_t k;                       /* terms of a sum */
-	int transposed;                  /* the matrix lies as [columns, k] */
+	int transposed;                  /* the matrix is stored as [columns, k] */
 	const real *R;
 	int64_t stride;
 };
@@ -787,7 +787,7 @@ static struct product product_of(const struct cg_lstm_block_peephole_f32_seq_for
 	return p;
 }
 
-/* Vectors of a tile: where a unit has several columns, one for each of them; else several of units beside each other,
+/* The vectors of a tile: where a unit has several columns, one for each column; else several vectors of units,
  * fewer where a share would have no tile. */
 static int count_vectors(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, const struct product *p)
 {
@@ -809,7 +809,7 @@ static size_t count_tile_bytes(const struct cg_lstm_block_peephole_f32_seq_forwa
 	return (size_t)(count_items(p->k) * count_vectors(a, p) * LANES) * sizeof(item);
 }
 
-/* Some units: of a share. */
+/* The units of a share. */
 struct range { int64_t first, end; };
 
 static struct range share_units(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, int64_t share)
@@ -828,7 +828,7 @@ static struct range share_units(const struct cg_lstm_block_peephole_f32_seq_forw
 	return u;
 }
 
-/* ---- the work memory: packed matrices, then what shares copy, then matrices [rows, units] of acc ---- */
+/* ---- the workspace: packed matrices, then the shares' copies, then matrices [rows, units] of acc ---- */
 
 static size_t round_to_lines(size_t bytes)
 {
@@ -854,7 +854,7 @@ static size_t count_copy_bytes(const struct cg_lstm_block_peephole_f32_seq_forwa
 	return 0;
 }
 
-/* The tile whose first unit is this one, for units before `end`. */
+/* The tile whose first unit is `unit`, with the units before `end`. */
 static struct cg_tile tile_at(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, int stage, const struct product *p,
 	int64_t unit, int64_t end)
 {
@@ -874,8 +874,8 @@ static struct cg_tile tile_at(const struct cg_lstm_block_peephole_f32_seq_forwar
 	return tile;
 }
 
-/* c [rows ...] += operand [rows k] R, a share's units of it: tile by tile, in the other order in every other step, since
- * the tiles that were read last are in the cache still. */
+/* c [rows ...] += operand [rows k] R for a share's units, tile by tile.  Every other step takes the tiles
+ * backwards, since the tiles that were read last are still in the cache. */
 static void multiply_some(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, int stage, const struct product *p,
 	const struct range *u, int64_t s, int64_t rows, const void *operand, int64_t stride, acc *c, int64_t c_stride)
 {
@@ -908,7 +908,7 @@ static void multiply(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a
 extern "C" {
 #endif
 
-/* ---- what is called ---- */
+/* ---- functions for the caller ---- */
 
 size_t cg_lstm_block_peephole_f32_seq_forward_scan_bytes(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a)
 {

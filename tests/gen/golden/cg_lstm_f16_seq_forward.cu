@@ -1,8 +1,8 @@
 /* cg_lstm_f16_seq_forward: cellgrad emit lstm --pass seq_forward --dtype f16 --lang cuda */
 
-typedef unsigned short real;		/* what memory holds: a half's bits */
-typedef float acc;			/* what arithmetic uses */
-typedef unsigned int word;		/* an acc's bits */
+typedef unsigned short real;		/* the type in memory: a half's bits */
+typedef float acc;			/* the type of arithmetic */
+typedef unsigned int word;		/* the bits of an acc */
 
 static __device__ __forceinline__ word bits_of(acc x)
 {
@@ -14,7 +14,7 @@ static __device__ __forceinline__ acc from_bits(word bits)
 	return __uint_as_float(bits);
 }
 
-/* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
 static __device__ __forceinline__ real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -49,7 +49,7 @@ static __device__ __forceinline__ real to_real(acc x)
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* less the bits of d, those of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7ef3340bu		/* minus the bits of d: the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
@@ -73,8 +73,8 @@ static __device__ __forceinline__ acc acc_tanh_near(acc s)
 	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 30800, for d in [1, 2^125]. A subtraction of its bits gives chords of 1/d, so
-   placed that d times the chord is near 1. There a parabola whose leading term is t^2 mends it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. Subtracting its bits gives chords of 1/d, placed so that d times
+   the chord is near 1. There a parabola whose leading term is t^2 corrects it. */
 static __device__ __forceinline__ acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
@@ -89,10 +89,9 @@ static __device__ __forceinline__ acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in
-   64ths, rounded down: where it is 1, u must not take too much away. k's low bits are n, the exponent of 1
-   and the 64ths. The product with ln(2)/2 is not exact, but b nearly takes it away. The last step adds what
-   the quotient q left over. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in 64ths,
+   rounded down: where it is 1, u must not cancel too much. k's low bits are n, the exponent of 1 and the 64ths.
+   The product with ln(2)/2 is not exact, but b nearly cancels it. The last step adds what the quotient q lacks. */
 static __device__ __forceinline__ acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -111,8 +110,8 @@ static __device__ __forceinline__ acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
-   n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
+/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n and the
+   exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
 static __device__ __forceinline__ acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
@@ -124,8 +123,8 @@ static __device__ __forceinline__ acc acc_octaves(acc x)
 	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
-/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference:
-   the two are so near. */
+/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference, since its
+   terms are so close. */
 static __device__ __forceinline__ acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
@@ -143,10 +142,9 @@ static __device__ __forceinline__ acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q left over, 1 - q d
-   and p: the rounding of 1 + p is not in it. 2^n itself comes after it, so that no step leaves the
-   normal numbers, and the result is relatively accurate to the left too, down to the smallest. To the
-   right d may have been rounded down below e^x. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q lacks, 1 - q d and p, without
+   the rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate to the left, too, down to the smallest. To the right d may have been rounded down below e^x. */
 static __device__ __forceinline__ acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
@@ -163,13 +161,13 @@ static __device__ __forceinline__ acc acc_sigmoid(acc x)
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
 
-/* Consecutive units of a row, which one thread takes: 16 bytes of reals, or fewer, or one. */
+/* Consecutive units of a row for one thread: 16 bytes of reals, or fewer, or one unit. */
 template <class element, int n>
 struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
 	element of[n];
 };
 
-/* Is it whole, and where one access moves it?  One unit always is. */
+/* Is the run whole, and can one access move it?  A run of one unit always is. */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {
@@ -178,7 +176,7 @@ static __device__ __forceinline__ bool whole_run(const element *at, int count)
 	return n == 1 || (count == n && (unsigned long long)at % bytes == 0);
 }
 
-/* The first count units are there, of an input that may be absent; the others are zeros. */
+/* Loads the first `count` units of an input, which may be absent; the others are zeros. */
 template <int n, class element>
 static __device__ __forceinline__ run<element, n> load_run(const element *at, long long first, int count)
 {
@@ -203,8 +201,8 @@ static __device__ __forceinline__ void store_run(element *at, long long first, i
 				at[first + unit] = from.of[unit];
 }
 
-/* Runs of RUN units, in turns where the grid has fewer threads than there are runs.  Always inline: what a
- * kernel says of its arguments then holds here. */
+/* Computes runs of RUN units, in a loop where the grid has fewer threads than there are runs.  Always inline, so
+ * that the kernel's qualifiers of its arguments hold here. */
 template <int RUN>
 static __device__ __forceinline__ void cg_lstm_f16_seq_forward_walk(
 	long long rows, long long units,
@@ -295,12 +293,12 @@ static __device__ __forceinline__ void cg_lstm_f16_seq_forward_walk(
  *	a_g          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	c_prev       in  acc     [rows, units]   before the step
- *	i            out real    [rows, units]   kept by forward
- *	f            out real    [rows, units]   kept by forward
- *	g            out real    [rows, units]   kept by forward
- *	o            out real    [rows, units]   kept by forward
- *	c            out acc     [rows, units]   kept by forward
- *	h            out real    [rows, units]   kept by forward
+ *	i            out real    [rows, units]   saved by forward
+ *	f            out real    [rows, units]   saved by forward
+ *	g            out real    [rows, units]   saved by forward
+ *	o            out real    [rows, units]   saved by forward
+ *	c            out acc     [rows, units]   saved by forward
+ *	h            out real    [rows, units]   saved by forward
  */
 extern "C" __global__ void cg_lstm_f16_seq_forward(
 	long long rows, long long units,
@@ -332,7 +330,7 @@ extern "C" __global__ void cg_lstm_f16_seq_forward(
 }
 
 /*
- * cg_lstm_f16_seq_forward_one: the same, one unit a thread, with the same arguments and bits: for
+ * cg_lstm_f16_seq_forward_one: the same, one unit a thread, with the same arguments and bits, where
  * rows * ceil(units / 8) < 256 * multiprocessors.
  */
 extern "C" __global__ void cg_lstm_f16_seq_forward_one(

@@ -1,15 +1,15 @@
 /* cg_lstm_f16_seq_grad: cellgrad emit lstm --pass seq_grad --dtype f16 --lang opencl */
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef ushort real;		/* what memory holds: a half's bits */
-typedef float acc;		/* what arithmetic uses */
-typedef uint word;		/* an acc's bits */
+typedef ushort real;		/* the type in memory: a half's bits */
+typedef float acc;		/* the type of arithmetic */
+typedef uint word;		/* the bits of an acc */
 
-/* For a compiler that makes vectors of a loop, as a processor's: -DSTRIP=1024, units that a work-item
-   takes of a row, in as many rows as make all of the grid's height, or sums; and -DLANES=16, those of
-   a vector.  -DWHOLE: nothing is absent, and no loop tests for it. */
+/* For a compiler that vectorises loops, as a processor's: -DSTRIP=1024, the units of a row that a work-item takes,
+   in a number of rows that the grid's height decides, or of sums; and -DLANES=16, the elements of a vector.
+   -DWHOLE: no argument is absent, and no loop tests for that. */
 #ifdef STRIP
 #define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
 #else
@@ -33,15 +33,15 @@ static inline acc from_bits(word bits)
 }
 
 #if defined __clang__ && defined __F16C__
-/* Processors that clang compiles for have an instruction: exact, and no subnormal is flushed. */
+/* Processors with F16C have an instruction for this: it is exact and flushes no subnormal. */
 static inline acc to_acc(real h)
 {
 	return __builtin_load_halff((const half *)&h);
 }
 #else
-/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
-   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
-   and meets no subnormal float, which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
+   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
+   which a device might flush. */
 static inline acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
@@ -54,7 +54,7 @@ static inline acc to_acc(real h)
 #endif
 
 #if defined __clang__ && defined __F16C__
-/* To nearest, ties to even; NaN stays NaN, and no subnormal half is flushed. */
+/* Rounds to nearest, ties to even; a NaN stays a NaN, and no subnormal half is flushed. */
 static inline real to_real(acc x)
 {
 	real h;
@@ -63,7 +63,7 @@ static inline real to_real(acc x)
 	return h;
 }
 #else
-/* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
 static inline real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -98,7 +98,7 @@ static inline real to_real(acc x)
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* less the bits of d, those of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7ef3340bu		/* minus the bits of d: the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
@@ -122,8 +122,8 @@ static inline acc acc_tanh_near(acc s)
 	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 30800, for d in [1, 2^125]. A subtraction of its bits gives chords of 1/d, so
-   placed that d times the chord is near 1. There a parabola whose leading term is t^2 mends it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. Subtracting its bits gives chords of 1/d, placed so that d times
+   the chord is near 1. There a parabola whose leading term is t^2 corrects it. */
 static inline acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
@@ -138,10 +138,9 @@ static inline acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in
-   64ths, rounded down: where it is 1, u must not take too much away. k's low bits are n, the exponent of 1
-   and the 64ths. The product with ln(2)/2 is not exact, but b nearly takes it away. The last step adds what
-   the quotient q left over. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in 64ths,
+   rounded down: where it is 1, u must not cancel too much. k's low bits are n, the exponent of 1 and the 64ths.
+   The product with ln(2)/2 is not exact, but b nearly cancels it. The last step adds what the quotient q lacks. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -160,7 +159,7 @@ static inline acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* One element.  Always inline: of a loop with a call in it no compiler makes vectors. */
+/* Computes one element.  Always inline: no compiler vectorises a loop with a call. */
 static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
 	long row, long unit,
 	long rows, long units,
@@ -237,12 +236,12 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
  *	c_prev       in  acc     [rows, units]   before the step
  *	dc           in  acc     [rows, units]   adjoint of c
  *	dh           in  acc     [rows, units]   adjoint of h
- *	dh_out       in  real    [rows, units]   adjoint of h too, from what takes it
- *	i            in  real    [rows, units]   kept by forward
- *	f            in  real    [rows, units]   kept by forward
- *	g            in  real    [rows, units]   kept by forward
- *	o            in  real    [rows, units]   kept by forward
- *	c            in  acc     [rows, units]   kept by forward
+ *	dh_out       in  real    [rows, units]   adjoint of h, too: from the layer above
+ *	i            in  real    [rows, units]   saved by forward
+ *	f            in  real    [rows, units]   saved by forward
+ *	g            in  real    [rows, units]   saved by forward
+ *	o            in  real    [rows, units]   saved by forward
+ *	c            in  acc     [rows, units]   saved by forward
  *	da_i         out real    [rows, units]   adjoint of a_i
  *	da_f         out real    [rows, units]   adjoint of a_f
  *	da_g         out real    [rows, units]   adjoint of a_g
@@ -315,7 +314,7 @@ __kernel void cg_lstm_f16_seq_grad(
 	}
 }
 
-/* One element's terms, each added to its sum.  Always inline: of a loop with a call in it no compiler makes vectors. */
+/* Adds the terms of one element to their sums.  Always inline: no compiler vectorises a loop with a call. */
 static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_sum_part_element(
 	long row, long unit,
 	long rows, long units,
@@ -390,7 +389,7 @@ __kernel void cg_lstm_f16_seq_grad_sum_part(
 }
 
 /*
- * cg_lstm_f16_seq_grad_sum: the sums of the blocks that the function before it made.
+ * cg_lstm_f16_seq_grad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] sums of blocks of rows
@@ -398,7 +397,7 @@ __kernel void cg_lstm_f16_seq_grad_sum_part(
  *	db_f         out real    [units]         adjoint of b_f
  *	db_g         out real    [units]         adjoint of b_g
  *	db_o         out real    [units]         adjoint of b_o
- *	accumulate   in  int64_t                 1: add to the sums that are there
+ *	accumulate   in  int64_t                 1: add to the sums in memory
  */
 __kernel void cg_lstm_f16_seq_grad_sum(
 	long rows, long units,

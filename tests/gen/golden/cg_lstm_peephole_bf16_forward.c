@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #if defined __FAST_MATH__ || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
 #error "compile without -ffast-math, and for 32-bit x86 with -msse2 -mfpmath=sse"
 #endif
@@ -15,8 +15,8 @@
 #define restrict __restrict
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
-   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+/* INLINE forces inlining, since a call in a loop keeps the loop from being vectorised. APART prevents inlining of
+   the functions over a strip: in their caller, the compiler would no longer know that their pointers do not
    overlap. */
 #ifdef __GNUC__
 #define INLINE inline __attribute__((always_inline))
@@ -26,9 +26,9 @@
 #define APART
 #endif
 
-typedef uint16_t real;		/* what memory holds: a float's upper half */
-typedef float acc;		/* what arithmetic uses */
-typedef uint32_t word;		/* an acc's bits */
+typedef uint16_t real;		/* the type in memory: a float's upper half */
+typedef float acc;		/* the type of arithmetic */
+typedef uint32_t word;		/* the bits of an acc */
 
 static INLINE acc from_bits(word bits)
 {
@@ -38,7 +38,7 @@ static INLINE acc from_bits(word bits)
 	return u.x;
 }
 
-/* The upper half of a float. */
+/* Widens the upper half of a float. */
 static INLINE acc to_acc(real h)
 {
 	return from_bits((word)h << 16);
@@ -52,7 +52,7 @@ static INLINE word bits_of(acc x)
 	return u.bits;
 }
 
-/* To nearest, ties to even. A NaN is made quiet, lest its rounding carry it to infinity. */
+/* Rounds to nearest, ties to even. A NaN is made quiet, so that its rounding cannot carry it to infinity. */
 static INLINE real to_real(acc x)
 {
 	word u = bits_of(x);
@@ -82,7 +82,7 @@ static INLINE real to_real(acc x)
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* less the bits of d, those of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7ef3340bu		/* minus the bits of d: the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
@@ -93,8 +93,8 @@ static INLINE acc muladd(acc a, acc b, acc c)
 	return __builtin_fmaf(a, b, c);
 }
 #else
-/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly takes it away the sum
-   is too; where a*b would be exact in float, double is wide enough for a sum of floats. */
+/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly cancels it, the sum is exact, too;
+   where a*b would be exact in float, double is wide enough for a sum of floats. */
 static INLINE acc muladd(acc a, acc b, acc c)
 {
 	return (acc)((double)a * b + c);
@@ -115,8 +115,8 @@ static INLINE acc acc_tanh_near(acc s)
 	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 30800, for d in [1, 2^125]. A subtraction of its bits gives chords of 1/d, so
-   placed that d times the chord is near 1. There a parabola whose leading term is t^2 mends it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. Subtracting its bits gives chords of 1/d, placed so that d times
+   the chord is near 1. There a parabola whose leading term is t^2 corrects it. */
 static INLINE acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
@@ -131,10 +131,9 @@ static INLINE acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in
-   64ths, rounded down: where it is 1, u must not take too much away. k's low bits are n, the exponent of 1
-   and the 64ths. The product with ln(2)/2 is not exact, but b nearly takes it away. The last step adds what
-   the quotient q left over. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in 64ths,
+   rounded down: where it is 1, u must not cancel too much. k's low bits are n, the exponent of 1 and the 64ths.
+   The product with ln(2)/2 is not exact, but b nearly cancels it. The last step adds what the quotient q lacks. */
 static INLINE acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -153,8 +152,8 @@ static INLINE acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n is kept as k = ACC_ROUND + n, whose low bits are
-   n and the exponent of 1: nothing is converted to an integer, which NaN and infinity could not be. */
+/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n and the
+   exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
 static INLINE acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
@@ -166,8 +165,8 @@ static INLINE acc acc_octaves(acc x)
 	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
-/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference:
-   the two are so near. */
+/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference, since its
+   terms are so close. */
 static INLINE acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
@@ -185,10 +184,9 @@ static INLINE acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q left over, 1 - q d
-   and p: the rounding of 1 + p is not in it. 2^n itself comes after it, so that no step leaves the
-   normal numbers, and the result is relatively accurate to the left too, down to the smallest. To the
-   right d may have been rounded down below e^x. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q lacks, 1 - q d and p, without
+   the rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate to the left, too, down to the smallest. To the right d may have been rounded down below e^x. */
 static INLINE acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
@@ -277,12 +275,12 @@ static APART void cg_lstm_peephole_bf16_forward_run(int count,
  *	p_i          in  real    [units]         a weight per unit
  *	p_f          in  real    [units]         a weight per unit
  *	p_o          in  real    [units]         a weight per unit
- *	i            out real    [rows, units]   kept by forward
- *	f            out real    [rows, units]   kept by forward
- *	g            out real    [rows, units]   kept by forward
- *	o            out real    [rows, units]   kept by forward
- *	c            out real    [rows, units]   kept by forward
- *	h            out real    [rows, units]   kept by forward
+ *	i            out real    [rows, units]   saved by forward
+ *	f            out real    [rows, units]   saved by forward
+ *	g            out real    [rows, units]   saved by forward
+ *	o            out real    [rows, units]   saved by forward
+ *	c            out real    [rows, units]   saved by forward
+ *	h            out real    [rows, units]   saved by forward
  */
 void cg_lstm_peephole_bf16_forward(
 	int64_t rows, int64_t units,

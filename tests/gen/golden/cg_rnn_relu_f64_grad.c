@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #if defined __FAST_MATH__ || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
 #error "compile without -ffast-math, and for 32-bit x86 with -msse2 -mfpmath=sse"
 #endif
@@ -15,8 +15,8 @@
 #define restrict __restrict
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
-   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+/* INLINE forces inlining, since a call in a loop keeps the loop from being vectorised. APART prevents inlining of
+   the functions over a strip: in their caller, the compiler would no longer know that their pointers do not
    overlap. */
 #ifdef __GNUC__
 #define INLINE inline __attribute__((always_inline))
@@ -26,9 +26,9 @@
 #define APART
 #endif
 
-typedef double real;		/* what memory holds */
-typedef double acc;		/* what arithmetic uses */
-typedef uint64_t word;		/* an acc's bits */
+typedef double real;		/* the type in memory */
+typedef double acc;		/* the type of arithmetic */
+typedef uint64_t word;		/* the bits of an acc */
 
 #define ACC_ONE 0x3ff0000000000000u		/* the bits of 1, */
 #define ACC_SIGN 0x8000000000000000u		/* of -0, */
@@ -51,7 +51,7 @@ typedef uint64_t word;		/* an acc's bits */
 #define ACC_TANH_HIGHEST 19.5		/* and tanh(x) */
 #define ACC_LINEAR 3.7252902984619141e-9	/* 2^-28: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7fde668164000000u	/* less the bits of d, those of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7fde668164000000u	/* minus the bits of d: the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.5009611940163858
 #define ACC_PARABOLA_C 0.7490391136853053
@@ -72,10 +72,10 @@ static INLINE acc from_bits(word bits)
 	return u.x;
 }
 
-/* The derivative of relu. Masks, not a choice: a compiler that splits the loop by the choice leaves out
-   the product with 1, and with it the flush of a subnormal factor. And bits are compared, not numbers:
-   a subnormal is above 0 wherever it is flushed, and of a half that was widened no compiler makes a
-   comparison of halves, which few processors have. */
+/* The derivative of relu. It uses masks, not a selection: a compiler that splits the loop by the selection leaves
+   out the product with 1, and with it the flush of a subnormal factor. It compares bits, not numbers: so a
+   subnormal is above 0 even where it is flushed, and no compiler turns the comparison of a widened half into one
+   of halves, which few processors have. */
 static INLINE acc acc_step(acc x)
 {
 	word above = (word)0 - (word)(bits_of(x) - 1 < ACC_SIGN - 1);
@@ -109,7 +109,7 @@ static APART void cg_rnn_relu_f64_grad_run(int count,
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	dh           in  real    [rows, units]   adjoint of h
- *	h            in  real    [rows, units]   kept by forward
+ *	h            in  real    [rows, units]   saved by forward
  *	da           out real    [rows, units]   adjoint of a
  */
 void cg_rnn_relu_f64_grad(
@@ -193,12 +193,12 @@ static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64
 }
 
 /*
- * cg_rnn_relu_f64_grad_sum: the sums of the blocks that the function before it made.
+ * cg_rnn_relu_f64_grad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] sums of blocks of rows
  *	db_a         out real    [units]         adjoint of b_a
- *	accumulate   in  int64_t                 1: add to the sums that are there
+ *	accumulate   in  int64_t                 1: add to the sums in memory
  */
 void cg_rnn_relu_f64_grad_sum(
 	int64_t rows, int64_t units,

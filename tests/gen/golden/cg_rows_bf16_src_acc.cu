@@ -1,15 +1,15 @@
 /* cg_rows_bf16_src_acc: rows in cuda, made by cg_print_rows */
 
-typedef unsigned short real;		/* what memory holds: a float's upper half */
-typedef float acc;			/* what arithmetic uses */
-typedef unsigned int word;		/* an acc's bits */
+typedef unsigned short real;		/* the type in memory: a float's upper half */
+typedef float acc;			/* the type of arithmetic */
+typedef unsigned int word;		/* the bits of an acc */
 
 static __device__ __forceinline__ acc from_bits(word bits)
 {
 	return __uint_as_float(bits);
 }
 
-/* The upper half of a float. */
+/* Widens the upper half of a float. */
 static __device__ __forceinline__ acc to_acc(real h)
 {
 	return from_bits((word)h << 16);
@@ -20,7 +20,7 @@ static __device__ __forceinline__ word bits_of(acc x)
 	return __float_as_uint(x);
 }
 
-/* To nearest, ties to even. A NaN is made quiet, lest its rounding carry it to infinity. */
+/* Rounds to nearest, ties to even. A NaN is made quiet, so that its rounding cannot carry it to infinity. */
 static __device__ __forceinline__ real to_real(acc x)
 {
 	word u = bits_of(x);
@@ -33,13 +33,13 @@ struct __align__(8) real4 {
 	real of[4];
 };
 
-/* Are all four there, and where one access, or two, can move them? */
+/* Are all four inside the row, and can one access, or two, move them? */
 static __device__ __forceinline__ bool is_whole(const real *row, long long first, long long columns)
 {
 	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 8 == 0;
 }
 
-/* The four from first on, of which a row may lack some: those are zeros. */
+/* Loads the four elements from `first` on; elements beyond the row's ends are zeros. */
 static __device__ __forceinline__ struct real4 load_real(const real *row, long long first, long long columns)
 {
 	struct real4 x = {{ 0, 0, 0, 0 }};
@@ -67,13 +67,13 @@ struct __align__(16) acc4 {
 	acc of[4];
 };
 
-/* Are all four there, and where one access, or two, can move them? */
+/* Are all four inside the row, and can one access, or two, move them? */
 static __device__ __forceinline__ bool is_whole(const acc *row, long long first, long long columns)
 {
 	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 16 == 0;
 }
 
-/* The four from first on, of which a row may lack some: those are zeros. */
+/* Loads the four elements from `first` on; elements beyond the row's ends are zeros. */
 static __device__ __forceinline__ struct acc4 load_acc(const acc *row, long long first, long long columns)
 {
 	struct acc4 x = {{ 0, 0, 0, 0 }};
@@ -113,7 +113,7 @@ extern "C" __global__ void cg_rows_bf16_src_acc(
 
 		for (long long first = start; first < columns; first += stride) {
 			const struct acc4 src = load_acc(src_row, first, columns);
-			/* What dst holds is read only if it is added to. */
+			/* Reads dst only if the result is added to it. */
 			struct real4 dst = load_real(dst_row, first, add ? columns : 0);
 
 			#pragma unroll

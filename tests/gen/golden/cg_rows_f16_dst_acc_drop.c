@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #if defined __FAST_MATH__ || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2
 #error "compile without -ffast-math, and for 32-bit x86 with -msse2 -mfpmath=sse"
 #endif
@@ -15,8 +15,8 @@
 #define restrict __restrict
 #endif
 
-/* A call left in a loop would keep it from becoming vector code: INLINE is an order, not advice. And
-   what runs over a strip stays apart: in its caller its pointers would no longer be known not to
+/* INLINE forces inlining, since a call in a loop keeps the loop from being vectorised. APART prevents inlining of
+   the functions over a strip: in their caller, the compiler would no longer know that their pointers do not
    overlap. */
 #ifdef __GNUC__
 #define INLINE inline __attribute__((always_inline))
@@ -26,9 +26,9 @@
 #define APART
 #endif
 
-typedef uint16_t real;		/* what memory holds: a half's bits */
-typedef float acc;		/* what arithmetic uses */
-typedef uint32_t word;		/* an acc's bits */
+typedef uint16_t real;		/* the type in memory: a half's bits */
+typedef float acc;		/* the type of arithmetic */
+typedef uint32_t word;		/* the bits of an acc */
 
 static INLINE word bits_of(acc x)
 {
@@ -46,9 +46,9 @@ static INLINE acc from_bits(word bits)
 	return u.x;
 }
 
-/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
-   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
-   and meets no subnormal float, which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
+   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
+   which a device might flush. */
 static INLINE acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
@@ -83,7 +83,7 @@ static INLINE struct words philox(unsigned key0, unsigned key1,
 	return x;
 }
 
-/* The words of draws in a row, from draw x0 on. */
+/* The random words of consecutive draws, from draw x0 on. */
 static APART void draw(int draws, unsigned key0, unsigned key1, unsigned x0, unsigned x1, unsigned x2,
 	unsigned *restrict words)
 {
@@ -118,7 +118,8 @@ static APART void cg_rows_f16_dst_acc_drop_run(int count, int add, const real *r
  *	t, b         in  int64   [rows]          null: p / batch, p % batch
  *
  * Element j of row p is dropped if word (first_unit + j) % 4 of Philox(key, (first_unit + j) / 4, b[p],
- * first_t + t[p]) is less than below: then it is 0, else it is times scale.
+ * first_t + t[p]) is less than below: a dropped
+ * element becomes 0, any other is multiplied by scale.
  */
 void cg_rows_f16_dst_acc_drop(
 	int64_t row, int64_t rows, int64_t columns, int add,

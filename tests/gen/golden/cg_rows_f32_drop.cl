@@ -1,11 +1,11 @@
 /* cg_rows_f32_drop: rows in opencl, made by cg_print_rows */
 
-/* Every operation is to round once, to its own type. */
+/* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
-typedef float real;		/* what memory holds */
-typedef float acc;		/* what arithmetic uses */
-typedef uint word;		/* an acc's bits */
+typedef float real;		/* the type in memory */
+typedef float acc;		/* the type of arithmetic */
+typedef uint word;		/* the bits of an acc */
 
 /* Philox4x32-10: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. */
 struct words {
@@ -35,7 +35,7 @@ struct real4 {
 	real of[4];
 };
 
-/* The four from first on, of which a row may lack some: those are zeros. */
+/* Loads the four elements from `first` on; elements beyond the row's ends are zeros. */
 static inline struct real4 load_real(__global const real *row, long first, long columns)
 {
 	struct real4 x = {{ 0, 0, 0, 0 }};
@@ -71,7 +71,8 @@ static inline void store_real(__global real *row, long first, long columns, stru
  *	t, b         in  int64   [rows]          null: p / batch, p % batch
  *
  * Element j of row p is dropped if word (first_unit + j) % 4 of Philox(key, (first_unit + j) / 4, b[p],
- * first_t + t[p]) is less than below: then it is 0, else it is times scale.
+ * first_t + t[p]) is less than below: a dropped
+ * element becomes 0, any other is multiplied by scale.
  */
 __kernel void cg_rows_f32_drop(
 	long rows, long columns, int add,
@@ -97,7 +98,7 @@ __kernel void cg_rows_f32_drop(
 		for (long first = start; first < columns; first += stride) {
 			const struct words words = philox(key0, key1, (unsigned)((first_unit + first) / 4), b, t);
 			const struct real4 src = load_real(src_row, first, columns);
-			/* What dst holds is read only if it is added to. */
+			/* Reads dst only if the result is added to it. */
 			struct real4 dst = load_real(dst_row, first, add ? columns : 0);
 
 			#pragma unroll

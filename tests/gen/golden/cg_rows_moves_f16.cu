@@ -1,8 +1,8 @@
 /* cg_rows_moves_f16: moves in cuda, made by cg_print_rows_moves */
 
-typedef unsigned short real;		/* what memory holds: a half's bits */
-typedef float acc;			/* what arithmetic uses */
-typedef unsigned int word;		/* an acc's bits */
+typedef unsigned short real;		/* the type in memory: a half's bits */
+typedef float acc;			/* the type of arithmetic */
+typedef unsigned int word;		/* the bits of an acc */
 
 static __device__ __forceinline__ word bits_of(acc x)
 {
@@ -14,9 +14,9 @@ static __device__ __forceinline__ acc from_bits(word bits)
 	return __uint_as_float(bits);
 }
 
-/* A half is a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24,
-   as floats in [1/2, 1) are: an exact subtraction, or an addition that rounds, converts them there
-   and meets no subnormal float, which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
+   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
+   which a device might flush. */
 static __device__ __forceinline__ acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
@@ -27,7 +27,7 @@ static __device__ __forceinline__ acc to_acc(real h)
 	return from_bits((a < 0x400u ? tiny : wide) | sign);
 }
 
-/* To nearest, ties to even. The carry of a rounding goes up into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
 static __device__ __forceinline__ real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -69,13 +69,13 @@ struct __align__(8) real4 {
 	real of[4];
 };
 
-/* Are all four there, and where one access, or two, can move them? */
+/* Are all four inside the row, and can one access, or two, move them? */
 static __device__ __forceinline__ bool is_whole(const real *row, long long first, long long columns)
 {
 	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 8 == 0;
 }
 
-/* The four from first on, of which a row may lack some: those are zeros. */
+/* Loads the four elements from `first` on; elements beyond the row's ends are zeros. */
 static __device__ __forceinline__ struct real4 load_real(const real *row, long long first, long long columns)
 {
 	struct real4 x = {{ 0, 0, 0, 0 }};
@@ -99,16 +99,16 @@ static __device__ __forceinline__ void store_real(real *row, long long first, lo
 			row[first + unit] = x.of[unit];
 }
 
-/* A move of [rows, columns], whose rows lie beside each other. */
+/* A move of [rows, columns] between contiguous rows. */
 struct move {
 	const real *src;			/* null: zeros */
 	real *dst;
-	const long long *from, *to;		/* null: p */
+	const long long *from, *to;		/* null: row p itself */
 	long long rows, columns;
-	unsigned key0, key1;			/* of dropout, */
-	int drop;				/* if there is any */
+	unsigned key0, key1;			/* for dropout, */
+	int drop;				/* if the move has it */
 	int wide;				/* log2 of the threads across */
-	unsigned across, past;			/* blocks across; blocks of this move and of those before it */
+	unsigned across, past;			/* blocks across; blocks of the moves up to this one */
 };
 
 struct moves {
@@ -118,12 +118,12 @@ struct moves {
 /*
  * cg_rows_moves_f16:
  * for each of the moves dst[to[p], j] = src[from[p], j] or drop(src[from[p], j]), for 0 <= p < rows and j < columns;
- * none touches what another one writes.
+ * no move touches what another writes.
  *
  *	t, b         in  int64   [rows]          null: p / batch, p % batch
  *
- * Element j of row p is dropped if word j % 4 of Philox(key, j / 4, b[p], first_t + t[p]) is less than below: then it
- * is 0, else it is times scale.
+ * Element j of row p is dropped if word j % 4 of Philox(key, j / 4, b[p], first_t + t[p]) is less than below: a dropped
+ * element becomes 0, any other is multiplied by scale.
  */
 extern "C" __global__ void cg_rows_moves_f16(
 	const struct moves moves, const long long *__restrict__ t_at, const long long *__restrict__ b_at,
