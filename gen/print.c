@@ -182,7 +182,7 @@ static void loads(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The loads of the inputs' runs. */
+/* Prints the loads of the inputs, each of a run of adjacent units. */
 static void run_ins(struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->function->n_arguments && p->runs; k++) {
@@ -247,7 +247,7 @@ static void stores(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* Fills a form of sum.in once for each value.  Returns the number of values. */
+/* Prints a section of the template sum.in once for each value that the function sums.  Returns the number of values. */
 static int each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;
@@ -353,7 +353,7 @@ static void interleave(struct printer *p, struct cg_text *text)
 	cg_text_put(text, chains == 1 || chains == 2 ? "8" : "4");
 }
 
-/* Prints the second form of a kernel whose threads take several units: one unit a thread. */
+/* Prints a kernel whose threads compute several units a second time, with one unit per thread. */
 static void one(struct printer *p, struct cg_text *text)
 {
 	struct cg_text list = { text->resize, NULL, 0, 0, 0 }, given = list;

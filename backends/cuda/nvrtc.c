@@ -24,8 +24,8 @@ static void free_image(struct image *image)
 
 /* ---- options ---- */
 
-/* Bits are promised, so products and sums are fused only where the text says so, and where arithmetic is f32 subnormals are flushed,
- * as on the other backends.  No option trades accuracy for speed. */
+/* The library promises bits: as on the other backends, products and sums are fused only where the text says so, and subnormals are
+ * flushed where arithmetic is f32.  No option trades accuracy for speed. */
 struct options { char arch[40]; const char *at[3]; int n; };
 
 static void choose_options(struct options *o, int dtype, const char *word, int arch)
@@ -69,7 +69,7 @@ static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 
 /* ---- compiling ---- */
 
-/* Reports the compiler's log, which may be long: its beginning matters most. */
+/* Reports a kernel that did not compile, with the beginning of the compiler's log, which matters most. */
 static int refused(struct _nvrtcProgram *program, const char *key, unsigned error)
 {
 	size_t bytes = 0;
@@ -83,7 +83,7 @@ static int refused(struct _nvrtcProgram *program, const char *key, unsigned erro
 		if (cg_nvrtc.GetProgramLog(program, log))
 			log[0] = 0;
 	}
-	code = cg_fail(CG_BUILD, "cuda: nvrtcCompileProgram: %s (%u): %s: %.1500s", cg_nvrtc.GetErrorString(error), error, key,
+	code = cg_fail(CG_BUILD, "cuda: nvrtcCompileProgram: %s (%u): kernel %s: %.1500s", cg_nvrtc.GetErrorString(error), error, key,
 	               log && log[0] ? log : "the compiler gives no log");
 	cg_memory(log, 0);
 	return code;

@@ -17,7 +17,7 @@ static const char *const fixed[] = {
 	"rnn_mode", "cell", "options", "values", "linear_before_reset", "num_layers", "num_units", "input_size", "num_proj", "direction",
 	"input_mode", "T", "weights_format", NULL
 };
-/* Sizes of which 0 means: as in the tensors. */
+/* Sizes whose value 0 means that the tensors' shapes give the size. */
 static const char *const sizes[] = { "num_layers", "num_units", "input_size", NULL };
 /* Attributes that metadata_cell.c reads. */
 static const char *const cells[] = { "rnn_mode", "cell", "options", "values", NULL };
@@ -82,7 +82,7 @@ int metadata_differ(const struct call *c, const char *name, struct statement a, 
 
 /* ---- attributes ---- */
 
-/* Spells the value of an attribute the way that call_metadata writes it. */
+/* Writes the value of an attribute as call_metadata writes it. */
 static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char buffer[CG_ATTRIBUTE_TEXT],
                  const char **what)
 {
@@ -96,7 +96,8 @@ static int spell(const struct cg_attribute *a, const struct safetensors *file, c
 	return CG_OK;
 }
 
-/* Finds the number of NAME in a list NAME=NUMBER,...; NULL: not there. A number that is too long is left for its reader to refuse. */
+/* Finds the number of NAME in a list NAME=NUMBER,...; NULL: the list lacks it. A number that is too long is returned too; the function
+ * that reads it refuses it. */
 static const char *value_of(const char *values, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	size_t n = strlen(name);
@@ -110,7 +111,7 @@ static const char *value_of(const char *values, const char *name, char buffer[CG
 	return NULL;
 }
 
-/* Finds an attribute of TensorFlow's block op in the options and values of a network, where a file has those instead. */
+/* Finds an attribute of TensorFlow's block op in a file that has a network's options and values instead. */
 static const char *in_other_words(const struct call *c, const struct safetensors *file, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	const char *options = metadata_of(c, file, "options");
@@ -122,7 +123,7 @@ static const char *in_other_words(const struct call *c, const struct safetensors
 	return value_of(metadata_of(c, file, "values"), name, buffer);
 }
 
-/* Finds what a file's metadata says of an attribute; *what stays NULL where it says nothing. */
+/* Finds the value that a file's metadata gives an attribute; if it gives none, *what stays NULL. */
 static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT],
                          const char **what)
 {
@@ -300,6 +301,6 @@ int metadata_type(const struct call *c, int dtype)
 		return CG_OK;
 	if (c->type_by)
 		return metadata_differ(c, "T", (struct statement){ c->type_by, c->type }, (struct statement){ by_tensors, cg_dtype_name(dtype) });
-	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the tensors, which are %s", c->name, c->type,
+	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the dtype of the tensors, %s", c->name, c->type,
 	               cg_dtype_name(dtype));
 }

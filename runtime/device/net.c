@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of a network's params in one buffer: all matrices, then all biases, then all per-unit vectors, each by pseudo-layer.  It
- * is the order of cuDNN's buffer as Keras and JAX fill it.
+ * The layout of a network's params in one buffer: all matrices, then all biases, then all per-unit vectors, each by pseudo-layer.
+ * Matrices and biases are in the order in which Keras and JAX fill cuDNN's weight buffer.
  */
 #include "gen/rows.h"
 #include "runtime/device/net.h"
@@ -26,7 +26,7 @@ int64_t cg_network_width(const struct cg_network *net, int layer)
 	return layer ? times(net->directions, net->H) : net->I;
 }
 
-/* Elements of one gate's input matrix in a pseudo-layer; below, elements of all its matrices. */
+/* The number of elements of one gate's input matrix in a pseudo-layer. */
 static int64_t input_of(const struct cg_network *net, int pseudo_layer)
 {
 	int layer = pseudo_layer / net->directions;
@@ -34,6 +34,7 @@ static int64_t input_of(const struct cg_network *net, int pseudo_layer)
 	return net->skip && !layer ? 0 : times(net->U, cg_network_width(net, layer));
 }
 
+/* The number of elements of all matrices of a pseudo-layer. */
 static int64_t matrices_of(const struct cg_network *net, int pseudo_layer)
 {
 	int64_t of_gate = plus(input_of(net, pseudo_layer), times(net->U, net->H));
@@ -41,7 +42,7 @@ static int64_t matrices_of(const struct cg_network *net, int pseudo_layer)
 	return plus(times(net->n_weights, of_gate), times(net->P, net->U));
 }
 
-/* Elements of all matrices of the pseudo-layers before this one.  Layer 0 has other sizes than the rest. */
+/* The number of elements of all matrices of the pseudo-layers before this one.  Layer 0 has other sizes than the rest. */
 static int64_t matrices_before(const struct cg_network *net, int pseudo_layer)
 {
 	int first = pseudo_layer < net->directions ? pseudo_layer : net->directions;

@@ -205,7 +205,8 @@ static int read_rules(const struct cg_rnn *rnn, const char *text, struct choice 
 			return REFUSE("words: expected %s or nothing after three rules, got '%s'", unit_forget, word);
 		n += n < KINDS;
 	}
-	return n == KINDS ? CG_OK : REFUSE("words: expected three rules, for %s, %s and %s, got %d", kinds[0], kinds[1], kinds[2], n);
+	return n == KINDS ? CG_OK : REFUSE("words: expected three rules, for initial %s, %s and %s, got %d", kinds[0], kinds[1], kinds[2],
+	                                   n);
 }
 
 /* ---- params ---- */

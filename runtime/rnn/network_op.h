@@ -34,7 +34,8 @@ struct cg_rnn_op {
 	const struct cg_value *values;
 	int n_values;
 
-	/* sizes in the ports' shapes that the call lacks: C is the width of the cell state, in the width of layer 0's input matrices */
+	/* The sizes of the ports' shapes, except T and B, which the call has.  C: the width of the cell state, 0 for a cell without one.
+	 * in: the columns of layer 0's input matrices, 0 with skip_input.  states: L D.  wide: D H. */
 	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
 	int dtype, time_major, states_major, reverse;
 	struct cg_mem sequence_lengths, host_reserved, params_size;

@@ -12,22 +12,22 @@
 
 #define MAGIC "cellgrad"
 struct header { char magic[8]; uint64_t fingerprint, lengths, counter; int64_t T, B, N; uint32_t first_step, no_dropout; };
-_Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header fills its place");
-_Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "and the one that a stream has for it");
+_Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header has CG_RESERVE_HEADER bytes");
+_Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "a stream's buffer holds one header");
 
 static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c, const struct cg_rnn_shape *shape)
 {
 	struct header h = { .magic = MAGIC, .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
 	                    .N = shape->N, .first_step = (uint32_t)c->first_step, .no_dropout = (uint32_t)c->no_dropout };
 
-	/* If all rows have T steps, the header is the same with lengths and without. */
+	/* If all rows have T steps, the header is the same with and without lengths. */
 	if (!shape->is_whole)
 		h.lengths = shape->lengths_stamp;
 	return h;
 }
 
-/* Sets *checked: is the header written and checked?  In device memory only if CELLGRAD_CHECK is 1, since the call then waits for the
- * device. */
+/* Sets *checked to 1 if calls write and check the header.  In device memory they do so only if CELLGRAD_CHECK is 1, since the call then
+ * waits for the device. */
 static int is_checked(const struct cg_rnn_call *c, int *checked)
 {
 	uint64_t word = 0;
@@ -83,10 +83,11 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	if (memcmp(want.magic, got.magic, sizeof want.magic))
 		return REFUSE("expected a reserve space that a forward call of this plan wrote, got other bytes");
 	if (want.fingerprint != got.fingerprint)
-		return REFUSE("expected one of this plan, got one of another network");
+		return REFUSE("expected a reserve space of this plan, got one of another network");
 	if (want.T != got.T || want.B != got.B)
-		return REFUSE("expected one of a call with T=%lld, B=%lld, got one with T=%lld, B=%lld", (long long)want.T, (long long)want.B,
-		              (long long)got.T, (long long)got.B);
-	return REFUSE("expected one of a call like this, got one with %s", want.N != got.N || want.lengths != got.lengths ? "other lengths" :
-	              want.counter != got.counter ? "another counter" : want.first_step != got.first_step ? "another first_step" : "another no_dropout");
+		return REFUSE("expected a reserve space of a call with T=%lld, B=%lld, got one of a call with T=%lld, B=%lld",
+		              (long long)want.T, (long long)want.B, (long long)got.T, (long long)got.B);
+	return REFUSE("expected a reserve space of a call like this, got one of a call with %s",
+	              want.N != got.N || want.lengths != got.lengths ? "other lengths" : want.counter != got.counter ? "another counter" :
+	              want.first_step != got.first_step ? "another first_step" : "another no_dropout");
 }

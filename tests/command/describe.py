@@ -4,8 +4,8 @@
 
 For every op, under TensorFlow's name and the library's, and with each attribute that changes what is needed, the test writes
 files from the JSON alone: the tensors that it calls needed and no others.  The op must run, with the described outputs in the
-described shapes.  Without any single one of the tensors it must be refused with that tensor's name; with all tensors it must
-run, too.  The text must have the same names, in 80 columns.  Prints TAP.  CELLGRAD: the command.
+described shapes.  Without any single one of these tensors it must be refused with that tensor's name; with all inputs,
+needed or not, it must run, too.  The text must have the same names, in 80 columns.  Prints TAP.  CELLGRAD: the command.
 """
 import itertools
 import json

@@ -15,7 +15,7 @@ enum { IDLE, ACTIVE, SPOILT };
 
 /* The commands of a graph in order; kept until the process ends, since they may be queued. */
 struct node {
-	struct node *next, *any;                 /* any: of all that there are */
+	struct node *next, *any;                 /* any: the next of the nodes of all graphs */
 	const char *call;
 	struct module *module;
 	int (*run)(void *);
@@ -23,7 +23,7 @@ struct node {
 };
 
 struct capture {
-	struct capture *next;                    /* of all that go on */
+	struct capture *next;                    /* the next of all active captures */
 	struct stream *stream;
 	pthread_t thread;
 	unsigned mode;

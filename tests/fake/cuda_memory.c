@@ -128,7 +128,7 @@ static size_t count_good(const unsigned char *states, size_t bytes, int how)
 	enum { STEP = 4096 };
 	size_t k = 0;
 
-	/* By words first, without a branch. */
+	/* Large steps first, by loops without a branch. */
 	for (unsigned bad = 0; bytes - k >= STEP; k += STEP) {
 		for (size_t l = k; l < k + STEP; l++)
 			bad |= how == READ_WRITTEN ? states[l] ^ FAKE_WRITTEN : (states[l] - FAKE_FRESH) & ~1u;
@@ -156,9 +156,9 @@ int fake_reach(const char *call, uint64_t at, size_t bytes, int how)
 	return ILLEGAL_ADDRESS;
 }
 
-/* ---- taking and giving back ---- */
+/* ---- allocating and freeing ---- */
 
-/* Memory that is allocated in the order of a stream is valid from there on. */
+/* ordered: the allocation is queued on a stream, and the memory is valid once the stream has reached it. */
 static int alloc_block(uint64_t *at, size_t bytes, struct context *context, int ordered)
 {
 	size_t total = (size_t)fake_setting("MEMORY", 4L << 30);
@@ -192,7 +192,7 @@ static void release(struct block *b)
 	live_bytes[b->context->device] -= b->bytes;
 }
 
-/* Pages without a live block go back to the system; their addresses are never used again. */
+/* Marks a freed block, and gives pages without a live block back to the system.  Addresses are never used again. */
 static void forget(struct block *b)
 {
 	enum { FAR = 64 };
@@ -213,7 +213,7 @@ static void forget(struct block *b)
 	}
 }
 
-/* The block that begins there and is not freed yet; an error is reported. */
+/* Finds the block that begins at the address and is not freed yet; reports an error if there is none. */
 static struct block *to_free(const char *call, uint64_t at)
 {
 	struct block *b = fake_block(at);
@@ -232,7 +232,7 @@ FAKE_API int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 	return alloc_block(at, bytes, fake_current(), 0);
 }
 
-/* cuMemFree does not wait: queued work that uses the memory runs too late. */
+/* Frees memory without waiting for queued work.  Work that uses the memory then runs after the free, and is reported. */
 FAKE_API int cuMemFree_v2(uint64_t at)
 {
 	struct block *b;
@@ -307,7 +307,7 @@ FAKE_API int cuMemFreeAsync(uint64_t at, struct stream *handle)
 	return enqueue_order("cuMemFreeAsync", stream, at, 1);
 }
 
-/* ---- what is said of it ---- */
+/* ---- attributes of memory ---- */
 
 enum {
 	CONTEXT_OF = 1, KIND = 2, DEVICE_POINTER = 3, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12,

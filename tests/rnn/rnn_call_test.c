@@ -467,18 +467,19 @@ static void another_first(struct net *n) { n->config.bidirectional = 0; n->call.
 
 static void test_foreign(void **state)
 {
-	static const char another[] = "expected one of this plan, got one of another network";
+	static const char another[] = "expected a reserve space of this plan, got one of another network";
 	static const struct { void (*ours)(struct net *), (*theirs)(struct net *); const char *text; } pairs[] = {
 		{ nothing, another_seed, another }, { nothing, another_rate, another }, { nothing, another_input, another },
 		{ with_skip, without_skip, another }, { nothing, batch_major, another }, { batch_major, nothing, another },
 		{ nothing, with_peepholes, another }, { nothing, another_cell, another },
-		{ nothing, other_sizes, "expected one of a call with T=3, B=2, got one with T=2, B=3" },
-		{ nothing, more_sizes, "expected one of a call with T=3, B=2, got one with T=4, B=2" },
-		{ nothing, another_counter, "expected one of a call like this, got one with another counter" },
-		{ ragged, nothing, "expected one of a call like this, got one with other lengths" },
-		{ ragged, ragged_otherwise, "expected one of a call like this, got one with other lengths" },
-		{ nothing, without_dropout, "expected one of a call like this, got one with another no_dropout" },
-		{ one_direction, another_first, "expected one of a call like this, got one with another first_step" },
+		{ nothing, other_sizes, "expected a reserve space of a call with T=3, B=2, got one of a call with T=2, B=3" },
+		{ nothing, more_sizes, "expected a reserve space of a call with T=3, B=2, got one of a call with T=4, B=2" },
+		{ nothing, another_counter, "expected a reserve space of a call like this, got one of a call with another counter" },
+		{ ragged, nothing, "expected a reserve space of a call like this, got one of a call with other lengths" },
+		{ ragged, ragged_otherwise, "expected a reserve space of a call like this, got one of a call with other lengths" },
+		{ nothing, without_dropout, "expected a reserve space of a call like this, got one of a call with another no_dropout" },
+		{ one_direction, another_first,
+		  "expected a reserve space of a call like this, got one of a call with another first_step" },
 	};
 	struct net a, b, with;
 
@@ -544,7 +545,7 @@ static void test_digests(void **state)
 		if (cells[k].same)
 			ACCEPTED(&with, 1);
 		else
-			foreign(&b, &a, "expected one of this plan, got one of another network");
+			foreign(&b, &a, "expected a reserve space of this plan, got one of another network");
 		net_close(&b);
 		cg_cell_close(other);
 	}
@@ -576,7 +577,7 @@ static void test_foreign_on_a_device(void **state)
 	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space that a forward call of this plan wrote, got other bytes");
 	ACCEPTED(&a, 0);
 	ACCEPTED(&b, 0);
-	REFUSED(&with, &a, 1, "rnn: reserve: expected one of this plan, got one of another network");
+	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space of this plan, got one of another network");
 	ACCEPTED(&a, 1);
 	assert_int_equal(setenv("CELLGRAD_CHECK", "maybe", 1), 0);
 	REFUSED(&a, &a, 0, "CELLGRAD_CHECK: expected 0 or 1, got 'maybe'");
@@ -620,7 +621,7 @@ static void test_lengths_are_copied(void **state)
 	ACCEPTED(&n, 1);
 	assert_int_equal(net_print(&n, &before), CG_OK);
 	lengths[0] = 1;
-	REFUSED(&n, &n, 1, "rnn: reserve: expected one of a call like this, got one with other lengths");
+	REFUSED(&n, &n, 1, "rnn: reserve: expected a reserve space of a call like this, got one of a call with other lengths");
 	lengths[0] = 2;
 	ACCEPTED(&n, 1);
 	assert_int_equal(net_print(&n, &after), CG_OK);

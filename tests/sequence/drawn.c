@@ -20,16 +20,16 @@
 enum { STAGES = 4, GATES = 20, WEIGHTS = 6, OPTIONS = 2, PARAMS_MAX = 3, EQUATIONS = 24, TERMS = 1024, POOL = 96, TEXT = 8192 };
 enum { UNITS = 5, WIDE = 2 * UNITS };
 
-/* What a term of an equation reads. */
+/* The kinds of values that a term of an equation reads. */
 enum item { GATE, PREV_H, PREV_C, WEIGHT, PARAM, VALUE, NUMBER, ITEMS };
 
 struct term { int op, a, b, item, index; double number; };     /* op TAPE_LEAF: an item */
 struct equation { int term, stage; };
 
 struct drawn {
-	int n_stages, feed[STAGES];              /* numbers of equations */
+	int n_stages, feed[STAGES];              /* feed: indices of equations */
 	struct { int stage, split_of; } gates[GATES];                   /* split_of: the gate whose recurrent part this is; -1: none */
-	int n_gates, has_state, state, output;   /* numbers of equations */
+	int n_gates, has_state, state, output;   /* state, output: indices of equations */
 	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_params;
 	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network gives a value */
 	struct equation equations[EQUATIONS];
@@ -81,7 +81,7 @@ static void offer(struct drawn *d, int item, int index, int used)
 	d->pool[d->n_pool++].used = used;
 }
 
-/* Something to read: mostly what nothing has read yet. */
+/* Reads a random value of the pool, mostly one that no equation has read yet. */
 static int read_any(struct drawn *d, unsigned long long *state)
 {
 	for (int tries = below(state, 3) ? 8 : 0; tries > 0; tries--) {
@@ -93,7 +93,7 @@ static int read_any(struct drawn *d, unsigned long long *state)
 	return take(d, below(state, d->n_pool));
 }
 
-/* A form that keeps numbers small, over two operands. */
+/* Combines two terms by random functions that keep numbers small. */
 static int form(struct drawn *d, unsigned long long *state, int x, int y)
 {
 	switch (below(state, 14)) {
@@ -121,7 +121,7 @@ static int expression(struct drawn *d, unsigned long long *state)
 	return x;
 }
 
-/* Adds terms until all of an item, or everything, has been read. */
+/* Combines x with each value of the pool that no equation has read yet.  item: the kind of values; ITEMS: all kinds. */
 static int rest(struct drawn *d, unsigned long long *state, int x, int item)
 {
 	for (int k = 0; k < d->n_pool; k++)
@@ -175,7 +175,8 @@ static void draw_scalars(struct drawn *d, unsigned long long *state)
 	}
 }
 
-/* The last equation of the state and of the output; each may be an alias of another value. */
+/* Adds the equation of the state or of the output, which may be an alias of another value.  It reads all gates that no equation has read
+ * yet; all: every such value. */
 static int result(struct drawn *d, unsigned long long *state, int stage, int all)
 {
 	int x = expression(d, state);
@@ -668,7 +669,7 @@ static void try(struct drawn *d, int k, unsigned long long *state)
 	cg_cell_close(d->cell);
 }
 
-/* CELLGRAD_TEST_CELLS says how many cells; where kernels take long to compile it is one in 100. */
+/* CELLGRAD_TEST_CELLS is the number of cells.  Where kernels take long to compile, one in 100 of them is tested. */
 void test_drawn(void **nothing)
 {
 	const char *many = getenv("CELLGRAD_TEST_CELLS");

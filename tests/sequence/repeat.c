@@ -167,7 +167,7 @@ void test_in_a_row(void **nothing)
 	answers_print_worst("in a row");
 }
 
-/* The results in a new context with this number of threads; "": as many as there are processors. */
+/* A new context with this number of threads must give the same results; "": as many threads as processors. */
 static void run_in_new_context(const struct network *net, const char *threads)
 {
 	const char *before = getenv("CELLGRAD_CPU_THREADS");

@@ -23,7 +23,7 @@ static void run_forward(const struct net *n, int t, int version, void *forward)
 	host_free(&f);
 }
 
-/* A kernel's calls have the counters 0, 1, 2; Backprop was called once when it meets the third. */
+/* A forward kernel gives its calls the counters 0, 1, 2.  Backprop's second call takes the reserve space of the third, with counter 2. */
 static void test_networks(void **unused)
 {
 	(void)unused;
@@ -42,7 +42,7 @@ static void test_networks(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
-/* One kernel takes sizes as they come. */
+/* One kernel computes calls of different sizes. */
 static void test_sizes_change(void **unused)
 {
 	void *forward = kernel_of("CudnnRNNV2", "float", "rnn_mode=lstm"), *backward = kernel_of("CudnnRNNBackpropV2", "float", "rnn_mode=lstm");
@@ -59,7 +59,7 @@ static void test_sizes_change(void **unused)
 	host_destroy("CudnnRNNBackpropV2", backward);
 }
 
-/* Outside of training there is no reserve, and nothing is dropped. */
+/* With is_training=false there is no reserve space and no dropout. */
 static void test_not_training(void **unused)
 {
 	void *kernel = kernel_of("CudnnRNN", "float", "rnn_mode=lstm dropout=1 is_training=false");
@@ -142,7 +142,7 @@ static void test_wrong_lengths(void **unused)
 	host_destroy("CudnnRNNV3", kernel);
 }
 
-/* Backprop with the k-th input in another shape, or with another call's reserve. */
+/* Calls Backprop with the k-th input in another shape, or with another call's reserve space. */
 static void test_wrong_backprop(void **unused)
 {
 	static const char *const names[] = { "output", "output_h", "output_c", "output_backprop", "output_h_backprop", "output_c_backprop" };

@@ -91,7 +91,7 @@ static int peepholes(void *user)
 	return sample.peephole && sample.memory && sample.bias != 1 && !(sample.absent >> 3 & 1);
 }
 
-/* A failure that needs equal sizes. */
+/* A failure that needs 4 B < U < 6 B + 2, so that neither size can shrink far alone. */
 static int square(void *user)
 {
 	(void)user;
@@ -122,7 +122,7 @@ static int breaks(void *user)
 	return ++calls < 5 ? sample.U > 1 : CG_NO_MEMORY;
 }
 
-/* After an error code the simplest case that failed so far is left. */
+/* After an error code, the case is the simplest one that has failed so far. */
 static void test_code(void **state)
 {
 	struct fields f;

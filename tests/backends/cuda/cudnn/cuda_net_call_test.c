@@ -544,10 +544,12 @@ static void test_reserve_of_another_route(void **state)
 	assert_true(net_bytes(&n, &net_ports[10]) <= n.call.reserve.bytes);
 	assert_int_equal(net_forward(&n), CG_OK);
 	n.rnn = cudnn;
-	expect_refused(net_backward(&n), CG_BAD_ARGUMENT, "rnn: reserve: expected one of this plan, got one of another network");
+	expect_refused(net_backward(&n), CG_BAD_ARGUMENT,
+	               "rnn: reserve: expected a reserve space of this plan, got one of another network");
 	assert_int_equal(net_forward(&n), CG_OK);
 	n.rnn = composed;
-	expect_refused(net_backward(&n), CG_BAD_ARGUMENT, "rnn: reserve: expected one of this plan, got one of another network");
+	expect_refused(net_backward(&n), CG_BAD_ARGUMENT,
+	               "rnn: reserve: expected a reserve space of this plan, got one of another network");
 	n.rnn = cudnn;
 	assert_int_equal(net_backward(&n), CG_OK);
 	cg_rnn_close(composed);
