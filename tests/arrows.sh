@@ -268,25 +268,25 @@ report "$scratch/wrong" 'each README.md names the files of its folder'
 grep -E '^(gen|runtime|backends|bindings|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
 report "$scratch/wrong" 'no struct has the name of a function of its folder, or of its file in tests'
 
-# Seeded breaches are found.
+# The checks below have input with a planted breach, which must be reported; those after seeded=0 have input without one.
 seeded=1
 echo 'runtime/core/dtype.c runtime/op/op.h' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded include in the wrong direction is found'
+report "$scratch/wrong" 'a planted include in the wrong direction is reported'
 echo 'verify/bound.c bound.h' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded include of a path without its folder is found'
+report "$scratch/wrong" 'a planted include of a path without its folder is reported'
 echo 'runtime/op/check.c runtime/new/check.h' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded include of a folder that the table lacks is found'
+report "$scratch/wrong" 'a planted include of a folder that the table lacks is reported'
 echo 'backends/cpu/cpu runtime/rnn/layers cg_layers_forward' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded call in the wrong direction is found'
+report "$scratch/wrong" 'a planted call in the wrong direction is reported'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded circle of two files is found'
+report "$scratch/wrong" 'a planted circle of two files is reported'
 printf '%s\n' 'gen/a gen/b b' 'gen/b gen/c c' 'gen/c gen/a a' 'gen/main gen/a a' 'gen/c gen/d d' | circles >"$scratch/wrong"
 [ "$(wc -l <"$scratch/wrong")" -eq 3 ] || : >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded circle of three files is found, and no call into it or out of it'
+report "$scratch/wrong" 'a planted circle of three files is reported, and no call into it or out of it'
 printf '%s\n' command/cache.c runtime/cache/cache.c | namesakes >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded file with the name of another is found'
+report "$scratch/wrong" 'a planted file with the name of another is reported'
 printf '%s\n' tests/old.sh tests/old/old.sh | namesakes >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded script with the name of another is found'
+report "$scratch/wrong" 'a planted script with the name of another is reported'
 # plant TEXT...: makes a source that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
 plant()
 {
@@ -298,21 +298,21 @@ paths='tests/README.md tests/x.sh tests/x/README.md tests/x/a.c'
 plant '| `x.sh` | [x](x/README.md) |'
 seeded=0
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'nothing is found where each README.md names its files'
+report "$scratch/wrong" 'nothing is reported if each README.md names its files'
 seeded=1
 printf '%s\n' $paths tests/x/b.c | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded file that no README.md names is found'
+report "$scratch/wrong" 'a planted file that no README.md names is reported'
 printf '%s\n' $paths | grep -v x.sh | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded row for a file that does not exist is found'
+report "$scratch/wrong" 'a planted README.md that names a file that does not exist is reported'
 plant '| `x.sh` | [x](x/README.md) |' '| `x.sh` | again |'
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded file that is named twice is found'
+report "$scratch/wrong" 'a planted README.md that names a file twice is reported'
 plant '| `x.sh` `x/a.c` | [x](x/README.md) |'
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded file that another README.md names is found'
+report "$scratch/wrong" 'a planted README.md that names the file of another README.md is reported'
 plant '| `x.sh` | no link |'
 printf '%s\n' $paths | unnamed "$scratch/top" >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded README.md to which no other links is found'
+report "$scratch/wrong" 'a planted README.md to which no other links is reported'
 mkdir -p "$scratch/top/gen" "$scratch/top/runtime" "$scratch/top/tests/sequence"
 echo 'struct walk { int step; };' >"$scratch/top/gen/a.h"
 echo 'static struct cut *walk(int step)' >"$scratch/top/gen/a.c"
@@ -328,9 +328,9 @@ report "$scratch/wrong" 'a function of another folder, or of another file of tes
 seeded=1
 printf '%s\n' gen/a.h gen/a.c tests/a.h tests/a.c tests/sequence/a.h tests/sequence/b.c | twins "$scratch/top" >"$scratch/wrong"
 [ "$(wc -l <"$scratch/wrong")" -eq 3 ] || : >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded struct with the name of a function is found'
+report "$scratch/wrong" 'a planted struct with the name of a function is reported'
 printf '%s\n' 'command/info_command.c runtime/device/backend.h' 'command/main.c gen/cell.h' | against >"$scratch/wrong"
 [ "$(wc -l <"$scratch/wrong")" -eq 2 ] || : >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded include of an internal header by the command is found'
+report "$scratch/wrong" 'a planted include of an internal header by the command is reported'
 echo 'command/info backends/cpu/cpu cg_cpu_gemm' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a seeded call of the command into a backend is found'
+report "$scratch/wrong" 'a planted call of the command into a backend is reported'

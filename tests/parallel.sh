@@ -30,12 +30,13 @@ done
 case ${SANITIZE-} in *thread*) skip_unless shared 'MPI is not built for the thread sanitizer' ;; esac
 [ -e .libs/libcellgrad.so ] || skip_unless shared 'there is no shared library'
 
-# Open MPI's refusals: root, and more ranks than processors, in its two wordings.  Its own files go into $scratch.
-# MPI's leaks at exit are not ours.
+# Open MPI refuses to run as root or with more ranks than processors: these variables of its old and new versions allow both.  Its own
+# files go into $scratch.
+# MPI leaks memory at exit, so the sanitizer does not look for leaks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export TMPDIR="$scratch" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
-# One processor for each rank: they would wait for each other's threads.
+# Each rank has one thread, because the ranks share the processors: with more threads they would wait for each other's.
 export CELLGRAD_CPU_THREADS=1 LD_LIBRARY_PATH="$PWD/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 # run RANKS OPTION...: runs the example; its output is in the file `printed`.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The independent reference of whole sequences: BlockLSTM and the CudnnRNN family, as reference.h is for one step. It is written
- * from TensorFlow's sources and cuDNN's documents.
+ * The independent reference for ops over whole sequences, BlockLSTM and the CudnnRNN family. It is written from TensorFlow's sources
+ * and cuDNN's documents. reference.h has the reference for ops of one step.
  */
 #ifndef SEQUENCE_H
 #define SEQUENCE_H
@@ -59,7 +59,7 @@ struct ref_rnn {
 	struct ref_out input_backprop, input_h_backprop, input_c_backprop, params_backprop;
 };
 
-/* 0, or -1 where memory is exhausted; T = 0 and B = 0 are legal. Backward runs the forward pass itself. */
+/* Return 0, or -1 if memory is exhausted; T = 0 and B = 0 are legal. Backward runs the forward pass itself. */
 int ref_rnn_forward(const struct ref_rnn *p);
 int ref_rnn_backward(const struct ref_rnn *p);
 

@@ -11,7 +11,7 @@ struct cg_dev {
 	struct CUctx_st *context;
 	void *lock;                              /* guards the members down to `nets` */
 	struct cg_queue *queues;                 /* the open queues */
-	/* The text of several moves in one launch, for each dtype, built at the first call that needs it. */
+	/* For each dtype, the kernel that makes several moves in one launch, built at the first call that needs it. */
 	struct { struct cg_pass_plan *plan; struct cg_module *built; } moves[CG_DTYPE_COUNT];
 	struct cudnnContext *dnn;                /* for queries, when a network is opened or its sizes are computed */
 	struct CUstream_st *dnn_stream;          /* the stream of dnn, so that no stream of the caller waits */
@@ -36,16 +36,16 @@ struct cg_queue {
 };
 
 /*
- * Every slot calls the driver between these two, which make the device's context current and restore the caller's.  A lost
- * context is refused, with the reason of its loss.
+ * The backend's functions call the driver between these two: the first makes the device's context current, the second restores the
+ * caller's.  If the device's context is lost, the first fails, with the reason of the loss.
  */
 int cg_cu_enter(struct cg_dev *);
 int cg_cu_leave(struct cg_dev *, int code);
-/* The same without a message, and for a lost context, too: for freeing what can be freed. */
+/* As cg_cu_enter, but without a message, and also for a lost context, so that what can be freed is freed. */
 int cg_cu_enter_anyway(struct cg_dev *);
 #define CU_INSIDE(device, call) do { CG_TRY(cg_cu_enter(device)); return cg_cu_leave(device, call); } while (0)
 
-/* As cg_cu_error, and records a loss of the context. */
+/* As cg_cu_error, and records that the context is lost if the error means that. */
 int cg_cu_check(struct cg_dev *, unsigned code, const char *call);
 #define CU_TRY(device, call, ...) CG_TRY(cg_cu_check(device, cg_cu.call(__VA_ARGS__), "cu" #call))
 
@@ -75,7 +75,8 @@ CUdeviceptr cg_cu_address(struct cg_mem);
 
 int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
 
-/* Row moves for one launch: no move touches what another writes.  The device's context must be current. */
+/* The moves (copies of rows) that one launch makes.  No move reads or writes memory that another move writes.  The device's context
+ * must be current. */
 struct cg_cu_moves {
 	int dtype;
 	struct cg_drop drop;                     /* for the moves with dropout, all but the key */

@@ -330,7 +330,8 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
 }
 
-/* A problem that fits in a cache is compared with copies that do. On a device only the copies are known, not the products. */
+/* Sets the problem's share of the roof. A problem is compared with copies of the next larger size: one that fits in a cache, with
+ * copies that do. On a device only the speed of copies was measured, not that of products, so a problem with arithmetic has share 0. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
 	int dtype = problem_dtype(r->problem);

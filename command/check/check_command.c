@@ -228,7 +228,7 @@ static int choose(struct check *c, struct request *r)
 
 /* ---- the devices ---- */
 
-/* name: for messages; NULL: the first word of the device's description. */
+/* Opens the device and a stream. name: the device's name in messages; NULL: the first word of its description is its name. */
 static int open_side(struct side *s, const char *where, const char *name)
 {
 	static char names[3][32];

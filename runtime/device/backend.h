@@ -73,8 +73,8 @@ struct cg_rows {
 
 /*
  * Whole networks computed by a vendor's library, in place of the runtime's products and kernels.  The library may decline a network when
- * the plan is opened, and gives the reason; a later failure makes the call fail.  The runtime has checked each call, and all memory of a
- * call is device memory.
+ * the plan is opened, and gives the reason; a later failure makes the call fail.  Before it calls forward or backward, the runtime checks
+ * the arguments, and copies those in host memory to the device: every struct cg_mem of the call is device memory.
  */
 struct cg_rnn_call;
 struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes of the reserve space with its header, and of the workspaces */

@@ -43,18 +43,20 @@ struct cg_rnn_op {
 
 /* The cell of the op's network. */
 const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *);
-/* The route of an open op, in prose. */
+/* The description of an open op's route, such as "composed (projection: not scan)". */
 const char *cg_rnn_op_route(const void *op);
 
 /* ---- routes ---- */
 
 enum { CG_ROUTE_MAX = 160 };             /* bytes of a route's description, with the final NUL */
-/* Finds the route that a plan with this config would have, without compiling kernels. */
+/* Finds which route a plan opened with this config would use, without compiling kernels. */
 int cg_rnn_find_route(struct cg_context *, const struct cg_rnn_config *, char route[CG_ROUTE_MAX]);
-/* The name of the k-th route: composed, scan, then the vendors' routes of all backends of this build; NULL past the last.  *roundings (may
- * be NULL): by dtype, how the route rounds, in prose. */
+/* Returns the name of route k, or NULL past the last.  The library's own routes, composed and scan, come first, then the route of each
+ * backend of this build that computes networks by a vendor's library.  Unless roundings is NULL, *roundings is set to an array that
+ * says for each dtype how the route rounds; an element is NULL if the route does not support the dtype. */
 const char *cg_rnn_route_name(int k, const char *const **roundings);
-/* The route whose reserve spaces this route reads and writes: composed for scan, else the route itself. */
+/* Returns the name of the route with the same format of the reserve space: composed if the route is scan, since the two share one
+ * format; else the route itself. */
 const char *cg_rnn_route_of_reserve(const char *route);
 
 #endif

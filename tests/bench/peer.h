@@ -39,16 +39,16 @@ void read_problem(struct problem *p, int argc, char **argv);
 _Noreturn void decline(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Ends the program with a message on stderr. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Zeros, aligned to a page; ends the program without memory. */
+/* Allocates zeros, aligned to a page; ends the program if memory is exhausted. */
 void *allocate(size_t bytes);
 
 size_t get_dtype_bytes(const char *dtype);
 /* Convert to and from the dtype, by rounding to nearest; decline a dtype that the compiler lacks. */
 void convert_to(const char *dtype, const float *from, size_t n, void *to);
 void convert_from(const char *dtype, const void *from, size_t n, float *to);
-/* A new array of n elements of the dtype; NULL for NULL. */
+/* Allocates an array and converts n elements to the dtype into it; returns NULL if from is NULL. */
 void *convert_new(const char *dtype, const float *from, size_t n);
-/* [rows columns] to [columns rows]. */
+/* Transposes a matrix [rows columns] to [columns rows]. */
 void transpose(const float *from, size_t rows, size_t columns, float *to);
 
 /* The least time of a call in milliseconds, of the calls of 20 ms after a warm-up. */

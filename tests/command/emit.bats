@@ -281,7 +281,7 @@ indrnn() {
 	has bad.cell:1
 }
 
-# hostile FACTS FILE [OPTION...]: refused quickly, with one mistake, its line and a caret; nothing is written
+# hostile FACTS FILE [OPTION...]: the command rejects the file quickly, reports one mistake with its line and a caret, and writes nothing
 hostile() {
 	local facts file=$2
 
@@ -298,7 +298,7 @@ hostile() {
 	[ ! -e out.json ]
 }
 
-@test "cells that would grow without bounds: each is refused with the limit, at its place" {
+@test "a cell beyond a limit is rejected: the message names the limit, and the place in the text if it has one" {
 	local head=$'cell x\ngates a b\noutput h\n' many
 
 	many=$(printf '+a%.0s' {1..20000})

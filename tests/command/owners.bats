@@ -124,7 +124,7 @@ differs() {
 }
 
 @test "weights read as another format's, or another GRU's, are a mismatch" {
-	# The same names and shapes: i c f o, and i f c o.
+	# Weights of BlockLSTMV2 have the names and shapes of BlockLSTM's; only the order of the gates differs: i f c o, not i c f o.
 	run=$DATA/owners/block_v2-lstm-plain.run.safetensors
 	case_of "$run"
 	format=block ours forget_bias=0 cell_clip=0

@@ -394,7 +394,7 @@ static void versions(void)
 	exit(0);
 }
 
-/* Version 8 has no text of the last error. */
+/* cuDNN 8 has no cudnnGetLastErrorString; version 9 has it. */
 static void last_words(void)
 {
 	char text[200] = "";

@@ -60,7 +60,7 @@ def names_of(tensors):
 
 
 def worst(found, wanted):
-    """The largest difference as a part of the largest number."""
+    """The largest difference, divided by the largest magnitude of the wanted numbers, or by 1 if that is larger."""
     found, wanted = np.asarray(tf.cast(found, tf.float64)), np.asarray(wanted)
     return float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max())) if wanted.size else 0.0
 

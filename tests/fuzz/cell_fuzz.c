@@ -56,7 +56,7 @@ static int refused(void)
 
 /* ---- one input ---- */
 
-/* An error message has a few lines, without control characters that a terminal might obey. */
+/* Checks an error message: it has at most three lines, and no control characters, which a terminal might obey. */
 static void check_mistake(void)
 {
 	int lines = 0;
@@ -71,7 +71,7 @@ static void check_mistake(void)
 	MUST(lines <= 2);
 }
 
-/* Brackets and comments of the text are closed, and it has plain characters only. */
+/* Checks a printed text: its brackets and comments are closed, and it has only printable ASCII, newlines and tabs. */
 static void check_text(const struct cg_text *text)
 {
 	long depth = 0;

@@ -526,7 +526,8 @@ static int run(const struct cg_cell *cell, int pass, int dtype, const struct cg_
 	return cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .pass = pass, .dtype = dtype }, 1, UNITS, args, n);
 }
 
-/* The largest graphs are interpreted; a call that is rejected has written nothing, and the stream still works. */
+/* Runs kernels with the largest graphs on the cpu backend, which interprets them. A call that is rejected writes nothing, and its
+ * stream still works. */
 static void test_run(void **state)
 {
 	static const int dtypes[] = { CG_F32, CG_F64 };
@@ -582,7 +583,7 @@ static void test_run(void **state)
 			assert_true((dtypes[d] == CG_F64 ? gdh[u] : ((float *)gdh)[u]) == u + 1);
 		cg_cell_close(cell);
 	}
-	/* More arguments than a call can have: the stage's kernels are printed, but not run. */
+	/* The stage's kernels have more arguments than a call can have: they can be printed, but a call is rejected. */
 	most();
 	assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
 	for (int k = 0; k < CG_OPTIONS_MAX; k++)

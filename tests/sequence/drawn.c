@@ -374,7 +374,7 @@ static int n_weights(const struct drawn *d)
 	return n;
 }
 
-/* The index of a gate among the gates that have weights. */
+/* The index of a gate among the gates that have weights; of a split gate, that of the gate whose recurrent part it is. */
 static int weight_of(const struct drawn *d, int gate)
 {
 	int n = 0;

@@ -96,7 +96,9 @@ class Network:
     # ---- facts from the library ----
 
     def numpy(self, dtype: Any = "float32") -> _network.Network:
-        """The same network for NumPy, a `cellgrad.Network`, in a dtype.  It has the same params, and can load weights of other programs.
+        """The same network for NumPy, a `cellgrad.Network` of a dtype.
+
+        It takes the same params as this one, and its load_weights makes params from the weights of other programs.
 
         Raises ArgumentTypeError for a dtype that networks do not support.
 
