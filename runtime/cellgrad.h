@@ -67,7 +67,7 @@ enum cg_status {
 	CG_BAD_ARGUMENT = -1,    /**< An argument is missing, misshapen, out of range or overlaps another. */
 	CG_NO_MEMORY    = -2,    /**< Host or device memory is exhausted. */
 	CG_NO_DEVICE    = -3,    /**< There is no such backend or device; the message lists what was tried. */
-	CG_UNSUPPORTED  = -4,    /**< The call is not supported here; the message says why, or what supports it. */
+	CG_UNSUPPORTED  = -4,    /**< Not supported here; the message says why, or what supports it. */
 	CG_BUILD        = -5,    /**< A kernel or a .cell failed to compile; the message has the log. */
 	/** A vendor call failed; the message has its name, code and text.  The stream may be unusable.  If a
 	 * wait failed, host memory that was passed to a call may be in use until the stream is closed. */
