@@ -91,7 +91,7 @@ static int build(struct micro *m, const char *path)
 	return code;
 }
 
-/* Finds a kernel in the module; NULL: it is not for this architecture. */
+/* Finds a kernel in the module; NULL: the module lacks it, as it is not for this architecture. */
 static struct CUfunc_st *function_of(const struct micro *m, const char *name)
 {
 	struct CUfunc_st *function = NULL;
@@ -111,7 +111,7 @@ static int clear(struct micro *m)
 	return m->context->backend->zero(m->stream->queue, m->memory, m->memory.bytes);
 }
 
-/* Blocks of 256 threads; together: all of them at once, or not at all. */
+/* Launches blocks of 256 threads; together: all blocks must run at the same time, else the launch fails. */
 static int launch(struct micro *m, struct CUfunc_st *function, unsigned blocks, unsigned threads, int together, void **arguments, double *ms)
 {
 	struct CUstream_st *stream = m->stream->queue->stream;

@@ -35,7 +35,7 @@ static const struct { const char *name; int library; } names[] = {
 	{ "NVRTC", CG_CUDA_NVRTC }, { "CUBLAS", CG_CUDA_CUBLAS }, { "CUDNN", CG_CUDA_CUDNN }
 };
 
-/* The version of cuBLAS without a handle, which would need a context; 0: an old cuBLAS. */
+/* A part of the version of cuBLAS, by a call that needs no handle and so no context; 0: cuBLAS is too old for this call. */
 static int cublas_part(int part)
 {
 	void *cublas = dlopen(cg_cuda_path(CG_CUDA_CUBLAS), RTLD_NOW | RTLD_LOCAL), *at = cublas ? dlsym(cublas, "cublasGetProperty") : NULL;
@@ -121,7 +121,8 @@ struct probe {
 	struct cublasContext *handle;
 };
 
-/* The median of a few times, by the driver's events, else by the host's clock; the first call is a warm-up. */
+/* Returns the median of a few times of a call, by the driver's events, or without them by the host's clock; the first call is a
+   warm-up. */
 static int time_median(struct probe *p, int (*call)(struct probe *, const void *), const void *how, double *ms)
 {
 	double all[TURNS];
@@ -173,7 +174,7 @@ static int alloc(struct probe *p, size_t bytes, struct cg_mem *mem)
 	return p->context->backend->zero(p->stream->queue, *mem, bytes);
 }
 
-/* All operands are parts of one block of noise: times with zeros would be too short. */
+/* Fills memory with noise, of which all operands are parts: times with zeros would be too short. */
 static int fill(struct probe *p, struct cg_mem mem, int dtype)
 {
 	static unsigned long long state = 1;
@@ -252,7 +253,7 @@ static int measure_ceilings(struct probe *p)
 	return code;
 }
 
-/* On a stream of the device; with the context current, as direct calls need it. */
+/* Measures on a stream of the device, while its context is the current one, as direct calls of the driver need. */
 static int on_device(int (*measure)(struct probe *))
 {
 	struct probe p = { .context = NULL };

@@ -69,7 +69,7 @@ double gpu_timer_ms(const struct gpu_timer *t)
 
 void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state)
 {
-	/* The bits of 1/16, and which are drawn beside the sign. */
+	/* base: the bits of 1/16; drawn: the bits that are random besides the sign; bytes: the size of an element. */
 	static const struct { uint64_t base, drawn; int bytes; } forms[] = {
 		[CG_F32] = { 0x3d800000, 0x7fffff, 4 }, [CG_F64] = { 0x3fb0000000000000, 0xfffffffffffff, 8 },
 		[CG_F16] = { 0x2c00, 0x3ff, 2 }, [CG_BF16] = { 0x3d80, 0x7f, 2 },
@@ -81,7 +81,7 @@ void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state)
 
 		*state = *state * 6364136223846793005u + 1442695040888963407u;
 		bits = forms[dtype].base | (*state >> 11 & forms[dtype].drawn) | (*state >> 63) << (8 * forms[dtype].bytes - 1);
-		/* Little-endian, as every machine with such a driver is. */
+		/* The machine is little-endian, like every machine with a driver of CUDA. */
 		memcpy(at, &bits, (size_t)forms[dtype].bytes);
 	}
 }

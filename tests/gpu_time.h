@@ -8,20 +8,20 @@
 /* A call of the driver that the library does not use; NULL where this driver has none. */
 void *gpu_call(const char *name);
 
-/* Two events; none where the driver has no events, as in a stand-in. */
+/* A timer: two events of the driver, both NULL where the driver has none, as a stand-in. */
 struct gpu_timer { void *from, *to; };
 
 void gpu_timer_open(struct gpu_timer *);
 void gpu_timer_close(struct gpu_timer *);
 void gpu_timer_start(const struct gpu_timer *, struct cg_queue *);
 void gpu_timer_stop(const struct gpu_timer *, struct cg_queue *);
-/* The time between the two, once the stream's work is done, in milliseconds; -1 without events. */
+/* The milliseconds between the timer's two events, once the stream's work is done; -1 without events. */
 double gpu_timer_ms(const struct gpu_timer *);
 
-/* Numbers of a dtype with magnitudes from 1/16 to 1/8 and random signs: times with zeros would be too short. */
+/* Fills memory with numbers of a dtype, with magnitudes from 1/16 to 1/8 and random signs: times with zeros would be too short. */
 void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state);
 
-/* The median of so many sorted numbers. */
+/* The number at this share of n sorted numbers: share 0.5 gives the median. */
 double gpu_share(const double *sorted, int n, double share);
 int gpu_compare(const void *, const void *);
 

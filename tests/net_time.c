@@ -58,7 +58,7 @@ struct net {
 	int n_buffers;
 	struct bare bare;
 	struct gpu_timer timer;
-	int ragged;                              /* rows of different lengths */
+	int ragged;                              /* set: rows of different lengths */
 	int32_t lengths[ROWS_MAX];
 };
 
@@ -83,7 +83,7 @@ static int alloc(struct net *n, size_t bytes, struct cg_mem *mem)
 	return n->context->backend->zero(n->stream->queue, *mem, bytes);
 }
 
-/* The same, filled with numbers. */
+/* Allocates memory on the device and fills it with random numbers. */
 static int alloc_noise(struct net *n, size_t bytes, struct cg_mem *mem)
 {
 	static unsigned long long state = 1;
@@ -132,7 +132,7 @@ static int send_lengths(struct net *n)
 	return cg_put(n->stream, n->bare.lengths, lengths, (size_t)n->size.B * sizeof *lengths);
 }
 
-/* By the algorithm that our plan takes. */
+/* Opens the network for cuDNN alone, with the algorithm that the library's plan takes. */
 static int open_bare(struct net *n, unsigned algorithm)
 {
 	struct bare *b = &n->bare;
@@ -194,9 +194,9 @@ static void close_bare(struct bare *b)
 		cg_cudnn.Destroy(b->handle);
 }
 
-/* ---- ours ---- */
+/* ---- the library ---- */
 
-/* Finds the algorithm that our plan takes by what it sets and then runs. */
+/* Finds the algorithm that the library's plan takes: it watches which descriptors are set, and which of them runs. */
 static struct cg_cudnn really;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } set[BUFFERS];
 static unsigned n_set, algorithm_seen;
@@ -224,7 +224,7 @@ static unsigned see_forward(struct cudnnContext *handle, struct cudnnRNNStruct *
 	                         work, reserve_bytes, reserve);
 }
 
-/* The table has its calls once a plan was made. */
+/* Watches cuDNN's calls, whose table is filled once a plan was opened. */
 static void look(void)
 {
 	really = cg_cudnn;
@@ -277,7 +277,7 @@ static int step_ours(struct net *n)
 	return cg_rnn_backward(n->stream, n->rnn, &n->call);
 }
 
-/* ---- in turn ---- */
+/* ---- cuDNN alone and the library in turn ---- */
 
 /* The time of a turn by the host's clock, and by the driver's events, which is -1 without events. */
 struct turn { double ms, device_ms; };
@@ -295,7 +295,7 @@ static int time_one(struct net *n, int (*step)(struct net *), struct turn *turn)
 	return CG_OK;
 }
 
-/* Times of bare cuDNN and of ours; ratios of ours to bare of one turn; all are sorted at the end. */
+/* Times of bare cuDNN and of the library; ratio: the library's time over bare cuDNN's in one turn. All are sorted at the end. */
 struct times { double ms[2][TURNS_MAX], ratio[TURNS_MAX], device_ratio[TURNS_MAX]; int turns; };
 
 static void sort_times(struct times *t)
@@ -332,7 +332,7 @@ static int time_both(struct net *n, double seconds, struct times *t)
 	return CG_OK;
 }
 
-/* Runs one step of ours, to see whether it works. */
+/* Runs one training step by the library, to see whether it works. */
 static int try_ours(struct net *n)
 {
 	int code;
@@ -394,9 +394,9 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 	return CG_OK;
 }
 
-/* ---- the same again ---- */
+/* ---- whether repeats have the same bits ---- */
 
-/* The results of a step, one block after the other. */
+/* The bytes of all results of a training step, which get_answers copies one after the other. */
 static size_t answers_bytes(const struct net *n)
 {
 	return n->call.output.bytes + n->call.input_backprop.bytes + n->call.params_backprop.bytes;
@@ -418,7 +418,7 @@ static int measure_census(struct net *n, const void *repeats, int *bad)
 	unsigned char *first, *other;
 	int differ = 0, code, count = *(const int *)repeats;
 
-	(void)bad;                               /* what cuDNN does not promise is no failure */
+	(void)bad;                               /* other bits are no failure: cuDNN does not promise equal ones */
 	CG_TRY(try_ours(n));
 	first = malloc(2 * answers_bytes(n));
 	if (!first)
@@ -540,7 +540,7 @@ struct what {
 	const char *route, *head, *rule;
 	int (*measure)(struct net *, const void *how, int *bad);
 	const struct size *large, *small;
-	int n_large, n_small, ragged;            /* ragged: also with rows of different lengths */
+	int n_large, n_small, ragged;            /* ragged: the table also has rows of different lengths */
 };
 static const struct what parity = { "cudnn",
 	"| network | dtype | T | B | I | U | layers | algorithm | setting | turns | cuDNN alone, ms | ours, ms | median of ratios | 10 %-90 % | by events | |",

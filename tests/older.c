@@ -25,7 +25,7 @@ static const struct { const char *processor, *lacks[6]; } older[] = {
 	{ "nehalem", { "avx", "fma", "f16c", "bmi", "xop" } },
 };
 
-/* Prefixes of the features that the chosen processor lacks; NULL: none is chosen. */
+/* Prefixes of the names of the features that the chosen processor lacks; NULL: OLDER_PROCESSOR chooses none. */
 static const char *const *lacking(void)
 {
 	const char *name = getenv("OLDER_PROCESSOR");

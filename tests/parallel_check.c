@@ -12,8 +12,9 @@
 #include "verify/bound.h"
 #include "verify/sequence.h"
 
-static const double target = 0.5;               /* of every output, as the example has it */
-static const long double loosest = 1e-3L; /* if bounds are larger than this, relative to the largest element, wrong gradients would pass */
+static const double target = 0.5;               /* the target of every output, as in examples/parallel.c */
+/* Bounds larger than this, relative to the largest element, would let wrong gradients pass. */
+static const long double loosest = 1e-3L;
 
 static void *allocate(size_t n, size_t bytes)
 {

@@ -16,7 +16,7 @@
 #include "command/bench/bench.h"
 
 enum { SIZES = 4 };
-static const int64_t sizes[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };        /* T B I U */
+static const int64_t sizes[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };       /* T, B, I, U of each size */
 
 static const struct cg_backend *whole;
 static int left_over;                            /* what the last product left for the next launch to do: an enum cg_left */

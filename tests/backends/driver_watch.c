@@ -133,8 +133,8 @@ void test_commands(void **state)
 	free_tensors(&t);
 }
 
-/* For T steps: a product for all inputs, then a product and a point kernel for each; backward a point kernel for each, and a product
-   between two. */
+/* BlockLSTM of T steps: forward has one product for the inputs of all steps, then a product and a point kernel for each step;
+   backward has a point kernel for each step, and a product between two steps. */
 void test_commands_of_sequences(void **state)
 {
 	enum { T = 4 };

@@ -9,21 +9,21 @@
 #include "runtime/device/device.h"
 #include "tests/help/tensors.h"
 
-extern long made, fatal;                 /* calls that can fail so far, and which of them does; 0: none */
+extern long made, fatal;             /* made: the calls so far that can be made to fail; fatal: the number of the one that is, 0 for none */
 extern const char *failed_call;
 
-/* Must this call fail?  Counts it. */
+/* Counts a call that can be made to fail, and returns whether it must. */
 int fails_now(const char *call);
 /* Forgets all calls, and lets none fail. */
 void forget_failures(void);
 
 /* Opens a device of the backend; without one this test is skipped with the reason, unless the backend is required. */
 int open_or_skip(const char *backend, struct cg_context **context);
-/* A stream on a context, for tensors. */
+/* Opens a stream on the context for the tensors of a test. */
 int begin_tensors(struct tensors *, struct cg_context *);
 
-/* A whole program up to its first failure, which it returns: a device, a stream, memory, copies, an op.  closing is called before
-   everything is freed. */
+/* Runs a whole program up to its first failure, whose code it returns: a device, a stream, memory, copies, an op. closing is
+   called before everything is freed. */
 int run_program(const char *backend, int dtype, void (*closing)(void));
 
 /* What a call of a block op enqueues: launches of its own kernels, products, and how many of these have a start other than their
@@ -41,9 +41,9 @@ struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call
 /* Tests of a backend, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of each block op: with TensorFlow's
    outputs, with peepholes, with all gradients. */
 void test_commands(void **state);
-/* The same for BlockLSTM, output by output. */
+/* Tests the commands of BlockLSTM, output by output. */
 void test_commands_of_sequences(void **state);
-/* Another batch size builds nothing; another dtype does. */
+/* Tests that a call with another batch size builds no kernel, and one with another dtype does. */
 void test_built_once(void **state);
 
 #endif

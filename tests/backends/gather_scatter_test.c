@@ -50,7 +50,8 @@ static void test_cpu(void **nothing)
 }
 
 #ifdef RANDOM123
-/* The word of a unit, as the text draws it: an element is kept for its own value, and dropped for the next. */
+/* The dropout word of a unit, as the kernel's text draws it: with the word as the limit the element is kept, with the next
+   number as the limit it is dropped. */
 static int draws(cg_rows_compiled *call, uint64_t key, int64_t t, int64_t b, int64_t unit, uint32_t word)
 {
 	float one = 1, result[2];

@@ -28,7 +28,7 @@ struct trial {
 	int src_dtype, dst_dtype;
 	int64_t src_rows, dst_rows;
 	int has_from, has_to, has_t, has_b;
-	int64_t skew[2];                         /* elements before src, before dst */
+	int64_t skew[2];                         /* the elements before the first row of src, and of dst */
 };
 
 static int below(int n)
@@ -38,7 +38,7 @@ static int below(int n)
 
 #define PICK(list) (list)[below((int)(sizeof (list) / sizeof *(list)))]
 
-/* No subnormal floats, which devices may flush. */
+/* Is the element a very small float, which a device may flush? */
 static int tiny(int dtype, const void *x)
 {
 	double d = numbers_decode(dtype, x);
@@ -64,7 +64,7 @@ static void draw_indexes(struct trial *c)
 		t[p] = below(5) ? (int64_t)below(1000) : 0xfffff000;
 		b[p] = below(5) ? (int64_t)below(1000) : 0xffffffff;
 	}
-	/* A part of a permutation. */
+	/* The rows of dst are a part of a permutation. */
 	for (int64_t p = 0; p < c->dst_rows; p++) {
 		int64_t other = below((int)p + 1);
 

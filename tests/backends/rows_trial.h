@@ -7,7 +7,7 @@
 
 /* Moves so many sets of rows, of every dtype and shape in turn; fails the test that calls it. */
 void rows_try(struct cg_stream *, int trials);
-/* Moves the text of one shape once; returns the slot's code. */
+/* Calls slot `rows` once, with rows of one fixed shape; returns its code. */
 int rows_once(struct cg_stream *, int dtype);
 
 #endif

@@ -94,7 +94,7 @@ static void run_network(void *given)
 		check(cg_rnn_backward(stream, n->rnn, &n->call));
 }
 
-/* Lengths from T down, with that share of valid steps. */
+/* Makes the lengths of B rows, falling from T, so that the share `valid` of all steps is valid. */
 static int32_t *make_lengths(size_t T, size_t B, double valid)
 {
 	int32_t *lengths = allocate(B * sizeof *lengths);
@@ -334,7 +334,7 @@ static void print_point(char **words)
 
 static void print_reading(char **words)
 {
-	enum { BYTES = 1 << 28 };                        /* that are read in a run */
+	enum { BYTES = 1 << 28 };                        /* the bytes that each timed run reads */
 	static struct loops l = { .run = read_array };
 	size_t bytes = read_number(words[0]);
 

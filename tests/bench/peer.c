@@ -12,7 +12,7 @@
 
 #include "peer.h"
 
-/* Times of a turn: of its warm-up, and of the calls that count. */
+/* The milliseconds of a turn's warm-up, and of its calls that count. */
 static const double WARM_MS = 60, TURN_MS = 100;
 
 /* ---- how it ends ---- */
@@ -85,7 +85,7 @@ static uint16_t narrow_f16(float value)
 	bits &= 0x7fffffff;
 	if (bits >= 0x47800000)                          /* 2^16, infinite, NaN */
 		return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00));
-	if (bits < 0x38800000) {                         /* a subnormal: beside 0.5 its step is that of an f32 */
+	if (bits < 0x38800000) {      /* a subnormal half: adding 0.5 to it rounds it, as an f32 near 0.5 has the spacing of subnormal halves */
 		memcpy(&rest, &bits, 4);
 		rest += 0.5f;
 		memcpy(&bits, &rest, 4);
@@ -223,7 +223,7 @@ static void read_arguments(struct problem *p, int argc, char **argv)
 
 struct array { float **at; size_t n; };
 
-/* Moves the entries of a list that the problem has to its front; returns their number. */
+/* Moves the arrays that the problem has to the front of the list; returns their number. */
 static size_t keep_arrays(struct array *list, size_t n)
 {
 	size_t kept = 0;
@@ -234,7 +234,7 @@ static size_t keep_arrays(struct array *list, size_t n)
 	return kept;
 }
 
-/* In the order of the file. */
+/* Lists the input arrays in the order of the file. */
 static size_t list_numbers(struct problem *p, struct array list[PEER_ARRAYS])
 {
 	size_t xs = p->T * p->B * p->I, ys = p->T * p->B * p->H, state = p->B * p->H, c = p->has_c ? state : 0, gates = p->G * p->H;

@@ -17,20 +17,24 @@
 
 enum { PEER_ARRAYS = 11 };
 
-struct numbers {                                 /* [T B I] [B H] [B H] [G H I] [G H H] [G H] [G H] [T B H] [B H] [B H] [3 H] */
+/* The shapes: x [T B I], h0 and c0 [B H], w [G H I], r [G H H], bw and br [G H], dy [T B H], dh_n and dc_n [B H], peephole [3
+   H]. */
+struct numbers {
 	float *x, *h0, *c0, *w, *r, *bw, *br, *dy, *dh_n, *dc_n, *peephole;
 };
-struct answers {                                 /* as x, h0 and so on; db is the gradient of bw, dbr that of br, of the gru alone */
+/* Each gradient has the shape of its input in struct numbers; db is the gradient of bw; dbr is that of br, which only the gru
+   has. */
+struct answers {
 	float *y, *h_n, *c_n, *dx, *dh0, *dc0, *dw, *dr, *db, *dbr, *dpeephole;
 };
 
 struct problem {
 	const char *cell, *dtype, *input, *output;
-	size_t T, B, I, H, G;                    /* G gates: i f g o, r z n, r u c, or one */
-	int threads, grad, last;                 /* last: of the loss on the last state alone, which needs no y */
+	size_t T, B, I, H, G;                    /* G: the number of gates, i f g o, r z n, r u c, or one */
+	int threads, grad, last;                 /* last: gradients are of a loss on the last state alone, which needs no y */
 	int has_c, peephole;
 	struct numbers in;
-	struct answers out;                      /* without grad y, h_n and c_n alone; without y where last is set */
+	struct answers out;                      /* not grad: only y, h_n and c_n; last: no y */
 };
 
 /* Ends the program where the arguments or the file are wrong. */
@@ -53,7 +57,8 @@ void transpose(const float *from, size_t rows, size_t columns, float *to);
 
 /* The least time of a call in milliseconds, of the calls of 20 ms after a warm-up. */
 double time_calls(void (*run)(void *), void *state);
-/* What p->out has is written; settings: JSON members behind the version, such as "\"threads\": 2". */
+/* Writes the arrays of p->out and then times turns of `run`; settings: JSON members behind the version, such as "\"threads\":
+   2". */
 void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state);
 
 #endif

@@ -182,10 +182,10 @@ static void get_network(const struct ours *o)
 
 /* ---- BlockLSTM ---- */
 
-/* Gates i ci f o there, i f g o in the problem. */
+/* Gate k of BlockLSTM's order i ci f o is gate block_gate[k] of the problem's order i f g o. */
 static const size_t block_gate[] = { 0, 2, 1, 3 };
 
-/* [I+H 4H] of [4 H I] and [4 H H], or back. */
+/* Copies the problem's weights [4 H I] and [4 H H] to BlockLSTM's w [I+H, 4 H], or back. */
 static void copy_block_weights(const struct problem *p, float *both, float *w, float *r, int back)
 {
 	for (size_t gate = 0; gate < 4; gate++)

@@ -17,7 +17,7 @@
 
 #include "peer.h"
 
-enum { WAYS = 16, WARNINGS = 100000 };           /* a status below the latter is a warning */
+enum { WAYS = 16, WARNINGS = 100000 };           /* a status below WARNINGS is a warning */
 
 struct way { int packed; size_t bn, bk, bc; };
 
@@ -53,13 +53,14 @@ static size_t get_gate(const struct problem *p, size_t gate)
 	return p->G == 4 ? lstm[gate] : gate;
 }
 
-/* Where an element of [C K] lies in packed [K/bk C/bc bc bk]; plain with a block of all. */
+/* The index of element (c, k) of a matrix [C K] in the packed layout [K/bk C/bc bc bk]; with one block for all it is the plain
+   layout. */
 static size_t find_packed(size_t c, size_t k, size_t C, size_t bc, size_t bk)
 {
 	return ((k / bk * (C / bc) + c / bc) * bc + c % bc) * bk + k % bk;
 }
 
-/* Our [G H C] to their [C G H], plain or packed, or back. */
+/* Copies weights from the problem's layout [G H C] to libxsmm's [C G H], plain or packed, or back. */
 static void copy_weights(const struct theirs *t, float *ours, size_t C, size_t bc, float *theirs, int back)
 {
 	const struct problem *p = t->p;

@@ -24,16 +24,16 @@ typedef const dnnl_memory_desc_t *layout;
 typedef const_dnnl_primitive_desc_t description;
 #endif
 
-/* A tensor of the network: what it is in the problem, as a plain array, and how the primitives have it. */
+/* A tensor of the network: its array in the problem, its plain layout, and its layout in the primitives. */
 struct part {
 	int arg, diff_arg, ndims;
 	dnnl_dims_t dims;
 	dnnl_format_tag_t tag;
 	dnnl_data_type_t type;
-	int is_weight;                           /* the primitives choose how it lies */
-	size_t n;                                /* 0: the network does not have it */
+	int is_weight;                           /* a weight, whose layout the primitives choose */
+	size_t n;                                /* the number of elements; 0: the network does not have this tensor */
 	layout plain, diff_plain;
-	dnnl_memory_t forward, backward, diff;   /* as forward and backward read it, and its gradient */
+	dnnl_memory_t forward, backward, diff;   /* what the forward primitive reads, what backward reads, and the gradient */
 };
 
 struct theirs {
@@ -177,7 +177,7 @@ static void set_parts(struct theirs *t)
 #endif
 #define DIRECTION dnnl_unidirectional_left2right
 
-/* As the primitives are asked for them: weights in any layout, NULL for what the network does not have. */
+/* Lists the layouts that a primitive is created with: any layout for weights, NULL for tensors that the network does not have. */
 static void list_layouts(const struct theirs *t, int diff, layout as[PARTS])
 {
 	for (int k = 0; k < PARTS; k++) {
@@ -257,7 +257,7 @@ static const float *find_numbers(const struct problem *p, int which, int diff)
 	return diff ? which >= Y ? upstream[which] : NULL : which <= PEEPHOLE ? plain[which] : NULL;
 }
 
-/* [G H columns] to [columns G H], with the gates in their order, or back. */
+/* Copies weights from the problem's [G H columns] to oneDNN's [columns G H], with gates in oneDNN's order, or back. */
 static void copy_weights(const struct problem *p, float *ours, size_t columns, float *theirs, int back)
 {
 	for (size_t gate = 0; gate < p->G; gate++)
@@ -301,7 +301,7 @@ static void put_numbers(const struct problem *p, int which, const struct part *p
 	free(made);
 }
 
-/* As the primitive has it; the same memory serves backward where that has it in the same way. */
+/* Returns the tensor in the layout of a primitive; the memory of forward serves backward, too, if both have the same layout. */
 static dnnl_memory_t bring(struct theirs *t, const struct part *part, dnnl_memory_t plain, description about)
 {
 	layout as = part->is_weight ? get_layout(about, part->arg) : part->plain;
@@ -384,7 +384,8 @@ static void get_weights(struct theirs *t, int which, size_t columns, float *to)
 	copy_weights(t->p, to, columns, get_data(plain), 1);
 }
 
-/* The bias that stands for two has the gradient of each; that of the gru's candidate has two. */
+/* Gets the gradients of biases. oneDNN's one bias is the sum of two, so its gradient is that of each; the gru's candidate has
+   two biases, with two gradients. */
 static void get_bias(struct theirs *t)
 {
 	const struct problem *p = t->p;

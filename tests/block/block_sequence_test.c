@@ -43,7 +43,7 @@ static void draw(struct cg_mem mem, int dtype, unsigned long long *state)
 		numbers_encode(dtype, ((double)numbers_below(state, 33) - 16) / 16, (char *)mem.data + at);
 }
 
-/* The same numbers each time; outputs are poisoned. */
+/* Makes the arguments of a sequence with the same numbers each time, and poisons the outputs. */
 static void make(struct sequence *s, int dtype, int64_t steps, int64_t rows, int64_t units, int peephole)
 {
 	unsigned long long state = 77;
@@ -144,7 +144,7 @@ static void zeros(struct cg_mem mem, size_t from, const char *what, int dtype)
 			fail_msg("%s %s: not zero at byte %zu", cg_dtype_name(dtype), what, at);
 }
 
-/* A gradient of which only the named outputs are requested; names have blanks between. */
+/* Makes all gradients absent but the named ones; names have blanks between. */
 static void want_only(struct sequence *s, const char *names)
 {
 	for (const struct cg_port *port = row_of(1)->ports; port->name; port++)
@@ -154,14 +154,14 @@ static void want_only(struct sequence *s, const char *names)
 
 /* ---- steps of the cell ---- */
 
-/* Units of a step.  On cuda the bits are the same where memory has the same alignment, and steps of 8 units begin at multiples of 16
-   bytes in every dtype. */
+/* The number of units of a sequence. On cuda bits are the same only where memory has the same alignment: with 8 units each step
+   begins at a multiple of 16 bytes in every dtype. */
 static int64_t units(void)
 {
 	return strncmp(cg_describe(context), "cuda", 4) ? 7 : 8;
 }
 
-/* Step t of [T B columns]. */
+/* The memory of step t of a sequence [T, B, columns]. */
 static struct cg_mem step(struct cg_mem mem, int64_t t)
 {
 	mem.bytes /= T;
@@ -264,7 +264,7 @@ static void test_steps_are_cells(void **state)
 
 /* ---- beyond seq_len_max ---- */
 
-/* The memory there is not read. */
+/* Poisons the inputs beyond seq_len_max, which are not read. */
 static void spoil(struct sequence *s, int64_t length)
 {
 	size_t each = cg_dtype_bytes(s->op.dtype);
@@ -379,7 +379,7 @@ static void test_no_rows(void **state)
 
 /* ---- V1 and V2 ---- */
 
-/* A row of four blocks of so many bytes, with the middle ones exchanged. */
+/* Exchanges the two middle ones of four blocks of so many bytes, in each row of memory. */
 static void exchange(struct cg_mem mem, size_t block)
 {
 	for (char *row = mem.data, *end = row + mem.bytes; row < end; row += 4 * block)
@@ -391,7 +391,7 @@ static void exchange(struct cg_mem mem, size_t block)
 		}
 }
 
-/* Blocks of 16 columns, so that each fills whole vectors in either order. */
+/* Each gate's block has 16 columns, so that it fills whole vectors in either order of the gates. */
 static void orders_agree(int dtype)
 {
 	size_t block = 16 * cg_dtype_bytes(dtype);
@@ -451,7 +451,7 @@ static void test_threads(void **state)
 
 /* ---- spans ---- */
 
-/* Some steps of a sequence, from their initial state. */
+/* Some steps of a sequence as a call of their own, with the states before the first of them. */
 static struct cg_lstm_block part_of(const struct sequence *s, int64_t first, int64_t end)
 {
 	struct cg_lstm_block part = s->op;
@@ -498,7 +498,7 @@ static void test_spans(void **state)
 {
 	enum { STEPS = 1300, ROWS = 4, UNITS = 64, CUT = 300 };
 	struct sequence whole, parts;
-	struct cg_lstm_block first, second, last;        /* last: of the first part */
+	struct cg_lstm_block first, second, last;        /* last: the last step of the first part */
 
 	(void)state;
 	if (!opens("cpu"))

@@ -27,13 +27,13 @@ enum { U = 16, CALLS = 1000, CAPACITY = 1 << 14 };
 
 static _Alignas(64) float memory[CAPACITY];
 static size_t used;
-static _Thread_local int locks;          /* of this thread: helpers that go to sleep lock, too */
+static _Thread_local int locks;          /* locks that this thread takes; threads of the library take locks, too, before they sleep */
 static int blocks;
 static struct cg_lstm_block lstm;
 static struct cg_gru_block gru;
 static struct cg_stream *stream;
 
-/* In place of the system's: counts. */
+/* Replaces the C library's function: counts the lock and takes it. */
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	static _Thread_local int (*next)(pthread_mutex_t *);
@@ -58,7 +58,7 @@ static struct cg_mem alloc(size_t n)
 {
 	struct cg_mem mem = { memory + used, 0, n * sizeof *memory, CG_HOST };
 
-	used += (n + 1) / 2 * 2;         /* work is aligned to 8 bytes */
+	used += (n + 1) / 2 * 2;         /* the workspace is aligned to 8 bytes */
 	assert_true(used <= CAPACITY);
 	return mem;
 }

@@ -18,7 +18,7 @@
 
 enum { ONE = 1000 };
 
-/* A file of key k, last used at a moment. */
+/* Stores an entry under key k, and sets the time of its last use. */
 static void put_old(int k, long used)
 {
 	const struct timespec times[2] = { { used, 0 }, { used, 0 } };
@@ -74,7 +74,7 @@ static void test_bound(void **state)
 	assert_int_equal(files(), 5);
 	put_old(4, 5000);
 	assert_false(is_stored(0));
-	/* A get counts as use. */
+	/* cg_cache_get counts as a use of the entry. */
 	assert_int_equal(has_bytes("key 002", bytes, ONE), 1);
 	put_old(5, 6000);
 	assert_true(is_stored(2) && is_stored(3) && is_stored(4) && is_stored(5) && !is_stored(1));
@@ -92,7 +92,7 @@ static void test_bound(void **state)
 	assert_true(there(mine));
 }
 
-/* Far more entries than may stay: they are removed in the order of their last use, however many. */
+/* Of far more entries than may stay those last used longest ago are removed, however many they are. */
 static void test_bound_of_many(void **state)
 {
 	enum { MANY = 150, STAY = 5 };
@@ -207,7 +207,7 @@ static void test_list(void **state)
 	seen = (struct seen){ .failing = CG_NO_MEMORY };
 	assert_int_equal(cg_cache_list(see, &seen), CG_NO_MEMORY);
 	assert_int_equal(seen.n, 1);
-	assert_true(there(path_of("damaged")));          /* to list is not to change */
+	assert_true(there(path_of("damaged")));          /* listing the entries does not remove the damaged one */
 	assert_int_equal(cg_cache_clear(&n, &bytes), CG_OK);
 	assert_int_equal(n, 4);
 	assert_in_range(bytes, 4 * 90, 2000);

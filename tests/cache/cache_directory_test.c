@@ -97,7 +97,7 @@ static void test_environment(void **state)
 	snprintf(home, sizeof home, "%s/xdg/", disk_top);
 	setenv("XDG_CACHE_HOME", home, 1);
 	expect_at(path);
-	setenv("XDG_CACHE_HOME", "xdg", 1);              /* as its specification has it: ignored */
+	setenv("XDG_CACHE_HOME", "xdg", 1);              /* a relative XDG_CACHE_HOME is ignored, as the XDG specification says */
 	snprintf(path, sizeof path, "%s/.cache/cellgrad", disk_top);
 	expect_at(path);
 	unsetenv("CELLGRAD_CACHE_DIR");
@@ -127,7 +127,7 @@ static void test_switch(void **state)
 	expect_none("CELLGRAD_CACHE=off");
 	setenv("CELLGRAD_CACHE", "on", 1);
 	expect_none("CELLGRAD_CACHE: expected off, ro or rw, got 'on'");
-	/* ro: nothing is changed, not even dates and damaged files. */
+	/* With CELLGRAD_CACHE=ro nothing is changed: dates stay, and damaged files are not removed. */
 	setenv("CELLGRAD_CACHE", "ro", 1);
 	assert_int_equal(stat(path_of("a"), &before), 0);
 	assert_int_equal(has("a", "the bytes"), 1);

@@ -19,7 +19,7 @@
 #include "runtime/core/core.h"
 #include "tests/help/cache_disk.h"
 
-enum { BYTES = 3000, OTHERS = 3, MOST = 10000 };         /* bytes of one, and of all: three */
+enum { BYTES = 3000, OTHERS = 3, MOST = 10000 };         /* BYTES: the size of an entry; MOST: the cache's limit, for three entries */
 
 static char old_bytes[BYTES + 1], new_bytes[BYTES + 1];
 static const char *const others[OTHERS] = { "other 0", "other 1", "other 2" };
@@ -72,7 +72,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 	return CG_OK;
 }
 
-/* What a backend does: a get, and a put where it finds nothing.  No failure of the cache may make it fail. */
+/* Uses the cache as a backend does: a get, and a put if nothing is found. No failure of the cache is a failure of the backend. */
 static void use(void)
 {
 	size_t bytes;
@@ -98,7 +98,7 @@ static const struct scene {
 	const char *name;
 	void (*before)(void), (*act)(void);
 	int has_old, is_full;
-	long least;                              /* calls, at least */
+	long least;                              /* the least number of calls that the scene makes */
 } scenes[] = {
 	{ "cold",        nothing,     use,     0, 0, 20 },
 	{ "replaced",    old_one,     new_one, 1, 0, 15 },
@@ -118,7 +118,7 @@ static void begin(const struct scene *scene)
 	disk_sync();
 }
 
-/* No wrong entry is returned, and the cache works from here on. */
+/* Expects, after a failure, that the cache returns no wrong entry and works from here on. */
 static void expect_well(const struct scene *scene, const char *what, long n)
 {
 	int found = has("a", new_bytes);
@@ -137,7 +137,7 @@ static void expect_well(const struct scene *scene, const char *what, long n)
 		fail_msg("%s, %s at call %ld: of no use after it", scene->name, what, n);
 }
 
-/* After an hour no file that writers left behind remains, and the bound holds. */
+/* Expects that an hour after a failure no file that writers left behind remains, and the cache is within its limit. */
 static void expect_tidy(const struct scene *scene, const char *what, long n)
 {
 	const struct timespec long_ago[2] = { { 1000, 0 }, { 1000, 0 } };
@@ -191,7 +191,7 @@ static void fail_in_turn(const struct scene *scene, enum disk_end end, int error
 		disk_at(0, DISK_FAILS);
 		if (open_files() != before)
 			fail_msg("%s, call %ld: %d files open, %d before", scene->name, n, open_files(), before);
-		/* A file that could not be written is removed. */
+		/* A temporary file that could not be written is removed. */
 		if (end == DISK_FAILS_ON && files() > files_before + 1)
 			fail_msg("%s, call %ld: %d files, %d before", scene->name, n, files(), files_before);
 		expect_well(scene, strerror(error), n);
@@ -207,12 +207,12 @@ static void test_failures(void **state)
 	for (int k = 0; k < SCENES; k++)
 		for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
 			fail_in_turn(&scenes[k], DISK_FAILS, errors[e]);
-			if (errors[e] != EINTR)          /* for ever, that would be waited for */
+			if (errors[e] != EINTR)          /* a call that is interrupted each time would be repeated for ever */
 				fail_in_turn(&scenes[k], DISK_FAILS_ON, errors[e]);
 		}
 }
 
-/* A full disk: no file that could not be written remains. */
+/* On a full disk no temporary file remains that could not be written. */
 static void test_full_disk(void **state)
 {
 	(void)state;
@@ -271,7 +271,7 @@ static void power_cut(const struct scene *scene, enum loss loss, int loses_names
 		assert_int_equal(fstatat(dirfd(list), names[k], &s, AT_SYMLINK_NOFOLLOW), 0);
 		if (loss != KEPT && disk_safety(&s) == DISK_LOST)
 			lose(dirfd(list), names[k], loss, s.st_size);
-		/* A rename may be lost, synced or not, and the file that it replaced is back. */
+		/* A power cut may undo a rename, synced or not: the file that it replaced is back. */
 		if (loses_names && disk_safety(&s) != DISK_SAFE && cg_cache_is_entry(names[k])) {
 			renameat(dirfd(list), names[k], dirfd(list), "9-0123456789abcdef.kernel-unfinished");
 			if (scene->has_old)

@@ -27,7 +27,7 @@ static void test_put_then_get(void **state)
 
 	(void)state;
 	assert_int_equal(has("a", "one"), 0);
-	assert_false(there(disk_folder));                /* to look is not to make */
+	assert_false(there(disk_folder));                /* a get does not make the cache's folder */
 	put("a", "one");
 	assert_int_equal(has("a", "one"), 1);
 	assert_int_equal(has("b", "one"), 0);
@@ -50,7 +50,7 @@ static void test_put_then_get(void **state)
 		cg_cache_put(large, n, "x", 1);
 		assert_int_equal(has_bytes("large", large, n), 1);
 	}
-	/* No other user can read them, whatever the umask. */
+	/* No other user can read the entries, whatever the umask. */
 	umask(0);
 	put("c", "three");
 	umask(022);
@@ -58,7 +58,7 @@ static void test_put_then_get(void **state)
 	assert_int_equal(s.st_mode & 0777, 0700);
 	assert_int_equal(stat(path_of("c"), &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
-	assert_int_equal(cg_set_allocator(NULL), CG_OK); /* nothing is held */
+	assert_int_equal(cg_set_allocator(NULL), CG_OK); /* the allocator can be set: the cache holds no memory */
 }
 
 /* Calls that do less than requested, or are interrupted, are continued. */
@@ -87,7 +87,7 @@ static void test_piecewise(void **state)
 
 /* ---- files that are not what they should be ---- */
 
-/* After any damage nothing is found, the file is removed, and the right entry can be stored there. */
+/* Expects, of a damaged entry, that a get finds nothing and removes the file, and that the entry can be stored again. */
 static void expect_rebuilt(const char *what, size_t at)
 {
 	if (has("a", "the bytes") || there(path_of("a")))
@@ -129,7 +129,7 @@ static void put_number(unsigned char *to, uint64_t n)
 		to[k] = (unsigned char)(n >> 8 * k);
 }
 
-/* Lengths that overflow when they are added up. */
+/* An entry's file with lengths that overflow when they are added up is rejected. */
 static void test_lengths(void **state)
 {
 	static const uint64_t lengths[] = { 0, 1, 8, 1u << 31, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 63, UINT64_MAX - 95 };
@@ -148,7 +148,7 @@ static void test_lengths(void **state)
 			write_file(path_of("a"), damaged, n);
 			expect_rebuilt("length", at);
 		}
-	/* A file too large to be ours is not read, though all its lengths are right. */
+	/* A file larger than any entry is not read, though all its lengths are right. */
 	put_number(bytes + 24, CG_CACHE_ENTRY + 1 - 64 - (uint64_t)(bytes[16]));
 	write_file(path_of("a"), bytes, n);
 	assert_int_equal(truncate(path_of("a"), (off_t)CG_CACHE_ENTRY + 1), 0);
@@ -234,7 +234,7 @@ static void test_collision(void **state)
 	assert_int_equal(has("b", "for a"), 0);
 	put("b", "for b");
 	assert_int_equal(has("b", "for b"), 1);
-	/* The same for a key that begins with another key. */
+	/* A key that begins with another key does not get the other key's entry. */
 	put("abc", "for abc");
 	strcpy(a, path_of("abc"));
 	assert_int_equal(rename(a, path_of("ab")), 0);
@@ -254,7 +254,7 @@ static void test_no_memory_for_a_get(void **state)
 	assert_int_equal(cg_memory_fail(1), 1);
 	put("b", "more");
 	assert_int_equal(cg_cache_get("none", 4, &at, &bytes), CG_OK);
-	assert_int_equal(cg_memory_fail(0), 0);          /* that is all the memory it asks for */
+	assert_int_equal(cg_memory_fail(0), 0);          /* a get that finds nothing requests no memory */
 	assert_int_equal(has("a", "the bytes"), 1);
 	assert_int_equal(has("b", "more"), 1);
 }
@@ -298,7 +298,7 @@ static void test_processes(void **state)
 		if (child[k])
 			continue;
 		close(gate[1]);
-		if (read(gate[0], &byte, 1))             /* all at once, when the other end is closed */
+		if (read(gate[0], &byte, 1))             /* all children begin at once, when the parent closes the other end of the pipe */
 			_exit(1);
 		for (int round = 0; round < 3; round++)
 			if (need(1) < 0)
@@ -324,7 +324,7 @@ static void *use_much(void *wrong)
 	return NULL;
 }
 
-/* With space for three of five, so that processes remove entries that others read. */
+/* The cache has space for three of five entries, so that threads remove entries that others read. */
 static void test_threads(void **state)
 {
 	pthread_t threads[THREADS];

@@ -53,7 +53,7 @@ static int differ(const struct safetensors_tensor *got, const struct safetensors
 	return wrong > 0;
 }
 
-/* Does the file lack a wanted tensor, or have it in another form? */
+/* Does the file lack a wanted tensor, or have it with another dtype or shape? */
 static int lacks(const struct safetensors *file, const struct safetensors_tensor *want, struct allowance a)
 {
 	const struct safetensors_tensor *t = safetensors_find(file, want->name);

@@ -24,7 +24,7 @@ static json_t *echo(const void *about)
 	return json_pack("{s:s, s:i}", "said", about, "pid", (int)getpid());
 }
 
-/* More than a pipe holds. */
+/* Gives an answer larger than a pipe holds. */
 static json_t *much(const void *about)
 {
 	json_t *list = json_array();
@@ -46,7 +46,7 @@ static _Noreturn json_t *leave(const void *about)
 	_exit(*(const int *)about);
 }
 
-/* A driver that ignores requests to end, for a minute. */
+/* Plays a driver that hangs for a minute and ignores requests to end. */
 static _Noreturn json_t *hang(const void *about)
 {
 	(void)about;
@@ -131,7 +131,7 @@ static void test_time(void **state)
 	expect_why(hang, 0, 1, "no answer in 1 s", "");
 	took = cg_milliseconds() - before;
 	assert_true(took >= 1000 && took < 20000);
-	/* No child is left. */
+	/* No child process is left. */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
@@ -147,7 +147,7 @@ static void test_noise(void **state)
 	assert_true(cg_milliseconds() - before < 15000);
 }
 
-/* No memory in the child or the parent; no process can be started. */
+/* Tests that memory runs out in the child or in the parent, and that no process can be started. */
 static void test_no_resources(void **state)
 {
 	struct rlimit before, none;

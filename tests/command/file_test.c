@@ -122,13 +122,13 @@ static void it_is_locked_until_it_has_its_name(void **state)
 	assert_int_equal(file.fd, -1);
 }
 
-/* Between its creation and its lock. */
+/* The other process takes the temporary file between its creation and its lock. */
 static void one_that_another_took_for_a_leftover_is_made_again(void **state)
 {
 	(void)state;
 	write_out(HELD_ONCE);
 	assert_true(locked_at_rename);
-	/* The holder of the lock would have removed it; the next run does. */
+	/* The process that held the lock would have removed the temporary file; now the next run removes it. */
 	write_out(NOTHING);
 	write_out(REMOVED_ONCE);
 	assert_true(locked_at_rename);
@@ -174,7 +174,7 @@ static void an_input_is_claimed_as_often_as_it_is_open(void **state)
 	assert_int_equal(file_check(&file, "in"), CG_BAD_ARGUMENT);
 	claim_end(two);
 	assert_int_equal(file_check(&file, "in"), CG_OK);
-	/* A file that is to be written is not read, either. */
+	/* A file that is claimed for writing cannot be claimed for reading. */
 	assert_int_equal(claim_input(fd, "in", &one), CG_BAD_ARGUMENT);
 	file_discard(&file);
 	assert_int_equal(claim_input(fd, "in", &one), CG_OK);

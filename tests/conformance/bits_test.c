@@ -23,8 +23,9 @@ enum { ARGUMENTS = CG_SLOTS_MAX, PAD = 3 };
 
 static unsigned long long state = 20260102;
 static long elements, kernels;
-static long nans, numbers, others;               /* where inputs had NaNs: elements that are NaN; that are not; NaNs of other bits */
-enum given { WHOLE, ABSENT, NANS, GIVEN };       /* all arguments; some of them; all, with a NaN in every fourth element */
+/* Counts of results where inputs had NaNs: NaNs; numbers; NaNs whose bits differ from the first way's. */
+static long nans, numbers, others;
+enum given { WHOLE, ABSENT, NANS, GIVEN };       /* which arguments are given: all; some; all, with a NaN in every fourth element */
 
 static int dtype_of(const struct cg_pass_plan *plan, const struct cg_argument *a)
 {
@@ -59,7 +60,7 @@ static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass
 	fail_msg("%s is not compiled for %s", function->key, isa->name);
 }
 
-/* Where inputs had NaNs, counts results beside the first ones, without the gaps between rows. */
+/* Counts results where inputs had NaNs, compared with those of the first way; the gaps between rows are left out. */
 static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned char *now, const unsigned char *first)
 {
 	size_t size = cg_dtype_bytes(dtype);

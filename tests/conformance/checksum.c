@@ -59,7 +59,7 @@ static void draw(int dtype, int type, char *to)
 	}
 	memcpy(&word, &single, sizeof word);
 	word = kind ? word : (uint32_t)any;
-	/* The upper half of a float; or a half between 1/8 and 8. */
+	/* The bits of a bf16 are the upper half of a float's; a f16 is between 1/8 and 8, or has any bits. */
 	half = (uint16_t)(dtype == CG_BF16 ? word >> 16 : kind ? (any & 0x8000) | (0x3000 + any % 0x1800) : any & 0xffff);
 	memcpy(to, is_half(dtype, type) ? (void *)&half : (void *)&word, is_half(dtype, type) ? 2 : 4);
 }
@@ -86,7 +86,7 @@ static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const
                 const struct cg_bound *bound)
 {
 	struct cg_float_state saved;
-	void *registers = malloc(cg_strip_bytes(plan, function));      /* for interpreted functions */
+	void *registers = malloc(cg_strip_bytes(plan, function));      /* the interpreter's registers */
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *) = NULL;
 
 	for (const struct cg_compiled *const *table = isa->kernels; *table; table++)
@@ -134,7 +134,7 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 {
 	struct cg_mistake mistake;
 	struct cg_pass_plan *plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
-	/* As large as the largest argument, scratch: both blocks of rows, at most one value for every argument. */
+	/* The size of the largest argument, which is scratch: it has two blocks of rows, and at most one value for every argument. */
 	size_t bytes = (size_t)(ELEMENTS > 2 * CG_SLOTS_MAX * UNITS ? ELEMENTS : 2 * CG_SLOTS_MAX * UNITS) * sizeof(double);
 	char *data[CG_SLOTS_MAX];
 

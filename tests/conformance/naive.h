@@ -13,7 +13,8 @@
 #include <math.h>
 #include <cmocka.h>
 
-/* How the naive code computes: the dtype of acc, the order of sums, whether it flushes, whether it stores intermediate results. */
+/* How the naive code computes. single: in float; order: the order of sums; flush: subnormals are zeros; stores: intermediate
+   results are rounded to the dtype. */
 static struct { int dtype, single, order, flush, stores; } how;
 
 /* The result of one operation. Rounding the double result of two floats to float equals float arithmetic. */
@@ -41,7 +42,7 @@ static inline double halves(int from, int n)
 	return A(halves(from, n / 2) + halves(from + n / 2, n - n / 2));
 }
 
-/* Replaces the terms from `from` on by their sum. */
+/* Removes the terms from number `from` on, and returns the sum of their products. */
 static inline double sum_from(int from)
 {
 	double s = 0;
@@ -67,7 +68,7 @@ static inline double sigmoid(double x)
 	return A(1 / A(1 + A(exp(-x))));
 }
 
-/* a (1 - a) b c, and (1 - a a) b c */
+/* through_s is a (1 - a) b c, through_t is (1 - a a) b c: gradients b c through a sigmoid or a tanh with result a. */
 static inline double through_s(double a, double b, double c)
 {
 	return A(A(A(a * A(1 - a)) * b) * c);

@@ -44,7 +44,7 @@ int device_open(void **unused)
 	const char *route = getenv("CELLGRAD_TEST_ROUTE");
 
 	(void)unused;
-	/* Only route composed can be asked of every network. */
+	/* Of the routes only `composed` can be requested for every network. */
 	side.route = route && !strcmp(route, "composed") ? route : NULL;
 	if (cg_open(NULL, &side.context) || cg_stream_open(side.context, NULL, &side.stream)) {
 		print_message("# %s\n", cg_message());

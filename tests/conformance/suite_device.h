@@ -12,7 +12,7 @@ extern unsigned long long seed_of_run;
  * run: --opens asked only whether the backend opens. The answer, or the reason against it, is then printed, and *status is 0 or 1. */
 int device_arguments(int argc, char **argv, int *status);
 
-/* Before and after a group of cmocka tests, and before the test that looks for leaks. */
+/* cmocka calls device_open before a group of tests, and device_close after it or before the test that looks for leaks. */
 int device_open(void **unused);
 int device_close(void **unused);
 

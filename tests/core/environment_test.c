@@ -19,7 +19,7 @@
 
 #define OURS "CELLGRAD_"
 
-/* Leaves nothing of ours in the environment. */
+/* Removes all variables of the library from the environment. */
 static int clear(void **state)
 {
 	const char *entry;
@@ -39,7 +39,7 @@ static void has(const char *text, const char *part)
 		fail_msg("expected \"%s\" in \"%s\"", part, text);
 }
 
-/* The k-th word of a row; NULL past the last. */
+/* The k-th allowed word of a variable's row in the table; NULL past the last. */
 static const char *word(const struct cg_variable *v, int k)
 {
 	static char choices[128];
@@ -145,7 +145,7 @@ static void test_refused(void **state)
 			has(cg_message(), value);
 			context = (void *)&context;
 		}
-		/* Empty is unset. */
+		/* An empty variable counts as unset. */
 		setenv(refused[k].name, "", 1);
 		assert_int_equal(cg_open("cpu", &context), CG_OK);
 		cg_close(context);
@@ -153,7 +153,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* An instruction set that this processor, or this build, lacks. */
+/* The name of an instruction set that this processor, or this build, lacks. */
 static const char *absent_isa(void)
 {
 	const struct cg_isa *isa = cg_isas;
@@ -174,7 +174,7 @@ static void test_alone(void **state)
 	for (int k = 0; k < 3; k++) {
 		int code = cg_open(lists[k], &context);
 
-		/* With no backend named a GPU may open, which does not read the variable. */
+		/* If no backend is named a GPU may open, whose backend does not read the variable. */
 		if (!code && !lists[k]) {
 			cg_close(context);
 			continue;
@@ -217,7 +217,7 @@ static void test_names(void **state)
 	has(message, "cellgrad(1)");
 }
 
-/* The output of a child on standard error for two openings. */
+/* Records what a child process writes to standard error when it opens a context twice. */
 static void listen(const char *verbose, char *output, size_t capacity)
 {
 	struct cg_context *context;

@@ -86,7 +86,7 @@ static void *other_thread(void *kept)
 {
 	int i;
 
-	if (*cg_message())                               /* another thread's failures are not ours */
+	if (*cg_message())                               /* the main thread's failures leave this thread's message empty */
 		return NULL;
 	for (i = 0; i < 1000; i++) {
 		char want[32];
@@ -148,7 +148,7 @@ static void test_nearest(void **state)
 			         cases[i].nearest ? cases[i].nearest : "none");
 	}
 	assert_null(cg_nearest("cpu", names, 0));
-	for (i = 60; i < 67; i++) {                      /* about the length that is compared at most */
+	for (i = 60; i < 67; i++) {                      /* words about as long as the longest that is compared */
 		const char *const same[] = { longest };
 
 		memset(longest, 'a', i);
@@ -174,7 +174,7 @@ static void test_resized_memory(void **state)
 	assert_non_null(q);
 	assert_string_equal(q, "123456789");
 	assert_null(cg_memory(q, 0));
-	assert_int_equal(cg_memory_fail(0), 2);          /* to free is no request */
+	assert_int_equal(cg_memory_fail(0), 2);          /* a call that frees is not counted as a request */
 	assert_int_equal(cg_memory_fail(0), 0);
 }
 
@@ -196,7 +196,7 @@ static void test_memory_fails_on_request(void **state)
 				assert_string_equal(cg_message(), n == 1 ? "no memory for 10 bytes"
 				                    : n == 2 ? "no memory for 20 bytes" : "no memory for 30 bytes");
 			if (p)
-				p[0] = 1;                /* what there was is still there */
+				p[0] = 1;                /* a block that could not grow still has its contents */
 		}
 		assert_int_equal(cg_memory_fail(0), 3);
 		cg_memory(p, 0);

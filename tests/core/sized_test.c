@@ -12,7 +12,7 @@
 
 #include "runtime/core/core.h"
 
-/* The struct of the first header, of the present one, and of a possible later one. */
+/* A struct as the first header has it, as the present one has it, and as a later one might. */
 struct first { size_t size; int count; double rate; };
 struct now   { size_t size; int count; double rate; int mode; const char *name; };
 struct later { size_t size; int count; double rate; int mode; const char *name; double more[2]; };
@@ -70,7 +70,7 @@ static void test_earlier(void **state)
 	assert_int_equal(op->mode, 3);
 	assert_string_equal(op->name, "name");
 	assert_int_equal(cg_sized_check("call", "now", op, sizeof storage), CG_OK);
-	/* Shorter than in any header. */
+	/* A struct that is shorter than in any header is rejected. */
 	old.is.size = sized.first - 1;
 	assert_ptr_equal(cg_sized_complete(&sized, &old.is, &storage), &old.is);
 	assert_int_equal(cg_sized_check("call", "now", &old.is, sizeof storage), CG_BAD_ARGUMENT);

@@ -21,7 +21,7 @@ enum { BLAS_HANDLE = 5, LT_HANDLE, LT_DESC, LT_LAYOUT, LT_PREFERENCE };
 struct product {
 	const char *call;
 	int64_t m, n, k, lda, ldb, ldc, ldd;
-	int transpose_a, transpose_b, type, type_c, narrow;      /* narrow: inputs are rounded to TF32 */
+	int transpose_a, transpose_b, type, type_c, narrow;      /* type: of a and b; narrow: a and b are rounded to TF32 */
 	double alpha, beta;
 	int order;
 	uint64_t a, b, c, d, bias, workspace;

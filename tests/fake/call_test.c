@@ -412,7 +412,7 @@ static void versions(void)
 	EXPECT(major == 13 && minor == 0);
 }
 
-/* x86 has this since 2013, other processors always had it. */
+/* Does the processor have fused multiply-add? x86 has it since 2013, all other processors here have it. */
 static int has_fma(void)
 {
 #if defined __x86_64__

@@ -10,7 +10,7 @@ enum { TF32_MATH = 3, DISALLOW_REDUCED = 16, GEMM_DEFAULT = -1, GEMM_DEFAULT_TEN
 struct cublas {
 	struct handle handle;
 	struct context *context;
-	struct stream *stream;                   /* as it was given: 0 is the default one */
+	struct stream *stream;                   /* the stream that the caller set; NULL: the default stream */
 	uint64_t workspace;
 	size_t workspace_bytes;
 	unsigned mode;
@@ -112,7 +112,7 @@ FAKE_API int cublasSetMathMode(struct cublas *handle, unsigned mode)
 	return 0;
 }
 
-/* Up to 16 bytes. */
+/* The alignment of the operands in bytes, at most 16. */
 static uint64_t alignment(uint64_t addresses)
 {
 	addresses |= 16;

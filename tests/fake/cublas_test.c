@@ -383,7 +383,7 @@ static void end_lt(void)
 	end_blas();
 }
 
-/* An algorithm for addresses of such an alignment; whether there is one is random. */
+/* Requests an algorithm for operands of such an alignment; returns whether the stand-in for cublasLt has one, which is random. */
 static int chosen(unsigned alignment, struct choice *choice)
 {
 	uint64_t most = WORKSPACE;

@@ -69,7 +69,7 @@ FAKE_API int cublasLtMatmulDescDestroy(struct desc *desc)
 	return destroy("cublasLtMatmulDescDestroy", LT_DESC, desc);
 }
 
-/* Copies an attribute whose size must be this. */
+/* Copies an attribute of a descriptor, whose size must be the expected one. */
 static int set(const char *call, void *to, size_t size, const void *from, size_t bytes)
 {
 	if (bytes == size) {
@@ -206,7 +206,7 @@ static uint64_t number(struct lt_problem p)
 	return sum;
 }
 
-/* Sizes that fit each other, and types that exist. */
+/* Checks that the sizes of a problem fit each other, and that there is a product of its types. */
 static int check(struct lt_problem p)
 {
 	uint64_t m = p.desc->op[0] ? p.a->columns : p.a->rows, k = p.desc->op[0] ? p.a->rows : p.a->columns;
@@ -222,7 +222,7 @@ static int check(struct lt_problem p)
 	return fake_types(p.a->type, p.b->type, p.d->type, p.desc->compute);
 }
 
-/* In double there is often no algorithm with an epilogue, and for others sometimes. */
+/* Is there no algorithm for the problem? In double there often is none with an epilogue, in other types sometimes. */
 static int declines(struct lt_problem p)
 {
 	return p.desc->epilogue == EPILOGUE_BIAS && !fake_random(p.d->type == R_64F ? 2 : 8);

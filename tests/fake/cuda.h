@@ -23,7 +23,7 @@ enum {
 
 struct handle {
 	int kind, dead;
-	struct handle *next;                     /* of all that were ever made: an address has one meaning */
+	struct handle *next;                     /* the next handle in its bucket; destroyed handles stay, so that an address has one meaning */
 };
 enum { CONTEXT = 1, STREAM, MODULE, FUNCTION, GRAPH = 15, GRAPH_EXEC };
 
@@ -36,18 +36,18 @@ struct context {
 struct stream {
 	struct handle handle;
 	struct context *context;
-	int blocking;                            /* its work and the default stream's wait for each other */
-	struct capture *capture;                 /* what is put into it is recorded; NULL: not captured */
+	int blocking;                            /* its work waits for the default stream's, and the default stream's for its */
+	struct capture *capture;                 /* records what is enqueued on the stream; NULL: the stream is not captured */
 	struct work *first, **last;
 };
 
 struct work {
 	struct work *next;
 	struct stream *stream;
-	struct module *module;                   /* whose kernel it launches */
+	struct module *module;                   /* the module of the kernel that this work launches */
 	uint64_t number;
 	const char *call;
-	int (*run)(void *data);                  /* CUDA's code of what went wrong, after fake_report() */
+	int (*run)(void *data);                  /* does the work; returns 0, or CUDA's code of a mistake, which fake_report() has reported */
 	void *data;
 };
 
@@ -56,7 +56,7 @@ struct module {
 	struct context *context;
 	const struct fake_object *object;
 	void *library;
-	int file, flush;                         /* subnormals are zero */
+	int file, flush;                         /* flush: the kernels take subnormals for zero */
 };
 
 struct function {
@@ -70,8 +70,8 @@ struct block {
 	uint64_t at;
 	size_t bytes;
 	struct context *context;
-	int freed, gone;                         /* by the call; in the order of a stream, which may be later */
-	int ordered;                             /* by cuMemAllocAsync */
+	int freed, gone;                         /* freed: cuMemFree was called; gone: the stream has reached the free */
+	int ordered;                             /* allocated by cuMemAllocAsync */
 };
 
 /* ---- calls: cuda_context.c ---- */
@@ -89,7 +89,7 @@ FAKE_API long fake_count(const char *pattern);
 enum { ANY_TIME, NEEDS_INIT, NEEDS_CONTEXT };
 
 FAKE_API void *fake_new(int kind, size_t bytes);
-/* NULL after a report if it is no handle of that kind, or was destroyed. */
+/* Returns the handle; or reports it and returns NULL, if it is no handle of that kind, or was destroyed. */
 FAKE_API void *fake_known(const char *call, int kind, void *handle);
 struct handle *fake_each(struct handle *after);
 FAKE_API struct context *fake_current(void);
@@ -98,25 +98,25 @@ void fake_lose(struct context *context, int code);
 
 /* ---- work: cuda_stream.c ---- */
 
-/* NULL after a report; the default stream for 0. */
+/* Returns the stream, for 0 the default one; or reports an invalid handle and returns NULL. */
 FAKE_API struct stream *fake_stream(const char *call, struct stream *handle);
-/* Takes the data, which is malloc's. */
+/* Enqueues work on a stream; the data of the work comes from malloc, and is freed after it. */
 FAKE_API int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data);
 int fake_enqueue_launch(struct stream *stream, struct module *module, int (*run)(void *), void *data);
 int fake_drain(struct stream *stream);
 void fake_drain_all(struct context *context);
 void fake_some(void);
 int fake_pending(const struct context *context, const struct module *module);
-/* The same work, repeatedly, as a graph launches it.  The graph owns the data. */
+/* Enqueues work that a graph launches, as often as it is launched. The graph owns the data of the work. */
 int fake_enqueue_again(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
 
 /* ---- capture: cuda_graph.c ---- */
 
 /* For calls that are unsafe while a stream is captured: if one is, this call is refused and the capture is invalidated. */
 FAKE_API int fake_capturing(const char *call);
-/* Work for a captured stream, which owns the data from here on; a code. */
+/* Records work for a captured stream, whose capture owns the work's data from here on; returns 0 or CUDA's code. */
 int fake_record(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
-/* A code where work for the default stream would have to wait for a captured stream. */
+/* Returns an error code if work for the default stream would have to wait for a captured stream, else 0. */
 int fake_implicit(struct context *context);
 int fake_waits(const char *call, struct stream *stream);
 
@@ -124,16 +124,17 @@ int fake_waits(const char *call, struct stream *stream);
 
 extern struct fake_memory fake_memory;
 int fake_is_device(uint64_t at);
-/* The host's place of a device address, and the device address of such a place. */
+/* fake_data: the host's place of a device address; fake_address: the device address of such a place. */
 FAKE_API void *fake_data(uint64_t at);
 uint64_t fake_address(uint64_t data);
 struct block *fake_block(uint64_t at);
-/* Describes an address. */
+/* Describes a device address in words, for reports. */
 const char *fake_where(uint64_t at);
-/* Checks that all of it can be read (and was written, if so asked) or written: 0, or a code after a report. */
+/* Checks that a range of device memory can be read (READ_WRITTEN: and was written) or written; returns 0, or reports it and
+   returns a code. */
 enum { READ = 0, WRITE = 1, READ_WRITTEN = 2 };
 FAKE_API int fake_reach(const char *call, uint64_t at, size_t bytes, int how);
-/* The same at the call: checks that it is memory of this context that is not freed. */
+/* Checks, when a call enqueues work, that its memory belongs to this context and is not freed. */
 FAKE_API int fake_owned(const char *call, const char *what, struct context *context, uint64_t at, size_t bytes);
 void fake_memory_leaks(struct context *context, size_t *blocks, size_t *bytes);
 void fake_memory_release(struct context *context);
@@ -143,7 +144,7 @@ void fake_memory_release(struct context *context);
 struct launch {
 	struct function *function;
 	struct fake_dim grid, block;
-	void *arguments[];                       /* addresses of the values, which follow */
+	void *arguments[];                       /* the addresses of the arguments' values; the values follow */
 };
 int fake_run(void *launch);
 extern const struct fake_calls fake_calls;

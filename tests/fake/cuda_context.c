@@ -10,7 +10,7 @@
 #include "cuda.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t initialised;                        /* the process that called cuInit: a child of it has no driver */
+static pid_t initialised;                        /* the process that called cuInit; the driver does not work in a forked child */
 
 /* ---- the stack of contexts ---- */
 
@@ -44,7 +44,7 @@ static int usual_failure(const char *call)
 	return !strncmp(call, "cublas", 6) ? BLAS_INTERNAL_ERROR : !strncmp(call, "cudnn", 5) ? DNN_INTERNAL_ERROR : UNKNOWN;
 }
 
-/* The number of each call; the names are literals of libraries that stay loaded. */
+/* How often each call was made. The names are not copied: they are literals of libraries that stay loaded. */
 enum { MOST_CALLS = 256 };
 static struct { const char *name; long n; } counts[MOST_CALLS];
 
@@ -99,7 +99,7 @@ void fake_leave(int *inside)
 
 /* ---- handles ---- */
 
-/* The last ones are cuBLAS's and cuDNN's. */
+/* The names of the kinds of handles; the last ones belong to cuBLAS and cuDNN. */
 static const char *const names[] = {
 	"", "a context", "a stream", "a module", "a function", "a handle of cuBLAS", "a handle of cuBLASLt", "a description", "a layout",
 	"a preference", "a handle of cuDNN", "a tensor descriptor", "a dropout descriptor", "an RNN descriptor", "an RNN data descriptor",
@@ -151,7 +151,7 @@ struct handle *fake_each(struct handle *after)
 
 /* ---- the end of a context ---- */
 
-/* Its modules and streams that were not destroyed. */
+/* The number of a context's handles of a kind that were not destroyed. */
 static int count_handles(const struct context *context, int kind)
 {
 	int n = 0;

@@ -15,7 +15,7 @@ enum { IDLE, ACTIVE, SPOILT };
 
 /* The commands of a graph in order; kept until the process ends, since they may be queued. */
 struct node {
-	struct node *next, *any;                 /* any: the next of the nodes of all graphs */
+	struct node *next, *any;                 /* any: the next in the list of all graphs' nodes */
 	const char *call;
 	struct module *module;
 	int (*run)(void *);
@@ -23,7 +23,7 @@ struct node {
 };
 
 struct capture {
-	struct capture *next;                    /* the next of all active captures */
+	struct capture *next;                    /* the next in the list of active captures */
 	struct stream *stream;
 	pthread_t thread;
 	unsigned mode;

@@ -15,7 +15,7 @@ enum { SHARED_BYTES = 49152, MOST_THREADS = 1024, POISON = 0xa5 };
 
 /* ---- images ---- */
 
-/* The bytes that PTX encodes; the caller frees them. */
+/* Decodes PTX to the image that it holds, which the caller frees. */
 static struct fake_image *from_ptx(const char *text)
 {
 	const char *digits = strstr(text, "//x");
@@ -33,7 +33,8 @@ static struct fake_image *from_ptx(const char *text)
 	return (struct fake_image *)(void *)bytes;
 }
 
-/* Is the image for this device?  A cubin runs on later devices of the same major number, PTX on all later ones. */
+/* Can this device run the image? A cubin runs on devices of the same major number from its minor number on, PTX on all later
+   devices. */
 static int suits(const struct fake_image *image, int ptx)
 {
 	int arch = (int)fake_setting("ARCH", 86), driver = (int)fake_setting("DRIVER", fake_version());

@@ -30,7 +30,7 @@ struct fiber {
 	ucontext_t context;
 	char *stack;
 	enum { UNMADE, RESTING, AT_BARRIER, STARTED } state;
-	int line;                                /* of the barrier */
+	int line;                                /* the line of the barrier at which the thread waits */
 };
 static struct fiber fibers[THREADS], scheduler, *active;
 
@@ -73,10 +73,10 @@ static struct {
 	const struct fake_object *object;
 	struct cell *cells;
 	size_t n_cells;
-	uint32_t epoch, block_epoch;             /* now; when the block began */
+	uint32_t epoch, block_epoch;             /* epoch: the current one; block_epoch: that in which the block began */
 	unsigned thread;
-	const char *outermost;                   /* of this thread's stack */
-	int code;                                /* what went wrong */
+	const char *outermost;                   /* the outermost address of the current thread's stack */
+	int code;                                /* the error code of the launch; 0: none */
 } run;
 
 /* Subnormals are zero, in arguments and results, where the text was compiled with -ftz=true. */
@@ -109,7 +109,7 @@ static void restore_flush(unsigned before)
 #endif
 }
 
-/* Ends this thread and the launch. */
+/* Reports a mistake of the running thread, and ends the thread and the launch. */
 static void fault(int code, const char *what)
 {
 	const struct fake_dim *b = run.object->block, *t = run.object->thread;

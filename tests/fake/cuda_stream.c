@@ -52,7 +52,7 @@ static int is_default(const struct stream *stream)
 
 /* ---- queues ---- */
 
-static struct stream *with_work[256];            /* in no order; a stream stays until its work is done */
+static struct stream *with_work[256];            /* the streams that have queued work, in no order */
 static size_t n_with_work;
 
 static int add(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data)
@@ -244,7 +244,7 @@ FAKE_API int cuStreamGetCtx(struct stream *stream, struct context **context)
 
 /* ---- copies ---- */
 
-struct copy { uint64_t device; void *host; size_t bytes; int byte; uint64_t from; };   /* from: within the device */
+struct copy { uint64_t device; void *host; size_t bytes; int byte; uint64_t from; };   /* from: the source of a copy within the device */
 
 static int run_put(void *data)
 {

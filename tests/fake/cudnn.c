@@ -35,7 +35,7 @@ FAKE_API size_t cudnnGetCudartVersion(void)
 	return (size_t)(major ? major * 1000 : fake_version());
 }
 
-/* Programs differ in it even with one seed. */
+/* A setting that is drawn by chance depends on the program's name as well as on the seed. */
 int fake_dnn_chance(const char *name, int which)
 {
 	static int drawn, chances[CHANCES];

@@ -31,16 +31,17 @@ struct dropout { struct handle handle; int set; double rate; uint64_t states; };
 /* The description of a network, by whichever call it was set. */
 struct model {
 	int cell, gates, bias, D, skip;
-	int type, narrow;                        /* as library_types.h has it; operands of products are rounded to TF32 */
-	int in_halves, coarse_tanh;              /* what one kernel hands to the next has 16 bits; tanh is good to 2^-11 */
-	int order;                               /* of adding: see number.h */
-	int permuted, shows_input;               /* the layout of weights; with skip, layer 0 has matrices all the same */
-	int64_t L, I, U, H, P;                   /* P: 0 without a projection */
+	int type, narrow;                        /* type: a number of library_types.h; narrow: operands of products are rounded to TF32 */
+	int in_halves, coarse_tanh;   /* in_halves: one kernel gives the next numbers of 16 bits; coarse_tanh: tanh has errors of up to 2^-11 */
+	int order;                               /* the order in which products add their terms: see number.h */
+	/* permuted: the other layout of weights; shows_input: layer 0 has input matrices although it skips its input */
+	int permuted, shows_input;
+	int64_t L, I, U, H, P;                   /* P: the width of the projection, 0 without one */
 };
 
 struct rnn {
 	struct handle handle;
-	int set, algorithm, dnn_type, flags, built;      /* built: the batch size that it was built for */
+	int set, algorithm, dnn_type, flags, built;      /* built: the batch size of cudnnBuildRNNDynamic */
 	struct model model;
 	struct dropout *dropout;
 };
@@ -53,15 +54,17 @@ struct data {
 
 /* ---- cudnn.c ---- */
 
-int fake_dnn_version(void);              /* 91300 for 9.13.0, 80907 for 8.9.7 */
-/* Of a switch that is thrown by chance, the same for a whole process unless CELLGRAD_FAKE_CUDNN_`name` says it. */
+int fake_dnn_version(void);              /* the version played: 91300 for 9.13.0, 80907 for 8.9.7 */
+/* A setting that is drawn by chance, once for a process, unless CELLGRAD_FAKE_CUDNN_`name` gives it; `which`: a CHANCE_
+   constant. */
 int fake_dnn_chance(const char *name, int which);
 enum { CHANCE_LAYOUT, CHANCE_NAN, CHANCE_DESTROY, CHANCES };
 
-/* The status of an error: of a mistake, which is reported, or of something that this library lacks, which a caller may query. */
+/* Each returns the status of an error. fake_dnn_wrong: a mistake, which is reported; fake_dnn_lacks: this library lacks what
+   the call needs, which is no mistake. */
 int fake_dnn_wrong(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int fake_dnn_lacks(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same where fake_known() or fake_owned() has reported it. */
+/* Returns the status of a mistake that fake_known() or fake_owned() has reported. */
 int fake_dnn_bad(const char *call);
 int fake_dnn_refused(const char *call, int code);
 #define DNN_CALL(name, needs) \
@@ -69,30 +72,30 @@ int fake_dnn_refused(const char *call, int code);
 	if (refusal) \
 		return fake_dnn_refused(#name, refusal)
 
-/* NULL after a report. */
+/* Each reports a handle or descriptor that is not valid; fake_dnn_handle and fake_dnn_set then return NULL. */
 struct dnn *fake_dnn_handle(const char *call, struct dnn *handle);
 void *fake_dnn_set(const char *call, int kind, void *descriptor);
 int fake_dnn_destroy(const char *call, int kind, void *descriptor);
-/* -1: there is no such type in this version; else as library_types.h has it. */
+/* Returns the library_types.h number of cuDNN's data type; -1: this version has no such type. */
 int fake_dnn_type(int type);
 
 /* ---- cudnn_descriptor.c ---- */
 
 enum { MATRIX, BIAS };
-struct region { int64_t offset, rows, columns; };        /* elements; no rows: there is none */
+struct region { int64_t offset, rows, columns; };        /* offset: in elements; rows 0: the network has no such matrix */
 struct region fake_region(const struct model *, int pseudo_layer, int id, int part);
 int fake_ids(const struct model *);
 size_t fake_weight_bytes(const struct model *);
-int64_t fake_width(const struct model *, int64_t layer);         /* of what a layer reads */
+int64_t fake_width(const struct model *, int64_t layer);         /* the width of the layer's input */
 size_t fake_work_bytes(const struct model *, const struct data *x);
-/* A status where this algorithm does not do it, 0 where it does. */
+/* Returns 0 if the network's algorithm can compute such data, else a status. */
 int fake_persists(const char *call, const struct rnn *, const struct data *, int backward);
 
 /* ---- cudnn_forward.c, cudnn_back.c: the work ---- */
 
 struct sequence { uint64_t at; int layout, fills; int64_t width; double fill; };
 
-/* A call of one of the three, with everything that its work needs later. */
+/* A call of forward, backward data or backward weights, with everything that its queued work needs later. */
 struct net {
 	const char *call;
 	struct model m;
@@ -105,20 +108,25 @@ struct net {
 	int lengths[];
 };
 size_t fake_reserve_bytes(const struct model *, int64_t T, int64_t B);
-/* For fake_enqueue(). */
+/* The functions of the three calls that fake_enqueue() takes, each with a struct net. */
 int fake_net_forward(void *net), fake_net_data(void *net), fake_net_weights(void *net);
 
 /* ---- cudnn_reserve.c: what a forward keeps for the gradient ---- */
 
-/* One direction of one layer.  Rows are t * B + b, whatever the layout. */
+/* What the reserve keeps of one direction of one layer. Row t * B + b is step t of sequence b, whatever the layout of the data. */
 struct pseudo {
-	double *gate, *q, *c, *m;                /* [T B, gates U], [T B, U]: R h + b of GRU's candidate; the state; before a projection */
-	double *h, *h_first, *c_first;           /* [T B, H] rounded, [B, H], [B, U] */
-	double *da, *dq, *dh;                    /* [T B, gates U] twice, [T B, H]: what backward data leaves for backward weights */
+	/* gate: [T B, gates U]; q, c, m: [T B, U]; q: R h + b of GRU's candidate; c: the cell state; m: the output before a
+	   projection. */
+	double *gate, *q, *c, *m;
+	double *h, *h_first, *c_first;           /* h: [T B, H], rounded to the dtype; h_first: [B, H]; c_first: [B, U] */
+	/* What backward data leaves for backward weights; da, dq: [T B, gates U]; dh: [T B, H]. */
+	double *da, *dq, *dh;
 };
 struct saved {
 	struct stamp *stamp;
-	double **in, **factor;                   /* by layer: what it read [T B, width]; dropout's factors, in layers above the first */
+	/* By layer: in, the input that it read, [T B, width]; factor, the factors by which dropout multiplied it, NULL for the
+	   first layer. */
+	double **in, **factor;
 	struct pseudo *pseudo;
 };
 /* The header of the reserve. */
@@ -134,7 +142,7 @@ uint64_t fake_stamp_of(const struct net *);
 uint64_t fake_sequence_sum(const struct net *, const struct sequence *);
 uint64_t fake_bytes_sum(uint64_t at, size_t bytes);
 uint64_t fake_weights_sum(const struct net *);
-/* The place of step t of row b. */
+/* The device address of step t of sequence b. */
 uint64_t fake_step_address(const struct net *, const struct sequence *, int64_t t, int64_t b);
 
 /* ---- cudnn_cell.c: one step of one row ---- */
@@ -144,13 +152,13 @@ double fake_handed(const struct model *, double x);
 void fake_hand(const struct model *, double *x, int64_t n);
 
 struct step {
-	double *gate, *q, *c, *m;                /* [gates U], [U]; m: what comes out */
+	double *gate, *q, *c, *m;                /* gate: [gates U]; q, c, m: [U]; m: the output of the step */
 	const double *h_prev, *c_prev;
 };
 /* a = W x + b, r = R h + b, of all gates. */
 void fake_cell(const struct model *, const struct step *, const double *a, const double *r);
-/* dm [U] is the gradient of m; dc [U] that of c on entry, of c_prev on return.  direct [U] is the part of h_prev's gradient without
-   products. */
+/* dm [U] is the gradient of m; dc [U] is the gradient of c on entry, and of c_prev on return. direct [U] is the part of the
+   gradient of h_prev that passes no matrix. */
 void fake_cell_back(const struct model *, const struct step *, const double *dm, double *dc, double *da, double *dr, double *direct);
 /* out [n] += a [k] turned matrix [k, n] */
 void fake_add_product(const struct model *, int64_t n, int64_t k, const double *a, const double *matrix, double *out);

@@ -76,7 +76,7 @@ static int check_state(const struct given *g, const char *name, const struct ten
 
 /* ---- memory ---- */
 
-/* At least the needed memory, of the context, and not freed. */
+/* Checks a buffer of the caller's: it has the needed size, belongs to the context and is not freed. */
 static int check_memory(const struct given *g, const char *what, const void *at, size_t given, size_t needed, size_t alignment)
 {
 	if (!at || given < needed)
@@ -162,7 +162,7 @@ static struct net *net_of(const struct given *g)
 	return net;
 }
 
-/* The memory of a sequence, and of a state that may be absent, at the call. */
+/* Checks, at the call, the memory of a sequence and of a state; a state may be absent. */
 static int check_sequence(const struct given *g, const char *what, const struct data *data, const void *at)
 {
 	size_t rows = 0, element = fake_type_bytes((unsigned)g->rnn->model.type);
@@ -197,8 +197,9 @@ static uint64_t addresses(const struct net *n)
 }
 
 /*
- * The cuBLAS inside cuDNN also chooses by alignment.  With the default workspaces of cuBLAS the sums of networks may not even repeat:
- * NVIDIA's notes on cuDNN say so, since CUDA 10.2, and which two values of the variable prevent it.
+ * The cuBLAS inside cuDNN also chooses by alignment. With the default workspaces of cuBLAS the sums of networks may not even
+ * repeat: NVIDIA's notes on cuDNN say so, since CUDA 10.2, and name two values of the variable CUBLAS_WORKSPACE_CONFIG that
+ * prevent it.
  */
 static int order_of(const struct net *n)
 {

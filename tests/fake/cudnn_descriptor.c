@@ -102,7 +102,8 @@ FAKE_API int cudnnSetRNNDescriptor_v8(struct rnn *rnn, unsigned algorithm, unsig
 	return 0;
 }
 
-/* By the part of R that these kernels hold in registers; none of them accepts rows of different lengths. */
+/* The persistent kernels hold a part of R in registers, which limits the number of units; none of them accepts sequences of
+   different lengths. */
 int fake_persists(const char *call, const struct rnn *rnn, const struct data *x, int backward)
 {
 	int64_t U = rnn->model.U, plain = rnn->model.cell <= TANH;

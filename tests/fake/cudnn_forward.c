@@ -53,7 +53,7 @@ static void forward_step(const struct layer_run *w, int64_t s, int64_t b)
 		h[j] = fake_as_stored(w->net, h[j]);
 }
 
-/* A step's output to the layer above, and the output of the last layer. */
+/* Gives the output of a step to the layer above, or stores it in y where the layer is the last. */
 static void hand_on(const struct layer_run *w, int64_t t, int64_t b)
 {
 	const struct net *net = w->net;

@@ -13,7 +13,7 @@ static size_t element(const struct net *net)
 	return fake_type_bytes((unsigned)net->m.type);
 }
 
-/* The valid rows of an input, all rows of an output. */
+/* Checks access to a sequence: to the valid steps of an input, to all steps of an output. */
 int fake_reach_sequence(const struct net *net, const struct sequence *s, int how)
 {
 	int code = 0;
@@ -55,7 +55,7 @@ int fake_reach_work(const struct net *net)
 	return code;
 }
 
-/* Where the version still reads the device's copy of the lengths. */
+/* Checks the device's copy of the lengths, if this version of cuDNN reads it. */
 int fake_reach_lengths(const struct net *net)
 {
 	size_t bytes = (size_t)net->B * sizeof *net->lengths;

@@ -5,7 +5,7 @@
 
 #include "cudnn.h"
 
-#define DNN_MARK UINT64_C(0x66616b65636e6e21)            /* of a reserve that a forward has written */
+#define DNN_MARK UINT64_C(0x66616b65636e6e21)            /* the mark of a reserve that a forward has written */
 
 /* ---- memory, when the work runs: a code of CUDA after a report ---- */
 
@@ -16,7 +16,7 @@ int fake_reach_work(const struct net *);
 int fake_reach_lengths(const struct net *);
 size_t fake_state_bytes(const struct net *, int64_t width);
 
-/* Elements; those of an absent argument are 0, and are not stored. */
+/* Read and write an element of device memory; an element of an absent argument is read as 0, and not written. */
 double fake_get(const struct net *, uint64_t at, int64_t k);
 void fake_put(const struct net *, uint64_t at, int64_t k, double x);
 double fake_as_stored(const struct net *, double x);
@@ -37,7 +37,7 @@ struct layer_run {
 	struct pseudo *p;
 	struct weights w;
 	int64_t layer, d, in;
-	double *a, *r;                           /* [gates U] */
+	double *a, *r;                           /* a and r: [gates U] each */
 };
 
 struct layer_run fake_start(const struct net *, const struct saved *, int64_t layer, int64_t d);

@@ -140,7 +140,7 @@ static void test_algorithms(void **state)
 
 /* ---- roundings between kernels, and functions ---- */
 
-/* Two numbers of 16 bits whose product lies half way between two numbers, and is rounded down by this much. */
+/* Two numbers of 16 bits whose product lies half way between two numbers, and is rounded down by `less`. */
 static const struct middle { int type; double a, b, less; } middles[] = {
 	{ HALF, 1 + 0x1p-5, 1 + 0x1p-6, 0x1p-11 }, { BFLOAT16, 1 + 0x1p-4, 1 + 0x1p-4, 0x1p-8 },
 };
@@ -177,7 +177,7 @@ static int has_bfloat16(void)
 	return dnn.GetVersion() >= 91300;
 }
 
-/* Matrices W and R, then biases bW and bR, of a cell of one gate. */
+/* A forward of one step of a cell of one gate; the parameters are matrices W and R, then biases bW and bR. */
 static void one_sum(const struct middle *k, int algorithm, int recurrent)
 {
 	const double less = algorithm == STANDARD ? k->less : 0;
@@ -224,7 +224,8 @@ static void halved_state(void)
 	dnn_end();
 }
 
-/* The same for the gradient of the state; tanh(c) and its factor are 0, its slope is 1. */
+/* Each of four steps adds a quarter of its last bit to the gradient of a state; tanh(c) and its factor are 0, the slope of tanh
+   is 1. */
 static void one_state_grad(int type, int algorithm, double bit, double expected)
 {
 	const double dy[] = { bit / 4, bit / 4, bit / 4, bit / 4 };

@@ -149,7 +149,8 @@ static void little_is_given(void)
 	leave();
 }
 
-/* Whether the device's lengths are passed, by the version. */
+/* Runs a forward as `version` of cuDNN, with the device's copy of the lengths or (given 0) without; its status must be
+   `expected`. */
 static void lengths_by(const char *version, int given, unsigned expected)
 {
 	setenv("CELLGRAD_FAKE_CUDNN", version, 1);
@@ -383,7 +384,7 @@ static void other_y(void)
 	leave();
 }
 
-/* Memory without an answer holds NaNs: the workspace always, the reserve where the settings say so. */
+/* After a call the workspace holds NaNs, and so does the unused memory of the reserve where the settings say so. */
 static void full_of_nans(void)
 {
 	double *last;

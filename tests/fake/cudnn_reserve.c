@@ -33,7 +33,7 @@ static struct pseudo divide(const struct model *m, int64_t T, int64_t B, uintptr
 	return p;
 }
 
-/* How many bytes it takes. */
+/* Lays out the struct saved from `start` on; returns how many bytes it takes. */
 size_t fake_saved_open(struct saved *saved, const struct model *m, int64_t T, int64_t B, void *start)
 {
 	uintptr_t at = (uintptr_t)start;
@@ -83,7 +83,7 @@ static uint64_t sum_bytes(uint64_t sum, const void *data, size_t bytes)
 	return sum;
 }
 
-/* Nothing is 0. */
+/* The checksum of bytes of device memory; of an absent argument, whose address is 0, it is 0. */
 uint64_t fake_bytes_sum(uint64_t at, size_t bytes)
 {
 	return at ? sum_bytes(start, fake_data(at), bytes) | 1 : 0;
@@ -97,7 +97,7 @@ uint64_t fake_stamp_of(const struct net *net)
 	return sum_bytes(sum_bytes(start, words, sizeof words), net->lengths, (size_t)net->B * sizeof *net->lengths);
 }
 
-/* Valid rows alone. */
+/* The checksum of a sequence counts its valid steps alone. */
 uint64_t fake_sequence_sum(const struct net *net, const struct sequence *x)
 {
 	uint64_t sum = start;

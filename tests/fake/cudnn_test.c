@@ -158,7 +158,7 @@ static void test_handles(void **state)
 
 /* ---- values ---- */
 
-/* Each is refused; a value that the library does not support is no mistake. */
+/* Each wrong value is refused with a report; a value that the library does not support is refused without one. */
 static void wrong_values(void)
 {
 	static const struct { size_t at; int value; } all[] = {
@@ -212,7 +212,7 @@ static void wrong_data(void)
 	for (int k = 0; k < 5; k++) {
 		static const int lengths[][2] = { { 0, 1 }, { 3, 1 }, { 1, 2 }, { 1, 1 }, { -1, 2 } };
 
-		/* The third and the fourth are wrong where rows are packed. */
+		/* The third and the fourth array of lengths are wrong only for packed sequences. */
 		EXPECT((dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 0, 2, 2, 2, lengths[k], NULL) == BAD_PARAM) == (k != 2 && k != 3));
 		EXPECT(dnn.SetRNNDataDescriptor(net.x_data, DOUBLE, 1, 2, 2, 2, lengths[k], NULL) == BAD_PARAM);
 	}

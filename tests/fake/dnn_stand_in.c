@@ -151,7 +151,7 @@ static int gates_of(const struct net *n)
 	return n->cell == LSTM ? 4 : n->cell == GRU ? 3 : 1;
 }
 
-/* Calls back for each region with elements, in the order of parameters. */
+/* Calls a function for each region of the parameters that has elements, in the order of put_params. */
 static int64_t each_region(const struct net *n, uint64_t base, void (*act)(const struct net *, struct array, void *), void *data)
 {
 	struct cudnnTensorStruct *matrix, *bias;

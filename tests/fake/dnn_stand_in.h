@@ -30,7 +30,7 @@ enum { RELU, TANH, LSTM, GRU };
 /* The memory of a call, with a copy on the host as doubles. */
 struct array { uint64_t at; int64_t n; };
 struct net {
-	/* as the trial wants it; P 0: no projection; lengths of 0 are T */
+	/* The settings that a trial changes before net_open. P 0: no projection; a length of 0 means T. */
 	int cell, type, algorithm, math, bias, skip, D, L, T, B, I, U, P, flags, layout, fills, lengths[MOST_ROWS];
 	float rate, fill;
 	uint64_t seed;
@@ -43,26 +43,28 @@ struct net {
 	struct array x, y, dy, dx, hx, hy, cx, cy, dhy, dhx, dcy, dcx;
 	uint64_t weights, dweights, work, reserve, states, device_lengths;
 	size_t weight_bytes, work_bytes, reserve_bytes;
-	void *given_lengths;                     /* to calls: NULL where the version does without */
+	void *given_lengths;                     /* the argument of calls: the device's lengths, or NULL for versions that need none */
 };
-/* lstm, f64, 2 steps of 2 rows, 2 inputs, 2 units, lengths 2 and 1. */
+/* The settings of a usual network: lstm, f64, 2 steps, a batch of 2 with lengths 2 and 1, 2 inputs, 2 units. */
 struct net a_net(void);
 
 /* Loads the library, makes a context and a stream. */
 void dnn_begin(void);
-void net_open(struct net *n);            /* all that calls need, by the vendor's queries; inputs by the fill rule, params too */
-unsigned net_set(struct net *n);         /* its descriptors again, as they are now wanted: what setting the network's says */
+/* Makes descriptors and memory of the sizes that cuDNN's queries give; inputs and params get the numbers of fill_rule. */
+void net_open(struct net *n);
+/* Sets the descriptors again, from changed settings; returns the status of setting the network's descriptor. */
+unsigned net_set(struct net *n);
 unsigned net_forward(struct net *n, int training);
 unsigned net_data(struct net *n);
 unsigned net_weights(struct net *n);
-void net_train(struct net *n);           /* the three, with cleared dweights, which must do */
+void net_train(struct net *n);           /* runs the three calls, with dweights cleared; each must succeed */
 void net_close(struct net *n);
 void dnn_end(void);
 
 struct array make_array(const struct net *n, int64_t elements);
 void put_array(const struct net *n, struct array a, const double *from);
-double *get_array(const struct net *n, struct array a);  /* from malloc, after the stream is waited for */
-/* Parameters in the order of all matrices, then all biases, by pseudo-layer and id. */
+double *get_array(const struct net *n, struct array a);  /* waits for the stream; the caller frees the copy */
+/* These arrays hold the parameters in this order: all matrices, then all biases, each by pseudo-layer and id. */
 int64_t count_params(const struct net *n);
 void put_params(const struct net *n, const double *from);
 double *get_dparams(const struct net *n);
@@ -73,7 +75,7 @@ int64_t net_h(const struct net *n);
 /* The network of a test: open and ready for calls; most tests do not close it, since they end with the report of a call. */
 extern struct net net;
 void ready(void);
-void leave(void);                        /* closes it and ends */
+void leave(void);                        /* closes the network and ends the test */
 /* Waits for the stream, whose result must be `code`, and ends the test: leaks are then reported, too. */
 void wait_for(int code);
 

@@ -3,9 +3,10 @@
 #ifndef CG_FAULTY_H
 #define CG_FAULTY_H
 
-/* Makes the n-th call from now fail (1 the next); 0 none.  Returns the number of calls since this was called last. */
+/* Makes the n-th call of the backend's table from now on fail (1: the next call); n 0: no call. Returns the number of calls
+   since this was called last. */
 long faulty_at(long n);
-/* The name of the slot that failed last, NULL when none did. */
+/* The name of the slot that failed last; NULL: no slot has failed. */
 const char *faulty_call(void);
 /* Devices, queues, blocks of device memory and built functions that were not released. */
 long faulty_held(void);

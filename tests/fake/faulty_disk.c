@@ -48,7 +48,8 @@ static int tidies(const char *call)
 	return !strcmp(call, "close") || !strcmp(call, "unlinkat") || !strcmp(call, "closedir");
 }
 
-/* Whether this call must fail; after a power cut every call does. */
+/* Must this call fail? With DISK_FAILS_ON every later call must, too, except those that clean up; a power cut ends the process
+   here. */
 static int turn(const char *call)
 {
 	long now = __atomic_add_fetch(&made, 1, __ATOMIC_SEQ_CST);
@@ -132,10 +133,10 @@ static int sync_file(int fd)
 	if (turn("fsync"))
 		return -1;
 	note(fd, DISK_SYNCED);
-	return unsynced ? 0 : disk_real.fsync(fd);       /* it is this disk that is to forget */
+	return unsynced ? 0 : disk_real.fsync(fd);       /* the watched disk discards what was not synced: the real one need not sync */
 }
 
-/* A file that cannot be closed is closed all the same. */
+/* A close that is made to fail closes the file all the same. */
 static int close_file(int fd)
 {
 	int fails = turn("close"), code = disk_real.close(fd);

@@ -12,9 +12,9 @@
 
 enum disk_end {
 	DISK_FAILS,                              /* the call fails, with disk_error */
-	DISK_FAILS_ON,                           /* it and all that follow but close, unlinkat and closedir */
+	DISK_FAILS_ON,                           /* the call and all later ones fail, except close, unlinkat and closedir */
 	DISK_CUTS,                               /* this process ends before the call */
-	DISK_CUTS_HALF                           /* the same, a write having done half */
+	DISK_CUTS_HALF                           /* this process ends before the call, or half-way through it if it is a write */
 };
 enum { DISK_CUT = 42 };                          /* exit status of a process whose power was cut */
 
@@ -22,17 +22,17 @@ extern struct cg_disk disk_real;
 extern int disk_error, disk_elevated;
 extern long disk_most_write;                     /* bytes that a write takes at a time; 0: all */
 
-/* Whether there is no cache to test, which is printed as TAP; then *status is the program's exit status. */
+/* Returns whether there is no cache to test; if so it prints the reason as TAP, and *status is the program's exit status. */
 int disk_skip(int *status);
 
 /* Makes an empty folder, puts the watchers into cg_disk, and sets the variables of the cache to disk_folder, which does not exist
    yet. */
 void disk_open(void);
 void disk_close(void);
-extern char disk_top[512], disk_folder[528];   /* the empty one; "kernels" in it */
+extern char disk_top[512], disk_folder[528];   /* disk_top: the empty folder; disk_folder: "kernels" in it */
 /* Removes all that is in a folder, and the folder. */
 void disk_remove(const char *folder);
-/* Makes the n-th call from now end so; 0: none does.  Returns the number of calls since this was called last. */
+/* Makes the n-th call from now end as disk_end says; n 0: no call. Returns the number of calls since this was called last. */
 long disk_at(long n, enum disk_end);
 /* The name of the call that failed last, NULL when none did. */
 const char *disk_failed(void);
@@ -41,7 +41,8 @@ const char *disk_failed(void);
 
 /* Marks everything written so far as synced. */
 void disk_sync(void);
-/* Discards what was written to a file since then. */
+/* What a power cut leaves of a file. DISK_SAFE: nothing was written since disk_sync(); DISK_SYNCED: it was written, then
+   synced; DISK_LOST: what was written may be lost. */
 enum disk_safety { DISK_SAFE, DISK_SYNCED, DISK_LOST };
 enum disk_safety disk_safety(const struct stat *);
 

@@ -12,7 +12,7 @@
 
 struct fake_image {
 	char magic[8];
-	uint64_t bytes, sum;                     /* of the shared object that follows */
+	uint64_t bytes, sum;                     /* the size and the checksum of the shared object, which follows the struct */
 	int32_t arch, version, flush, virtual_arch;
 };
 

@@ -12,12 +12,12 @@
 /* A kernel as its text declares it; kernel.h makes these in the same order and types. */
 struct fake_kernel {
 	const char *name;
-	void (*run)(void *const *arguments);     /* one thread of it */
-	int n;                                   /* arguments */
-	const unsigned short *sizes;             /* of each, in bytes */
-	const unsigned char *sorts;              /* of each: 1 a pointer, 2 a wide integer, 3 a structure of such, 0 another */
-	unsigned threads;                        /* __launch_bounds__; 0: none */
-	int barriers;                            /* the text has some */
+	void (*run)(void *const *arguments);     /* runs one thread of the kernel */
+	int n;                                   /* the number of the kernel's arguments */
+	const unsigned short *sizes;             /* the size of each argument in bytes */
+	const unsigned char *sorts;             /* the sort of each argument: 1 a pointer, 2 a wide integer, 3 a structure of such, 0 another */
+	unsigned threads;                        /* threads of a block by __launch_bounds__; 0: it has none */
+	int barriers;                            /* the kernel's text has barriers */
 };
 
 /* Device memory where kernels see it, and a shadow with the state of every byte. */
@@ -38,7 +38,7 @@ struct fake_object {
 	struct fake_dim *thread, *block, *threads, *blocks;
 	char *shared, *shared_end;               /* all __shared__ variables of the text */
 	const char *image, *image_end;           /* everything of the text that is loaded, constants too */
-	const struct fake_kernel *kernels;       /* to one without a name */
+	const struct fake_kernel *kernels;       /* the object's kernels; the last one has no name */
 };
 
 #endif

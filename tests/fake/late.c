@@ -16,20 +16,21 @@
 
 extern const struct cg_backend cg_backend_cpu, cg_backend_late;
 
-enum { NEW = 0xff, GONE = 0xdd, PAUSE = 20, RESTS = 8 };      /* bytes; microseconds before one of so many commands of a thread */
+/* NEW, GONE: the byte that fills allocated and freed memory; a thread sleeps PAUSE microseconds before one in RESTS commands. */
+enum { NEW = 0xff, GONE = 0xdd, PAUSE = 20, RESTS = 8 };
 
 /* A block of device memory: its address is the handle.  It stays in the device's list to the end, so that a stale handle is
    recognised. */
 struct block {
 	struct block *next;
-	struct cg_queue *queue;                  /* the only one that may use it; NULL: any */
+	struct cg_queue *queue;                  /* the only queue that may use the block; NULL: any queue */
 	char *at;
 	size_t bytes;
-	long uses;                               /* by what is enqueued */
+	long uses;                               /* the number of uses by enqueued commands */
 	int given_back;
 };
 
-/* Behind each object is the cpu's. */
+/* In each object `cpu` is the cpu backend's object, which does the work. */
 struct cg_dev { void *cpu; struct block *blocks; long queues, builds; int building; };
 struct cg_module { const struct cg_pass_plan *plan; void *cpu; struct cg_dev *device; long uses; };
 
@@ -39,7 +40,7 @@ struct command {
 	struct command *next;
 	enum kind kind;
 	struct cg_mem to, from;
-	void *host;                              /* of a copy there or back */
+	void *host;                              /* the host memory of a copy to the device or back */
 	size_t bytes;
 	struct cg_module *built;
 	int function;
@@ -47,7 +48,7 @@ struct command {
 	struct cg_operand operands[CG_SLOTS_MAX];
 	struct cg_gemm gemm;
 	struct cg_rows move;
-	struct cg_mem *mems[CG_SLOTS_MAX];       /* those above that the kind has, and what they are handles of */
+	struct cg_mem *mems[CG_SLOTS_MAX];       /* pointers to the memory fields above that this command uses; blocks: their blocks */
 	struct block *blocks[CG_SLOTS_MAX];
 	int n;
 };
@@ -57,13 +58,13 @@ struct cg_queue {
 	struct cg_dev *device;
 	void *cpu;
 	struct command *first, **last;
-	int by_thread, ran, stops, code;         /* code: of the first command that failed since the last wait, with its words */
+	int by_thread, ran, stops, code;         /* code, message: of the first command that failed since the last wait */
 	char message[512];
 	pthread_t thread;
 	pthread_cond_t changed;
 };
 
-/* One for all. */
+/* One lock for all devices and queues. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cg_queue *queues;
 static enum late_when when;
@@ -73,7 +74,7 @@ static char mistake[256];
 
 /* ---- what tests query ---- */
 
-/* Under the lock, as everything below it, unless a comment says otherwise. */
+/* Called under the lock, like every function below it, unless a comment says otherwise. */
 __attribute__((format(printf, 1, 2)))
 static int wrong(const char *format, ...)
 {
@@ -226,7 +227,7 @@ static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_me
 	pthread_mutex_unlock(&lock);
 }
 
-/* Outside the lock. */
+/* Called outside the lock. */
 static int check(struct cg_dev *device, struct cg_mem mem)
 {
 	struct block *b;
@@ -284,7 +285,7 @@ static int append(struct cg_queue *queue, struct command *c)
 	return CG_OK;
 }
 
-/* Outside the lock.  The queue owns the command from here on. */
+/* Called outside the lock. The queue owns the command from here on. */
 static int enqueue(struct cg_queue *queue, struct command *c)
 {
 	int code;
@@ -409,7 +410,7 @@ static int rows(struct cg_queue *queue, const struct cg_rows *r)
 
 /* ---- running ---- */
 
-/* Outside the lock: it may take long, and other queues run at the same time. */
+/* Called outside the lock: a command may take long, and other queues run at the same time. */
 static int run_command(struct cg_queue *queue, struct command *c)
 {
 	const struct cg_backend *cpu = &cg_backend_cpu;

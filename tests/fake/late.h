@@ -10,17 +10,17 @@
 #include <stddef.h>
 
 enum late_when { LATE_WAITED_FOR, LATE_BY_THREAD };
-/* When the work of queues runs that are made from now on. */
+/* Sets when the work runs, for queues that are opened from now on. */
 void late_runs(enum late_when);
-/* The first mistake since this was called last, as a text; NULL: none. */
+/* The first breach of a rule since this was called last, as a text; NULL: there was none. */
 const char *late_mistake(void);
 /* The number of enqueued copies from this host memory, or to it. */
 int  late_uses(const void *host, size_t bytes);
-/* For counted_watch(): freeing memory that a copy uses is a mistake. */
+/* A function for counted_watch(): freeing host memory that an enqueued copy uses is a mistake. */
 void late_look(const void *host, size_t bytes);
 /* The number of commands that are enqueued on all queues. */
 long late_enqueued(void);
-/* The least time of a build, so that two at a time meet. */
+/* Sets the least time of a build, so that two builds at a time would meet. */
 void late_builds_take(unsigned microseconds);
 /* The number of functions built since this was called last. */
 long late_builds(void);

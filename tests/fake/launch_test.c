@@ -154,7 +154,7 @@ static void narrow_argument(void)
 	exit(0);
 }
 
-/* Slots of eight bytes that are used again: only four bytes of one are written. */
+/* An argument of eight bytes in a slot that an earlier argument used: the caller writes only four bytes of it. */
 static void narrow_slot(void)
 {
 	union { int64_t wide; int narrow; uint64_t at; float by; } slots[4];
@@ -251,7 +251,7 @@ static void test_arguments(void **state)
 
 /* ---- sizes ---- */
 
-static unsigned size[7];                         /* of the grid, of the block, of shared memory */
+static unsigned size[7];                        /* the sizes of a launch: the grid's three, the block's three, the bytes of shared memory */
 static int refused_with;
 static const char *sized_text = add_text;
 

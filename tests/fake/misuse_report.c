@@ -74,7 +74,7 @@ uint32_t fake_random(uint32_t below)
 
 /* ---- failing on request ---- */
 
-/* Each rule has its count; when the variable changes, the counts start again. */
+/* Each rule of CELLGRAD_FAKE_FAIL counts the calls that match it; when the variable changes, the counts start again. */
 enum { RULES = 16 };
 static struct { char name[64]; long n, seen; int code; } rules[RULES];
 static char read_from[1024];

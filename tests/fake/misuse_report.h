@@ -12,7 +12,8 @@
 
 /* A line in the file that CELLGRAD_FAKE_REPORT names, else on standard error. */
 void fake_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The code with which this call must fail, 0 for none: CELLGRAD_FAKE_FAIL=[NAME:]N[:CODE],...  NAME may be a pattern. */
+/* The code with which this call must fail, 0 if it must not: CELLGRAD_FAKE_FAIL=[NAME:]N[:CODE],... makes the N-th call fail
+   whose name matches the pattern NAME. */
 int fake_refused(const char *call, int usual);
 /* A random number from 0 to below `below`, by CELLGRAD_TEST_SEED. */
 uint32_t fake_random(uint32_t below);

@@ -54,7 +54,7 @@ double fake_load(const void *from, size_t i, int type)
 	return type == R_16BF ? (double)from_bits((uint32_t)half << 16) : from_half(half);
 }
 
-/* To nearest, ties to even, with so many bits of fraction; the exponent of a subnormal is the least one. */
+/* Rounds x to nearest, ties to even, to `bits` bits of fraction; below 2^least the spacing of numbers no longer falls. */
 double fake_rounded(double x, int bits, int least)
 {
 	double size = x < 0 ? -x : x, unit = 1;
@@ -70,7 +70,7 @@ double fake_rounded(double x, int bits, int least)
 		unit /= 2;
 	for (; exponent > 0; exponent--)
 		unit *= 2;
-	/* Adding and taking away 1.5 * 2^52 units rounds to whole ones. */
+	/* Adding and subtracting 1.5 * 2^52 rounds a double to a whole number. */
 	return (x / unit + 6755399441055744.0 - 6755399441055744.0) * unit;
 }
 
@@ -78,7 +78,7 @@ static uint16_t to_half(double x)
 {
 	double y = fake_rounded(x < 0 ? -x : x, 10, -14);
 	uint16_t sign = (uint16_t)(bits_of((float)x) >> 16 & 0x8000);
-	uint32_t f = bits_of((float)y) & 0x7fffffff;     /* of -0, too */
+	uint32_t f = bits_of((float)y) & 0x7fffffff;     /* no sign bit, even where y is -0 */
 
 	if (x != x)
 		return 0x7e00;

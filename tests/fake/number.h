@@ -12,7 +12,7 @@ enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
 size_t fake_type_bytes(unsigned type);
 double fake_load(const void *from, size_t i, int type);
 void fake_store(void *to, size_t i, double x, int type);
-/* To nearest, ties to even, with so many bits of fraction; the exponent of a subnormal stays at the least. */
+/* Rounds x to nearest, ties to even, to `bits` bits of fraction; below 2^least the spacing of numbers no longer falls. */
 double fake_rounded(double x, int bits, int least);
 
 /*
@@ -20,8 +20,8 @@ double fake_rounded(double x, int bits, int least);
  * other things: cublasLt takes them as preferences (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and on; pytorch/pytorch#98975 sets 256),
  * cublasGemmEx looks at the addresses, up to 16 bytes, for itself and inside cuDNN.  Other kernels add in another order, and in f32.
  */
-int     fake_order(uint64_t alignment);                  /* of the least aligned operand */
-int64_t fake_turn(int order, int64_t i, int64_t k);      /* which of k products is the i-th */
-double  fake_sum(int order, double sum, int type);       /* a sum as it is kept until the next product */
+int     fake_order(uint64_t alignment);                  /* alignment: that of the least aligned operand */
+int64_t fake_turn(int order, int64_t i, int64_t k);      /* which of the k terms is added as the i-th */
+double  fake_sum(int order, double sum, int type);       /* the sum as it is stored until the next term */
 
 #endif

@@ -16,7 +16,7 @@ struct program {
 };
 static struct program *programs;
 
-/* Those that are gone are remembered, so that they are recognised. */
+/* Checks a program's handle. Destroyed programs stay in the list, so that a new one never has an old one's address. */
 static int check(const char *call, const struct program *program)
 {
 	int code = fake_refused(call, INTERNAL_ERROR);
@@ -63,7 +63,7 @@ FAKE_API const char *nvrtcGetErrorString(int code)
 	return code >= 0 && code < (int)(sizeof names / sizeof *names) ? names[code] : "NVRTC_ERROR unknown";
 }
 
-/* From which version to which, as 12080, it compiles for an architecture. */
+/* The versions of NVRTC, as 12080, that compile for each architecture: the first and the last. */
 static const struct { int arch, from, to; } archs[] = {
 	{ 35, 0, 11990 }, { 37, 0, 11990 }, { 50, 0, 12990 }, { 52, 0, 12990 }, { 53, 0, 12990 }, { 60, 0, 12990 }, { 61, 0, 12990 },
 	{ 62, 0, 12990 }, { 70, 0, 12990 }, { 72, 0, 12990 }, { 75, 0, 99999 }, { 80, 0, 99999 }, { 86, 11010, 99999 },
@@ -276,7 +276,7 @@ FAKE_API int nvrtcGetCUBINSize(struct program *program, size_t *bytes)
 		return code;
 	if (!program->image)
 		return INVALID_PROGRAM;
-	/* There is machine code for machines only. */
+	/* There is no machine code (cubin) for a virtual architecture. */
 	*bytes = program->is_virtual ? 0 : image_bytes(program);
 	return 0;
 }
@@ -293,7 +293,7 @@ FAKE_API int nvrtcGetCUBIN(struct program *program, char *to)
 	return 0;
 }
 
-/* Made when it is asked for. */
+/* Makes the program's PTX when a caller first requests it. */
 static int make_ptx(struct program *program)
 {
 	const unsigned char *bytes = (const unsigned char *)program->image;

@@ -14,14 +14,14 @@ enum {
 
 enum { MOST_FLAGS = 32 };
 
-/* What the options come to. */
+/* The options of a compilation, parsed. */
 struct options {
 	int arch, is_virtual, flush, fuse;
-	const char *flags[MOST_FLAGS];           /* -D and its like, as they came */
+	const char *flags[MOST_FLAGS];           /* options for the C++ compiler, such as -D, as the caller wrote them */
 	int n_flags;
 };
 
-/* The image, from malloc; or NULL, with what is wrong in *log, from malloc too. */
+/* Compiles a text; returns the image, from malloc, or NULL with the compiler's messages in *log, from malloc too. */
 struct fake_image *fake_compile(const char *text, const char *name, const struct options *options, char **log);
 
 #endif

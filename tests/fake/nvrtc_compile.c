@@ -37,7 +37,7 @@ static char *print(const char *format, ...)
 
 /* ---- which kernels a text has ---- */
 
-/* Past blanks and comments. */
+/* Returns the place behind blanks and comments. */
 static const char *skip(const char *at)
 {
 	for (;;) {
@@ -62,7 +62,7 @@ static size_t word_length(const char *at)
 	return n;
 }
 
-/* Past what stands in parentheses, from the opening one. */
+/* Returns the place behind the closing parenthesis of the opening one at `at`. */
 static const char *past_parentheses(const char *at)
 {
 	int deep = 0;
@@ -149,7 +149,7 @@ static const char *home(void)
 
 /* ---- compiling ---- */
 
-/* As much optimisation as takes no check away. */
+/* The options of every compilation: as much optimisation as removes no check. */
 static const char *const common[] = {
 	"-std=c++17", "-w", "-g0", "-fPIC", "-shared", "-nostdlib", "-nostdinc", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
 	"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
@@ -159,7 +159,8 @@ static const char *const common[] = {
 
 enum { MOST_WORDS = 100 };
 
-/* Runs the compiler without what is meant for the program; its words go to the file. */
+/* Runs the C++ compiler without the environment variables that are meant for the tested program; its messages go to the log
+   file. */
 static int compile(char **arguments, const char *log, const char *folder)
 {
 	posix_spawn_file_actions_t files;
@@ -196,7 +197,7 @@ static int has_fma(void)
 #endif
 }
 
-/* In a folder of its own: source to object.  The log, and whether it went well. */
+/* Compiles the source in a folder to an object there; returns the log, and in *done whether it succeeded. */
 static char *run_compiler(const char *folder, const struct options *o, int *done)
 {
 	char *arguments[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
@@ -307,7 +308,7 @@ static char *longer(char *key, const char *part)
 	return both;
 }
 
-/* All that goes into an image. */
+/* The key of an image in the cache: a text of everything that determines the image. */
 static char *key_of(const char *text, const char *name, const struct options *o)
 {
 	static const char *const parts[] = { "kernel.h", "kernel_calls.o" };

@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is done in a process of its own, and what is then to be said of it. */
+/* A case, which runs in a process of its own, and the report that is expected from it. */
 struct trial {
 	const char *name;
 	void (*act)(void);
-	const char *report;                      /* in the report; NULL: nothing is to be said */
-	int signal;                              /* that ends it */
+	const char *report;                      /* a part of the expected report; NULL: no report is expected */
+	int signal;                              /* the signal that ends the process; 0: none */
 };
 void run_trials(const struct trial *trials, size_t n);
 #define RUN(trials) run_trials(trials, sizeof trials / sizeof *trials)
@@ -42,7 +42,7 @@ extern struct nvrtc {
 	int (*GetProgramLogSize)(void *, size_t *), (*GetProgramLog)(void *, char *);
 } nvrtc;
 
-/* In a trial's process: says what was not so, and ends it. */
+/* Called in a trial's process: where is_so is 0, prints the failed condition and ends the process. */
 void expect(int is_so, const char *what, const char *file, int line);
 #define EXPECT(what) expect((what) != 0, #what, __FILE__, __LINE__)
 #define CHECK(call) EXPECT(!(call))
@@ -52,12 +52,12 @@ extern void *context, *stream;
 void load_libraries(void);
 void begin(void);
 void end(void);
-/* The image, from malloc; NULL and *log when it does not compile. */
+/* Compiles a text to an image, from malloc; returns NULL, with the messages in *log, when the text does not compile. */
 char *image_of(const char *text, int n, const char *const *options, char **log);
-/* In a module that end() unloads. */
+/* Compiles a text and returns its function `name`, in a module that end() unloads. */
 void *function_of(const char *text, const char *name);
 
-/* b[k] = a[k] + by, of N floats; a is written, b is not. */
+/* The kernel of add_text computes b[k] = a[k] + by for N floats; make_pair allocates a with contents and b without. */
 enum { N = 100, BYTES = N * sizeof(float) };
 struct pair { uint64_t a, b; };
 extern const char add_text[];
@@ -66,7 +66,8 @@ struct pair make_pair(void);
 void free_pair(struct pair p);
 int launch_add(void *f, int64_t n, struct pair p, float by);
 
-/* Two tiles of 8 by 8 turned by way of shared memory, with these words in their places; and what the wait for it gives. */
+/* A kernel that transposes two tiles of 8 by 8 by way of shared memory; the arguments are pieces of its text. turn_by runs it,
+   and expects a result of waiting. */
 #define TURN(place, between, after) \
 	"extern \"C\" __global__ __launch_bounds__(64) void turn(const float *a, float *b)\n" \
 	"{\n" \

@@ -64,7 +64,7 @@ static void pass_arguments(void)
 	end();
 }
 
-/* A source that changes before the copy has run is copied as it is then, in some order of things. */
+/* A source in host memory that changes before the queued copy has run may be copied before the change or after it. */
 static void read_late(void)
 {
 	int late = 0;
@@ -133,7 +133,7 @@ static void run_past(int64_t n)
 	p = make_pair();
 	CHECK(launch_add(f, n, p, 1));
 	EXPECT(cu.StreamSynchronize(stream) == 700);
-	/* And so for ever. */
+	/* Every later call on the lost context fails with the same code. */
 	EXPECT(cu.StreamSynchronize(stream) == 700 && cu.MemFree_v2(p.a) == 700 && launch_add(f, 1, p, 1) == 700);
 	exit(0);
 }

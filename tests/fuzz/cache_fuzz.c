@@ -201,7 +201,7 @@ static uint64_t number(const unsigned char *at)
 	return n;
 }
 
-/* Where the payload begins, if the file is whole; else 0. */
+/* The offset of the payload, if the file is whole; else 0. */
 static size_t payload_at(void)
 {
 	unsigned char want[32];
@@ -235,7 +235,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 }
 
 static unsigned long found;
-static int refusing;                             /* memory is running out, for the sake of the test */
+static int refusing;                             /* requests for memory are refused, as the test demands */
 
 static void check(void)
 {
@@ -291,7 +291,7 @@ static void add_seed(int first, const void *bytes, size_t n)
 	replay_add_seed(input, n + 1);
 }
 
-/* What the cache writes: of this key, and of others of many lengths. */
+/* Adds as seeds the files that the cache writes, for the key of the test and for others of many lengths. */
 static void written(void)
 {
 	static unsigned char payload[6000];
@@ -308,8 +308,8 @@ static void written(void)
 	}
 }
 
-/* Of this key, with lengths that are right in sum: no payload, or one of nearly 2^64 bytes in a file that ends where its digest
- * would be. */
+/* Adds seeds with the key of the test and lengths whose sum is right: no payload, or one of nearly 2^64 bytes in a file that
+ * ends where its digest would be. */
 static void lying(void)
 {
 	static const int payloads[] = { 0, 10 - 32 };
@@ -328,7 +328,7 @@ static void lying(void)
 	}
 }
 
-/* Lengths, bits, parts; most often with the digest put right. */
+/* Changes lengths, bits or parts of a file, and most often corrects its digest. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const uint64_t lengths[] = { 0, 1, 31, 32, 33, 64, 4096, 1u << 31, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 63 };
@@ -340,7 +340,7 @@ static size_t mutate(unsigned char *b, size_t n)
 	case 0:
 		b[at] ^= (unsigned char)(1u << replay_draw(8));
 		return n;
-	case 1:                                  /* the numbers are in the head of the file and of the record */
+	case 1:                                  /* the numbers in the headers of the file and of the record */
 	case 2:
 		at = 1 + 8 * replay_draw(10);
 		value = replay_draw(2) ? lengths[replay_draw(sizeof lengths / sizeof *lengths)] :

@@ -175,7 +175,7 @@ static void built_in(void)
 	replay_add_seed(odd, sizeof odd - 1);
 }
 
-/* Where the line of a place begins, and its length with the end. */
+/* Returns where the line begins in which `at` lies, and in *length its length with its newline. */
 static size_t line_of(const unsigned char *b, size_t n, size_t at, size_t *length)
 {
 	size_t end = at;
@@ -188,7 +188,7 @@ static size_t line_of(const unsigned char *b, size_t n, size_t at, size_t *lengt
 	return at;
 }
 
-/* Changes that are meaningful in the language: words, operators, whole lines, repeated factors. */
+/* Changes a cell's text in ways that are meaningful in the language: words, operators, whole lines, repeated factors. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
@@ -214,14 +214,14 @@ static size_t mutate(unsigned char *b, size_t n)
 	case 3:
 		word = words[replay_draw(sizeof words / sizeof *words)];
 		return replay_insert(b, n, at, word, strlen(word));
-	case 4:                                   /* a line is lost, or comes again elsewhere */
+	case 4:                                   /* removes a line, or copies it elsewhere */
 		at = line_of(b, n, at, &length);
 		if (replay_draw(2) || length > sizeof part)
 			return replay_cut(b, n, at, length);
 		memcpy(part, b + at, length);
 		at = line_of(b, n, n ? replay_draw(n) : 0, &(size_t){ 0 });
 		return replay_insert(b, n, at, part, length);
-	case 5:                                   /* a repeated part: how texts grow */
+	case 5:                                   /* repeats a part, by which texts grow */
 		length = n - at < 40 ? n - at : 40;
 		length = length ? replay_draw(length) : 0;
 		memcpy(part, b + at, length);

@@ -9,20 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { REPLAY_MOST = 1 << 16 };          /* bytes of an input */
+enum { REPLAY_MOST = 1 << 16 };          /* the most bytes of an input */
 
 struct replay {
-	const char *name, *inputs;               /* "cell", "texts": for the lines of TAP */
-	unsigned long long count;                /* mutated inputs, if -n does not say */
-	unsigned mutations;                      /* of an input, at most */
-	const char *(*begin)(void);              /* adds seeds; gives why there can be none, or NULL */
+	const char *name, *inputs;               /* the fuzzer and its inputs in TAP's lines, as "cell" and "texts" */
+	unsigned long long count;                /* the number of mutated inputs, without -n */
+	unsigned mutations;                      /* the most mutations of one input */
+	const char *(*begin)(void);              /* adds seeds; returns NULL, or the reason why there can be none */
 	size_t (*mutate)(unsigned char *, size_t n);
-	void (*refuse)(int on);                  /* on: memory may run out from here, now and then; 0: no longer */
-	void (*replayed)(int has_files);         /* when all seeds have been tried; may be NULL, as the next */
+	void (*refuse)(int on);                  /* from here memory runs out now and then (on), or no longer (0) */
+	void (*replayed)(int has_files);         /* called when all seeds have been tried; replayed and ended may be NULL */
 	void (*ended)(unsigned long long count);
 };
 
-/* The fuzzer at hand, and libFuzzer's entry to it. */
+/* The fuzzer of this program, and its entry for libFuzzer. */
 extern const struct replay replay;
 int LLVMFuzzerTestOneInput(const unsigned char *, size_t);
 

@@ -53,7 +53,7 @@ static void check(const struct safetensors *s, const unsigned char *bytes, size_
 	safetensors_metadata(s, "op");
 }
 
-/* Loads all tensors of a network into our buffer. */
+/* Loads all tensors of a network's weights into the library's params buffer. */
 static void carry(const struct network *n)
 {
 	struct cg_layout ours;
@@ -115,7 +115,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 #ifdef FUZZ_REPLAY
 #include "tests/fuzz/replay.h"
 
-/* A header and so many bytes of data. */
+/* Adds as a seed a file with this header and so many bytes of data. */
 static void add_file(const char *header, size_t data)
 {
 	static unsigned char file[REPLAY_MOST];
@@ -136,7 +136,7 @@ static void built_in(void)
 	         "\"none\":{\"dtype\":\"BF16\",\"shape\":[0,3],\"data_offsets\":[8,8]},"
 	         "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]},"
 	         "\"odd\":{\"dtype\":\"X9\",\"shape\":[],\"data_offsets\":[12,15]}}", 15);
-	/* Weights of ONNX, PyTorch and TensorFlow, and ours. */
+	/* The seeds are files with weights in the formats of ONNX, PyTorch and TensorFlow, and in the library's own. */
 	add_file("{\"W\":{\"dtype\":\"F16\",\"shape\":[2,4,3],\"data_offsets\":[0,48]},"
 	         "\"R\":{\"dtype\":\"F16\",\"shape\":[2,4,1],\"data_offsets\":[48,64]},"
 	         "\"P\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[64,76]}}", 76);
@@ -155,7 +155,7 @@ static void built_in(void)
 	         "\"params\":{\"dtype\":\"BF16\",\"shape\":[8],\"data_offsets\":[0,16]}}", 16);
 }
 
-/* Changes to which a header is sensitive: signs, digits, brackets, whole words, lengths, parts moved. */
+/* Changes a file in ways to which its header is sensitive: signs, digits, brackets, whole words, lengths, moved parts. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
@@ -186,7 +186,7 @@ static size_t mutate(unsigned char *b, size_t n)
 		if (n >= 8)
 			b[replay_draw(8)] = (unsigned char)(replay_draw(2) ? replay_draw(256) : 0);
 		break;
-	case 5:                                  /* a word put in, the header's length following */
+	case 5:                                  /* inserts a word, and corrects the header's length */
 	case 6:
 		word = words[replay_draw(sizeof words / sizeof *words)];
 		length = strlen(word);
@@ -197,7 +197,7 @@ static size_t mutate(unsigned char *b, size_t n)
 		b[0] = (unsigned char)length;
 		b[1] = (unsigned char)(length >> 8);
 		break;
-	default:                                 /* a part left out or twice */
+	default:                                 /* removes or repeats a part */
 		length = n ? replay_draw(n - at < 64 ? n - at : 64) : 0;
 		return replay_draw(2) ? replay_cut(b, n, at, length) : replay_insert(b, n, at, b + at, length);
 	}

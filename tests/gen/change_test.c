@@ -36,23 +36,23 @@ static void mutate(char *text, size_t capacity)
 	size_t n = strlen(text), at = (size_t)random_below((int)n + 1), length;
 
 	switch (random_below(5)) {
-	case 0:                                   /* another byte */
+	case 0:                                   /* changes a byte */
 		if (n)
 			text[at % n] = (char)(random_bits() >> (random_below(2) ? 57 : 56));
 		break;
-	case 1:                                   /* a part is dropped */
+	case 1:                                   /* removes a part */
 		length = (size_t)random_below(1 + (random_below(3) ? 3 : 60));
 		length = at + length > n ? n - at : length;
 		memmove(text + at, text + at + length, n - at - length + 1);
 		break;
-	case 2: {                                 /* or said twice */
+	case 2: {                                 /* repeats a part */
 		length = (size_t)random_below(40);
 		length = at + length > n ? n - at : length;
 		if (n + length < capacity)
 			memmove(text + at + length, text + at, n - at + 1);
 		break;
 	}
-	case 3: {                                 /* a word that fits, or does not */
+	case 3: {                                 /* inserts a word, which may be wrong there */
 		const char *bit = bits[random_below(12)];
 
 		length = strlen(bit);
@@ -62,7 +62,7 @@ static void mutate(char *text, size_t capacity)
 		}
 		break;
 	}
-	case 4:                                   /* the end is lost */
+	case 4:                                   /* cuts off the end */
 		if (!random_below(10))
 			text[at] = 0;
 		break;
@@ -97,7 +97,7 @@ static void test_mutations(void **state)
 
 /* ---- no memory ---- */
 
-/* One run through the whole compiler; 0 when some of it had no memory. */
+/* Runs the whole compiler on a cell's text; returns 0 when it ran out of memory. */
 static int compiled(const char *text, int pass)
 {
 	struct cg_mistake mistake = { "left over" };

@@ -57,7 +57,7 @@ static char *text_of(const char *path)
 	return text;
 }
 
-/* The number before these words on a line, or -1. */
+/* The number before these words on a line of the assembler's log, or -1. */
 static int before(const char *line, const char *text)
 {
 	const char *at = strstr(line, text), *end = line + strcspn(line, "\n");
@@ -103,9 +103,10 @@ static int kernels_of(const char *text)
 	return n;
 }
 
-enum { TO_PTX = 0, READ = -1 };          /* in place of an architecture */
+enum { TO_PTX = 0, READ = -1 };          /* values that stand in place of an architecture */
 
-/* arch: to its machine code; TO_PTX: to PTX, which is printed; READ: by the front end alone, where NVRTC can stop there. */
+/* Compiles a file. arch: an architecture, for its machine code; TO_PTX: for PTX, which is printed; READ: only through NVRTC's
+   front end, if NVRTC can stop there. */
 static int fails(const char *path, int arch)
 {
 	char *text = text_of(path), *log, *ptx, option[40];

@@ -24,7 +24,7 @@ enum {
 #define CL_DEVICE_TYPE_ALL 0xffffffffu
 
 static const char flags[] = "-cl-std=CL1.2 -cl-denorms-are-zero -Werror";
-/* Stands before a text, so that a compiler does not warn of one thing. */
+/* Text before a kernel's text, which makes a compiler leave out one warning. */
 #define SILENT(of) "#ifdef __clang__\n#pragma clang diagnostic ignored \"" of "\"\n#endif\n#line 1\n"
 static const char passed_otherwise[] = SILENT("-Wpsabi"), made_late[] = SILENT("-Wpass-failed");
 
@@ -91,8 +91,8 @@ static int build_fails(const char *before, const char *text, const char *options
 	return failed;
 }
 
-/* As for any device, and for a processor as backends/opencl/kernel.c builds: with or without WHOLE, which means that no argument is
-   absent. */
+/* Builds a text as for any device, and on a processor also as backends/opencl/kernel.c builds it for one: with or without
+   WHOLE, which means that no argument is absent. */
 static int fails(const char *path, int whole, int only_given)
 {
 	int lanes = device.vector_bytes / (strstr(path, "_f64_") ? 8 : 4), failed = 0;

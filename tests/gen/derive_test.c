@@ -71,7 +71,7 @@ static const char *named(const char *prefix, const char *name)
 	return text[k];
 }
 
-/* "db_i" of "d" and "a_i". */
+/* The name of a gate's bias with a prefix: "db_i" from "d" and "a_i". */
 static const char *bias(const char *prefix, const char *gate)
 {
 	char both[8];
@@ -163,15 +163,15 @@ static void run_stage(const struct cg_pass_plan *plan, int stage, const char *su
 struct trial {
 	const struct cg_cell *cell;
 	int options;
-	int step;                                            /* as a step of a sequence */
+	int step;                                            /* the passes are those of a step of a sequence */
 	struct cg_pass_plan *plans[CG_PASS_COUNT];
-	long double product[CG_GATES_MAX][UNITS][UNITS];     /* for each gate of a later stage */
-	const char *inputs[64]; int n_inputs;                /* of forward: gates, prevs, weights that are on */
-	struct world start;                                  /* their values, and the params' */
-	struct world seeds;                                  /* d<state>; gd<input>, as gradgrad is given them */
+	long double product[CG_GATES_MAX][UNITS][UNITS];     /* the matrix of the product for each gate of a later stage */
+	const char *inputs[64]; int n_inputs;                /* the inputs of forward: gates, previous states, weights whose option is on */
+	struct world start;                                  /* the values of the inputs and of the params */
+	struct world seeds;                                  /* d<state>, the inputs of grad; gd<input>, the inputs of gradgrad */
 };
 
-/* to += from R, or from R transposed. */
+/* Adds to `to` the product of `from` with R, or with R transposed. */
 static void multiply(struct thing *to, const struct thing *from, long double r[UNITS][UNITS], int transposed)
 {
 	for (int row = 0; row < ROWS; row++)
@@ -256,7 +256,7 @@ static void gradgrad(struct trial *t, struct world *w)
 
 /* ---- differences ---- */
 
-/* sum of a<name> * b<name> over some names. */
+/* The sum of a<name> * b<name> over some names and all elements. */
 static long double paired(struct world *a, const char *prefix, struct world *b, const char *with, const char *name)
 {
 	const struct thing *x = need(a, named(prefix, name), "pair"), *y = need(b, named(with, name), "pair");
@@ -323,7 +323,7 @@ static void compare(struct trial *t, int pass, const char *of, struct world *got
 		rows &= strcmp(name, t->cell->weights[k].name) != 0;
 	for (int row = 0; row <= rows; row++)
 		for (int unit = 0; unit < UNITS; unit++) {
-			/* An output that a pass does not have is 0. */
+			/* A gradient that the pass does not give is 0. */
 			long double want = difference(t, pass, name, row, unit), is = g ? g->at[row][unit] : 0;
 
 			if (!(fabsl(is - want) <= 1e-11L * (1 + fabsl(want))))
@@ -332,7 +332,7 @@ static void compare(struct trial *t, int pass, const char *of, struct world *got
 		}
 }
 
-/* Non-zero, distinct, and not near 0, where relu has its kink. */
+/* Fills an input with distinct numbers that are not near 0, where relu has its kink. */
 static void fill(struct thing *t)
 {
 	for (int k = 0; k < ROWS * UNITS; k++)

@@ -215,7 +215,8 @@ static int emit_built_in(const char *folder)
 	for (int k = 0; built_in(k, name); k++) {
 		struct cg_cell *cell = must_find(name);
 
-		/* In one dtype, on which the other cell of the file has no influence. */
+		/* All steps of a cell are printed in one dtype, chosen by its number of gates, so that other cells of its file have no
+		   influence. */
 		if (emit(cell, folder, 1, NULL) || put_steps(cell, cell->n_gates % CG_DTYPE_COUNT, folder))
 			return 1;
 		cg_parse_free(cell);

@@ -48,14 +48,14 @@ static inline int random_below(int n)
 	return (int)(random_bits() >> 33) % n;
 }
 
-/* In (0, 1). */
+/* A random number in (0, 1). */
 static inline double random_unit(void)
 {
 	return ((double)(random_bits() >> 12) + 0.5) / 4503599627370496.0;
 }
 
-/* How many times longer than a present machine this one takes, at this moment, to print numbers and words, which is most of the
-   generator's work; at least 1.  A test that limits a time multiplies its limit by this. */
+/* How many times longer this machine takes than a present one, at this moment, to print numbers and words, which is most of the
+   generator's work; at least 1. A test that limits a time multiplies its limit by this. */
 static inline double slowness(void)
 {
 	enum { LINES = 1 << 15, TRIES = 3 };
@@ -80,7 +80,7 @@ static inline double slowness(void)
 	return least > usual ? least / usual : 1;
 }
 
-/* CELLGRAD_TEST_SEED, or 1; printed, so that a failure can be repeated. */
+/* Seeds the random numbers with CELLGRAD_TEST_SEED, or with 1, and prints the seed, so that a failure can be repeated. */
 static inline void random_start(void)
 {
 	const char *seed = getenv("CELLGRAD_TEST_SEED");

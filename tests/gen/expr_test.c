@@ -19,7 +19,7 @@ enum { EXPRESSIONS = 4000, POINTS = 4, TEXT = 1 << 14 };
 
 struct point { long double gates[CG_GATES_MAX], prevs[CG_STATES_MAX + 1], weights[CG_WEIGHTS_MAX], params[CG_PARAMS_MAX]; };
 
-static int wild;                                 /* something on the way was not finite */
+static int wild;                                 /* an intermediate result was not finite */
 
 static long double plain(const struct cg_cell *cell, int options, const struct point *at, int term)
 {
@@ -76,7 +76,8 @@ static long double somewhere(void)
 	return random_below(4) ? 4 * (long double)random_unit() - 2 : special[random_below(5)];
 }
 
-/* Compares both at random points; returns how many points had finite values throughout. */
+/* Compares the values of the equations and of the graph at random points; returns at how many all intermediate values were
+   finite. */
 static int agree(const struct cg_cell *cell, int options)
 {
 	struct cg_arena arena = { resize, NULL, 0 };

@@ -23,11 +23,11 @@
 
 #include "tests/gen/math_text.h"
 
-enum { N = 512, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };          /* exponents as bits have them */
+enum { N = 512, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };          /* LOWEST, HIGHEST: biased exponents */
 
 extern const struct math_text math_f32_plain, math_f32_fused;
 
-/* The bounds, in units in the last place. */
+/* The functions, and the bounds of their errors in units in the last place. */
 enum { RECIP, EXP, TANH, SIGMOID, FUNCTIONS };
 static const struct { const char *name; size_t at; double most; } functions[FUNCTIONS] = {
 	[RECIP]   = { "recip",   offsetof(struct math_text, recip),   0.75 },
@@ -61,7 +61,7 @@ static const struct build { const char *name; const struct math_text *text; int 
 /* A thread's share of the floats, and its results for each function. */
 struct part { int first, step, builds; double worst[FUNCTIONS]; float at[FUNCTIONS]; const char *differs[FUNCTIONS]; };
 
-/* As isa.c declares the instruction set for which the fused text is compiled. */
+/* Can this processor run the fused text? It is compiled for the instruction set AVX2 as isa.c declares it. */
 static int can_fuse(void)
 {
 #ifdef CG_ISA_AVX2
@@ -107,7 +107,7 @@ static int first_difference(const float *a, const float *b, int n)
 	return k;
 }
 
-/* Computes a function for n arguments by every build, and the errors of the first build. */
+/* Computes a function for n arguments by every build, compares the bits, and measures the errors of the first build. */
 static void compare(struct part *p, int function, const float *x, const double right[][FUNCTIONS], int n)
 {
 	float y[sizeof builds / sizeof *builds][N];
@@ -138,7 +138,7 @@ static void compare(struct part *p, int function, const float *x, const double r
 static void compare_exponent(struct part *p, uint32_t exponent)
 {
 	uint32_t step = exponent >= LOWEST && exponent < HIGHEST ? 1 : ELSEWHERE;
-	float x[2][N];                           /* of either sign */
+	float x[2][N];                           /* floats of positive and of negative sign */
 	double right[2][N][FUNCTIONS];
 
 	for (uint32_t low = (uint32_t)p->first * N * step; low < 0x800000; low += (uint32_t)p->step * N * step) {

@@ -27,8 +27,8 @@ static struct {
 	int doubles;
 	uint64_t local_bytes;
 	size_t group;
-	int vector_bytes;                         /* of its widest vectors, 16 at least, which all devices have */
-	uint64_t fma[2];                          /* in f32, in f64 */
+	int vector_bytes;                         /* the bytes of the device's widest vectors, at least 16, which all devices have */
+	uint64_t fma[2];                          /* fused multiply-add: in f32, in f64 */
 } device;
 
 static int skip(const char *why)
@@ -83,7 +83,7 @@ static int open_device(void)
 
 /* ---- elements ---- */
 
-static const int sizes[] = { 4, 8, 2, 2 };       /* f32 f64 f16 bf16, as cg_real_names and enum ref_dtype have them */
+static const int sizes[] = { 4, 8, 2, 2 };       /* the bytes of f32, f64, f16 and bf16, in the order of enum ref_dtype */
 
 static double load(int dtype, const unsigned char *bytes, int64_t at)
 {
@@ -99,7 +99,7 @@ static void store(int dtype, unsigned char *bytes, int64_t at, double x)
 
 struct matrix {
 	int dtype;
-	int64_t rows, columns, stride, offset, length;    /* length: elements of the memory */
+	int64_t rows, columns, stride, offset, length;    /* length: the number of elements in its memory */
 	unsigned char *bytes;
 };
 
@@ -111,7 +111,8 @@ static double number(int dtype)
 	return ref_round(dtype, (2 * random_unit() - 1) * scales[random_below(10)]);
 }
 
-/* behind: elements of the memory behind the last row.  Everything outside of the rows is NaN. */
+/* Makes a matrix of random values; behind: how many elements its memory has behind the last row. Everything outside of the rows
+   is NaN. */
 static struct matrix make(int dtype, int64_t rows, int64_t columns, int behind)
 {
 	struct matrix x = { dtype, rows, columns, columns + random_below(3) * random_below(9), random_below(2) * random_below(70), 0,
@@ -142,7 +143,7 @@ struct product {
 	struct cg_gemm_shape shape;
 	int64_t m, n, k;
 	int start_kind;
-	struct matrix a, b, start, c;            /* c as it was before */
+	struct matrix a, b, start, c;            /* start, c: c before the product */
 };
 
 static struct product make_product(const struct cg_gemm_shape *s, int64_t m, int64_t n, int64_t k, int start_kind)
@@ -276,9 +277,10 @@ static unsigned char *run(const struct kernel *k, const struct product *p)
 
 /* ---- the judge ---- */
 
-static double worst;                             /* the largest error of a sum over its tolerance, where acc is not rounded */
+static double worst;                      /* the largest error of a sum over its tolerance, among results that are in acc and not rounded */
 
-/* An element in long double, and its bound by the rules of reference.c: products and start are a sum of k + 1 terms. */
+/* Is an element of c within its bound? By the rules of reference.c products and start are a sum of k + 1 terms, which is
+   computed in long double. */
 static int is_right(const struct product *p, int64_t i, int64_t j, double got)
 {
 	int narrow = p->shape.dtype != REF_F64;
@@ -351,7 +353,7 @@ static int differs(const struct product *p, const struct kernel *k, const unsign
 
 /* ---- what is run ---- */
 
-static int no_memory;                            /* kernels that do not fit into the device */
+static int no_memory;                            /* the number of kernels that do not fit into the device */
 
 static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
@@ -375,7 +377,7 @@ static int product_fails(const struct kernel *kernels, int n, int64_t rows, int6
 	return failed;
 }
 
-/* Every m with every n in turn; k and start vary on their own. */
+/* Runs products of every m with every n in turn; k and start vary on their own. */
 static int cases_fail(const struct kernel *kernels, int n, int cases)
 {
 	int failed = 0;
@@ -419,8 +421,8 @@ static int has_memory(const struct cg_gemm_shape *s)
 	return cg_gemm_local_bytes(s) <= device.local_bytes && local[0] <= device.group;
 }
 
-/* The forms that are run for every dtype and transposition, small, so that there are many groups; and further ones, each for some of
-   these. */
+/* The forms of kernels. The first are run for every dtype and transposition, and are small, so that there are many groups; each
+   further form is run for some of these. */
 static const struct form forms[] = {
 	{ 0, 16, 96, 32, 8, 48, 16, 0 }, { 1, 16, 32, 8, 2, 4, 4, 0 },
 	{ 0, 8, 48, 24, 4, 24, 8, 0 },   { 1, 32, 32, 8, 8, 8, 4, 0 },
@@ -428,7 +430,7 @@ static const struct form forms[] = {
 	{ 0, 8, 12, 10, 2, 6, 2, 1 },    { 1, 16, 4, 4, 4, 4, 4, 0 },
 };
 enum { WIDE, LOCAL, MORE, NARROW = 4, SHORT, FORMS = sizeof forms / sizeof *forms };
-static int narrow;                               /* instead of WIDE: NARROW */
+static int narrow;                               /* the largest vectors are NARROW instead of WIDE */
 
 static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
 {

@@ -224,7 +224,7 @@ static void test_no_memory(void **state)
 
 /* ---- plans ---- */
 
-/* Finds a word as a whole one from *at on, and moves behind it. */
+/* Expects a whole word in the text from *at on, and moves *at behind it. */
 static void expect_word(const char **at, const char *key, const char *form, const char *name)
 {
 	char word[64];

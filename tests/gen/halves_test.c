@@ -20,7 +20,7 @@
 #include "tests/gen/math_text.h"
 #include "runtime/device/device.h"
 
-enum { ROWS = 257, UNITS = 4099, COUNT = ROWS * UNITS, OPERANDS = 16 };    /* no multiples of a vector's elements */
+enum { ROWS = 257, UNITS = 4099, COUNT = ROWS * UNITS, OPERANDS = 16 };    /* ROWS, UNITS: no multiples of the elements of a vector */
 
 static const char source[] = "cell halves\ngates a\noutput h\nh = h_prev * a\n";
 static const struct { const char *name; int dtype; const struct math_text *math; uint16_t one; } types[] = {
@@ -46,7 +46,7 @@ static uint32_t bits_of(float x)
 	return bits;
 }
 
-/* Inputs, and their right results. */
+/* Prepares the inputs and their right results. */
 static void prepare(const struct math_text *math, uint16_t one)
 {
 	static uint16_t all[1 << 16];
@@ -60,7 +60,7 @@ static void prepare(const struct math_text *math, uint16_t one)
 	for (int k = 0; k < (1 << 16) - 1; k++)
 		for (int j = -1; j < 2 && k != 0x7fff; j++)
 			numbers[n++] = float_of((uint32_t)(((uint64_t)bits_of(wide[k]) + bits_of(wide[k + 1])) / 2) + (uint32_t)j);
-	/* For subnormal halves this is not so: there it is the mean of their values. */
+	/* For subnormal halves of f16 the float half way to the next one is the mean of their values. */
 	for (int k = 0; k < 1 << 11; k++)
 		for (int j = -1; j < 2; j++)
 			numbers[n++] = float_of(bits_of((wide[k] + wide[k + 1]) / 2) + (uint32_t)j);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs every kernel over elements, and every sum over rows, once on the OpenCL device: of every cell with every set of options,
- * over memory of the device in which nothing was written but what the kernel reads.  What is right is for others to say; this is
- * for who watches every access: Oclgrind.
+ * over memory of the device in which nothing was written but what the kernel reads.  The results are not compared: the program is
+ * run by Oclgrind, which checks every access.
  *
  *	kernels_run    exit 0: all ran; 1: not; 77: there is no device
  */
@@ -18,7 +18,7 @@ static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 },
 
 /* All arguments are present; every second one is; sums are accumulated. */
 enum memory { WHOLE, HALF, ADDED };
-enum { GAP = 3, LENT_MOST = 1 << 14 };           /* elements between rows; memory blocks */
+enum { GAP = 3, LENT_MOST = 1 << 14 };           /* GAP: elements between rows; LENT_MOST: the most blocks of memory */
 
 static struct cg_context *context;
 static struct cg_stream *stream;

@@ -15,7 +15,7 @@
 #include "tests/gen/every.h"
 #include "runtime/core/core.h"
 
-enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* bytes of a hostile text, and of what the compiler may hold for it */
+enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* CAPACITY: bytes of a hostile text; PEAK: the most that the compiler may hold for it */
 enum { TANHS = 3200 };
 
 /* Seconds of processor time for one step of the compiler, on a processor that is not slow; a sanitizer is slower. */
@@ -36,7 +36,7 @@ static struct { size_t live, peak; } bytes;
 static double slowest, slow_by;              /* slow_by: how slow the processor is */
 static const char *slow;
 
-/* As realloc, with the size in front. */
+/* Acts as realloc, and stores the size in front of each block. */
 static void *counted(void *p, size_t n)
 {
 	size_t *head = p ? (size_t *)p - 2 : NULL;
@@ -85,7 +85,7 @@ static void begin(const char *head)
 	used = (size_t)snprintf(text, sizeof text, "%s", head);
 }
 
-/* n times a form that may contain the number, once or twice. */
+/* Appends a printf format n times, for the numbers from 0; the format may print the number once or twice. */
 static void repeat(int n, const char *form)
 {
 	for (int k = 0; k < n; k++) {
@@ -127,7 +127,7 @@ static void blanks(void)             { begin(HEAD "h = a + b"); repeat(1000000, 
 static void empty_lines(void)        { begin(HEAD); repeat(1000000, "\n"); put("h = a + b"); }
 static void open_lines(void)         { begin(HEAD "h = (a"); repeat(1000000, "\n"); }
 
-/* Squares of squares: values overflow in every dtype, and the graphs stay small. */
+/* Writes a cell with squares of squares, whose values overflow in every dtype and whose graphs stay small. */
 static void repeated_squares(void)
 {
 	begin(HEAD "v0 = a * b\n");
@@ -155,7 +155,7 @@ static void towers(void)
 	put("h = v249\n");
 }
 
-/* Every declaration at its limit, all used, with names of the greatest length. */
+/* Writes a cell with as many declarations of each kind as are allowed, all used, with names of the greatest length. */
 static void most(void)
 {
 	begin("cell most_of_all_that_may_be\n");
@@ -202,7 +202,8 @@ static void most(void)
 	put("\n");
 }
 
-/* ---- what comes of them: message NULL, a cell; pass: the pass that is refused, with NODES ---- */
+/* ---- what each text gives. message: the error, NULL if it is a cell; pass: the pass of the cell that is refused, with message
+   NODES ---- */
 
 enum { NEVER = CG_PASS_COUNT };
 
@@ -257,7 +258,7 @@ static void print_all(const struct cg_pass_plan *plan, const char *name)
 		start();
 		assert_int_equal(cg_print(plan, lang, &out), 0);
 		assert_true(strlen(out.at) == out.length);
-		/* An infinity or a NaN would be printed so. */
+		/* An infinite or NaN constant would be printed with "..". */
 		assert_null(strstr(out.at, ".."));
 		stop(name);
 		counted(out.at, 0);
@@ -583,7 +584,8 @@ static void test_run(void **state)
 			assert_true((dtypes[d] == CG_F64 ? gdh[u] : ((float *)gdh)[u]) == u + 1);
 		cg_cell_close(cell);
 	}
-	/* The stage's kernels have more arguments than a call can have: they can be printed, but a call is rejected. */
+	/* The kernels of the cell with the most declarations have more arguments than a call can have: they can be printed, but a
+	   call is rejected. */
 	most();
 	assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
 	for (int k = 0; k < CG_OPTIONS_MAX; k++)

@@ -81,7 +81,7 @@ static double error(int k, long double x, long double got, int digits, int lowes
 	if (fabsl(x) < smallest && functions[k].want == tanhl)
 		return got == x && signbit(got) == signbit(x) ? 0 : INFINITY;
 	if (fabsl(want) < smallest)
-		/* A subnormal result is 0; at the border either is right. */
+		/* A subnormal right result may be computed as 0; near the smallest normal number either is right. */
 		return (got == 0 || (fabsl(want) > smallest * 0.9999999L && fabsl(got) == smallest)) &&
 		       !signbit(got) == !signbit(want) ? 0 : INFINITY;
 	if (fabsl(want) > largest * (1 + ldexpl(0.5L, -digits)))
@@ -119,7 +119,7 @@ static void test_errors_f32(void **state)
 				worst = e > worst ? e : worst;
 			}
 		}
-		/* Every float where the method changes: about 2^k, and about whole multiples of ln 2 / 2. */
+		/* Tests all floats where the method changes: those about 2^k, and those about whole multiples of ln 2 / 2. */
 		for (int j = -160; j < 160; j++) {
 			start = bits_of(j & 1 ? ldexpf(1, j / 2) : (float)(j * 0.34657359027997264));
 			for (int i = 0; i < N; i++)
@@ -143,7 +143,7 @@ static double any_double(int k)
 	double x;
 
 	if (k % 4 == 0)
-		memcpy(&x, &bits, sizeof x);                             /* of all magnitudes */
+		memcpy(&x, &bits, sizeof x);                             /* random bits: numbers of all magnitudes */
 	else if (k % 4 == 1)
 		x = (random_unit() - 0.5) * 1500;                        /* where exp is finite */
 	else if (k % 4 == 2)
@@ -159,7 +159,7 @@ static void test_errors_f64(void **state)
 
 	(void)state;
 #if LDBL_MANT_DIG < 64
-	skip();                                                          /* nothing here is wider than a double */
+	skip();                                                          /* this machine has no type wider than double to compare with */
 #endif
 	for (int k = 0; k < FUNCTIONS; k++) {
 		double worst = 0;
@@ -313,7 +313,7 @@ static void test_flush(void **state)
 
 /* ---- the fused multiplication ---- */
 
-/* Where c nearly cancels the product, or the product is exact: no more than this is promised. */
+/* Tests muladd(a, b, c) where c nearly cancels the product a b, or where the product is exact; no more is promised. */
 static void test_muladd(void **state)
 {
 	static float x[3 * N], y[N];
@@ -322,7 +322,7 @@ static void test_muladd(void **state)
 	(void)state;
 	for (int sweep = 0; sweep < 50; sweep++) {
 		for (int j = 0; j < 3 * N; j++) {
-			/* Short fractions are common among them. */
+			/* Factors with short fractions are common among the arguments. */
 			double a = (random_below(512) - 256) * exp2(random_below(30) - 20);
 
 			x64[j] = sweep % 2 ? a : a + random_unit() * exp2(random_below(20) - 20);
@@ -330,12 +330,12 @@ static void test_muladd(void **state)
 		}
 		for (int j = 0; j < N; j++) {
 			if (sweep % 4 == 0) {
-				/* Times a power of two. */
+				/* The first factor is a power of two, so that the product is exact. */
 				x64[3 * j] = exp2(random_below(60) - 30);
 				x[3 * j] = (float)x64[3 * j];
 				continue;
 			}
-			/* By a few units in the last place, or by up to half of the product. */
+			/* c differs from the negative product by a few units in its last place, or by up to half of the product. */
 			double some = (random_unit() - 0.5) * exp2(-random_below(30)), few = random_below(5) - 2;
 
 			x64[3 * j + 2] = -x64[3 * j] * x64[3 * j + 1] * (1 + (sweep % 4 > 1 ? few * DBL_EPSILON : some));
@@ -370,7 +370,7 @@ static double half_value(const struct half *h, int bits)
 	                        : ldexp(fraction, h->lowest - h->fraction));
 }
 
-/* To nearest, ties to even, by the C library. */
+/* Rounds a number to a half to nearest, ties to even, by functions of the C library. */
 static double rounded(const struct half *h, double x)
 {
 	int exponent = x == 0 || ilogb(x) < h->lowest ? h->lowest : ilogb(x);
@@ -419,7 +419,7 @@ static void test_halves(void **state)
 			if (isnan(want) ? !isnan(half_value(h, back[k])) : back[k] != k)
 				fail_msg("%s %04x came back as %04x", h->name, k, back[k]);
 		}
-		/* The floats half way to the next, and their neighbours. */
+		/* Tests the floats half way between a half and the next, and their neighbours. */
 		for (int k = 0; k < 1 << 16; k++) {
 			uint32_t at = bits_of((float)((half_value(h, k) + half_value(h, k ^ 0x8000 ? (k + 1) & 0xffff : k)) / 2));
 

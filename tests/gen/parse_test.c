@@ -247,7 +247,7 @@ static void test_bytes(void **state)
 	/* Control characters are not passed to a terminal. */
 	refused(HEAD "h = \x1b[2J\n", "x.cell:4:5: expected a name, a number or '(', got a byte 0x1b\nh = ?[2J\n    ^");
 	refused(HEAD "h = a \x7f\n", "x.cell:4:7: expected an operator or the end of the line, got a byte 0x7f\nh = a ?\n      ^");
-	/* A zero ends the text. */
+	/* A byte 0 ends a cell's text. */
 	snprintf(text, sizeof text, HEAD "h = a + b%cnonsense", 0);
 	accepted(text);
 }
@@ -268,7 +268,8 @@ static const struct { const char *name; double (*is)(double a, double b); double
 	{ "pow", square, 1e-15 },
 };
 
-/* The form that stands for a function of a and b in its error: the part behind " is " and before the list of all functions. */
+/* Copies the expression that the error of an unknown function advises: the part between " is " and the list of functions, with
+   arguments a and b. */
 static void advice(const char *name, char expression[200])
 {
 	struct cg_mistake mistake;
@@ -295,7 +296,7 @@ static void advice(const char *name, char expression[200])
 	}
 }
 
-/* The expression at a and b. */
+/* The value of an expression for these values of a and b. */
 static double value_of(const char *expression, double a, double b)
 {
 	struct cg_arena memory = { resize, NULL, 0 };
@@ -431,7 +432,8 @@ static void test_read(void **state)
 	cg_parse_free(cell);
 }
 
-/* The gate to which each gate's name refers, by its digit, or -: none; and what a network prints of them. */
+/* wholes: for each gate the digit of the gate whose recurrent part it is, or - for none; message: the error of a network of the
+   cell, NULL for none. */
 static void test_split(void **state)
 {
 #define NONE "expected a gate in its stage with the same name from the first _ on"

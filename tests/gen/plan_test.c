@@ -22,7 +22,8 @@ static void same_function(const struct cg_function *a, const struct cg_function 
 		assert_string_equal(a->arguments[k].name, b->arguments[k].name);
 }
 
-/* A plan of one stage equals that stage of the whole plan; and a sum has the total of its parts. */
+/* Expects that the plan of one stage alone equals that stage of the whole plan, and that each function for a sum totals the
+   parts of the function before it. */
 static void test_stages(void **state)
 {
 	struct cg_cell *cell;
@@ -96,7 +97,7 @@ static void test_saved_values(void **state)
 
 /* ---- steps of sequences ---- */
 
-/* Which of a function's arguments are in acc; all others are in real. */
+/* Names which arguments of a function are in acc; all others are in the dtype. */
 static const struct { const char *cell; int options, pass, stage, shape; const char *acc; } steps[] = {
 	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o c_prev c" },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "c_prev dc dh c dc_prev" },
@@ -110,9 +111,9 @@ static const struct { const char *cell; int options, pass, stage, shape; const c
 	{ "gru_block", 0, CG_PASS_SEQ_FORWARD, 2, CG_FUNCTION_POINT, "a_c" },
 	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 2, CG_FUNCTION_POINT, "dh" },
 	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "dh dhr dh_prev" },
-	/* Of its states c is saved and e is not. */
+	/* The cell "stages" saves its state c and not its state e. */
 	{ "stages", 3, CG_PASS_SEQ_FORWARD, 3, CG_FUNCTION_POINT, "a_k a_n a_l c_prev e_prev c e" },
-	/* But in their usual type. */
+	/* The passes alone keep states in the dtype. */
 	{ "lstm", 1, CG_PASS_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o" },
 	{ "lstm", 1, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "" },
 	{ "gru", 0, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "dh_prev" },
@@ -197,7 +198,7 @@ static void test_steps(void **state)
 	}
 }
 
-/* Names of the arguments of all functions, with blanks around each. */
+/* The names of the arguments of all functions of a pass, with blanks around each. */
 static const char *arguments(const struct cg_cell *cell, int pass)
 {
 	static char text[4096];
@@ -239,15 +240,17 @@ static void test_output_name(void **state)
 	}
 }
 
-/* Which parts of the previous step are not needed when options are off, by bits of prevs and of options. */
+/* Cells of which some previous states are needed only if options are on. lost: the previous states that are not needed with
+   `options`; add: the options that would need them; one bit each. */
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
-	/* Read elsewhere, or nowhere, or in the product alone. */
+	/* A previous state is read without the option, too; or by nothing; or only by the product. */
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * h_prev + w * h_prev\n",               0, 0, 0 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a\nh = c * w\n",                 0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * w + a\n",                             0, 0, 0 },
-	/* In one of two, and in both; by any of three options, and by two together. */
+	/* With the options off, one or both of two previous states are lost; they are read if any of the options is on, or only if
+	   two are on together. */
 	{ "cell x\ngates a\nstate c\noutput h\noption o w v\nc = a + w * c_prev\nh = c * v * h_prev\n",         0, 3, 1 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = c * h_prev\n",             0, 1, 1 },
 	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + (w + v) * h_prev\n",                    0, 1, 1 },
@@ -255,7 +258,8 @@ static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + w * v * h_prev\n",                      1, 1, 2 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\noption p v\noption q u\n"
 	  "c = a + u * w * c_prev\nh = c + v * h_prev\n",                                                      4, 3, 3 },
-	/* A product, or the gradient alone, reads it. */
+	/* Without the option the previous h is read by the input of the next product, or by a saved value that only the gradient
+	   reads, or by nothing. */
 	{ "cell x\ngates a\noutput h\noption o w\nf = a * h_prev\nstage f\ngates b\nh = w * h_prev + b\n",     0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nf = a * h_prev\nh = w * h_prev + a\nsave f\n",              0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nf = a + w * h_prev\nstage f\ngates b\nh = b\n",             0, 1, 1 },
@@ -284,7 +288,7 @@ static void test_options_without_recurrence(void **state)
 		}
 		cg_parse_free(cell);
 	}
-	/* No option of the built-in cells removes any. */
+	/* No option of a built-in cell, switched off, makes a previous state unneeded. */
 	for (int k = 0; (cell = every_cell(k)); k++) {
 		for (int options = 0; options < 1 << cell->n_options && k < built_ins(); options++)
 			assert_int_equal(cg_lost_prevs(cell, options, resize, &add), 0);
@@ -296,7 +300,7 @@ static void test_options_without_recurrence(void **state)
 static void test_forms(void **state)
 {
 	static const struct { int64_t rows, units; int multiprocessors, runs; } sizes[] = {
-		{ 16, 768, 132, 0 }, { 351, 768, 132, 0 }, { 352, 768, 132, 1 },      /* 96 runs of 8 units */
+		{ 16, 768, 132, 0 }, { 351, 768, 132, 0 }, { 352, 768, 132, 1 },      /* 768 units are 96 runs of 8 units */
 		{ 33791, 1, 132, 0 }, { 33792, 1, 132, 1 }, { 1, 8 * 33791, 132, 0 }, { 1, 8 * 33791 + 1, 132, 1 },
 		{ 0, 768, 132, 0 }, { 255, 8, 1, 0 }, { 256, 8, 1, 1 }, { INT64_MAX, 9, 1, 1 }, { 1, INT64_MAX, INT32_MAX, 1 },
 	};

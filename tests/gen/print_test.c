@@ -58,7 +58,7 @@ static void check_first_line(const struct cg_pass_plan *plan, int lang, const ch
 {
 	char want[400], options[200] = "";
 	const char *name = plan->cell->name;
-	int file = !strcmp(name, "coupled") || !strcmp(name, "stages");          /* the tests' own */
+	int file = !strcmp(name, "coupled") || !strcmp(name, "stages");          /* a cell of the tests' own, from a file */
 
 	for (int k = 0; k < plan->cell->n_options; k++)
 		if (plan->options >> k & 1)
@@ -240,7 +240,8 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 
 /* ---- manifests ---- */
 
-/* The names of a prototype's parameters, as the manifest has them. */
+/* Copies the names of the parameters from a function's prototype, in the form in which the manifest has them; returns their
+   number. */
 static int prototype(const char *text, int lang, const char *function, char name[PARAMETERS_MAX][NAME])
 {
 	char head[256];
@@ -446,7 +447,7 @@ static int comma_locale(char folder[])
 		fclose(file);
 	}
 	snprintf(path, sizeof path, "cd %s && localedef -c -i ./comma -f ./ascii ./commas >/dev/null 2>&1; true", folder);
-	assert_int_equal(system(path), 0);       /* it counts what it was not told as a failure */
+	assert_int_equal(system(path), 0);       /* localedef fails, too, where definitions are missing */
 	setenv("LOCPATH", folder, 1);
 	if (!setlocale(LC_NUMERIC, "commas"))
 		return 0;

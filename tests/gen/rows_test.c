@@ -51,7 +51,7 @@ static void expect_key(struct cg_rows_shape s, const char *expected)
 	resize(text.at, 0);
 }
 
-/* Where acc is real, there is one text. */
+/* For dtypes whose acc is the dtype itself there is one text only. */
 static void test_keys(void **state)
 {
 	(void)state;
@@ -176,7 +176,7 @@ static void test_dropout(void **state)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* In the last language several moves, too. */
+	/* The loop's last round prints the text that makes several moves at once. */
 	for (int lang = 0; lang <= CG_LANG_COUNT; lang++)
 		for (int drop = 0; drop < 2; drop++) {
 			struct cg_rows_shape s = { 2, 1, 0, drop };

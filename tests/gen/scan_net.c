@@ -49,7 +49,8 @@ static void get_params(const struct cg_rnn *rnn, struct cg_mem params, size_t re
 	struct cg_rnn_region last, at;
 	int gates = 0;
 
-	/* Vectors have one row each, matrices more; the absent projection lies between them. */
+	/* Finds the first recurrent matrix: the input matrices are absent and have no rows. The absent projection, between
+	   recurrent matrices and vectors, has no elements to read. */
 	while (!cg_rnn_region(rnn, 0, gates, 0, &at) && !at.rows)
 		gates++;
 	for (int id = gates; !cg_rnn_region(rnn, 0, id, 0, &last); id++)

@@ -66,9 +66,9 @@ static void flush(int on)
 
 /* ---- inputs ---- */
 
-static union { double f64[POOL]; float f32[POOL]; uint16_t bits16[POOL]; } pool[2];     /* real, acc */
+static union { double f64[POOL]; float f32[POOL]; uint16_t bits16[POOL]; } pool[2];     /* random elements: [0] in the dtype, [1] in acc */
 
-/* Any sign and magnitude, mostly of the size of activations, sometimes at an edge. */
+/* A random number of any sign and magnitude, mostly of the size of activations, sometimes a value at an edge. */
 static double anything(double smallest, double largest)
 {
 	const double edges[] = { 0, 1, INFINITY, NAN, smallest, smallest / 4, smallest / 2, largest, 0.5, 2, 88, 104, 20, 700, 746 };
@@ -150,7 +150,7 @@ static unsigned long long bits(const char *at, size_t size)
 	return all;
 }
 
-/* absent: the argument that is not there, or -1. */
+/* Runs a function by the interpreter and by a kernel, and compares the bits. absent: the index of the absent argument, or -1. */
 static void try_function(const struct cg_pass_plan *plan, const struct cg_function *function, call *compiled, int64_t rows, int64_t units,
                       int absent)
 {
@@ -279,7 +279,8 @@ static void test_bundles(void **state)
 
 /* ---- texts, compiled now ---- */
 
-/* A wrapper with the bundles' signature around a kernel, of the function or of its second form. */
+/* Prints a wrapper around a kernel, with the signature of the kernels in bundles; the kernel is the function's own or its
+   second form. */
 static void thunk(FILE *file, const struct cg_function *function, const char *key, int lang)
 {
 	fprintf(file, "%svoid call_%s(int64_t rows, int64_t units, const struct bound *a);\n"
@@ -364,7 +365,7 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 	dlclose(library);
 }
 
-/* The compiler that a variable names, with flags, or NULL without one. */
+/* The command of the compiler that the environment variable names, with flags; NULL if there is no compiler. */
 static const char *compiler(const char *variable, const char *otherwise, const char *flags)
 {
 	static char command_line[1024];
@@ -442,7 +443,7 @@ struct element { const char *name; float acc; uint16_t half; };
 static const struct carried {
 	const char *cell;
 	int options, pass, function;
-	struct element inputs[4];                /* as its type has it; what is not named is absent */
+	struct element inputs[4];             /* the inputs, each by acc or half as its type demands; an argument that is not named is absent */
 	const char *gives;
 	float want;
 } carried[] = {
@@ -468,7 +469,7 @@ static call *bundled(const char *key)
 	return NULL;
 }
 
-/* Of one element; the sum of a part is in its scratch. */
+/* Runs the function on one element, and returns the output `gives`; that of a sum's part is in scratch memory. */
 static float give(const struct carried *t, const struct cg_pass_plan *plan, int compiled)
 {
 	const struct cg_function *function = &plan->functions[t->function];
@@ -520,7 +521,7 @@ static void test_carried(void **state)
 				struct cg_pass_plan *plan = must_plan(cell, t.options, t.pass, 0, dtype);
 				float got;
 
-				for (int j = 0; j < 4 && dtype == 3; j++)        /* the same numbers as bfloats */
+				for (int j = 0; j < 4 && dtype == 3; j++)        /* the same numbers in bf16 */
 					t.inputs[j].half = t.inputs[j].half == 0x3c00 ? 0x3f80 : t.inputs[j].half ? 0x3900 : 0;
 				got = give(&t, plan, compiled);
 				if (got != t.want)

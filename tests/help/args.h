@@ -14,7 +14,7 @@ union args {
 	char bytes[4096];
 };
 
-/* A slot for each argument, no two touching. */
+/* The memory of an op's arguments: a slot of SLOT bytes for each; no two arguments touch. */
 enum { SLOT = 2048, SLOTS = 32 };
 extern unsigned char arena[SLOTS * SLOT];
 
@@ -24,7 +24,7 @@ void fill(const struct cg_op *row, union args *a);
 /* The next row after `row`, or the first for NULL, whose arguments are made from shapes alone: rows with a plan are skipped, and a
    skip is printed once. */
 const struct cg_op *plain_row(const struct cg_op *row);
-/* These fail the test when there is no argument of the name. */
+/* Return the row or the argument of this name, and fail the test when there is none. */
 const struct cg_op   *row_of(const char *name);
 const struct cg_port *port_of(const struct cg_op *row, const char *name);
 

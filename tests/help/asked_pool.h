@@ -11,14 +11,14 @@
 typedef void pool_part(void *arg, int k);
 typedef void pool_run(void *asked, int parts, pool_part *part, void *arg);
 
-/* The requests to a pool of so many threads. */
+/* The number of threads of a pool, and the calls that it has got; too_many: set if a call had more parts than threads. */
 struct asked { int threads, calls, too_many; };
 
-/* To be called by a run: counts a call of so many parts. */
+/* Counts a call of so many parts; a test's own pool_run calls it. */
 void note_parts(struct asked *asked, int parts);
 /* Runs the parts one after the other. */
 pool_run run_in_order;
-/* The pool with these threads, whose `user` is `asked`. */
+/* Makes a pool with the threads of `asked`, which is its `user`. */
 struct cg_pool make_pool(pool_run *run, struct asked *asked);
 
 #endif

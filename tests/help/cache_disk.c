@@ -19,7 +19,7 @@ int cache_set_up(void **state)
 {
 	(void)state;
 	disk_open();
-	alarm(120);                              /* of a pipe that keeps someone, the test is red, not late */
+	alarm(120);                              /* a test that hangs, as on a pipe, fails after two minutes */
 	return 0;
 }
 

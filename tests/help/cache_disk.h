@@ -13,26 +13,26 @@
 
 enum { STRANGER = 65534, PATH = sizeof disk_folder + 2 * CG_CACHE_NAME };
 
-/* A test with a folder of its own. */
+/* A test of cmocka with a cache folder of its own. */
 #define CACHE_TEST(name) cmocka_unit_test_setup_teardown(name, cache_set_up, cache_tear_down)
 int cache_set_up(void **state);
 int cache_tear_down(void **state);
 
 void put(const char *key, const char *bytes);
-/* 1: exactly these bytes were found; 0: nothing; -1: other bytes, or a failure. */
+/* Looks a key up in the cache; returns 1 if exactly these bytes were found, 0 if nothing was, -1 for other bytes or a failure. */
 int has_bytes(const char *key, const void *want, size_t n);
 int has(const char *key, const char *want);
 
-/* The path of a key's file; the next call overwrites it. */
+/* The path of a key's file, in memory that the next call overwrites. */
 const char *path_of(const char *key);
 int there(const char *path);
-/* The number of files in the folder. */
+/* The number of files in the cache's folder. */
 int files(void);
 size_t read_file(const char *path, unsigned char *to, size_t most);
 void write_file(const char *path, const void *from, size_t n);
 
-/* What `body` returns in a child process; where `unprivileged` is set, as another user without privileges.  77: that is not possible
-   here. */
+/* Returns what `body` returns in a child process; unprivileged: the child runs as another user without privileges. 77: that is
+   not possible here. */
 int in_child(int (*body)(void), int unprivileged);
 
 #endif

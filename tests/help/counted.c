@@ -21,7 +21,7 @@ static struct block *chains[CHAINS];
 static long live_blocks, live_bytes;
 static void (*watcher)(const void *block, size_t bytes);
 
-/* The link to the block in its chain, or the chain's end. */
+/* The pointer to the block in its chain of the table, or to the chain's end. */
 static struct block **find(const void *at)
 {
 	struct block **p = &chains[(uintptr_t)at / 16 % CHAINS];

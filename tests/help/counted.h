@@ -12,9 +12,9 @@
 void counted_begin(void);
 /* Fails the test unless the library holds nothing but its built-in cells, which it keeps until the process ends. */
 void counted_nothing_left(void);
-/* The same as the last test of a program, whose setup closes the objects of the other tests. */
+/* A test that calls counted_nothing_left(): the last one of a program, whose setup closes the objects of the other tests. */
 void test_nothing_left(void **state);
-/* look is called with each block before it is freed or moved; NULL: no function is. */
+/* Sets a function `look` that is called with each block before it is freed or moved; NULL: none is called. */
 void counted_watch(void (*look)(const void *block, size_t bytes));
 
 #endif

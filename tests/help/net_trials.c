@@ -37,7 +37,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 
 /* ---- streams ---- */
 
-/* Threads begin with different lengths, so that no two use the same at a time. */
+/* The work of a thread. `first` differs between threads, so that no two threads use the same lengths at a time. */
 struct work { struct net net; int first, code; uint64_t prints[TIMES]; char message[256]; };
 
 static void *run(void *given)
@@ -60,7 +60,7 @@ static void *run(void *given)
 	return NULL;
 }
 
-/* In host memory and with the stream's workspace, so that everything that a stream holds is in use. */
+/* Opens a network of a thread in host memory, without a workspace of its own, so that everything that a stream holds is in use. */
 static void open_work(struct work *w, struct cg_context *context, const char *route, int place)
 {
 	/* A cell that has two stages, and that no vendor's library computes. */
@@ -131,7 +131,7 @@ static const struct problem problems[PROBLEMS] = {
 struct solver {
 	struct cg_context *context;
 	const char *route;
-	pthread_barrier_t *start;                /* NULL: alone */
+	pthread_barrier_t *start;                /* the barrier at which all threads begin; NULL: one thread alone */
 	int number, code;
 	uint64_t print;
 	char message[256];
@@ -176,7 +176,7 @@ static void *solve_one(void *given)
 	s->print = 0;
 	s->code = cg_stream_open(s->context, NULL, &n.stream);
 	if (!s->code) {
-		n.call.lengths = ragged[0];      /* those that need most */
+		n.call.lengths = ragged[0];      /* the lengths whose call needs the largest workspace */
 		s->code = solve(s, &n);
 	}
 	if (s->code)
@@ -237,7 +237,7 @@ static void run_both(struct net *n, struct cg_stream *stream, uint64_t *print)
 
 void try_turns(struct cg_context *context, const char *route)
 {
-	/* Every plan after every other, and after itself. */
+	/* The order of plans: every plan runs after every other, and after itself. */
 	static const int turns[] = { 0, 0, 1, 0, 2, 0, 3, 1, 1, 2, 1, 3, 2, 2, 3, 3, 0 };
 	struct cg_stream *one = open_stream(context);
 	struct net nets[PLANS];
@@ -276,7 +276,7 @@ void try_closing(struct cg_context *context, const char *route)
 	uint64_t right, got;
 	struct net busy, n;
 
-	/* Routes are named on CUDA alone, whose stand-ins run work late on their own. */
+	/* A route is named only on CUDA, where the stand-ins run work late on their own. */
 	begin(&busy, context, reader, "lstm", route, CG_DEVICE);
 	busy.config.units = busy.config.input = route ? 32 : 256;
 	busy.config.bidirectional = 0;
@@ -308,7 +308,7 @@ void try_closing(struct cg_context *context, const char *route)
 
 /* ---- places ---- */
 
-/* Puts the arguments of a bit into device memory, the others into host memory; all memory of the device is a copy. */
+/* Puts the arguments whose bit is set into device memory, as copies, and leaves the others in host memory. */
 static void place_ports(struct net *n, const struct net *host, unsigned on_device)
 {
 	for (int k = 0; k <= NET_PORTS; k++) {
@@ -360,8 +360,8 @@ static int both(struct net *n)
 	return code ? code : net_backward(n);
 }
 
-/* On a new stream, with the n-th of the driver's calls failing, 0 none; *print is a checksum of the answers, of a second call where
-   one failed.  Returns whether there was such a call. */
+/* Runs both passes on a new stream, with the n-th of the driver's calls failing (n 0: none); *print is a checksum of the
+   answers, of a second call where one failed. Returns whether there was such a call. */
 static int attempt(struct cg_context *context, const char *route, int place, const struct faults *f, long n, uint64_t *print)
 {
 	struct cg_stream *stream = open_stream(context);
@@ -394,7 +394,7 @@ void try_faults(struct cg_context *context, const char *route, const struct faul
 		uint64_t right, got;
 		long n = 1;
 
-		assert_false(attempt(context, route, place, f, 0, &right));     /* builds kernels */
+		assert_false(attempt(context, route, place, f, 0, &right));     /* this first run builds the kernels */
 		for (; attempt(context, route, place, f, n, &got); n++)
 			if (got != right)
 				fail_msg("after call %ld: other bits", n);

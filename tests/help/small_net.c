@@ -80,7 +80,7 @@ size_t net_bytes(const struct net *n, const struct net_port *port)
 	return (size_t)elements * (size_t)bytes[c->dtype];
 }
 
-/* The library's requests for memory are counted: a test's own host memory is not. */
+/* Allocates an argument's memory. Host memory comes from malloc, as only the library's requests for memory are to be counted. */
 static int alloc(struct net *n, size_t bytes, const unsigned char *values, struct cg_mem *mem)
 {
 	int code;
@@ -99,7 +99,7 @@ static int alloc(struct net *n, size_t bytes, const unsigned char *values, struc
 	return code ? code : cg_put(n->stream, *mem, values, bytes);
 }
 
-/* A copy whose wait failed may still be running. */
+/* Frees host memory that was copied. If waiting for the copy failed it may still be running: waits for it first. */
 static void free_copied(struct net *n, int code, void *bytes)
 {
 	if (code)
@@ -117,7 +117,7 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 		return CG_NO_MEMORY;
 	memset(values, POISON, bytes);
 	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++) {
-		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 61 - 30;          /* a prime: rows and gates are not alike */
+		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 61 - 30;     /* by a prime, so that rows and gates are not alike */
 
 		numbers_encode(n->config.dtype, (double)number / 64, values + k * size[n->config.dtype]);
 	}

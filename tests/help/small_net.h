@@ -14,23 +14,23 @@ enum { NET_PORTS = 15 };
 extern const struct net_port net_ports[NET_PORTS];
 
 struct net {
-	struct cg_context *context;              /* the caller's, like the stream */
+	struct cg_context *context;              /* context and stream belong to the caller */
 	struct cg_stream *stream;
 	struct cg_rnn_config config;
 	struct cg_rnn *rnn;
 	struct cg_rnn_call call;
-	int place;                               /* of its memory */
-	int salt;                                /* other numbers than those of another salt */
+	int place;                               /* where the arguments' memory is: CG_HOST or CG_DEVICE */
+	int salt;                                /* networks with different salts have different numbers */
 };
 
-/* An lstm of 2 layers, 3 inputs and 4 units, T 3, B 2, in f32, on the host; nothing opened yet. */
+/* Sets up an lstm of 2 layers, 3 inputs and 4 units, T 3, B 2, in f32, on the host; opens nothing. */
 void net_begin(struct net *, struct cg_context *, struct cg_stream *);
 /* Opens the plan and allocates the memory of a call, for all arguments that the cell has; returns the first failure.  Inputs are
    neither zero nor equal, outputs and workspace are full of 0xa5. */
 int  net_open(struct net *);
 /* Frees and closes everything. */
 void net_close(struct net *);
-/* Frees one block of it. */
+/* Frees the memory of one argument. */
 void net_free(struct net *, struct cg_mem *);
 struct cg_mem *net_mem(struct net *, const struct net_port *);
 /* Bytes of an argument by its shape, which is written here a second time. */

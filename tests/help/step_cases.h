@@ -11,13 +11,14 @@ struct step_case {
 	const char *name, *cell, *options;
 	int dtype, bidirectional, ragged;
 	int64_t proj;
-	/* The commands of each step of each pseudo-layer, forward and backward. */
+	/* The numbers of products and of point kernels of each step of each pseudo-layer: [0] forward, [1] backward. */
 	int products[2], points[2];
 };
 enum { STEP_CASES = 12 };
 extern const struct step_case step_cases[STEP_CASES];
 
-/* On a device, for T steps, with every argument; lengths has those of a ragged call of T steps, the longest T. */
+/* Opens the network of a case in device memory, for T steps, with every argument. In a ragged case it sets `lengths`, of which
+   the longest is T. */
 int step_case_open(struct net *, const struct step_case *, int64_t T, int32_t *lengths, struct cg_context *, struct cg_stream *);
 enum { STEP_CASE_ROWS = 5 };
 

@@ -13,13 +13,13 @@ struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg
 
 /* Frees all memory, closes the stream and the context. */
 void free_tensors(struct tensors *);
-/* Memory for n floats, valid as long as the tensors. */
+/* Device memory for n floats, which free_tensors() frees. */
 struct cg_mem some(struct tensors *, int n);
-/* Everything that a forward and a gradient read and write, without the gradients that are to be computed; of so many steps. */
+/* Make the arguments of forward and of its gradient, all but the outputs of the gradient; sequence: of so many steps. */
 struct cg_lstm_block lstm(struct tensors *, int peephole);
 struct cg_lstm_block sequence(struct tensors *, int peephole, int steps);
 struct cg_gru_block gru(struct tensors *);
-/* Compares a call's code, and a part of its message. */
+/* Fails the test unless a call's code is the expected one, and its message has this text. */
 void expect_refused(int code, int expected, const char *text);
 
 #endif

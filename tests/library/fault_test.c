@@ -20,12 +20,12 @@
 
 enum { B = 3, I = 2, U = 4, GATES = 4, CAPACITY = 4096 };
 
-/* All outputs of a run, one after the other. */
+/* Collects all outputs of a run, one after the other. */
 struct run { float floats[CAPACITY]; size_t used; };
 
 static float inputs[64][256];
 
-/* A finished call no longer uses host memory, except where waiting for it failed. */
+/* Expects that a finished call no longer uses this host memory, except where waiting for the call failed. */
 static int check_unused(const void *host, size_t bytes, int code)
 {
 	if (late_uses(host, bytes) && !(code && faulty_call() && !strcmp(faulty_call(), "sync")))
@@ -114,7 +114,7 @@ static int gru(struct cg_stream *stream, struct run *r)
 	return over(r, cg_gru_block_grad(stream, &op));
 }
 
-/* Rows that alternate in memory, as gates do. */
+/* Runs a kernel on arguments whose rows alternate in memory, as the gates of a step do. */
 static int kernel(struct cg_stream *stream, struct run *r)
 {
 	const struct cg_cell *cell = cg_cell_find("rnn_tanh");
@@ -132,7 +132,7 @@ static int kernel(struct cg_stream *stream, struct run *r)
 	return over(r, cg_kernel_run(stream, &sum, B, U, args, 4));
 }
 
-/* Whatever failed, nothing is enqueued that uses the stack of a finished call. */
+/* Expects that, whatever failed, no enqueued work uses the stack of a finished call. */
 static int net_over(struct net *n, int code)
 {
 	enum { DEEP = 1 << 16 };
@@ -142,14 +142,14 @@ static int net_over(struct net *n, int code)
 		fail_msg("a call that is over still copies what was on its stack; %s failed", faulty_call() ? faulty_call() : "nothing");
 	for (int k = 0; k < NET_PORTS && n->place == CG_HOST; k++)
 		check_unused(net_mem(n, &net_ports[k])->data, net_mem(n, &net_ports[k])->bytes, code);
-	/* Memory that a failed wait left in use is no longer in use. */
+	/* A failed wait may have left memory in use: waits once more. */
 	if (code)
 		cg_stream_sync(n->stream);
 	return code;
 }
 
-/* Two layers and directions, with rows of several lengths: in host memory, with the stream's workspace, and in device memory.  The
-   answers are summed to one number of the run. */
+/* Runs a network of two layers and two directions, with rows of several lengths: in host memory, with the stream's workspace,
+   and in device memory. The answers are summed to one number of the run. */
 static int network(struct cg_context *context, struct cg_stream *stream, struct run *r, int place)
 {
 	static const int32_t lengths[] = { 2, 3 };
@@ -190,7 +190,7 @@ static int copies(struct cg_context *context, struct cg_stream *stream, struct r
 	return code;
 }
 
-/* A whole program, beginning with the opening of the context; returns the first failure. */
+/* Runs a whole program, from the opening of the context on; returns the code of the first failure. */
 static int everything(const char *backend, struct run *r)
 {
 	struct cg_context *context = NULL;
@@ -212,7 +212,7 @@ static int everything(const char *backend, struct run *r)
 		code = network(context, stream, r, CG_HOST);
 	if (!code)
 		code = network(context, stream, r, CG_DEVICE);
-	/* With the reserve's header on the device, which else is in host memory alone. */
+	/* With CELLGRAD_CHECK=1 the header of a reserve in device memory is read, too; otherwise only one in host memory is. */
 	setenv("CELLGRAD_CHECK", "1", 1);
 	if (!code)
 		code = network(context, stream, r, CG_DEVICE);

@@ -23,7 +23,7 @@ static const char mine[] =
 	"i = sigmoid(a_i + s * c_prev)\nc = i * c_prev + (1 - i) * tanh(a_n + k * q_n)\nh = tanh(c)\nsave i c h\n";
 
 static const struct network_case {
-	const char *name, *cell, *options;       /* cell NULL: the one above */
+	const char *name, *cell, *options;       /* cell: NULL for the cell of the text above */
 	int dtype, bidirectional, time_major, ragged, own_work;
 	int64_t T, P;
 	double dropout;
@@ -64,7 +64,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 	return stream;
 }
 
-/* The caller closes the cell. */
+/* Opens a network of a case; returns its cell, which the caller closes. */
 static struct cg_cell *open_net(struct net *n, const struct network_case *network_case, struct cg_context *context, struct cg_stream *stream, int place,
                                 const int32_t *lengths)
 {
@@ -80,7 +80,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	n->config.time_major = network_case->time_major;
 	n->config.proj = network_case->P;
 	n->config.dropout = network_case->dropout;
-	n->config.route = "composed";            /* by calls that this device has, too */
+	n->config.route = "composed";            /* route composed makes only calls that this device has, too */
 	n->call.T = network_case->T;
 	n->call.B = B;
 	n->call.lengths = network_case->ragged ? lengths : NULL;
@@ -112,7 +112,7 @@ static void pass(struct net *n, const struct network_case *network_case, int k, 
 
 /* ---- the cpu's bits ---- */
 
-/* Calls with other lengths, one after the other, with no wait between them but the necessary ones. */
+/* Makes calls with different lengths, one after the other, with no wait between them but those that the library makes. */
 static void in_a_row(const char *backend, const struct network_case *network_case, int place, uint64_t prints[CALLS])
 {
 	struct cg_context *context = open_context(backend);
@@ -160,7 +160,8 @@ static void test_bits(void **state)
 
 /* ---- closed with work enqueued ---- */
 
-/* C: the cell, X: the context, S: the stream, P: the plan, F: all memory.  Another stream keeps the context open. */
+/* Closes or frees one thing. C: the cell; X: the context, which another stream keeps open; S: the stream; P: the plan; F: all
+   memory. */
 static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg_stream *stream)
 {
 	switch (which) {
@@ -185,7 +186,8 @@ static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg
 	}
 }
 
-/* A call with all memory on the device, closed while it runs; another stream then reads its answers. */
+/* Makes a call with all memory on the device, and closes things in this order while it runs; another stream then reads the
+   answers. */
 static void close_behind(const char *backend, const struct network_case *network_case, const char *order, uint64_t *print)
 {
 	struct cg_context *context = open_context(backend);

@@ -26,7 +26,7 @@ static struct cg_mem alloc(int64_t n)
 	return mem;
 }
 
-/* Both block ops, in f16 so that products need scratch; returns the first code that is not CG_OK. */
+/* Calls both block ops, in f16, for which products need scratch memory; returns the first code that is not CG_OK. */
 static int ops(const char *unused)
 {
 	struct cg_context *context = NULL;
@@ -103,7 +103,7 @@ static int ops(const char *unused)
 	return code;
 }
 
-/* A sequence without requested states, and its gradient, with the rows that it moves. */
+/* Calls BlockLSTM without its states as outputs, and its gradient, which moves rows. */
 static int sequences(const char *unused)
 {
 	enum { T = 3 };
@@ -154,10 +154,10 @@ static int sequences(const char *unused)
 
 static struct cg_arg tensor(const char *name)
 {
-	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };      /* f32 */
+	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };      /* 2 B U elements of f32 */
 }
 
-/* Kernels of a user's cell, interpreted: point, and sum, whose scratch is allocated in the call. */
+/* Runs interpreted kernels of a user's cell: a point kernel and a sum; the scratch of the sum is allocated in the call. */
 static int kernels(const char *text)
 {
 	struct cg_context *context = NULL;
@@ -187,7 +187,7 @@ static int kernels(const char *text)
 	return code;
 }
 
-/* A cell's text: it is read, and each pass is printed, dialects and manifests in turn; then all steps of a sequence. */
+/* Parses a cell's text, and prints each pass in each dialect with its manifest, and then all steps of a sequence. */
 static int texts(const char *text)
 {
 	static const char *const langs[] = { "c", "opencl", "cuda", "c" };

@@ -111,7 +111,7 @@ static void test_memory_calls(void **state)
 	cg_free(NULL, &mem);
 }
 
-/* A sequence of one step is longer than none, and shorter than two. */
+/* Tests seq_len_max for a sequence of one step: 0 and 1 are accepted, values above 1 and below -1 are rejected. */
 static void test_length(void)
 {
 	float number = 0.5f, many[8] = { 0 };
@@ -159,7 +159,7 @@ static void test_ops(void **state)
 	lstm.T = -3;
 	REFUSED(cg_lstm_block_forward(stream, &lstm), CG_BAD_ARGUMENT, "T: expected at least 0, got -3");
 	lstm.T = 3;
-	assert_int_equal(cg_lstm_block_forward(stream, &lstm), CG_OK);   /* nothing is wanted */
+	assert_int_equal(cg_lstm_block_forward(stream, &lstm), CG_OK);   /* no output is requested */
 	test_length();
 	REFUSED(cg_lstm_block_work(NULL, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "op");
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, NULL), CG_BAD_ARGUMENT, "bytes");
@@ -167,7 +167,7 @@ static void test_ops(void **state)
 	lstm.B = INT64_MAX;
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "range");
 	lstm.B = lstm.T = 2;
-	for (int64_t *size = &lstm.T; size <= &lstm.U; size += size == &lstm.B ? 2 : 1) {        /* T, B, U */
+	for (int64_t *size = &lstm.T; size <= &lstm.U; size += size == &lstm.B ? 2 : 1) {        /* size: T, B and U in turn */
 		*size = PTRDIFF_MAX / 2;
 		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "range");
 		*size = -1;
@@ -277,7 +277,7 @@ static void test_fork(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Closing in any order, and from another thread. */
+/* Closes a stream in another thread: objects may be closed in any order and by any thread. */
 static void *close_stream(void *s)
 {
 	cg_stream_close(s);

@@ -60,7 +60,7 @@ static void test_streams(void **state)
 	assert_ptr_equal(again, a);
 	assert_int_equal(cg_stream_give(again), CG_OK);
 	assert_int_equal(cg_stream_give(b), CG_OK);
-	/* More than the library keeps. */
+	/* These are more streams than the library keeps when they are returned. */
 	for (int k = 0; k < 70; k++)
 		assert_int_equal(cg_stream_take(context, &many[k]), CG_OK);
 	for (int k = 0; k < 70; k++)
@@ -287,7 +287,7 @@ static void test_no_memory(void **state)
 	}
 }
 
-/* The same on the other devices that open here. */
+/* Runs these tests on the other devices that open here. */
 static void test_devices(void **state)
 {
 	const char *const names[] = { "opencl", "cuda" };

@@ -18,10 +18,10 @@ enum { THREADS = 8, TIMES = 20, CAPACITY = 1 << 13 };
 
 struct work {
 	struct cg_context *context;
-	pthread_barrier_t *start;                /* NULL: alone */
+	pthread_barrier_t *start;                /* the barrier at which all threads begin; NULL: one thread alone */
 	int number, wrong;
-	unsigned drawn;                          /* the state of its numbers */
-	size_t ins, outs;                        /* elements taken */
+	unsigned drawn;                          /* the state of the problem's random numbers */
+	size_t ins, outs;                        /* the elements of `in` and of `out` that are in use */
 	float in[CAPACITY], out[CAPACITY];
 };
 

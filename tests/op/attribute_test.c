@@ -125,7 +125,7 @@ static void test_texts(void **state)
 	op.mode = 3;
 	expect_text(&op, MODE, "3", 3);
 
-	/* Attributes that are not the default, or have none, are printed; a scalar input that was not set is not. */
+	/* Printed are attributes that differ from their default or have none; a scalar input that was not set is not printed. */
 	op = plain();
 	assert_string_equal(cg_op_describe(&row, "MadeUp", &op, text, sizeof text), "--op MadeUp --T 5 --layers 1 --dtype f32");
 	op.mode = 0;
@@ -136,7 +136,7 @@ static void test_texts(void **state)
 
 /* ---- in the command ---- */
 
-/* A file of x[5], and of another tensor of 8 bytes, all zeros but the first; metadata may be "". */
+/* Makes a file with x[5] and another tensor of 8 bytes, whose bytes are zeros but the first; metadata may be "". */
 static struct safetensors file(int which, const char *metadata, const char *other, int first)
 {
 	static unsigned char bytes[2][512];
@@ -161,7 +161,8 @@ static struct safetensors file(int which, const char *metadata, const char *othe
                   "\"y\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[24,28]}"
 #define NO_STEPS  "\"z\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[20,28]}"
 
-/* Binds it to files as `run` does: words ended by NULL; of the second file only the metadata of z or steps. */
+/* Binds the op to two files as `cellgrad run` does; attributes ends with NULL; of the second file only metadata of z or steps
+   is used. */
 static int bound(struct made_up *op, const char *const *attributes, const char *metadata, const char *first, const char *second,
                  int value, int strict)
 {
@@ -232,7 +233,7 @@ static void test_scalars(void **state)
 		assert_int_equal(bound(&op, WORDS("layers=1", "steps=4"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_OK);
 		assert_int_equal(op.steps, 4);
 	}
-	/* It is an argument: it accepts what the op accepts. */
+	/* A scalar tensor is an argument, and accepts the values that the op accepts. */
 	assert_int_equal(bound(&op, WORDS("layers=1"), "", STEPS_I64, NULL, 2, 1), CG_OK);
 	assert_int_equal(bound(&op, WORDS("layers=1", "steps=1"), "", NO_STEPS, NULL, 2, 1), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "first: z: no argument of MadeUp, and --strict allows no others");

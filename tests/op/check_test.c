@@ -16,7 +16,7 @@
 
 enum { POISON = 0xa5 };
 
-/* The call is rejected with this message, and neither the struct nor any memory is changed. */
+/* Expects that the call is rejected with this message, and that neither the struct nor any memory is changed. */
 __attribute__((format(printf, 5, 6)))
 static void refused(int line, const struct cg_op *row, const union args *a, int code, const char *format, ...)
 {
@@ -49,7 +49,7 @@ static void accepted(int line, const struct cg_op *row, const union args *a)
 #define REFUSED(row, a, ...) refused(__LINE__, row, a, CG_BAD_ARGUMENT, __VA_ARGS__)
 #define ACCEPTED(row, a)     accepted(__LINE__, row, a)
 
-/* Every argument is right but one; the message is this one. */
+/* Expects this message when every argument is right but one. */
 #define SPOILT(op, field, value, ...) do { \
 	union args spoilt; \
 	fill(row_of(op), &spoilt); \
@@ -91,7 +91,7 @@ static void test_numbers(void **state)
 	a.lstm.gates = CG_IFCO;
 	a.lstm.accumulate = 1;
 	ACCEPTED(row, &a);
-	row = row_of("lstm_block_cell_grad");                    /* it has neither attribute: they are not looked at */
+	row = row_of("lstm_block_cell_grad");                    /* this op has neither cell_clip nor forget_bias: the fields are not read */
 	fill(row, &a);
 	a.lstm.cell_clip = a.lstm.forget_bias = NAN;
 	ACCEPTED(row, &a);
@@ -156,7 +156,7 @@ static void test_the_structs_size(void **state)
 		}
 		fill(row, &a);
 		bad = row->size + 16;
-		memcpy(&a, &bad, sizeof bad);                    /* a later header's struct, its news not used */
+		memcpy(&a, &bad, sizeof bad);                    /* a struct of a later header, whose new fields are zero */
 		ACCEPTED(row, &a);
 		a.bytes[bad - 1] = 1;
 		REFUSED(row, &a, "%s: size: expected %zu, got %zu with nonzero fields that this library lacks: call "
@@ -260,7 +260,7 @@ static void test_every_subset_of_outputs(void **state)
 	}
 }
 
-/* Computes the sizes of "[I+U=7, 4*U=16]" in a second way. */
+/* Prints the words of a shape, as "[I+U=7, 4*U=16]", by other code than the library's. */
 static const char *shape_words(const struct cg_op *row, const struct cg_port *p, const union args *a)
 {
 	static char text[128];
@@ -342,7 +342,7 @@ static void test_every_argument_in_every_way(void **state)
 			}
 }
 
-/* The workspace may hold the largest elements. */
+/* The offset of the workspace must be aligned for the largest elements that it may hold. */
 static void test_offset_of_work(void **state)
 {
 	const struct cg_op *row;
@@ -372,7 +372,7 @@ static void overlap(const struct cg_op *row, const union args *good, size_t p_at
 
 	for (place = CG_HOST; place <= CG_DEVICE; place++) {
 		a = *good;
-		if (place == CG_DEVICE) {                        /* one handle, the slots are offsets */
+		if (place == CG_DEVICE) {                        /* both arguments have one handle and differ in their offsets */
 			p->place = q->place = place;
 			p->data = q->data = arena;
 			q->offset = (size_t)(start - arena);
@@ -392,7 +392,7 @@ static void overlap(const struct cg_op *row, const union args *good, size_t p_at
 			REFUSED(row, &a, "%s: %s by 8 bytes", row->name, text);
 		else
 			ACCEPTED(row, &a);
-		if (place == CG_DEVICE) {                        /* the same offsets of two handles */
+		if (place == CG_DEVICE) {                        /* two handles: equal offsets do not overlap */
 			p->data = arena + 1;
 			ACCEPTED(row, &a);
 		}
@@ -431,12 +431,12 @@ static void test_empty_arguments_overlap_nothing(void **state)
 	fill(row, &a);
 	a.lstm.x_grad = a.lstm.x;
 	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: overlaps x by 24 bytes");
-	a.lstm.x_grad.place = CG_DEVICE;                         /* where an address serves both: the same bytes */
+	a.lstm.x_grad.place = CG_DEVICE;                         /* where an address is also a handle, both have the same bytes */
 	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: overlaps x by 24 bytes");
 
 	fill(row, &a);
 	a.lstm.B = 0;                            /* empty memory may be of any size */
-	a.lstm.cs_prev_grad.data = a.lstm.x.data = a.lstm.w.data;        /* of no rows: nothing is shared */
+	a.lstm.cs_prev_grad.data = a.lstm.x.data = a.lstm.w.data;        /* arguments without rows share nothing */
 	ACCEPTED(row, &a);
 	a.lstm.w_grad.data = a.lstm.w.data;
 	REFUSED(row, &a, "lstm_block_cell_grad: w_grad: overlaps w by 448 bytes");
@@ -505,12 +505,12 @@ static void test_empty_batches(void **state)
 		ACCEPTED(row, &a);
 		for (p = row->ports; p->name; p++)
 			if (*p->shape == 'B')
-				remove_argument(&a, p->at);      /* malloc(0) may well be NULL */
+				remove_argument(&a, p->at);      /* an argument without elements may be absent, as malloc(0) may be NULL */
 		ACCEPTED(row, &a);
 	}
 }
 
-/* Sizes whose products exceed 64 bits, on every op, given by the sizes alone. */
+/* Tests, for every op, sizes whose products exceed 64 bits. */
 static void test_overflow(void **state)
 {
 	static const int64_t large[][3] = {

@@ -20,7 +20,7 @@ enum { ROWS = 67, UNITS = 9, STRIDE = 11, BYTES = ROWS * STRIDE * 8, ARGS = 48 }
 
 static unsigned char memory[2][ARGS][BYTES];
 
-/* A built-in cell's text under another name, as a user's cell. */
+/* Parses a built-in cell's text under another name, as a user's cell. */
 static struct cg_cell *copy(const char *name)
 {
 	char file[64], text[8192], *at;
@@ -41,7 +41,7 @@ static struct cg_cell *copy(const char *name)
 	return cell;
 }
 
-/* The arguments of a kernel, by its plan, in one of the two memories; params keep their defaults. */
+/* Lists the arguments of a kernel by its plan; `which`: the memory, of two, that they are in. Params keep their defaults. */
 static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args)
 {
 	struct cg_mistake mistake;
@@ -73,7 +73,7 @@ static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args
 	return n;
 }
 
-/* Numbers of order 1 and below whichever type reads them: two halves also form a float, and none is a NaN. */
+/* Fills memory with numbers of order 1 and below, whichever type reads them: two halves also form a float, and none is a NaN. */
 static void fill(int dtype)
 {
 	unsigned long long state = 7;
@@ -201,7 +201,7 @@ static void test_refusals(void **state)
 	cg_cell_close(cell);
 }
 
-/* Bytes of an element, by the plan. */
+/* The bytes of an argument's element, by the plan. */
 static size_t element_of(const struct cg_kernel *kernel, const char *name)
 {
 	struct cg_mistake mistake;
@@ -217,7 +217,7 @@ static size_t element_of(const struct cg_kernel *kernel, const char *name)
 	return bytes;
 }
 
-/* Device memory that begins inside an element, for each argument, in acc and in the dtype. */
+/* Rejects device memory whose offset is inside an element, for each argument, in acc and in the dtype. */
 static void test_device_offsets(void **state)
 {
 	static const char text[] = "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = tanh(c)\nsave c\n";

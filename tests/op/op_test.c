@@ -29,7 +29,7 @@ static void row_is_sound(const struct cg_op *row)
 		int now = p->flow == CG_IN ? 0 : p->extra ? 2 : 1;
 		int64_t shape[CG_RANK];
 
-		assert_true(now >= state);                       /* inputs, TensorFlow's outputs, ours */
+		assert_true(now >= state);                       /* the order: inputs, TensorFlow's outputs, the library's own outputs */
 		state = now;
 		assert_true(p->at + sizeof(struct cg_mem) <= row->size && p->at > row->work_at);
 		assert_true(p->flow == CG_IN || !p->need);
@@ -45,7 +45,7 @@ static void row_is_sound(const struct cg_op *row)
 		assert_true(n < 8 && row->dims[n].at < row->work_at);
 }
 
-/* Each of its lists has a place for the parsed text. */
+/* Expects that each list of a row has a place for its parsed text. */
 static void check_row_size(const struct cg_op *row)
 {
 	int n = 0;
@@ -63,7 +63,7 @@ static void check_row_size(const struct cg_op *row)
 	assert_true(n <= CG_DIMS_MAX);
 }
 
-/* The words of `need` are names of outputs or of boolean attributes. */
+/* Expects that the words in `need` are names of outputs or of boolean attributes. */
 static void needs_are_names(const struct cg_op *row)
 {
 	const struct cg_attribute *t;
@@ -85,7 +85,7 @@ static void needs_are_names(const struct cg_op *row)
 	}
 }
 
-/* The code reads sizes at these places without another check. */
+/* Expects that every symbol in a shape is a size of the op: the library's code reads sizes there without another check. */
 static void shapes_are_of_sizes(const struct cg_op *row)
 {
 	for (const struct cg_port *p = row->ports; p->name; p++) {
@@ -154,20 +154,20 @@ static void test_texts_are_read_once(void **state)
 		assert_int_equal(readings[n].state, 2);
 	assert_int_equal(ranges[0].state, 2);
 
-	/* The text is not read any more. */
+	/* A row's text is not parsed again: a change of its parsed form has effect. */
 	readings[0].rank = 0;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	ranges[0].most.number = 0;
 	ranges[0].most.dim = -1;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "block_lstm_grad: seq_len_max: expected -1 or 0 to 0, got 3");
-	/* Without a place for them the texts are parsed at each use. */
+	/* In a row without places for parsed texts they are parsed at each use. */
 	fresh.readings = NULL;
 	fresh.ranges = NULL;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_OK);
 }
 
-/* Networks.  The default of an attribute of words is the word in front. */
+/* The rows of networks. The default of an attribute with words is its first word. */
 #define NETWORK_IN    "input[T B I] input_h[L*D B H] input_c[L*D B U] params[params]"
 #define NETWORK_OUT   "output[T B D*H] output_h[L*D B H] output_c[L*D B C] reserve_space[reserve]"
 #define NETWORK_BACK  "output[T B D*H] output_h[L*D B H] output_c[L*D B U] output_backprop[T B D*H] output_h_backprop[L*D B H]" \
@@ -177,7 +177,8 @@ static void test_texts_are_read_once(void **state)
 #define NETWORK_SIZES "num_layers:1 2147483647 num_units:1 input_size:1"
 #define CELL          " cell=0 options=0 values=0"
 
-/* TensorFlow's registrations; a scalar input with its range; our own attributes after "|"; "+" where accumulate adds. */
+/* The rows as TensorFlow registers the ops; a scalar input has its range; after "|" the library's own attributes; "+": an
+   output to which accumulate adds. */
 #define SEQUENCE_GRAD \
 	" x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]" \
 	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] cs_grad[T B U] h_grad[T B U]) ->" \
@@ -276,7 +277,7 @@ static void test_signatures_are_tensorflows(void **state)
 	assert_null(cg_op_next(row));
 }
 
-/* A row's offsets, against the fields by name. */
+/* The offset that a row has for a field, and the offset of the field of this name. */
 #define L(port, field) { "cg_lstm_block", port, offsetof(struct cg_lstm_block, field) }
 #define G(port, field) { "cg_gru_block", port, offsetof(struct cg_gru_block, field) }
 
@@ -493,10 +494,10 @@ static void test_bind_solves_for_one_symbol(void **state)
 
 	(void)state;
 	memset(&a, 0, sizeof a);
-	assert_int_equal(bind("w", &a, &bound, 2, 7, 16), CG_OK);        /* I+U is passed over, 4*U gives U */
+	assert_int_equal(bind("w", &a, &bound, 2, 7, 16), CG_OK);        /* I+U has two unknowns and is passed over; 4*U = 16 gives U */
 	assert_int_equal(a.lstm.U, 4);
 	assert_int_equal(a.lstm.I, 0);
-	assert_int_equal(bind("w", &a, &bound, 2, 7, 16), CG_OK);        /* the second round */
+	assert_int_equal(bind("w", &a, &bound, 2, 7, 16), CG_OK);        /* with U known, I+U = 7 gives I */
 	assert_int_equal(a.lstm.I, 3);
 	UNBOUND("x", &a, &bound, 2, 5, 4, "lstm_block_cell_grad: x: expected [B, I=3], got [5, 4]");
 
@@ -598,7 +599,7 @@ static void test_pairs(void **state)
 	}
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
 		alone += !cg_op_pair(row, &is_grad);
-	assert_int_equal(alone, 5);              /* what is done to parameters has no gradient */
+	assert_int_equal(alone, 5);              /* the ops that convert parameters have no gradient */
 }
 
 static void test_dtypes(void **state)

@@ -34,7 +34,7 @@ static void listen(void)
 	assert_true(kept >= 0 && dup2(fileno(file), 2) == 2);
 }
 
-/* Restores standard error; said holds what was written. */
+/* Restores standard error; `said` has what was written to it. */
 static void stop(void)
 {
 	size_t n;
@@ -64,7 +64,7 @@ static void close_both(struct cg_context *context, struct cg_stream *stream)
 union args { struct cg_lstm_block lstm; struct cg_gru_block gru; char bytes[4096]; };
 static _Alignas(64) char arena[THREADS][PORTS][BYTES];
 
-/* Every argument that the op has, with TensorFlow's outputs alone or with ours as well. */
+/* Fills every argument of the op, with TensorFlow's outputs alone (theirs) or with the library's own as well. */
 static void fill(const struct cg_op *row, union args *a, int theirs, int which)
 {
 	int n = 0;
@@ -212,7 +212,7 @@ static void test_attributes(void **state)
 	close_both(context, stream);
 }
 
-/* Settings that bench would choose otherwise are printed for people. */
+/* Settings that `cellgrad bench` would choose otherwise are printed in words, as a note. */
 static void test_notes(void **state)
 {
 	const struct cg_op *grad = cg_op_find("lstm_block_cell_grad", NULL);
@@ -299,7 +299,7 @@ static void test_failures(void **state)
 	stop();
 	EXPECT_OUTPUT("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
 
-	/* A struct that was not initialised is not read. */
+	/* The line of a struct that was not initialised has no arguments: they are not read. */
 	listen();
 	assert_int_equal(row->call(stream, NULL), CG_BAD_ARGUMENT);
 	a.lstm.size = 8;
@@ -344,7 +344,7 @@ static void test_kernels(void **state)
 	run_kernel(stream, cg_cell_find("rnn_tanh"), NULL, 2, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
 	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: cg_kernel_run: ");
-	/* No text of a caller's stands before the #, and none ends the line. */
+	/* Text that a caller gives is printed only behind the #, and cannot end the line. */
 	run_kernel(stream, cell, "\"; $(reboot)\nreboot\033[2J", 0, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "# cg_kernel_run # cpu; ", 23);
 	assert_null(strchr(output, '\033'));
@@ -398,7 +398,7 @@ static void test_threads(void **state)
 
 #define SIZES " --T 3 --B 2 --I 3 --H 4 --layers 2 --dtype f32"
 
-/* A forward and a backward, and how the line of each begins; both end with the route. */
+/* Runs a forward and a backward, whose lines must begin with these texts and end with the route. */
 static void network(struct net *n, const char *forward, const char *backward)
 {
 	const char *second;
@@ -455,7 +455,7 @@ static void test_networks(void **state)
 	network(&n, "cellgrad bench --op rnn" SIZES " cell=./mine.cell # cpu; ", "cellgrad bench --op rnn_backprop" SIZES);
 	cg_cell_close(cell);
 
-	/* Calls that are rejected before their sizes are known, and after. */
+	/* Calls that are rejected have a line, too, both before and after their sizes are known. */
 	net_begin(&n, context, stream);
 	n.config.training = 0;
 	assert_int_equal(net_open(&n), CG_OK);

@@ -39,7 +39,7 @@ static void small(struct net *n)
 	begin(n);
 }
 
-/* A checksum of all memory of a call, whose addresses are those in `whole`. */
+/* Computes checksums of all memory of a call; `whole` has the addresses. */
 static void sums(const struct net *whole, uint64_t to[NET_PORTS + 1])
 {
 	struct net n = *whole;
@@ -53,7 +53,8 @@ static void sums(const struct net *whole, uint64_t to[NET_PORTS + 1])
 	}
 }
 
-/* The call is rejected with this message, and neither the call nor its memory is changed.  whole: where that memory is. */
+/* Expects that the call is rejected with this message, and that neither the call nor its memory is changed. whole: has the
+   addresses of the memory. */
 __attribute__((format(printf, 6, 7)))
 static void refused(int line, struct net *n, const struct net *whole, int pass, int code, const char *format, ...)
 {
@@ -86,7 +87,7 @@ static void accepted(int line, struct net *n, int pass)
 
 /* ---- numbers ---- */
 
-/* One field is wrong; both passes give the same message. */
+/* Expects the same message of both passes when one field is wrong. */
 #define SPOILT(field, value, text) do { \
 	struct net spoilt = whole; \
 	spoilt.field = value; \
@@ -281,7 +282,7 @@ static void test_work(void **state)
 		m->place = 3;
 		REFUSED(&n, &whole, pass, "%s: work: place: expected CG_HOST=0 or CG_DEVICE=1, got 3", op);
 		*m = (struct cg_mem){ .bytes = 0 };
-		ACCEPTED(&n, pass);              /* the stream's own */
+		ACCEPTED(&n, pass);              /* without a workspace the call uses the stream's own */
 	}
 	net_close(&whole);
 }
@@ -314,7 +315,7 @@ static void test_every_pair(void **state)
 		REFUSED(&n, &whole, pass, "%s: %s", ops[pass], a > b ? text : other);
 		pairs++;
 	}
-	assert_int_equal(pairs, 52 + 88);      /* of a forward, and of a backward */
+	assert_int_equal(pairs, 52 + 88);      /* the pairs of arguments of a forward, and of a backward */
 	net_close(&whole);
 }
 
@@ -412,7 +413,7 @@ static void test_device_offsets(void **state)
 			m->offset = offset;
 			assert_int_equal(passes[pass](&n), CG_BAD_ARGUMENT);
 			snprintf(numbers, sizeof numbers, "multiple of %zu, got %zu", element, offset);
-			/* There the reserve has its name in the struct. */
+			/* The message names the reserve by its field in the struct. */
 			if (!strstr(cg_message(), numbers) || !strstr(cg_message(), strncmp(name, "reserve", 7) ? name : "reserve"))
 				fail_msg("%s: expected \"%s\" in \"%s\"", name, numbers, cg_message());
 			tried++;
@@ -425,7 +426,7 @@ static void test_device_offsets(void **state)
 
 /* ---- reserves of others ---- */
 
-/* A backward of n with the reserve that `from` wrote, which is accepted. */
+/* Expects that a backward of n rejects the reserve that `from` wrote, with this message. */
 static void foreign(struct net *n, const struct net *from, const char *text)
 {
 	struct net with = *n;
@@ -631,7 +632,7 @@ static void test_lengths_are_copied(void **state)
 
 static void test_closing_order(void **state)
 {
-	/* The order in which the cell, the context, the stream and the plan are closed. */
+	/* The orders in which the cell (C), the context (X), the stream (S) and the plan (P) are closed. */
 	static const char *const orders[] = { "CXSP", "CXPS", "XCSP", "XPCS", "PXCS", "SPXC", "CSPX", "PSCX" };
 
 	(void)state;

@@ -84,7 +84,7 @@ static void try_between(const struct net *dense, struct between rows_of_x, struc
 			assert_memory_equal(x + rows_of_x.apart + t * rows_of_x.t_stride + b * rows_of_x.b_stride, dense_dx + (t * B + b) * I,
 			                    I * sizeof *x);
 		}
-	/* Moved by one element they share memory. */
+	/* Moved by one element the two arrays share memory. */
 	n.call.input_backprop = host(x + rows_of_x.apart - 1, n.call.input.bytes);
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_BAD_ARGUMENT);
@@ -165,7 +165,7 @@ static void test_packed_is_padded(void **state)
 	net_close(&padded);
 }
 
-/* Other batch sizes one after another on one stream: the index of the last call is not used for this one. */
+/* Runs packed sequences with different batch sizes on one stream: no call uses the index of the call before. */
 static void test_packed_after_packed(void **state)
 {
 	enum { ROWS = 3 };
@@ -194,7 +194,7 @@ static void test_packed_after_packed(void **state)
 		packed.call.input_backprop = host(dx, steps * I * sizeof *x);
 		packed.call.output_backprop = host(dy, steps * U * sizeof *x);
 		padded.call.lengths = lengths;
-		/* On a stream of its own, which keeps the index of the packed sequence before. */
+		/* The padded sequence runs on another stream, so that this one keeps the index of the packed sequence. */
 		padded.stream = other;
 		assert_true(run(&packed) == run(&padded));
 	}
@@ -262,7 +262,7 @@ static void test_refusals(void **state)
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, &call, NULL), CG_BAD_ARGUMENT);
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, NULL, &sizes), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "cg_rnn_call_sizes: expected a struct cg_rnn_call, got NULL");
-	/* A call of an earlier header, which ends before the strides. */
+	/* The call of an earlier header ends before the strides, whose bytes are not read. */
 	call.input_t_stride = -1;
 	call.size = offsetof(struct cg_rnn_call, no_dropout);
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, &call, &sizes), CG_OK);

@@ -53,7 +53,7 @@ static int make(struct net *n, const struct way *way, struct cg_context *context
 	return CG_OK;
 }
 
-/* A whole program, from the opening of a context on; returns the first failure. */
+/* Runs a whole program, from the opening of a context on; returns the code of the first failure. */
 static int whole(const struct way *way)
 {
 	struct cg_context *context = NULL;

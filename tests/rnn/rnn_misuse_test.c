@@ -54,7 +54,7 @@ static void refused(const struct cg_rnn_config *c, int code, const char *message
 	assert_null(rnn);
 }
 
-/* Every field is right but one. */
+/* Expects this message when one field of the config is wrong. */
 #define SPOILT(field, value, message) do { \
 	struct cg_rnn_config spoilt = good(); \
 	spoilt.field = value; \
@@ -126,7 +126,7 @@ static void test_config(void **state)
 static void test_the_structs_size(void **state)
 {
 	struct { struct cg_rnn_config c; char later[16]; } longer = { .c = good() };
-	static const size_t first = offsetof(struct cg_rnn_config, strict_rounding);     /* as the first header had it */
+	static const size_t first = offsetof(struct cg_rnn_config, strict_rounding);     /* the size of the config in the first header */
 	static const size_t wrong[] = { 0, 8, offsetof(struct cg_rnn_config, strict_rounding) - 1, 4 * sizeof longer.c + 1, SIZE_MAX };
 	char message[256];
 
@@ -137,7 +137,7 @@ static void test_the_structs_size(void **state)
 		refused(&longer.c, CG_BAD_ARGUMENT, message);
 	}
 	longer.c.size = first;
-	longer.c.strict_rounding = 7;            /* not there */
+	longer.c.strict_rounding = 7;            /* the short struct ends before this field, which is not read */
 	opens(&longer.c);
 	longer.c.strict_rounding = 0;
 	longer.c.size = sizeof longer;
@@ -273,7 +273,7 @@ static void test_sizes(void **state)
 	cg_rnn_close(rnn);
 }
 
-/* A network and a call, one of whose sizes is doubled. */
+/* The network and the call of which grow() doubles one size again and again. */
 static struct { struct cg_rnn_config c; int64_t T, B; } grown;
 
 static int measure(struct cg_rnn_sizes *sizes)
@@ -372,7 +372,7 @@ static void test_many_layers(void **state)
 		refused(&c, CG_BAD_ARGUMENT, "rnn: params: layers=1073741823, I=1, U=1, P=0: more than memory can hold");
 		return;
 	}
-	/* W [1, 1] and R [1, 1] of layer 0, W [1, 2] and R [1, 1] of the others, two biases. */
+	/* Params: layer 0 has W [1, 1] and R [1, 1], the others W [1, 2] and R [1, 1], for each direction; each has two biases. */
 	assert_int_equal(cg_rnn_open(context, &c, &rnn), CG_OK);
 	assert_int_equal(cg_rnn_sizes(rnn, 1, 1, NULL, &sizes), CG_OK);
 	assert_int_equal(sizes.params, 4 * (2 * (size_t)4 + (2 * (size_t)c.layers - 2) * 5));

@@ -21,7 +21,7 @@
 
 static struct counts { int checks, scans, layouts, asked; } seen;
 
-/* The linker puts these in the place of the library's: see tests/local.mk. */
+/* The linker calls this file's __wrap_ functions in place of the library's; __real_ are the library's: see tests/local.mk. */
 int __real_cg_op_check(const struct cg_op *, const void *op);
 int __wrap_cg_op_check(const struct cg_op *, const void *op);
 int __real_cg_packed_count(struct cg_rnn_shape *);
@@ -47,7 +47,7 @@ size_t __wrap_cg_layers_lay_out_workspace(const struct cg_rnn *rnn, int pass, in
 	return __real_cg_layers_lay_out_workspace(rnn, pass, at_once, shape);
 }
 
-/* ---- a backend that is the cpu's but for what is watched ---- */
+/* ---- a backend that calls the cpu's, and counts some calls ---- */
 
 static struct cg_backend watched;
 
@@ -92,7 +92,8 @@ static void expect_once(int (*pass)(struct net *), struct net *n, int layouts, i
 	assert_int_equal(seen.asked, asked);
 }
 
-/* The same for TensorFlow's rows, which make a plan and a call from attributes: sizes follow without reading the lengths. */
+/* Expects that the TensorFlow op of a network does each thing once; it makes a plan and a call from attributes, and computes
+   sizes without reading the lengths. */
 static void expect_once_of_op(const char *name, const struct net *n, struct cg_stream *stream)
 {
 	const struct cg_op *row = cg_op_find(name, NULL);
@@ -150,7 +151,7 @@ static void test_composed(void **state)
 	for (int k = 0; k < 8; k++) {
 		open_both(&context, &stream, k & 1 ? "1" : "0");
 		open_net(&n, context, stream, k >> 1 & 1, k >> 2);
-		assert_true(dup2(null, 2) == 2);                 /* the lines of calls are read elsewhere */
+		assert_true(dup2(null, 2) == 2);                 /* verbose_test reads the lines of calls, so they are discarded */
 		expect_once(net_forward, &n, 1, 0);
 		expect_once(net_backward, &n, 1, 0);
 		assert_true(dup2(kept, 2) == 2);
@@ -228,7 +229,7 @@ static void test_vendor(void **state)
 	}
 }
 
-/* ---- the way to a product ---- */
+/* ---- the chain of calls down to a product ---- */
 
 enum { FRAMES = 64, MOST = 10, LINE = 512 };
 static struct way { uintptr_t at[FRAMES]; int n; } ways[FRAMES];
@@ -239,7 +240,7 @@ static int find_base(struct dl_phdr_info *info, size_t size, void *base)
 {
 	(void)size;
 	*(uintptr_t *)base = info->dlpi_addr;
-	return 1;                                /* the program comes first */
+	return 1;                                /* the first entry is the program: stop here */
 }
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *to)
@@ -250,7 +251,7 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *to)
 
 	if (way->n == FRAMES)
 		return _URC_END_OF_STACK;
-	way->at[way->n++] = at - !is_before;     /* in the call, not behind it */
+	way->at[way->n++] = at - !is_before;     /* an address in the call instruction, not behind it */
 	return _URC_NO_REASON;
 }
 
@@ -261,8 +262,8 @@ static int watch_product(struct cg_queue *queue, const struct cg_gemm *product, 
 	return multiply(queue, product, left);
 }
 
-/* Reads "NAME\nFILE:LINE\n" of each frame, and of the functions inlined into it, from the product up to the call; 0: there are no
-   names. */
+/* Judges a chain of calls by the lines "NAME\nFILE:LINE\n" that addr2line prints for each frame and the functions inlined into
+   it, from the product up to the call; returns 0 if there are no names. */
 static int judge(const struct way *way, uintptr_t base)
 {
 	char command[4096], name[LINE], file[LINE], before[FRAMES][LINE] = { "" }, shown[4096] = "";
@@ -319,7 +320,7 @@ static void test_way_to_a_product(void **state)
 	dl_iterate_phdr(find_base, &base);
 	for (int k = 0; k < n_ways; k++)
 		if (!judge(&ways[k], base))
-			skip();                          /* no addr2line, or nothing for it to read */
+			skip();                          /* there is no addr2line, or the program has no debugging information */
 }
 
 int main(void)

@@ -36,7 +36,7 @@ static int close_context(void **state)
 	return 0;
 }
 
-/* Networks of every built-in cell, by number. */
+/* Sets the k-th config: networks of every built-in cell. */
 static int config_of(int k, struct cg_rnn_config *c)
 {
 	const char *name = cg_cell_name(k / 24);
@@ -55,7 +55,7 @@ static int config_of(int k, struct cg_rnn_config *c)
 	return 1;
 }
 
-/* The regions found by name are those found by number. */
+/* Expects that the regions found by name are those found by number. */
 static void check_regions(const struct cg_rnn_config *c, const struct cg_rnn *rnn)
 {
 	static const struct { enum cg_rnn_part part; int bias, further; } kinds[] = {
@@ -135,7 +135,7 @@ static void test_refused_regions(void **state)
 enum { NUMBERS = 4096 };
 static double numbers[NUMBERS], others[NUMBERS];
 
-/* A network of f64, and its params initialised as the options say. */
+/* Opens a network of f64, and initialises its params by the rules in `words`. */
 static struct cg_rnn *init(struct cg_rnn_config *c, const char *words, uint64_t seed, double *to)
 {
 	struct cg_rnn *rnn;
@@ -164,7 +164,7 @@ static struct cg_rnn_config lstm_of(int64_t input, int64_t units, int64_t proj)
 	return c;
 }
 
-/* The region of all gates, [4 U, columns]. */
+/* The region of an lstm's params with all four gates, [4 U, columns]. */
 static const double *part_of(const struct cg_rnn_config *c, enum cg_rnn_part part, const char *name, struct cg_rnn_region *region)
 {
 	assert_int_equal(cg_rnn_config_region(c, 0, part, name, region), CG_OK);
@@ -183,7 +183,7 @@ static void expect_between(const double *x, int64_t n, double most)
 	assert_true(largest > 0.8 * most && fabs(sum / (double)n) < 0.4 * most);
 }
 
-/* Are n vectors orthogonal, of length 1?  Element k of vector i is x[i * step + k * apart]. */
+/* Expects that n vectors are orthogonal and of length 1. Element k of vector i is x[i * step + k * apart]. */
 static void expect_orthogonal(const double *x, int64_t n, int64_t length, int64_t step, int64_t apart)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -226,7 +226,7 @@ static void test_rules(void **state)
 	expect_between(x, 4 * 7 * 5, 1 / sqrt(7.0));
 	x = part_of(&c, CG_RNN_VECTOR, "p_o", &r);
 	assert_true(x[0] == 1 && x[6] == 1);
-	/* A matrix with more columns than rows. */
+	/* The input matrix of this network has more columns than rows. */
 	c = lstm_of(40, 3, 0);
 	cg_rnn_close(init(&c, " kaiming_uniform  kaiming_uniform uniform ", 1, numbers));
 	x = part_of(&c, CG_RNN_INPUT, "a_i", &r);

@@ -16,14 +16,15 @@
 
 static struct cg_context *context;
 
-/* Elements of [U] that a valid step takes: in the reserve, and in the workspace of each pass. */
+/* A row of the table: how many vectors of U elements a valid step takes, in the reserve and in the workspace of each pass, in
+   the dtype and in acc. */
 struct row { char cell[32], options[32]; int reserve_real, reserve_acc, forward_acc, backward_real, backward_acc, sums; };
 
 enum { ROWS = 32 };
 static struct row rows[ROWS];
 static int n_rows;
 
-/* "| `lstm` | `peephole` | 5 | 1 | 4 | 4 | 1 | 7 |" */
+/* Reads the table's rows, which look like "| `lstm` | `peephole` | 5 | 1 | 4 | 4 | 1 | 7 |". */
 static int read_table(void **state)
 {
 	const char *srcdir = getenv("srcdir");
@@ -84,7 +85,7 @@ static size_t work_of(const struct cg_rnn *rnn, int pass, int64_t steps, int is_
 	return cg_layers_lay_out_workspace(rnn, pass, 1, &shape);
 }
 
-/* Bytes that so many more steps of B rows need. */
+/* The bytes by which the workspace of a pass grows with STEPS more steps of B rows. */
 static size_t more(const struct cg_rnn *rnn, int pass, int is_whole)
 {
 	return work_of(rnn, pass, 2 * STEPS, is_whole) - work_of(rnn, pass, STEPS, is_whole);
@@ -128,7 +129,7 @@ static void test_table(void **state)
 		check_row(&rows[k / 64], k % 4, 1 + k / 4 % 2, 1 + k / 8 % 2, k / 16 % 2, k / 32 % 2 * 0.5);
 }
 
-/* Every built-in cell has its row, and so has every option of one. */
+/* Expects that the table has a row for every built-in cell, and for every option of one. */
 static void test_every_cell(void **state)
 {
 	int wanted = 0;
@@ -150,7 +151,8 @@ static void test_every_cell(void **state)
 	assert_int_equal(n_rows, wanted);
 }
 
-/* At most 1.1 times what the cell's `save` names, with its state in acc, for every valid step of every pseudo-layer. */
+/* A reserve has at most 1.1 times the bytes of the values that the cell's `save` names, with the state in acc, for every valid
+   step of every pseudo-layer. */
 static void test_reserve(void **state)
 {
 	enum { T = 100, BATCH = 32, UNITS = 512 };

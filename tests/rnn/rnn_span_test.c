@@ -65,7 +65,7 @@ static int open_all(void **state)
 	return open_threads(4);
 }
 
-/* Are the numbers of an output those of another network, apart from the order of sums? */
+/* Expects that the numbers of an output are those of another network, apart from the order of sums. */
 static void compare(const char *name, const double *got, const double *wanted, size_t n)
 {
 	double most = 0;
@@ -124,7 +124,7 @@ static int64_t count_span_steps(const struct net *n, int pass)
 	return cg_layers_span_steps(n->rnn, pass, &shape);
 }
 
-/* A network of many steps. */
+/* Runs a network of many steps by both routes, and expects that scan computes it in several spans. */
 static void try(struct net *like)
 {
 	struct net by_span;
@@ -226,13 +226,13 @@ static void test_packed_once(void **state)
 
 /* ---- pseudo-layers at once ---- */
 
-/* With a BLAS, whose sums depend on the number of rows, layers run one after the other. */
+/* How many layers run at once: n, or with a BLAS, whose sums depend on the number of rows, only one. */
 static int layers_at_once(int n)
 {
 	return context->device->blas->dgemm ? 1 : n;
 }
 
-/* A network so small that it leaves threads idle: so many of its pseudo-layers run at once. */
+/* Runs a network so small that it leaves threads idle, and expects that so many of its pseudo-layers run at once. */
 static void try_at_once(struct net *like, int64_t rows, int64_t units, int at_once)
 {
 	struct net n;
@@ -368,7 +368,7 @@ static void test_less_work(void **state)
 	net_close(&n);
 }
 
-/* Is the workspace of a call of T steps of so many rows large enough for one of fewer? */
+/* Expects that the workspace of a call of so many steps and rows is large enough for a call with fewer steps and rows. */
 static void expect_served(const struct net *n, int64_t steps, int64_t rows, int64_t fewer_steps, int64_t fewer_rows)
 {
 	struct cg_rnn_sizes sizes;
@@ -402,7 +402,8 @@ static void test_work_of_fewer_steps(void **state)
 		n.config.bidirectional = k / 4;
 		set_sizes(&n, 1, 1, FEW_U);
 		assert_int_equal(net_open(&n), CG_OK);
-		/* From so many steps on layers run at once, span by span, and need less memory for gates than with one step fewer. */
+		/* From some number of steps on layers run at once, span by span, and need less memory for gates than with one step
+		   fewer. */
 		for (int rows = 1; rows <= 4; rows++)
 			expect_served(&n, 128, rows, 127, rows);
 		for (int call = 0; call < CALLS; call++) {

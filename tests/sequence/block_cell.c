@@ -18,11 +18,12 @@
 
 enum { G = 4, SAVED = 7, VECTORS = 3 };
 
-/* Arguments of the ops in the ops' layouts: [I + U, 4U], [4U], [U]; and what each step saves, [T, B, U]. */
+/* Arguments of the ops in the ops' layouts: w [I + U, 4U], b [4U], peephole vectors [U]; saved: what each step saves, [T, B,
+   U], with error bounds in saved_e. */
 struct block {
 	int64_t T, B, I, U;
 	double *w, *b, *vectors[VECTORS];
-	long double *saved[SAVED], *saved_e[SAVED];              /* i cs f o ci co h */
+	long double *saved[SAVED], *saved_e[SAVED];              /* the values i cs f o ci co h, and their error bounds */
 	struct ref_out w_grad, b_grad, vector_grads[VECTORS];
 };
 
@@ -41,7 +42,7 @@ static struct ref_out out(int64_t n)
 	return (struct ref_out){ v, v + n };
 }
 
-/* The index in params of an element of w: gate g of unit u, input j, where those of h follow those of x. */
+/* The index in params of an element of w: gate g of unit u, row j of w, where the rows for h follow those for x. */
 static int64_t weight_at(const struct network *net, int64_t j, int g, int64_t u)
 {
 	int64_t I = net->config.input;
@@ -78,7 +79,7 @@ static void open_block(struct block *s, struct network *net)
 		for (int64_t u = 0; u < U; u++) {
 			for (int64_t j = 0; j < I + U; j++)
 				s->w[j * G * U + g * U + u] = net->at[PARAMS][weight_at(net, j, g, u)];
-			/* the op has one bias */
+			/* the op has one bias for each gate: the second one of params is 0 */
 			net->at[PARAMS][bias_at(net, 1, g, u)] = 0;
 			s->b[g * U + u] = net->at[PARAMS][bias_at(net, 0, g, u)];
 		}
@@ -134,7 +135,7 @@ static struct ref_block_lstm problem(const struct network *net, struct block *s)
 	return p;
 }
 
-/* The gradients of the last states are added to those of the last step. */
+/* The upstream gradients of cs for all steps: those of the final cell states at the last step, zeros before. */
 static double *whole_cs_grad(const struct network *net, int64_t n, int64_t T)
 {
 	double *cs_grad = alloc(T * n, sizeof *cs_grad);
@@ -199,7 +200,7 @@ enum { ALLOCATED_MAX = 256 };
 static void *allocated[ALLOCATED_MAX];
 static int n_allocated;
 
-/* Host memory with these numbers, or zeros, until free_all is called. */
+/* Allocates host memory with these numbers, or with zeros for NULL; free_all frees it. */
 static struct cg_mem give(const struct network *net, const double *numbers, int64_t n)
 {
 	size_t each = cg_dtype_bytes(net->config.dtype);
@@ -345,7 +346,7 @@ static void draw(struct network *net, unsigned long long *state)
 	net->values[1] = (struct cg_value){ "cell_clip", numbers_below(state, 2) ? 0.375 : 0 };
 	net->T = 1 + numbers_below(state, 6);
 	net->B = 1 + numbers_below(state, 5);
-	net->absent = 1 << OUTPUT_H_BACKPROP;    /* the op has one gradient of h */
+	net->absent = 1 << OUTPUT_H_BACKPROP;    /* the op has only one upstream gradient of h */
 	net->memory = (int)numbers_below(state, 3);
 }
 

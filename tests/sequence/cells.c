@@ -16,7 +16,7 @@
 #include "tests/sequence/slopes.h"
 #include "tests/sequence/suite.h"
 
-/* Saves nothing, so that the gradient recomputes everything from the saved gates. */
+/* A cell that saves no values, so that the gradient recomputes all of them from the gates. */
 static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
@@ -26,17 +26,17 @@ static const char output_y[] =
 	"cell output_y\n" "gates u v\n" "state s\n" "output y\n"
 	"g = sigmoid(v)\n" "s = 0.5 * s_prev + tanh(u) * y_prev\n" "y = g * s + 0.25 * y_prev\n" "save g s\n";
 
-/* A param without a default. */
+/* A cell with a param without a default. */
 static const char leaky[] =
 	"cell leaky\n" "gates a\n" "output h\n" "param rate, shift = 0.25\n"
 	"t = tanh(a + shift)\n" "h = rate * h_prev + (1 - rate) * t\n" "save t h\n";
 
-/* Weights outside the gates, whose sums read the gradients of the output and the state. */
+/* A cell with weights outside the gates; the sums for their gradients read the gradients of the output and of the state. */
 static const char weighted[] =
 	"cell weighted\n" "gates a_f a_g\n" "state c\n" "output h\n" "option weigh w_c w_h\n"
 	"f = sigmoid(a_f)\n" "g = tanh(a_g)\n" "c = (1 + w_c) * f * c_prev + g\n" "h = (1 + w_h) * tanh(c) * f\n" "save f g\n";
 
-/* Two stages, with a weight in the input of the second product. */
+/* A cell of two stages, with a weight in the input of the second product. */
 static const char staged[] =
 	"cell staged\n" "gates a_r a_u\n" "output h\n" "option weigh w_r w_u\n"
 	"r = sigmoid(a_r)\n" "u = sigmoid(a_u)\n" "v = (1 + w_r) * r * h_prev\n"
@@ -47,12 +47,13 @@ static const char parted[] =
 	"cell parted\n" "gates a_p a_n a_o\n" "split q_n\n" "state c\n" "output h\n"
 	"p = sigmoid(a_p)\n" "q = q_n\n" "n = tanh(a_n + p * q)\n" "c = c_prev * p + n\n" "h = tanh(c) * sigmoid(a_o)\n" "save p q n c\n";
 
-/* No state, and two split gates. */
+/* A cell without a state, with two split gates. */
 static const char stateless[] =
 	"cell stateless\n" "gates a_n a_m\n" "split q_n q_m\n" "output h\n"
 	"n = tanh(a_n + 0.5 * q_n)\n" "m = sigmoid(a_m - q_m)\n" "h = m * n + (1 - m) * h_prev\n" "save n h\n";
 
-/* Four stages: the second product reads a saved value, the third one with the expression of another, the last the state. */
+/* A cell of four stages: the second product reads a saved value, the third one with the expression of another, the last the
+   state. */
 static const char four[] =
 	"cell four\n" "gates a_r\n" "state c\n" "output h\n"
 	"r = sigmoid(a_r)\n" "u = r * h_prev\n" "stage u\n" "gates a_m\n" "m = tanh(a_m)\n" "n = m\n" "stage n\n"
@@ -66,7 +67,7 @@ static const char unread[] =
 static const struct kind {
 	const char *name, *text;                 /* text: NULL for a built-in cell; the path of a file in the source where it ends in .cell */
 	const char *options;
-	int is_first;                            /* runs also where kernels take long to compile */
+	int is_first;                            /* the case is tested also where kernels take long to compile */
 	int64_t P;
 	int n_values;
 	struct cg_value values[2];
@@ -133,7 +134,7 @@ static char *source(const char *path)
 	return text;
 }
 
-/* The caller closes it; closing a built-in cell does nothing. */
+/* Returns the cell of a case, which the caller closes; closing a built-in cell does nothing. */
 static struct cg_cell *cell_of(const struct kind *kind)
 {
 	const char *end = kind->text ? kind->text + strlen(kind->text) - 5 : "";
@@ -146,8 +147,8 @@ static struct cg_cell *cell_of(const struct kind *kind)
 	return cell;
 }
 
-/* Two layers: dense, ragged, in both directions, batch-major with dropout, without most optional arguments; the last ones with so
- * many steps and rows that the recurrent weights are packed. */
+/* The k-th network of a cell has two layers and is dense, or ragged, in both directions, batch-major with dropout, without most
+ * optional arguments; the last ones with so many steps and rows that the recurrent weights are packed. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
 	static const int32_t lengths[] = { 2, 4, 0, 3, 1 };
@@ -228,7 +229,7 @@ void test_cells(void **nothing)
 	print_message("# cells: %ld slopes, worst over what is allowed %.3f\n", s.checked, s.worst);
 }
 
-/* A cell that no network can run. */
+/* Tests a cell that no network can run, which is refused. */
 void test_refused(void **nothing)
 {
 	struct cg_cell *cell;
@@ -283,7 +284,7 @@ void test_values(void **nothing)
 		net.config.input = net.config.units = net.T = net.B = net.config.n_values = 1;
 		net.values[0] = (struct cg_value){ "given", 0.1 };
 		network_open(&net);
-		/* W, R, bW, bR */
+		/* the elements of W, R, bW and bR */
 		assert_int_equal(net.n[PARAMS], 4);
 		net.at[PARAMS][2] = net.at[OUTPUT_BACKPROP][0] = 1;
 		network_forward(&net);

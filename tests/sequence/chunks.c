@@ -138,7 +138,7 @@ static const int states[] = {
 	INPUT_H, INPUT_C, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OUTPUT_H, OUTPUT_C, INPUT_H_BACKPROP, INPUT_C_BACKPROP,
 };
 
-/* Copies one row's inputs, or outputs. */
+/* Copies the inputs, or the outputs, of one batch row. */
 static void copy_row(struct network *to, int64_t b, const struct network *from, int64_t c, int outputs)
 {
 	for (int k = 0; k < 2; k++)
@@ -169,7 +169,7 @@ static void run_rows(struct network *whole, const int *rows, int64_t n, int accu
 	network_close(&part);
 }
 
-/* Without dropout, whose masks depend on the row's number. */
+/* Draws a network without dropout, whose masks depend on a row's number. */
 static void draw_rows(struct network *net, unsigned long long *state, int *rows)
 {
 	do
@@ -236,8 +236,8 @@ void test_batch_permuted(void **nothing)
 
 /* ---- bits ---- */
 
-/* One layer whose input is added to the gates without matrices, so that only products of the weight gradients sum over the rows of
- * a call. */
+/* Draws a network of one layer whose input is added to the gates without matrices, so that only products of the weight
+ * gradients sum over the rows of a call. */
 static void draw_without_products(struct network *net, unsigned long long *state)
 {
 	do
@@ -279,7 +279,8 @@ static void run_in_chunks(struct network *net, unsigned long long *state)
 	run_chunks(net, cut, n);
 }
 
-/* A row alone, and a sequence in pieces, have the bits of the whole, also where some are too short for packed weights. */
+/* A batch row alone, and a sequence in chunks, have the bits of the whole, also where some chunks are too short for packed
+   weights. */
 void test_scan_bits(void **nothing)
 {
 	unsigned long long state;

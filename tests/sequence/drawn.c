@@ -23,11 +23,11 @@ enum { UNITS = 5, WIDE = 2 * UNITS };
 /* The kinds of values that a term of an equation reads. */
 enum item { GATE, PREV_H, PREV_C, WEIGHT, PARAM, VALUE, NUMBER, ITEMS };
 
-struct term { int op, a, b, item, index; double number; };     /* op TAPE_LEAF: an item */
+struct term { int op, a, b, item, index; double number; };     /* op: a tape_op; TAPE_LEAF: the term reads an item */
 struct equation { int term, stage; };
 
 struct drawn {
-	int n_stages, feed[STAGES];              /* feed: indices of equations */
+	int n_stages, feed[STAGES];              /* feed: the equation that each stage's product reads */
 	struct { int stage, split_of; } gates[GATES];                   /* split_of: the gate whose recurrent part this is; -1: none */
 	int n_gates, has_state, state, output;   /* state, output: indices of equations */
 	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_params;
@@ -350,12 +350,12 @@ struct evaluation {
 	const struct drawn *d;
 	struct network *net;
 	struct tape *tape;
-	int *params, *input, *first_h, *first_c; /* places on the tape, in the order of the network's arrays */
+	int *params, *input, *first_h, *first_c; /* numbers on the tape, in the order of the elements of each array */
 	int values[PARAMS_MAX];
-	int none;                                /* the number 0 */
+	int none;                                /* the index on the tape of the number 0 */
 };
 
-/* One element of a part of params. */
+/* The number on the tape of one element of a region of params. */
 static int param(const struct evaluation *w, int pseudo_layer, int id, int bias, int64_t row, int64_t column)
 {
 	struct cg_rnn_region r;
@@ -374,7 +374,7 @@ static int n_weights(const struct drawn *d)
 	return n;
 }
 
-/* The index of a gate among the gates that have weights; of a split gate, that of the gate whose recurrent part it is. */
+/* The index of a gate among the gates that have weights; a split gate has the index of the gate whose recurrent part it is. */
 static int weight_of(const struct drawn *d, int gate)
 {
 	int n = 0;
@@ -392,10 +392,10 @@ static int is_split(const struct drawn *d, int gate)
 	return 0;
 }
 
-/* The numbers of one step of a row: the layer's input, the states before it, and all that it computes. */
+/* The numbers on the tape of one step of a batch row: the layer's input, the states before it, and all that it computes. */
 struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
 
-/* x W + bW, h R + bR, or both; the derivative of the whole is rounded once. */
+/* Computes a gate's pre-activation: x W + bW, h R + bR, or the sum of both, whose derivative is rounded once. */
 static int gate(const struct evaluation *w, const struct step *s, int g, int unit, const int *h, int64_t width)
 {
 	const struct drawn *d = w->d;
@@ -450,7 +450,7 @@ static int evaluate(const struct evaluation *w, const struct step *s, int unit, 
 	return tape_leaf(w->tape, t->number);
 }
 
-/* Computes a step of a row: h and c become those after it. */
+/* Computes a step of a batch row; s->h and s->c become the states after the step. */
 static void take_step(const struct evaluation *w, struct step *s)
 {
 	const struct drawn *d = w->d;
@@ -479,7 +479,7 @@ static void take_step(const struct evaluation *w, struct step *s)
 	memcpy(s->h, h, sizeof h);
 }
 
-/* An array of the network as leaves; zeros where it is absent. */
+/* Puts an array of the network on the tape as leaves, zeros where it is absent; returns their numbers. */
 static int *leaves(const struct evaluation *w, int array)
 {
 	int64_t n = w->net->n[array];
@@ -510,7 +510,7 @@ static void answer(const struct evaluation *w, struct answers *answers, int arra
 		tape_seed(w->tape, number, w->net->at[upstream][k]);
 }
 
-/* One direction of one layer over a row; out: [T] numbers of each step's h. */
+/* Computes one direction of one layer over a batch row; out: the numbers on the tape of each step's h, [T]. */
 static void run_row(const struct evaluation *w, int layer, int direction, int64_t b, int (*x)[WIDE], int width, int (*out)[WIDE],
                      struct answers *answers)
 {

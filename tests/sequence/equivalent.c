@@ -147,7 +147,7 @@ void test_transposed(void **nothing)
 	answers_print_worst("transposed");
 }
 
-/* Two networks of the same numbers, the second with a change, give the same bits. */
+/* Expects that two networks of the same numbers, the second with a change, give the same bits. */
 static void try_same(const char *name, int cases, void change(struct network *))
 {
 	unsigned long long state;
@@ -198,7 +198,7 @@ void test_skip(void **nothing)
 
 /* ---- linearity in the upstream gradient ---- */
 
-/* The same network with k times the upstream gradients and the old sums. */
+/* Makes the same network with upstream gradients and old sums multiplied by k. */
 static void scaled(const struct network *net, double k, struct network *other)
 {
 	*other = *net;
@@ -273,7 +273,7 @@ static void test_sum(void)
 		network_draw(&nets[0], &state, 0.7);
 		for (int n = 1; n < 3; n++)
 			copy_inputs(&nets[n], &nets[0]);
-		/* Multiples of 2^-10, so that sums are representable in the dtype. */
+		/* The upstream gradients are multiples of 2^-10, so that their sums are representable in the dtype. */
 		for (int a = OUTPUT_BACKPROP; a <= OLD; a++)
 			for (int64_t j = 0; j < nets[0].n[a]; j++) {
 				nets[0].at[a][j] = rint(nets[0].at[a][j] * 1024) / 1024;

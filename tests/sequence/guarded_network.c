@@ -19,7 +19,7 @@
 
 static struct { const char *test; int number; } now;
 
-/* What the width of an array's row is, and the array's place in the call. */
+/* Which size of the network the width of an array's row is. */
 enum { AS_INPUT, AS_OUTPUT, AS_H, AS_C, AS_PARAMS };
 static const struct { const char *name; int shape; size_t field; int pass; } arrays[ARRAYS] = {
 #define CALL(field) offsetof(struct cg_rnn_call, field)

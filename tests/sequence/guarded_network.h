@@ -21,8 +21,8 @@ enum { ROWS_MAX = 32, VALUES_MAX = 4 };
 struct network {
 	/* set before network_open */
 	struct cg_rnn_config config;
-	struct cg_value values[VALUES_MAX];      /* where config.n_values is not 0 */
-	int64_t T, B, first_step;                /* first_step: at most the largest legal one */
+	struct cg_value values[VALUES_MAX];      /* the values of params that config points to, if config.n_values is not 0 */
+	int64_t T, B, first_step;                /* first_step: a larger one than the largest legal one becomes that */
 	int32_t lengths[ROWS_MAX];
 	int ragged;                              /* the call has lengths */
 	uint64_t counter;
@@ -33,15 +33,15 @@ struct network {
 	/* set by network_open */
 	struct cg_rnn *rnn;
 	struct cg_rnn_sizes sizes;
-	int64_t n[ARRAYS];                       /* elements; 0 for the state of a cell without one */
-	double *at[ARRAYS];                      /* numbers that the dtype can represent */
+	int64_t n[ARRAYS];                       /* n: the number of elements; 0 for the state of a cell that has none */
+	double *at[ARRAYS];                      /* at: the elements, which are numbers that the dtype can represent */
 	struct area reserve;
 	struct cg_rnn_call call;                 /* the current call */
 	struct area areas[ARRAYS], work;
 };
 
-/* All run on the suite's device. network_case names the case for failures: */
-void network_case(const char *test, int number, unsigned long long *state);  /* begins a case; the state to draw it from */
+/* All these functions use the suite's device. network_case gives the case that messages of failures name: */
+void network_case(const char *test, int number, unsigned long long *state);  /* begins a case, and sets *state, from which it is drawn */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Is the device one where kernels take long to compile and calls long to start? Then there are fewer cases. */
 int  network_is_slow(void);
@@ -68,15 +68,16 @@ void network_backward(struct network *);
 void network_run(struct network *);
 /* The outputs that network_run writes, one bit each. */
 unsigned network_outputs(const struct network *);
-/* The same in parts, for CG_FORWARD or CG_GRAD: give memory, call, fetch the results. */
+/* A pass, CG_FORWARD or CG_GRAD, in three parts: network_lend gives the arguments memory, network_enqueue calls,
+   network_collect fetches the results. */
 void network_lend(struct network *, int pass);
 void network_enqueue(struct network *, int pass);
 void network_collect(struct network *, int pass);
 
-/* One dimension of the network. */
+/* Each returns one size of the network. */
 int64_t network_directions(const struct network *);
-int64_t network_states(const struct network *);              /* L D */
-int64_t network_width(const struct network *, int array);    /* of a row */
+int64_t network_states(const struct network *);              /* layers times directions */
+int64_t network_width(const struct network *, int array);    /* the elements of one row of an array */
 int64_t network_length(const struct network *, int64_t b);
 /* The numbers of one row of a sequence, or of a state. */
 double *network_step(const struct network *, int array, int64_t t, int64_t b);
@@ -86,19 +87,20 @@ void network_copy_states(struct network *, int64_t b, const struct network *, in
 
 /* ---- answers.c: the independent reference's answers for a network of a cell that it knows ---- */
 
-struct answers { long double *v[ARRAYS], *e[ARRAYS]; };          /* of the outputs: values and bounds */
-void answers_alloc(const struct network *, struct answers *);    /* all 0 */
+struct answers { long double *v[ARRAYS], *e[ARRAYS]; };          /* v: the values of the outputs; e: their error bounds */
+void answers_alloc(const struct network *, struct answers *);    /* allocates values and bounds of 0 */
 void answers_get(const struct network *, struct answers *);
 void answers_free(struct answers *);
 /* Fails unless the outputs of the arrays in `which`, as bits, are within their bounds. */
 void answers_judge(const struct network *, const struct answers *, unsigned which);
-/* The largest error over its tolerance since the last call; most answers must have contributed. */
+/* Prints the largest error over its tolerance since the last call. Fails if that is at most 0.01, or if a fifth of the answers
+   had no finite bound. */
 void answers_print_worst(const char *test);
 
-/* Fails unless the arrays of `which` have the same bits in both. */
+/* Fails unless the arrays of `which` have the same bits in both networks. */
 void network_same(const struct network *, const struct network *, unsigned which, const char *what);
-/* The same where their memory is aligned differently, for which a vendor's products may add in another order: on backend cuda the
- * numbers must be close. */
+/* Like network_same, for networks whose memory is aligned differently, so that a vendor's products may add in another order: on
+ * backend cuda the numbers need only be close. */
 void network_alike(const struct network *, const struct network *, unsigned which, const char *what);
 
 #endif

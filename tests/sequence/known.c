@@ -17,9 +17,10 @@ enum { STATE = 4, SEQUENCE = 8 };
 
 static const struct vector {
 	const char *cell;
-	double output[6], output_c[STATE];               /* of valid steps; the padding is 0 */
+	double output[6], output_c[STATE];               /* output: that of valid steps; the padding is 0 */
 	double input_backprop[6], input_h_backprop[STATE], input_c_backprop[STATE];
-	double sum, weighted;                            /* of params_backprop: the sum, and the sum of each element times its number from 1 */
+	/* sum: that of the elements of params_backprop; weighted: the sum of each element times its number, counted from 1. */
+	double sum, weighted;
 } vectors[] = {
 	{ "lstm",
 	  { -0.196443835, 0.022589225, -0.175308704, 0.040928977, -0.224184354, -0.059052521 },
@@ -41,7 +42,7 @@ static const struct vector {
 	  { 0, -0.12, 0, -0.42 }, { 0 }, 3.692, 35.66 },
 };
 
-/* Of the gru's bR; bW's are the same except for the candidate. */
+/* The gradients of the gru's biases bR; those of bW are the same except for the candidate. */
 static const double gru_bR[] = { 0.105938213, 0.034242679, -0.038634795, -0.049768859, 0.483767534, -0.350288391 };
 static const double gru_bW[] = { 0.105938213, 0.034242679, -0.038634795, -0.049768859, 1.096546042, -0.752991319 };
 

@@ -44,7 +44,7 @@ static void draw_shape(struct network *net, unsigned long long *state)
 	c->layers = 1 + below(state, 3);
 }
 
-/* Draws all of them; at times only the highest or the lowest. */
+/* Draws a number of 64 bits, at times with high bits alone, with low bits alone, with one bit or with none. */
 static uint64_t bits(unsigned long long *state)
 {
 	uint64_t all = (uint64_t)below(state, 1 << 16) << 48 | (uint64_t)below(state, 1 << 24) << 24 | (uint64_t)below(state, 1 << 24);
@@ -58,7 +58,7 @@ static uint64_t bits(unsigned long long *state)
 	}
 }
 
-/* Often the largest legal one, which network_open() knows. */
+/* Draws the first step's number, often the largest legal one, which network_open() sets. */
 static int64_t draw_first(unsigned long long *state)
 {
 	static const int64_t firsts[] = { 0, 0, 7, 14, INT32_MAX - 2, (int64_t)1 << 31, UINT32_MAX - 12, UINT32_MAX };
@@ -148,7 +148,7 @@ void test_random(void **nothing)
 	answers_print_worst("random");
 }
 
-/* Sizes that are no multiples of a vector's, of a block of sums, or of a thread's part. */
+/* Tests sizes that are no multiples of a vector's, of a block of sums, or of a thread's part. */
 void test_large(void **nothing)
 {
 	static const int64_t units[] = { 7, 8, 15, 16, 17, 31, 33, 40 };

@@ -12,7 +12,7 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-/* Large enough that threads divide its rows, its products and its sums. */
+/* Draws a network so large that threads divide its rows, its products and its sums. */
 static void draw_large(struct network *net, unsigned long long *state)
 {
 	random_network(net, state);
@@ -25,7 +25,7 @@ static void draw_large(struct network *net, unsigned long long *state)
 		net->lengths[b] = (int32_t)numbers_below(state, 13);
 }
 
-/* Large enough that threads divide its steps. */
+/* Draws a network so wide that threads divide the units of its steps. */
 static void draw_wide(struct network *net, unsigned long long *state)
 {
 	do
@@ -43,13 +43,13 @@ static void draw_wide(struct network *net, unsigned long long *state)
 	net->lengths[0] = 3;
 }
 
-/* Scale of the numbers, so that sums of large networks are of ordinary size. */
+/* The scale of the random numbers of a network, which makes sums of large networks of ordinary size. */
 static double scale_of(const struct network *net)
 {
 	return net->config.units > 64 ? 0.05 : 0.3;
 }
 
-/* A cell that saves nothing keeps its gates, in a type of their own. */
+/* A cell that saves no values: the reserve has its gates, in a type of their own. */
 static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
@@ -88,7 +88,7 @@ void test_reserve(void **nothing)
 	cg_cell_close(cell);
 }
 
-/* Backward twice. Every test checks that it leaves the reserve space unchanged, to the byte. */
+/* Runs backward twice. Every test checks that backward leaves the reserve space unchanged, to the byte. */
 static void run_twice(struct network *net, struct network *other)
 {
 	network_run(net);
@@ -125,8 +125,8 @@ void test_repeated_calls(void **nothing)
 }
 
 /*
- * Calls in a row without waiting between them: each has its own lengths, which the device reads from an index, and all share the
- * stream's memory, unless they have their own.
+ * Tests calls in a row without waiting between them: each has its own lengths, which the device reads from an index, and all
+ * share the stream's memory, unless they have their own.
  */
 void test_in_a_row(void **nothing)
 {

@@ -37,7 +37,7 @@ static long double loss(struct network *net)
 	return sum;
 }
 
-/* Moves an array along a direction; padding and absent arrays stay. */
+/* Adds to an array a step along a direction; padding and absent arrays do not change. */
 static void move(double *to, const double *from, const double *direction, int64_t n, double by)
 {
 	for (int64_t k = 0; k < n; k++)
@@ -62,7 +62,7 @@ static void check(struct network *net, int array, const double *direction, long 
 	slope = (up - down) / (2 * STEP);
 	allowed = ALLOWED * (1 + fabsl(right));
 	if (!strcmp(net->config.cell->name, "rnn_relu")) {
-		/* At a kink the derivative lies between those of both sides. */
+		/* At a kink of relu the derivative lies between those of both sides. */
 		here = loss(net);
 		allowed += fabsl(up - here - (here - down)) / STEP;
 	}

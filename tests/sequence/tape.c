@@ -16,20 +16,20 @@
 
 struct number {
 	int op, a, b;
-	int first, n;                            /* pairs of a dot */
-	int forward, adjoint;                    /* roundings of a stored number, of its derivative */
+	int first, n;                            /* first, n: the pairs of a TAPE_DOT */
+	int forward, adjoint;                    /* how often a stored number is rounded, and how often its derivative */
 	long double value, bound;
-	/* the derivative: the sum of its terms, of their magnitudes, of their errors; their number */
+	/* The derivative. sum: of its terms; size: of their magnitudes; error: of their errors; terms: their number. */
 	long double sum, size, error;
 	long terms;
 };
 
 struct tape {
-	long double unit, lost;                  /* of arithmetic: half the spacing of numbers near 1; what may underflow */
-	long double real_unit, real_lost;        /* of memory; 0 where it stores the results of arithmetic unchanged */
+	long double unit, lost;                  /* arithmetic: half the spacing of numbers near 1; the largest loss by underflow */
+	long double real_unit, real_lost;        /* the same of memory; 0 if it stores results of arithmetic unchanged */
 	struct number *numbers;
 	int n, capacity;
-	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of all dots */
+	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of every TAPE_DOT */
 	int n_pairs, pair_capacity;
 };
 
@@ -74,7 +74,7 @@ int tape_leaf(struct tape *t, long double value)
 	return add(t, (struct number){ .op = TAPE_LEAF, .value = value });
 }
 
-/* The roundings of a sum of n terms. */
+/* The relative error of a sum of n terms by n roundings. */
 static long double roundings(const struct tape *t, long n)
 {
 	return (long double)n * t->unit / (1 - (long double)n * t->unit);
@@ -107,7 +107,7 @@ int tape_apply(struct tape *t, int op, int a, int b)
 		break;
 	case TAPE_NEG: v = -p; bound = e; own = 0; break;
 	case TAPE_EXP: v = expl(p); bound = v * expm1l(e); own = 4; break;
-	/* No derivative is above 1, that of sigmoid not above 1/4. */
+	/* The slope of tanh is at most 1, that of sigmoid at most 1/4. */
 	case TAPE_TANH: v = tanhl(p); bound = fminl(e, 2); own = 4; break;
 	case TAPE_SIGMOID: v = sigmoid(p); bound = fminl(e / 4, 1); own = 4; break;
 	case TAPE_RELU: v = p > 0 ? p : 0; bound = e; own = 0; break;
@@ -240,7 +240,7 @@ static void back(struct tape *t, int k)
 	case TAPE_EXP: pass(t, k, x.a, y, e); break;
 	case TAPE_TANH: pass(t, k, x.a, 1 - y * y, 2 * fabsl(y) * e + e * e + 4 * u); break;
 	case TAPE_SIGMOID: pass(t, k, x.a, y * (1 - y), fabsl(1 - 2 * y) * e + e * e + 4 * u); break;
-	/* Near its kink either slope is right. */
+	/* Near the kink of relu either slope is right. */
 	case TAPE_RELU: pass(t, k, x.a, a->value > 0, fabsl(a->value) <= a->bound && a->bound > 0); break;
 	case TAPE_CLIP: pass(t, k, x.a, 1, 0); break;
 	case TAPE_DOT: pass_dot(t, k); break;

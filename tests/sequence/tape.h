@@ -14,7 +14,7 @@ enum tape_op {
 
 struct tape;
 
-/* dtype: an enum cg_dtype. Close frees all numbers. */
+/* dtype: an enum cg_dtype. tape_close frees all numbers. */
 struct tape *tape_open(int dtype);
 void tape_close(struct tape *);
 
@@ -22,18 +22,18 @@ void tape_close(struct tape *);
 int tape_leaf(struct tape *, long double value);
 /* Operations of one operand do not read b; for TAPE_CLIP b is the limit, which has no derivative. */
 int tape_apply(struct tape *, int op, int a, int b);
-/* start + the sum of a[k] b[k] for k < n; start may be -1: none. */
+/* The number `start` plus the sum of a[k] b[k] for k < n; start -1: the sum alone. */
 int tape_dot(struct tape *, int start, int n, const int *a, const int *b);
-/* A number stored in the dtype: `forward` roundings of it, `adjoint` roundings of its derivative. */
+/* Number `a` as stored in the dtype: `forward` roundings of it, `adjoint` roundings of its derivative. */
 int tape_store(struct tape *, int a, int forward, int adjoint);
 
 long double tape_value(const struct tape *, int), tape_bound(const struct tape *, int);
 
 /* The loss is the sum of all seeded numbers, each times its seed. */
 void tape_seed(struct tape *, int, long double seed);
-/* Computes all derivatives; once for a tape. */
+/* Computes all derivatives; may be called once for a tape. */
 void tape_back(struct tape *);
-/* The derivative of the loss by a number, and its bound. */
+/* The derivative of the loss by a number, and the derivative's error bound. */
 long double tape_slope(const struct tape *, int), tape_slope_bound(const struct tape *, int);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { STEPS = 50, SIZE = 4096 };
 
-/* One gate each for what is kept and what is new, a per-unit weight outside them, and a cell state. */
+/* A cell with a gate for what is kept and one for what is new, a per-unit weight outside the gates, and a cell state. */
 static const char text[] =
 	"cell keeper\n" "gates a_k a_n a_o\n" "state c\n" "output h\n" "option weigh w_c\n" "param slope = 1\n"
 	"k = sigmoid(a_k + w_c * c_prev)\n" "n = tanh(slope * a_n)\n" "o = sigmoid(a_o)\n"
@@ -38,7 +38,7 @@ static size_t draw(float *to, size_t n, unsigned long long *state, double scale)
 	return n;
 }
 
-/* Half the sum of squared errors of the valid steps, and its gradient. */
+/* Returns half the sum of squared errors of the valid steps, and computes its gradient. */
 static double loss_of(struct run *run, const struct network *net, int64_t wide)
 {
 	double loss = 0;
@@ -55,7 +55,7 @@ static double loss_of(struct run *run, const struct network *net, int64_t wide)
 	return loss;
 }
 
-/* The losses of a run on a device from fixed initial numbers. */
+/* Trains a network on a device from fixed initial numbers, and stores the losses. */
 static void train(const struct network *net, struct cg_context *context, double loss[STEPS])
 {
 	const int64_t wide = 2 * net->config.units;

@@ -64,7 +64,7 @@ static const struct field rnn_out[] = {
 #undef RNN
 
 static const struct safetensors *given;         /* arguments of the current case */
-static const char *at_hand;                     /* its file */
+static const char *at_hand;                     /* the name of the current case's file */
 
 static const struct safetensors_tensor *tensor(const char *name)
 {
@@ -132,7 +132,7 @@ static double *numbers(const struct safetensors_tensor *t)
 	return d;
 }
 
-/* Sets the inputs that the file has. */
+/* Sets the inputs of an op for which the file has tensors. */
 static void read_in(void *op, const struct field *f)
 {
 	for (; f->name; f++) {
@@ -159,7 +159,7 @@ static void make_out(void *op, const struct field *f, const struct safetensors *
 	}
 }
 
-static long double worst[4];                    /* by dtype: the largest error over its tolerance */
+static long double worst[4];                    /* the largest error over its tolerance, for each dtype */
 
 /* TensorFlow's half rounds after every operation, which costs up to 4e-2 of a tensor's largest element. */
 static const long double half_rounded = 4e-2L;

@@ -58,7 +58,7 @@ static struct store {
 static struct ref_lstm_block L;
 static struct ref_gru_block G;
 
-/* Points an input at its storage: at v where exact, else at d. */
+/* Returns an input that reads its storage: v (exact), or d, rounded to the dtype. */
 static struct ref_in in(int a, const char *name, int64_t n, int exact)
 {
 	assert_true(n <= MAX);

@@ -246,7 +246,7 @@ static void beyond_the_end(void **state)
 	}
 }
 
-/* No steps, and no rows. */
+/* Tests a sequence without steps, and a batch without rows. */
 static void none(void **state)
 {
 	(void)state;
@@ -292,7 +292,7 @@ static void move(struct ref_block_lstm *p, int64_t t)
 	c->h_prev = in_on(p->h, -c->B * c->U);
 }
 
-/* The first steps, then the rest from their states, give the whole. */
+/* A call for the first steps and one for the rest, from the states of the first, give the answers of one call for all steps. */
 static void test_chunks(void **state)
 {
 	static long double cs_grad[MAX], h_grad[MAX];

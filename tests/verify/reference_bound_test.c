@@ -349,7 +349,7 @@ static void gru_bound(void **state)
 static struct ref_block_lstm P;
 static double whole[LSTM_ARRAYS][MAX], whole_naive[LSTM_ARRAYS][MAX], whole_h[MAX], whole_d[MAX];
 
-/* The arrays that have T steps. */
+/* The arrays that have a slice for each of T steps. */
 #define BOTH(a, g, n) IN_##a, OUT_##g,
 static const int stepped[] = { IN_x, OUT_x_grad, LSTM_SAVED(BOTH) OUT_h_out, IN_cs_grad, IN_h_grad, OUT_dgates };
 #undef BOTH
@@ -392,7 +392,7 @@ static void give_step(int64_t t, int grad)
 	}
 }
 
-/* Zeros beyond the end, and the arrays are whole again. */
+/* Restores the whole arrays from those of the steps, with zeros beyond seq_len_max. */
 static void give_whole(int grad)
 {
 	for (int j = 0; j < STEPPED; j++) {
@@ -444,7 +444,7 @@ static void naive_block_grad(void)
 		give_step(t, 1);
 	}
 	give_whole(1);
-	/* all rows are one batch now */
+	/* for the sums the rows of all steps are one batch */
 	for (int64_t k = 0; k < m * n; k++) {
 		h_of[k] = A(k < n ? whole[IN_h_prev][k] : whole_h[k - n]);
 		at[IN_cs_prev].d[k] = k < n ? whole[IN_cs_prev][k] : whole[IN_cs][k - n];

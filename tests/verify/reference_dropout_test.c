@@ -58,7 +58,8 @@ static void against_random123(void **state)
 #endif
 }
 
-/* From a separate program over Random123: the keys of a call's masks, the first words, and which of 24 units are kept. */
+/* Numbers that a separate program computed with Random123: the keys of a call's masks, the first words, and which of 24 units
+   are kept. */
 static void masks(void **state)
 {
 	static const struct {
@@ -138,7 +139,7 @@ static void threshold(void **state)
 	assert_true(!ref_dropout_drops(0, 0x1p-33) && ref_dropout_drops(0, 0x1p-32) && !ref_dropout_drops(1, 0x1p-32));
 }
 
-/* A whole stack equals its layers one by one, with dropout applied between them here. */
+/* A network of several layers equals its layers one by one, with dropout applied between them by this test. */
 static int64_t dropped;
 
 static void layers(int mode, double dropout, int training)
@@ -213,7 +214,8 @@ static void between_layers(void **state)
 	assert_true(dropped > 1000);
 }
 
-/* With everything dropped the layers below have no effect, and their only gradients come from their own states. */
+/* With a rate of 1 everything is dropped: the layers below have no effect, and their only gradients come from their own final
+   states. */
 static void all_dropped(void **state)
 {
 	static long double want[MAX], want_grad[MAX], input[MAX];
@@ -237,7 +239,7 @@ static void all_dropped(void **state)
 		memcpy(want_grad, at[RNN_input_h_backprop].v, sizeof(want_grad));
 		memcpy(input, at[RNN_input].v, sizeof(input));
 		for (int other = 0; other < 2; other++) {
-			/* NaN does not pass, either */
+			/* a NaN in the input is dropped, too */
 			for (int64_t n = 0; n < at[RNN_input].n; n++)
 				at[RNN_input].v[n] = other ? input[n] + 1 : NAN;
 			assert_int_equal(ref_rnn_forward(&R), 0);

@@ -17,7 +17,8 @@ static double S(double x)
 	return how.stores ? real(x) : x;
 }
 
-/* V: a value that one cuDNN kernel stores for another (rule f of reference_rnn.c). Below, cuDNN's functions (rule g). */
+/* V(x) is a value that one cuDNN kernel stores for another (rule f of reference_rnn.c). The functions below it are cuDNN's tanh
+   and sigmoid (rule g). */
 static double V(double x)
 {
 	return R.by_vendor && (R.dtype == REF_F16 || R.dtype == REF_BF16) ? real(x) : x;
@@ -65,7 +66,7 @@ static int live(int64_t t, int64_t b)
 	return !R.lengths || t < R.lengths[b];
 }
 
-/* The index in a caller's sequence, or state, of what is [T, B, .] or [L*D, B, .] here. */
+/* The index in the caller's sequence, or state, of an element whose index here is that in [T, B, .], or in [L*D, B, .]. */
 static int64_t seq(int64_t t, int64_t b, int64_t n, int64_t wide)
 {
 	return R.time_major ? (t * R.B + b) * wide + n : (b * R.T + t) * wide + n;
@@ -262,7 +263,7 @@ static void naive_forward(void)
 	}
 }
 
-/* The gradient of gate g's recurrent product in row n. */
+/* The gradient of the recurrent product h R of gate g, in row n of [T B]. */
 static double dq_of(const struct naive *l, int g, int64_t n)
 {
 	return R.mode == REF_GRU && g == 2 ? l->dq[n] : l->da[g][n];
@@ -309,8 +310,8 @@ static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double
 	return direct;
 }
 
-/* The same by cuDNN: the direct part and the product, if there is one, are added either by the product or by the kernel that reads
- * both. */
+/* The gradient of h as cuDNN adds it up: the direct part and the product, if there is one, are added either by the product or
+ * by the kernel that reads both. */
 static double reach_by_vendor(double above, double direct, int is_first, int has_product)
 {
 	double s;

@@ -51,7 +51,8 @@ static int not_of_mode(int a)
 	return R.mode != REF_LSTM && (a == RNN_output_c || a == RNN_input_c_backprop);
 }
 
-/* The first steps, then the rest from their states: the outputs are equal, and the gradients add up. */
+/* A call for the first steps and one for the rest, from the states of the first, equal one call for all steps: the outputs are
+   the same, and the gradients add up. */
 static void test_chunks(void **state)
 {
 	static long double first[RNN_ARRAYS][MAX];
@@ -95,7 +96,7 @@ static void test_chunks(void **state)
 			if (mode == REF_LSTM)
 				agree_all(RNN_output_c, "second piece");
 
-			/* gradients of the first chunk, from those of its last states, are added to the second chunk's */
+			/* the first chunk's gradients, from those of its last states, are added to the second's */
 			memcpy(at[RNN_output_h_backprop].v, at[RNN_input_h_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_output_c_backprop].v, at[RNN_input_c_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_params_backprop_old].v, at[RNN_params_backprop].v, sizeof(at[0].v));
@@ -240,7 +241,7 @@ static int is_params(int a)
 	return a == RNN_params || a == RNN_params_backprop || a == RNN_params_backprop_old;
 }
 
-/* Each row alone gives the same, and the weight gradients of all rows add up. */
+/* Each batch row computed alone gives the same answers, and the weight gradients of all rows add up. */
 static void rows_alone(void **state)
 {
 	static long double want[MAX];
@@ -355,7 +356,7 @@ static void test_other_layouts(void **state)
 		R.input_h = R.input_c = R.output_h_backprop = absent;
 		if (c & 16)
 			R.output_backprop = absent;
-		R.input_mode = REF_AUTO;                /* I is not equal to U */
+		R.input_mode = REF_AUTO;                /* auto_select selects linear, as I is not equal to U */
 		poison();
 		run();
 		agree_outputs("lengths of T, absent states");
@@ -483,7 +484,8 @@ static void padding(void **state)
 	}
 }
 
-/* Length 0 in all rows, no steps, no rows: states pass through, and sums are zeros or the old values. */
+/* With length 0 in all rows, without steps or without rows, states pass through, and weight gradients are zeros or the old
+   values. */
 static void nothing_to_do(void **state)
 {
 	static const struct { int from, to; } pass[] = { { RNN_input_h, RNN_output_h }, { RNN_input_c, RNN_output_c },

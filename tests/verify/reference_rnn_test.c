@@ -131,7 +131,7 @@ static void corner(void **state)
 			memset(at[a].v, 0, sizeof(at[a].v));
 		at[RNN_output_backprop].v[0] = 3;
 		at[RNN_input].v[0] = 1;
-		at[RNN_params].v[0] = open;             /* W, and then a bias that cancels it */
+		at[RNN_params].v[0] = open;             /* the weight W; below, a bias that cancels it */
 		at[RNN_params].v[2] = -open;
 		run();
 		assert_true(at[RNN_output].v[0] == 0 && at[RNN_params_backprop].v[2] == 0 && at[RNN_params_backprop].v[0] == 0);
@@ -149,8 +149,8 @@ static void beyond(void **state)
 		memset(at[a].v, 0, sizeof(at[a].v));
 	at[RNN_output_backprop].v[1] = 3;
 	at[RNN_input].v[0] = 60000;
-	at[RNN_params].v[0] = 2;                        /* W */
-	at[RNN_params].v[1] = -1;                       /* R */
+	at[RNN_params].v[0] = 2;                        /* the weight W */
+	at[RNN_params].v[1] = -1;                       /* the weight R */
 	run();
 	assert_true(isinf(at[RNN_input_backprop].e[1]));
 }
@@ -328,7 +328,8 @@ static long double off_by(int a, int g, int64_t n, long double step)
 	return fabsl(slope - at[g].v[n]) / (1 + fabsl(slope));
 }
 
-/* Some elements of each input. relu's kink may lie within the first step of the difference, but not within the second. */
+/* Compares gradients by some elements of each input with differences. The kink of relu may lie within the first difference's
+   step, but not within the second's. */
 static void differences_of(int c)
 {
 	static const struct { int a, g; } wrt[] = {
@@ -353,7 +354,7 @@ static void differences_of(int c)
 	}
 }
 
-/* One bit of c for each property that a model may have. */
+/* Sets up a model; each bit of c stands for one property. */
 static void choose(int mode, int c)
 {
 	R = (struct ref_rnn){ .mode = mode, .dtype = REF_F64, .T = 3 + (c & 1), .B = 3, .I = 2, .U = 3, .L = 1 + (c & 1) + (c >> 6 & 1),

@@ -44,7 +44,7 @@ static void run(int by_vendor)
 	assert_int_equal(ref_rnn_backward(&R), 0);
 }
 
-/* Is the number right by cuDNN's bound and wrong by the other? */
+/* Expects that the number is right by cuDNN's bound and wrong by that of other routes. */
 static void only_by_vendor(int a, int64_t n, double got)
 {
 	for (int by_vendor = 0; by_vendor < 2; by_vendor++) {
@@ -72,7 +72,7 @@ static void test_sums(void **state)
 		}
 }
 
-/* A cell state of 1, to which every step adds less than half a unit. */
+/* Sets the gates of an lstm so that a cell state of 1 is kept, and every step adds less than half a unit to it. */
 static void open_gates(void)
 {
 	for (int gate = 0; gate < 4; gate++)
@@ -93,14 +93,14 @@ static void test_state(void **state)
 
 /* ---- the bounds themselves ---- */
 
-/* Compares bounds, up to terms that contain two roundings. */
+/* Expects that two bounds are equal, up to terms that contain two roundings. */
 static void is_near(long double got, long double expected)
 {
 	if (!(fabsl(got - expected) <= 0.03L * expected))
 		fail_msg("bound %.9Lg, expected %.9Lg", got, expected);
 }
 
-/* Is the bound larger than that of another route by this amount? */
+/* Expects that cuDNN's bound is larger than that of other routes by this amount. */
 static void is_more(int a, int64_t n, long double by)
 {
 	long double without;
@@ -130,7 +130,7 @@ static void test_bound_of_sums(void **state)
 	}
 }
 
-/* dc of 1, passed from the last of four steps to the first: three times. */
+/* A gradient of the cell state of 1 is stored three times on its way from the last of four steps to the first. */
 static void test_state_grad(void **state)
 {
 	(void)state;
@@ -159,7 +159,7 @@ static void test_output_grad(void **state)
 	}
 }
 
-/* The part of h_prev's gradient that passes no matrix, in two steps, and its sum with the product in one. */
+/* In two steps the part of h_prev's gradient that passes no matrix is stored twice, and its sum with the product once. */
 static void test_beside(void **state)
 {
 	(void)state;
@@ -196,7 +196,7 @@ static void test_before_projection(void **state)
 	}
 }
 
-/* Of tanh: in f16 alone the error is larger, 2^-11 of the result. */
+/* The bound of tanh is larger by cuDNN in f16 alone: by 2^-11 of the result. */
 static void test_tanh(void **state)
 {
 	(void)state;
@@ -207,7 +207,8 @@ static void test_tanh(void **state)
 	}
 }
 
-/* Of sigmoid(x) where arithmetic is in f32: 2 u |x| of the result far below 0, almost nothing far above. Here c depends on f alone. */
+/* The bound of sigmoid(x) by cuDNN, where arithmetic is in f32, is larger: by 2 u |x| of the result far below 0, by almost
+   nothing far above. Here c depends on f alone. */
 static void test_sigmoid(void **state)
 {
 	(void)state;

@@ -31,7 +31,7 @@ static void fill(int a, int s)
 		at[a].v[k] = ((7 * k + s) % 13 - 6) / 10.0L;
 }
 
-/* Compares with ten printed digits, from element n on. */
+/* Compares an array, from element n on, with numbers that were printed with ten digits. */
 #define expect(a, n, ...) \
 	same(a, n, sizeof((double[]){ __VA_ARGS__ }) / sizeof(double), (double[]){ __VA_ARGS__ }, 6e-10L)
 static void same(int a, int64_t from, int64_t n, const double *want, long double tolerance)
@@ -266,7 +266,7 @@ static void clip_is_straight_through(void **state)
 	assert_true(clipped > 50 && clipped < 200);
 }
 
-/* B = 0: sums are zeros, or the old values. */
+/* Without rows (B = 0) weight gradients are zeros, or the old values. */
 static void no_rows(void **state)
 {
 	(void)state;
@@ -316,7 +316,8 @@ static void rounding(void **state)
 			assert_true(isnan(x) ? isnan(r) : r == x && !signbit(r) == !signbit(x));
 			if ((bits & 0x7fff) > half[k].largest)
 				continue;
-			/* the neighbour away from zero; beyond the largest number the exponent counts on */
+			/* y: the half's neighbour away from zero. Beyond the largest half it is infinite, but the middle is computed as if
+			   halves went on. */
 			y = (bits & 0x7fff) == half[k].largest ? INFINITY : fabs(decode(bits + 1, half[k].m));
 			middle = copysign(isinf(y) ? 2 * fabs(x) - fabs(decode(bits - 1, half[k].m)) : y, x);
 			middle = x + (middle - x) / 2;

@@ -15,7 +15,7 @@
 
 enum { MAX = 8192, MAX_ROWS = 16 };
 
-/* Every array: name and length. Inputs with a gradient come first, each with that gradient. */
+/* Every array of an op: name and length. Inputs with a gradient come first, each with that gradient. */
 #define RNN_WRT(_) _(input, input_backprop, T * B * I) _(input_h, input_h_backprop, states * H) \
 	_(input_c, input_c_backprop, states * U) _(params, params_backprop, ref_rnn_size(&R))
 #define RNN_IN(_) _(output_backprop, T * B * D * H) _(output_h_backprop, states * H) _(output_c_backprop, states * U) \

@@ -127,7 +127,8 @@ static void test_vectors(void **state)
 
 /* ---- biases ---- */
 
-/* Which formats have two biases of a gate, and which have one: keras and checkpoint have two for some gates. */
+/* Formats that store two biases of a gate, and below formats that store one; keras and checkpoint store two for some cells or
+   gates. */
 static const struct format_case twos[] = {
 	{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "pytorch", "lstm" }, { "onnx", "lstm" },
 	{ "cellgrad", "gru" },  { "canonical", "gru" },  { "pytorch", "gru" },  { "onnx", "gru" }, { "keras", "gru" },
@@ -145,7 +146,7 @@ static int are_alike(const struct format_case *a, const struct format_case *b)
 	return !strcmp(a->cell, b->cell) || (!strcmp(a->cell, "lstm") && !strcmp(b->cell, "lstm_block"));
 }
 
-/* The message names the tensor that would take the lost bias, and no other. */
+/* Expects that the loss is counted for the tensor that would take the bias, and for no other. */
 static void expect_tensor(const struct side *from, const struct side *to, int pseudo_layer, char gate, int64_t lost)
 {
 	struct cg_conversion conversion = conversion_of(from, to);
@@ -158,7 +159,8 @@ static void expect_tensor(const struct side *from, const struct side *to, int ps
 			         (long long)cg_count_lost_biases(&conversion, to->layout.format->bias, k));
 }
 
-/* No rule splits a sum of 3 into 1 and 2, and as gradients the two are separate. */
+/* Expects that biases of 1 and 2 are lost in a format with one bias: no rule splits their sum of 3 into 1 and 2, and gradients
+   of the two are separate. */
 static void lose_biases(const struct format_case *a, const struct format_case *b, int directions, int gradients)
 {
 	struct side from, to;
@@ -201,7 +203,7 @@ static void test_biases(void **state)
 
 /* ---- bits ---- */
 
-/* Zeros with a sign and NaNs beside a zero; and numbers too small to be halved. */
+/* Bits of a bias that a sum with 0 could change: a zero with a sign, NaNs; and numbers too small to be halved. */
 static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 	{ CG_F32,  { 0x80000000, 0x7fc00000, 0xffc12345, 0x7fa00001, 1 } },
 	{ CG_F64,  { 0x8000000000000000, 0x7ff8000000000000, 0xfff8123456789abc, 0x7ff4000000000001, 1 } },
@@ -209,7 +211,8 @@ static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 	{ CG_BF16, { 0x8000, 0x7fc0, 0xffc1, 0x7fa1, 1 } },
 };
 
-/* One of two biases has the number, in each place, the other is 0: the sum has it, too, nothing is lost, and all comes back. */
+/* Gives one of two biases a number, in each place, and the other 0. Then the sum has the bits of the number, nothing is lost,
+   and the way back gives the same bits. */
 static void keep_bits(const struct format_case *a, const struct format_case *b, int dtype, uint64_t bits, int which)
 {
 	static const enum cg_rnn_part parts[] = { CG_RNN_BIAS_W, CG_RNN_BIAS_R };
@@ -261,7 +264,7 @@ static void test_bits(void **state)
 
 /* ---- rounding ---- */
 
-/* A number that f16 cannot hold, anywhere in any tensor. */
+/* Expects that a number that f16 cannot hold is found, anywhere in any tensor. */
 static void test_rounded(void **state)
 {
 	static const struct format_case formats[] = {

@@ -153,7 +153,7 @@ static void test_there_and_back(void **state)
 	}
 }
 
-/* A format with one bias for two: saved where nothing is lost, else rejected; loaded by the format's rule. */
+/* A format with one bias for two: biases are saved if nothing is lost, else rejected; they are loaded by the format's rule. */
 static void test_one_bias(void **state)
 {
 	struct cg_rnn_config config = network("lstm", 1, 0, 0);
@@ -174,7 +174,7 @@ static void test_one_bias(void **state)
 		params[biases + k] = 0;
 	assert_int_equal(cg_weights_save(&w, 2, bias, sizeof bias), CG_OK);
 	assert_memory_equal(bias, params + biases + 20, 5 * sizeof *bias);
-	/* i f c o in both, but zeros and b. */
+	/* Tensor and params have their gates in the order i f c o; the tensor's bias b is loaded as biases 0 and b. */
 	fill(params, n);
 	assert_int_equal(cg_weights_load(&w, 2, bias, sizeof bias), CG_OK);
 	assert_true(params[biases] == 0 && params[biases + 19] == 0);
@@ -213,7 +213,7 @@ static void test_gradients(void **state)
 	fill(bias, 20);
 	fill(params, n);
 	assert_int_equal(cg_weights_load(&w, 1, bias, sizeof bias), CG_OK);
-	/* i c f o there, i f c o here. */
+	/* The tensor's gates are in the order i c f o, those of params in the order i f c o. */
 	assert_true(params[biases] == 1 && params[biases + 20] == 1);
 	assert_true(params[biases + 5] == 11 && params[biases + 25] == 11);
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);

@@ -31,7 +31,7 @@ static void *resize(void *user, void *p, size_t bytes)
 	return NULL;
 }
 
-/* The costs of both passes of a network of so many steps, at their second call. */
+/* Measures the barriers and allocations of forward and backward of a network of so many steps, at the second call of each. */
 static void measure(const char *cell, int64_t units, int64_t steps, struct cost costs[2])
 {
 	struct asked asked = { .threads = 3 };           /* the threads of a pool meet at the end of each call */
@@ -61,7 +61,7 @@ static void measure(const char *cell, int64_t units, int64_t steps, struct cost 
 	cg_close(context);
 }
 
-/* Each further step costs so many barriers, and no memory. */
+/* Expects that each further step of a call costs of_a_step barriers and allocates no memory. */
 static void expect_meetings(const char *cell, int64_t units, int of_a_step)
 {
 	struct cost few[2], many[2];
@@ -80,7 +80,7 @@ static void test_one_meeting_for_a_phase(void **state)
 	(void)state;
 	expect_meetings("lstm", 200, 1);
 	expect_meetings("gru", 250, 1);
-	expect_meetings("gru_block", 300, 2);            /* a phase for each of its two products */
+	expect_meetings("gru_block", 300, 2);            /* each step has a phase for each of its two products */
 }
 
 static void test_none_where_rows_are_shared(void **state)

@@ -46,7 +46,7 @@ static int host_opens(void)
 	return host.set_threads && host.threads && host.dgemm;
 }
 
-/* Not symmetric, without zeros, and no two neighbours are equal. */
+/* An element of a matrix that is not symmetric, has no zeros, and no two equal neighbours. */
 static double number(int k)
 {
 	return (double)((unsigned)k * 2654435761u % 1999 + 1) / 1000 - 1.0005;
@@ -64,7 +64,7 @@ static void host_product(double *c)
 	host.dgemm(101, 111, 112, SIZE, SIZE, SIZE, 1, a, SIZE, b, SIZE, 0, c, SIZE);
 }
 
-/* ---- ours ---- */
+/* ---- the library's own OpenBLAS ---- */
 
 enum { RESULTS = B * I + 5 * B * U + (I + U) * 3 * U };
 
@@ -124,11 +124,11 @@ static int ours(struct cg_stream *stream, float *results)
 	return code;
 }
 
-/* ---- ways, each in a process of its own: 0, or the line that is not so ---- */
+/* ---- cases, each in a process of its own, which returns 0, or the line of the condition that does not hold ---- */
 
 #define MUST(truth) do { if (!(truth)) return __LINE__; } while (0)
 
-static float *shared;                    /* what one process found, for another to compare with: RESULTS */
+static float *shared;                  /* memory that processes share: the RESULTS numbers that one computed, for another to compare with */
 
 static double before[SIZE * SIZE], now[SIZE * SIZE];
 static float first[RESULTS], again[RESULTS];
@@ -185,7 +185,7 @@ static int way_ours_first(void)
 	MUST(!ours(stream, again));
 	MUST(keeps("ours came first"));
 	MUST(!memcmp(first, again, sizeof first));
-	/* As in the process where the host's copy was loaded first. */
+	/* The results equal those of the process in which the host's copy of OpenBLAS was loaded first. */
 	MUST(!memcmp(first, shared, sizeof first));
 	return 0;
 }
@@ -232,7 +232,7 @@ static double seconds(clockid_t clock)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Processor time of the process without that of this thread. */
+/* The processor time of all threads of the process but this one. */
 static double others_seconds(void)
 {
 	return seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -285,8 +285,8 @@ static void *ours_in_a_thread(void *share)
 	return NULL;
 }
 
-/* Other threads have next to no part in a product of ours, from this thread or a new one; the host's product with two threads shows
-   what a part looks like on this machine: about 1. */
+/* Other threads do next to none of the work of a product by the library's OpenBLAS, called from this thread or a new one; the
+   host's product with two threads shows the other thread's share on this machine: about 1. */
 static int way_one_thread(void)
 {
 	double here, there, hosts;
@@ -306,8 +306,8 @@ static int way_one_thread(void)
 	return 0;
 }
 
-/* A host that has used up the C library's link namespaces, or its memory for thread-local data, gets our own product, and the
-   description says why. */
+/* A host that has used up the C library's link namespaces, or its memory for thread-local data, makes the library use its own
+   product instead of OpenBLAS, and the description of the device says why. */
 static int way_no_namespace(void)
 {
 	int n = 0;
@@ -347,7 +347,7 @@ static int in_a_process(int (*body)(void))
 	return status;
 }
 
-/* Is there an OpenBLAS, and does this build accept it?  A process of its own finds out. */
+/* Finds out, in a process of its own, whether there is an OpenBLAS that this build accepts. */
 static int way_there(void)
 {
 	return !host_opens() || !cg_load_openblas()->sgemm;
@@ -407,7 +407,7 @@ int main(void)
 	shared = mmap(NULL, sizeof first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	/* Other instruction sets have faster products of their own. */
+	/* With another instruction set the library would use its own, faster product instead of OpenBLAS. */
 	setenv("CELLGRAD_CPU_ISA", "baseline", 1);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("blas", tests, NULL, NULL);

@@ -68,8 +68,8 @@ static void run_by_openmp(void *user, int parts, pool_part *part, void *arg)
 
 struct network { const char *cell; int dtype; int64_t units; int ragged; };
 
-/* A checksum of the results of forward and backward of a network.  With 100 units threads share the rows of all steps, with 200 units
-   of an lstm the units of each. */
+/* A checksum of the results of forward and backward of a network. With 100 units threads share the batch rows of all steps,
+   with 200 units of an lstm they share the units of each step. */
 static uint64_t print_network(struct cg_context *context, struct network network)
 {
 	static const int32_t lengths[] = { 3, 12, 0, 5, 12, 1, 7, 12, 2 };

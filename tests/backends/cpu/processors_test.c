@@ -78,7 +78,7 @@ static void test_leaves(void **state)
 	assert_true(may_run_on(first) && !may_run_on(second));
 }
 
-/* An unknown processor is not left, nor the only one that an affinity set by others allows. */
+/* A thread stays where its processor is unknown, and where an affinity that others set allows no other processor. */
 static void test_stays(void **state)
 {
 	struct cg_avoided avoided = { .any = 0 };
@@ -166,7 +166,7 @@ static void test_quota(void **state)
 		put("sys/fs/cgroup/a/b/cpu.max", limits[k].text);
 		assert_int_equal(cg_limit_by_quota(root, 8), limits[k].n);
 	}
-	/* Of the control groups around it the smallest quota counts. */
+	/* Of a control group and those around it the smallest quota counts. */
 	put("sys/fs/cgroup/a/b/cpu.max", "500000 100000\n");
 	put("sys/fs/cgroup/a/cpu.max", "300000 100000\n");
 	put("sys/fs/cgroup/cpu.max", "400000 100000\n");

@@ -19,9 +19,9 @@
 
 extern const struct cg_backend cg_backend_cpu;
 
-enum { GAP = 3, OUTSIDE = 99 };          /* the bytes between rows, which must not change */
+enum { GAP = 3, OUTSIDE = 99 };          /* GAP: elements between the rows of a matrix, with value OUTSIDE, which must not change */
 
-/* The operands of a product: op(a) [m k], op(b) [k n], c at the start, and the right c. */
+/* A product: op(a) is [m, k], op(b) is [k, n]; c: its values before the product; right: those that are right after it. */
 struct problem {
 	int64_t m, n, k;
 	int ta, tb;
@@ -111,7 +111,8 @@ static void own_##t(const struct cg_isa *isa, const struct problem *p) \
 DEFINE_OWN(f32, float, CG_F32)
 DEFINE_OWN(f64, double, CG_F64)
 
-/* Rows up to two blocks and a part, columns about a panel's, k about the number that is read at a time. */
+/* Tests products with rows up to two blocks and a part of one, with about as many columns as a panel has, and k about the
+   number of terms that are read at a time. */
 static void test_own(void **state)
 {
 	static const int64_t ms[] = { 1, 2, 3, 4, 5, 6, 7, 13 }, ns[] = { 1, 7, 16, 31, 64, 65, 130 }, ks[] = { 1, 15, 128, 131, 515 };
@@ -191,7 +192,7 @@ static void test_packed(void **state)
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		if (stream->context->device->isa->panels[dtype]->steps == 1)
 			assert_true(packed[dtype] >= 8);
-		else                             /* bf16 as it is */
+		else                             /* a processor that multiplies bf16 unconverted packs nothing */
 			assert_int_equal(packed[dtype], 0);
 	cg_stream_close(stream);
 	cg_close(context);
@@ -199,7 +200,7 @@ static void test_packed(void **state)
 
 /* ---- big products ---- */
 
-/* The start values of a product. */
+/* What a product begins with: nothing, or a row or a matrix in the dtype or in acc, or c itself. */
 enum start { NOTHING, ROW_REAL, ROW_ACC, MATRIX_REAL, MATRIX_ACC, ITSELF, STARTS };
 
 static struct cg_queue queue_of(struct cg_dev *device, const struct cg_isa *isa, int threads)
@@ -244,7 +245,7 @@ static void expect(struct problem *p, enum start start, int dtype)
 		}
 }
 
-/* A problem as the dtype's operands; c is in acc or in real. */
+/* Runs a problem with operands of the dtype; c is in the type acc or in the dtype. */
 static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum start start, int64_t m, int64_t n, int64_t k, int form)
 {
 	int acc = dtype == CG_F64 ? CG_F64 : CG_F32, of_c = to_acc ? acc : dtype, of_start;
@@ -274,7 +275,8 @@ static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum sta
 	free(from);
 }
 
-/* Every start, dtype and form; sizes about those of panels, blocks, depths, and what is packed at once. */
+/* Tests products with every start, dtype and transposition; their sizes are about those of panels, blocks and depths, and of
+   what is packed at once. */
 static void test_big(void **state)
 {
 	static const int64_t sizes[][3] = {
@@ -304,7 +306,7 @@ static void test_big(void **state)
 	}
 }
 
-/* c = a b, for one row and more, by so many threads. */
+/* Computes rows `from` to from + m - 1 of c = a b, on the threads of the queue's device. */
 static void multiply_rows(struct cg_queue *queue, const float *a, const float *b, int64_t from, int64_t m, int64_t n, int64_t k, float *c)
 {
 	struct cg_gemm g = { .dtype = CG_F32, .m = m, .n = n, .k = k };
@@ -315,7 +317,7 @@ static void multiply_rows(struct cg_queue *queue, const float *a, const float *b
 	assert_int_equal(cg_cpu_blocked_gemm(queue, &g), CG_OK);
 }
 
-/* The same bits with one thread and three, of some rows alone, and by the product for few rows. */
+/* A product has the same bits with one thread and three, for some of its rows alone, and by the function for few rows. */
 static void test_bits(void **state)
 {
 	enum { M = 130, N = 100, K = 1100 };
@@ -388,7 +390,7 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 
 	pose(&p, m, n, k, 0, form);
 	for (int64_t x = 0; x < m * p.lda; x++)
-		p.a[x] /= 3;                     /* sums that depend on their order */
+		p.a[x] /= 3;                     /* thirds, so that sums depend on the order of their terms */
 	a = operand_of(tiles, element, &p, &lda);
 	b = as(element, p.b, (p.tb ? n : k) * p.ldb);
 	c = as(sum, p.c, m * (n + GAP));
@@ -432,7 +434,8 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 	free(tile.data);
 }
 
-/* Numbers of rows about those of registers, k about the number that is multiplied at once, whole vectors and an edge. */
+/* Tests tiles with about as many rows as there are registers, with k about the number of terms multiplied at once, with whole
+   vectors and a part of one. */
 static void test_tiles(void **state)
 {
 	static const int64_t rows[] = { 1, 6, 7, 16, 17, 32, 33, 70 }, steps[] = { 1, 31, 32, 33, 80 };

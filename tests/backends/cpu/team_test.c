@@ -50,7 +50,7 @@ static void test_parts(void **state)
 			assert_false(r.wrong);
 			for (int k = 0; k < PARTS; k++)
 				assert_int_equal(r.times[k], k < parts);
-			if (n % 100 == 0) {      /* let them fall asleep */
+			if (n % 100 == 0) {      /* lets the team's threads fall asleep */
 				struct timespec t = { 0, 1000000 };
 
 				nanosleep(&t, NULL);
@@ -69,7 +69,8 @@ static void meet(void *context, int64_t k, int thread)
 	pthread_barrier_wait(r->barrier);
 }
 
-/* Parts that wait for each other: the round ends only if each has a thread and a number of its own. */
+/* Each part of a round waits for all others: the round ends only if each part runs on a thread, and under a thread number, of
+   its own. */
 static void test_together(void **state)
 {
 	pthread_barrier_t barrier;
@@ -185,7 +186,7 @@ struct phases {
 	int done[PHASES];
 };
 
-/* Every share of the previous phase is done, and none of a later one. */
+/* Counts a share of a phase, and checks that every share of the phase before is done. */
 static void count_share(void *context, int64_t phase, int share, int thread)
 {
 	struct phases *p = context;
@@ -370,7 +371,7 @@ static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t 
 
 typedef void op_test(struct cg_stream *, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *);
 
-/* All tensors after a call on so many threads. */
+/* Computes a call on so many threads, and keeps all its tensors. */
 static void run_on(int threads, op_test *op, int dtype, const int64_t *shape, struct tensors *t)
 {
 	struct cg_context *context;

@@ -47,7 +47,8 @@ static long compiler_calls(void)
 	       seen.nvrtcCompileProgram + seen.nvrtcGetCUBIN;
 }
 
-/* A process's start: open, compute, close; the kernels compiled, and whether the compiler was called at all. */
+/* Does what a process does at its start: opens a context, computes, closes. Returns how many kernels were compiled; *calls: the
+   calls of NVRTC. */
 static long start(int dtype, float h[B * U], long *calls)
 {
 	struct tensors t;

@@ -16,7 +16,8 @@
 
 /* ---- each call ---- */
 
-/* These calls free things, and do free them although they fail. */
+/* Called before a program frees its objects: from here on no call is made to fail, since a call that frees does so even when it
+   fails. */
 static void begin_closing(void)
 {
 	closing = 1;
@@ -27,7 +28,7 @@ static int everything(int dtype)
 	return run_program("cuda", dtype, begin_closing);
 }
 
-/* Blocks of the host's memory that the library holds. */
+/* The number of blocks of host memory that the library holds. */
 static size_t live_objects(void)
 {
 	const char *message;
@@ -41,7 +42,8 @@ static size_t live_objects(void)
 	return blocks;
 }
 
-/* Queries that only describe a device may fail, and stream-ordered memory is optional. */
+/* May the call fail without a failure of the library? Queries that only describe a device may, and the query for stream-ordered
+   memory. */
 static int may_fail(const char *call)
 {
 	return !strcmp(call, "cuDeviceGetName") || !strcmp(call, "cuDeviceTotalMem_v2") || !strcmp(call, "cuDeviceGetAttribute");
@@ -80,7 +82,7 @@ static void fail_each(int dtype)
 		if (!strstr(message, failed_call) || !strstr(message, "cuda: "))
 			fail_msg("call %ld of %ld, %s: is not in '%s'", k, calls, failed_call, message);
 	}
-	assert_int_equal(mended, 3);             /* the name, the memory, and whether it has pools */
+	assert_int_equal(mended, 3);             /* the queries of a device's name, of its memory, and of its memory pools */
 	forget();
 	assert_int_equal(everything(dtype), CG_OK);
 }
@@ -136,7 +138,7 @@ static void test_lost_context(void **state)
 	assert_int_equal(made, 0);
 	free_tensors(&t);
 
-	assert_true(open_tensors(&t));           /* this driver has lost no context */
+	assert_true(open_tensors(&t));           /* the driver itself has lost no context */
 	l = lstm(&t, 0);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	free_tensors(&t);

@@ -65,7 +65,7 @@ static void try_case(const struct kernel_trial *trial, const struct side *pair)
 		fail_msg("%s [%lld, %lld], seed %llu: %s", key, (long long)trial->rows, (long long)trial->units, trial->seed, finding.text);
 }
 
-enum { BLOCKS = 19 };                    /* twice as many as a thread loads at once, and some */
+enum { BLOCKS = 19 };                    /* twice as many blocks of rows as a thread loads at once, and some more */
 
 static void try_kind(const struct kernel_kind *kind)
 {

@@ -39,7 +39,7 @@ static void encode(const struct operand *x, unsigned char *to)
 
 static unsigned char host[MOST * (MOST + GAP) * sizeof(double)];
 
-/* The offset of a matrix in its memory: 0, or one that is aligned to elements only. */
+/* Copies a matrix to device memory, at an offset of 0 to 3 elements. */
 static void upload(struct tensors *t, struct operand *x)
 {
 	size_t offset = (size_t)(rand() % 4) * cg_dtype_bytes(x->dtype);
@@ -175,7 +175,7 @@ static void test_without_slots(void **state)
 	free_tensors(&t);
 }
 
-/* A start in acc that real would round: if it were rounded, the sum would differ. */
+/* A start in acc that the dtype of c cannot hold: if it were rounded, the sum would differ. */
 static void test_rounded_once(void **state)
 {
 	static const struct { int dtype; float start; } rows[] = { { CG_F16, 2049 }, { CG_BF16, 257 } };

@@ -25,7 +25,7 @@ static unsigned long long state;
 static unsigned char src[BYTES], dst[BYTES], right[BYTES], got[BYTES];
 static int64_t from[MOST][ROWS_MOST], to[MOST][ROWS_MOST], t[ROWS_MOST], b[ROWS_MOST];
 
-/* The offset at which a move reads and writes, in elements. */
+/* A move; src, dst: the offsets in elements at which it reads and writes. */
 struct part {
 	int64_t rows, columns, src, dst;
 	int is_zero, has_from, has_to, drop;
@@ -38,7 +38,7 @@ struct trial {
 	struct part parts[MOST];
 	struct cg_cu_moves moves;
 	struct cg_mem src, dst, from, to, t, b;
-	size_t bytes;                            /* of dst, up to the last one */
+	size_t bytes;                            /* the bytes of dst up to the last row that any move writes */
 };
 
 static int below(int n)
@@ -50,7 +50,7 @@ static int below(int n)
 
 /* ---- what is moved ---- */
 
-/* A part of a permutation of one row more. */
+/* Draws the row numbers of a move in random order: the numbers from 0 to `rows`, of which one is left out. */
 static void draw_rows(int64_t *list, int64_t rows)
 {
 	int64_t all[ROWS_MOST + 1];
@@ -74,7 +74,7 @@ static void draw_part(struct trial *c, int k, int64_t *src_at, int64_t *dst_at)
 	p->key = (uint64_t)below(1 << 30) << 34 ^ (uint64_t)below(1 << 30);
 	if (*dst_at + (p->rows + 1) * p->columns > BYTES / 8 - 16)
 		p->rows = p->columns = 0;
-	/* Other moves read the same rows. */
+	/* A move may read the rows that an earlier move reads. */
 	*src_at = below(4) ? *src_at : below(1 + (int)*src_at);
 	if (*src_at + (p->rows + 1) * p->columns > BYTES / 8 - 16)
 		*src_at = below(4);

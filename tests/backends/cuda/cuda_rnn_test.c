@@ -23,7 +23,7 @@ static long products(const struct calls *c)
 	return c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* A wait, a copy, memory that is allocated or freed, anything built or queried. */
+/* The number of waits, copies, allocations, frees, builds and queries. */
 static long others(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuMemcpyDtoDAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 +
@@ -33,15 +33,15 @@ static long others(const struct calls *c)
 	       c->cuDeviceGetAttribute + c->cuStreamCreate;
 }
 
-/* Launches of a call beside those of its steps, for the two layers of the networks: biases, moves, gradients of weights, and two for
-   each stage's sums, which fill bW and bR. */
+/* The launches of each pass besides those of its steps, for the two layers of the networks: biases, moves, gradients of
+   weights, and two for each stage's sums, which fill bW and bR. */
 static const int once[STEP_CASES][2] = {
 	/* lstm; ragged; f16 */ { 10, 14 }, { 40, 61 }, { 24, 38 }, /* peepholes; ragged, bf16 */ { 10, 18 }, { 40, 70 },
 	/* projection; ragged */ { 10, 18 }, { 40, 73 }, /* gru; ragged */ { 24, 20 }, { 17, 21 }, /* rnn_tanh */ { 8, 10 },
 	/* gru_block; ragged */ { 8, 14 }, { 28, 53 },
 };
 
-/* The calls of the driver in each pass, when the same call was made before. */
+/* Counts the calls of the driver in each pass; the same pass was run before. */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];
@@ -174,7 +174,7 @@ static void test_captured(void **state)
 	n.config.bidirectional = 1;
 	n.config.dropout = 0.5;
 	n.config.route = "composed";
-	n.call.lengths = some;                   /* needs more work than whole rows */
+	n.call.lengths = some;                   /* a call with these lengths needs a larger workspace than one without */
 	assert_int_equal(net_open(&n), CG_OK);
 	expect_uncaptured(&n, "the stream is being captured: an allocation is not allowed");
 	n.call.lengths = NULL;
@@ -182,7 +182,7 @@ static void test_captured(void **state)
 	assert_int_equal(net_backward(&n), CG_OK);
 	expect_captured(&n);
 
-	/* Rows of several lengths: those of the stream's last call. */
+	/* A call with lengths can be captured if they are those of the stream's last call. */
 	n.call.lengths = some;
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_OK);

@@ -28,7 +28,7 @@ static void test_moves(void **state)
 	free_tensors(&t);
 }
 
-/* Built once; later calls are one launch each. */
+/* The kernel is built by the first call; each later call is one launch. */
 static void test_calls(void **state)
 {
 	struct tensors t;
@@ -45,7 +45,7 @@ static void test_calls(void **state)
 	free_tensors(&t);
 }
 
-/* So few rows at a time that memory does not run out. */
+/* Moves few rows at a time, so that memory does not run out. */
 static void fail_each(struct tensors *t, struct cg_rows *r)
 {
 	for (long at = 1;; at++) {

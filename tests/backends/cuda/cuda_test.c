@@ -27,7 +27,7 @@ static long products(void)
 	return seen.cublasGemmEx + seen.cublasLtMatmul;
 }
 
-/* Only so many launches and products: no copy, no wait, no memory, nothing queried or built. */
+/* Expects that a call made only so many launches and products: no copy, no wait, no allocation, no query and no build. */
 static void expect_calls(const char *what, long launches, long multiplied)
 {
 	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemsetD8Async + seen.cuStreamSynchronize +
@@ -92,7 +92,7 @@ static void test_no_bias(void **state)
 
 /* ---- the threads of a launch ---- */
 
-static struct { unsigned x, y, wide, tall; } last;               /* the grid of the last launch, and its blocks */
+static struct { unsigned x, y, wide, tall; } last;               /* x, y: the grid of the last launch; wide, tall: its blocks */
 
 static unsigned note_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                             unsigned block_y, unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream,
@@ -102,7 +102,7 @@ static unsigned note_launch(struct CUfunc_st *function, unsigned grid_x, unsigne
 	return driver.LaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra);
 }
 
-/* One of the outputs alone, all inputs absent. */
+/* Launches a kernel with one of its outputs; all other arguments are absent. */
 static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan, int64_t rows, int64_t units)
 {
 	struct cg_arg args[4 * CG_SLOTS_MAX];
@@ -180,7 +180,7 @@ static void test_forms(void **state)
 	free_tensors(&t);
 }
 
-/* A row of blocks for each of a sum's values. */
+/* A kernel for sums has a row of blocks for each value that it sums. */
 static void test_sums(void **state)
 {
 	struct tensors t;
@@ -259,14 +259,14 @@ static void test_compiler(void **state)
 	assert_string_equal(options, own);
 	assert_true(seen.nvrtcGetCUBIN > 0 && !seen.nvrtcGetPTX);
 
-	/* A device that is newer than the compiler gets PTX, and in f64 nothing is flushed. */
+	/* If the device is newer than the compiler, NVRTC makes PTX, and in f64 nothing is flushed. */
 	cg_nvrtc.GetNumSupportedArchs = one_arch;
 	cg_nvrtc.GetSupportedArchs = that_arch;
 	known_arch = 50;
 	l.B = 1, l.U = 2, l.I = 1, l.dtype = CG_F64;
 	shorten(cg_op_find("lstm_block_cell_grad", NULL), &l);
 	seen.nvrtcGetCUBIN = 0;
-	(void)cg_lstm_block_grad(t.stream, &l);          /* a driver may well refuse the translation */
+	(void)cg_lstm_block_grad(t.stream, &l);          /* the call may fail: the driver need not accept this PTX */
 	assert_string_equal(options, "--gpu-architecture=compute_50 -fmad=false ");
 	assert_false(seen.nvrtcGetCUBIN);
 
@@ -389,7 +389,7 @@ static unsigned another_memory(void *value, unsigned attribute, CUdeviceptr at)
 	return code;
 }
 
-/* Memory of a pool, on another device. */
+/* Plays a driver that says: the memory belongs to a pool, on another device. */
 static unsigned another_device(void *value, unsigned attribute, CUdeviceptr at)
 {
 	(void)at;
@@ -523,7 +523,7 @@ static void find_graphs(void)
 	dlclose(library);
 }
 
-/* The device's context is the current one between these two. */
+/* enter makes the device's context the current one; leave undoes it. */
 static void enter(const struct native *native)
 {
 	assert_int_equal(driver.CtxPushCurrent_v2(native->context), 0);
@@ -612,7 +612,7 @@ static void test_first_use_captured(void **state)
 		assert_int_equal(cg_rnn_open(p.t.context, &config, &rnn), CG_OK);
 		cg_rnn_close(rnn);
 		assert_int_equal(cg_lstm_block_forward(p.t.stream, &l), CG_OK);
-		/* What was built for one stream serves all; the first product on each stream needs a handle of its own. */
+		/* Kernels built for one stream serve all streams; for its first product each stream needs a handle of cuBLAS of its own. */
 		begin_capture(&p.native, mode);
 		if (blas.GemmEx)
 			expect_refused(cg_lstm_block_forward(p.adopted, &l), CG_UNSUPPORTED, "first product");

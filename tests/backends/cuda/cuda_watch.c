@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the calls and makes one fail. */
+/* Counts the calls of the driver and its libraries, and makes one fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static int has_word(const char *call, const char *const *text)
 	return *text != NULL;
 }
 
-/* Calls that free things, whose failure nobody can correct. */
+/* Does the call free something? Its failure could not be corrected. */
 static int gives_back(const char *call)
 {
 	static const char *const text[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
@@ -53,7 +53,8 @@ static void count(const char *call, unsigned code)
 		__atomic_add_fetch(&balance, makes(call) - (gives_back(call) || strstr(call, "PopCurrent")), __ATOMIC_RELAXED);
 }
 
-/* A call that undoes something does so, and reports a failure all the same. */
+/* A watched call. One that is made to fail is not passed on, except PopCurrent, which is done and reported as failed all the
+   same. */
 #define WATCH(call, library, name, parameters, names, refusal) \
 	static unsigned watch_##call parameters \
 	{ \
@@ -79,7 +80,7 @@ static void put_before(void)
 #define CUBLASLT_CALL(name, parameters, names) cg_cublaslt.name = lt.name ? watch_cublasLt##name : NULL;
 #define CUDNN_CALL(name, parameters, names) cg_cudnn.name = dnn.name ? watch_cudnn##name : NULL;
 #include "backends/cuda/cuda.fn"
-	/* The text of an error is requested after a failure; it may be absent. */
+	/* The two calls for the text of an error are not watched: the library makes them after a failure, and needs no text. */
 	cg_cu.GetErrorName = driver.GetErrorName;
 	cg_cu.GetErrorString = driver.GetErrorString;
 }

@@ -9,12 +9,12 @@
 #include "backends/cuda/library.h"
 #include "tests/backends/driver_watch.h"
 
-/* The libraries themselves. */
+/* The functions of the libraries themselves, behind the watching ones. */
 extern struct cg_cu driver;
 extern struct cg_nvrtc compiler;
 extern struct cg_cublas blas;
 extern struct cg_cublaslt lt;
-extern struct cg_cudnn dnn;              /* all NULL where there is none */
+extern struct cg_cudnn dnn;              /* all functions are NULL where there is no cuDNN */
 
 /* The number of calls since forget(). */
 struct calls {
@@ -27,23 +27,23 @@ struct calls {
 };
 extern struct calls seen;
 
-extern int closing;                      /* nothing fails any more, and is counted */
-extern long balance;                     /* what was made and not given back */
+extern int closing;                      /* set: no call is made to fail any more, nor counted as one that can */
+extern long balance;                     /* the number of objects created and not destroyed */
 
-/* Puts itself in front of all calls; 0 where there is no driver, or no device. */
+/* Puts the watching functions before all calls; returns 0 where there is no driver, or no device. */
 int watch(void);
-/* No call was made. */
+/* Sets the counts of all calls to 0. */
 void forget_calls(void);
-/* The same, and all calls are watched as at first. */
+/* Sets the counts of all calls to 0, lets none fail, and puts the watching functions back. */
 void forget(void);
 
 /* Opens a device, or skips this test with the reason, unless the backend is required. */
 int opens(struct cg_context **context);
 
 int open_tensors(struct tensors *);
-/* The same where there is cuDNN, too. */
+/* Opens a device with cuDNN; without cuDNN the test is skipped. */
 int open_with_cudnn(struct tensors *);
-/* cmocka's: watches. */
+/* The setup function for cmocka: calls watch(). */
 int set_up(void **state);
 
 #endif

@@ -153,7 +153,7 @@ static void test_strange_files(void **state)
 	setenv("OCL_ICD_VENDORS", to, 1);
 	expect_no(VENDORS);
 	unsetenv("OCL_ICD_VENDORS");
-	/* A link to a file is one. */
+	/* A link to a file counts as a file. */
 	put("/real", "libigdrcl.so");
 	snprintf(to, sizeof to, "%s/real", root);
 	assert_int_equal(symlink(to, path_of(VENDORS "/link.icd")), 0);
@@ -177,7 +177,7 @@ static void test_many_drivers(void **state)
 		put(name, "libpocl.so.2");
 	}
 	expect_yes();
-	/* A line that does not end. */
+	/* A file of one line that does not end is not read whole. */
 	nftw(path_of(VENDORS), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	assert_int_equal(mkdir(path_of(VENDORS), 0700), 0);
 	put(VENDORS "/long.icd", "libpocl");
@@ -185,7 +185,7 @@ static void test_many_drivers(void **state)
 	expect_no("libpocl");
 }
 
-/* Without such a folder the loader searches elsewhere, or is the GPU's driver itself. */
+/* Without the vendors' folder the OpenCL loader searches elsewhere, or is the GPU's driver itself. */
 static void test_no_folder(void **state)
 {
 	(void)state;
@@ -210,7 +210,7 @@ static void test_variables(void **state)
 	expect_no("libpocl");
 	setenv("OPENCL_VENDOR_PATH", path_of("/mine"), 1);
 	expect_yes();
-	/* The other variable has precedence. */
+	/* OCL_ICD_VENDORS has precedence over OPENCL_VENDOR_PATH. */
 	setenv("OCL_ICD_VENDORS", path_of(VENDORS), 1);
 	expect_no("libpocl");
 	unsetenv("OPENCL_VENDOR_PATH");
@@ -219,7 +219,7 @@ static void test_variables(void **state)
 	setenv("OCL_ICD_VENDORS", "", 1);
 	expect_no("libpocl");
 
-	/* An .icd file, by its path or in the folder; a library. */
+	/* OCL_ICD_VENDORS may name an .icd file, by its path or by its name in the vendors' folder, or a library. */
 	setenv("OCL_ICD_VENDORS", path_of("/mine/gpu.icd"), 1);
 	expect_yes();
 	setenv("OCL_ICD_VENDORS", path_of("/mine/rusticl.icd"), 1);
@@ -239,7 +239,7 @@ static void test_variables(void **state)
 	setenv("OCL_ICD_VENDORS", "libigdrcl.so", 1);
 	expect_yes();
 
-	/* More libraries beside them. */
+	/* OCL_ICD_FILENAMES names libraries in addition to those of the vendors' folder. */
 	put(VENDORS "/pocl.icd", "libpocl.so.2");
 	unsetenv("OCL_ICD_VENDORS");
 	setenv("OCL_ICD_FILENAMES", "/a/libpocl.so.2::libintelocl.so:", 1);

@@ -18,7 +18,7 @@
 #include "tests/help/counted.h"
 #include "tests/help/shorten.h"
 
-static struct cg_cl driver;                      /* as it is; every test begins with it */
+static struct cg_cl driver;                      /* the driver's own functions; every test begins with these */
 
 static int set_up(void **state)
 {
@@ -55,8 +55,8 @@ static int opens(void)
 
 /* ---- one compute unit ---- */
 
-static long built;                               /* programs */
-static struct _cl_kernel *first;                 /* kernel that was enqueued */
+static long built;                               /* the number of programs built */
+static struct _cl_kernel *first;                 /* the first kernel that was enqueued */
 
 static int32_t one_unit(struct _cl_device_id *id, uint32_t what, size_t most, void *to, size_t *bytes)
 {
@@ -83,7 +83,7 @@ static int32_t note_first(struct _cl_command_queue *queue, struct _cl_kernel *ke
 	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, waits, event);
 }
 
-enum { MOST = 512, WIDE = 24 };                  /* for other tiles of few rows and many on any device */
+enum { MOST = 512, WIDE = 24 };                  /* sizes for which any device uses different tiles for few rows and for MOST */
 
 static int step(struct cg_stream *stream, int64_t rows, float out[MOST * WIDE])
 {

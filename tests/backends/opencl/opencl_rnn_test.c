@@ -17,7 +17,7 @@
 typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 
-/* The calls of the driver in each pass, when the same call was made before. */
+/* Counts the calls of the driver in each pass; the same pass was run before. */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];
@@ -64,7 +64,8 @@ static void test_launches_of_a_step(void **state)
 	free_tensors(&t);
 }
 
-/* A call with other lengths waits until the last index was copied, and sends its own; one with the same lengths does neither. */
+/* A call with other lengths waits until the index of rows of the last call was copied, and sends its own index; a call with the
+   same lengths does neither. */
 static void expect_index(struct net *n, const int32_t *lengths, long waits, long sent, long made_buffers)
 {
 	n->call.lengths = lengths;
@@ -88,7 +89,7 @@ static void test_index(void **state)
 	net_begin(&n, t.context, t.stream);
 	n.place = CG_DEVICE;
 	assert_int_equal(net_open(&n), CG_OK);
-	expect_index(&n, whole, 0, 0, 0);        /* there is none of rows that are all whole */
+	expect_index(&n, whole, 0, 0, 0);        /* rows that are all whole need no index */
 	expect_index(&n, some, 0, 1, 1);
 	expect_index(&n, some, 0, 0, 0);
 	expect_index(&n, NULL, 0, 0, 0);

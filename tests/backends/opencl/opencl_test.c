@@ -20,7 +20,7 @@ static long enqueued(void)
 	return seen.EnqueueNDRangeKernel + seen.EnqueueReadBuffer + seen.EnqueueWriteBuffer + seen.EnqueueFillBuffer;
 }
 
-/* Only so many kernels: no copy, no wait, no memory, nothing built. */
+/* Expects that a call enqueued only so many kernels: no copy, no wait, no allocation and no build. */
 static void expect_kernels(const char *what, long kernels)
 {
 	if (seen.EnqueueNDRangeKernel != kernels || enqueued() != kernels)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the calls and makes one fail. */
+/* Counts the calls of the OpenCL driver, and makes one fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct calls seen;
 
 enum { REFUSAL = -9999 };
 
-/* Calls that free things, whose failure nobody can correct. */
+/* Does the call free something? Its failure could not be corrected. */
 static int gives_back(const char *call)
 {
 	return !strncmp(call, "Release", 7) || !strcmp(call, "Finish");

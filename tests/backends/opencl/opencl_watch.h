@@ -8,7 +8,7 @@
 #include "backends/opencl/library.h"
 #include "tests/backends/driver_watch.h"
 
-extern struct cg_cl driver;              /* the driver itself */
+extern struct cg_cl driver;              /* the functions of the driver itself, behind the watching ones */
 
 /* The number of calls since forget(). */
 struct calls {
@@ -20,17 +20,17 @@ struct calls {
 };
 extern struct calls seen;
 
-/* Puts itself in front of all calls, where there is a driver. */
+/* Puts the watching functions before all calls, where there is a driver. */
 void watch(void);
-/* No call was made. */
+/* Sets the counts of all calls to 0. */
 void forget_calls(void);
-/* The same, and all calls are watched as at first. */
+/* Sets the counts of all calls to 0, lets none fail, and puts the watching functions back. */
 void forget(void);
 
 /* Opens a device, or skips this test with the reason, unless the backend is required. */
 int opens(struct cg_context **context);
 int open_tensors(struct tensors *);
-/* cmocka's: watches. */
+/* The setup function for cmocka: calls watch(). */
 int set_up(void **state);
 
 #endif

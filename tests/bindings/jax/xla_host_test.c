@@ -37,14 +37,14 @@ struct host {
 	struct xla_bytes texts[ATTRIBUTES];
 	double leak;
 	double dropout;
-	_Alignas(64) char memory[BUFFERS + RESULTS][MOST];    /* aligned as by XLA */
+	_Alignas(64) char memory[BUFFERS + RESULTS][MOST];    /* XLA aligns buffers to 64 bytes */
 };
 
 static const struct { int xla, ours; size_t bytes; } DTYPES[] = {
 	{ XLA_F32, CG_F32, 4 }, { XLA_F64, CG_F64, 8 }, { XLA_F16, CG_F16, 2 }, { XLA_BF16, CG_BF16, 2 },
 };
 static const char LEAKY[] = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n";
-static _Thread_local struct xla_error *made;     /* where the next error goes */
+static _Thread_local struct xla_error *made;     /* the object that the next error is written to */
 
 static struct xla_error *create_error(struct xla_error_create *create)
 {
@@ -89,7 +89,7 @@ static void add_text(struct host *h, const char *name, const char *text)
 	add_attribute(h, name, XLA_STRING, &h->texts[k]);
 }
 
-/* The attribute's place; it exists. */
+/* The index of an attribute of the frame, which must have it. */
 static int find(const struct host *h, const char *name)
 {
 	for (int k = 0; k < h->frame.attributes.count; k++)
@@ -109,8 +109,8 @@ static void set_text(struct host *h, const char *name, const char *text)
 	h->texts[find(h, name)] = (struct xla_bytes){ text, strlen(text) };
 }
 
-/* A buffer of up to three dimensions, of which those of 0 are absent; its memory has numbers around 0.1 of either sign, or, for a
-   result, 0xa5. */
+/* Sets a buffer of up to three dimensions; a size of 0 means that the dimension is absent. The memory of an argument gets
+   numbers around 0.1 of either sign, that of a result bytes of 0xa5. */
 static void set_buffer(struct host *h, struct xla_buffer *b, int place, int dtype, int64_t d0, int64_t d1, int64_t d2)
 {
 	int64_t *dims = h->dims[place], n = d0 * (d1 ? d1 : 1) * (d2 ? d2 : 1);
@@ -135,7 +135,7 @@ static void set_buffer(struct host *h, struct xla_buffer *b, int place, int dtyp
 	assert_true(n * (dtype == XLA_U8 ? 1 : 8) <= MOST);
 }
 
-/* The library's config of the frame's network: an lstm, unless a test changes it. */
+/* Sets the config of the same network for the library's own call: an lstm. */
 static void set_config(struct cg_rnn_config *config, int dtype)
 {
 	cg_rnn_config_init(config, sizeof *config);
@@ -176,7 +176,7 @@ static size_t params_bytes(int dtype)
 	return bytes;
 }
 
-/* A frame of the forward or the backward handler, in the d-th dtype. */
+/* Sets a call frame of the forward or the backward handler, in the d-th dtype. */
 static void set_frame(struct host *h, int is_backward, int d)
 {
 	static const int32_t lengths[B] = { 2, T, 0 };
@@ -234,7 +234,7 @@ static void call_well(struct host *h, struct xla_error *(*handler)(struct xla_fr
 		fail_msg("%s", error->message);
 }
 
-/* A forward, and its backward. */
+/* Runs a forward, and the backward that reads its reserve. */
 static void run_both(struct host *forward, struct host *backward, int d)
 {
 	set_frame(forward, 0, d);
@@ -253,7 +253,7 @@ static size_t size_of(const struct xla_buffer *b, size_t bytes)
 	return bytes;
 }
 
-/* The library's own call of the same arguments; results go to `mine`. */
+/* Runs the library's own forward and backward with the frames' arguments; the results go to `mine`. */
 static void run_library(struct host *f, struct host *g, int d, char mine[][MOST])
 {
 	struct cg_context *context;
@@ -308,7 +308,7 @@ static void test_answers(void **state)
 		run_library(&one, &two, d, own);
 		for (int k = 0; k < RESULTS; k++) {
 			assert_memory_equal(own[RESULTS + k], two.results[k].data, size_of(&two.results[k], DTYPES[d].bytes));
-			/* The reserve ends with the bytes of another writer. */
+			/* The reserve is not compared: its last bytes have another writer than the library's call. */
 			if (k < 3)
 				assert_memory_equal(own[k], one.results[k].data, size_of(&one.results[k], DTYPES[d].bytes));
 		}
@@ -355,7 +355,7 @@ static void test_absent(void **state)
 static void test_masks(void **state)
 {
 	(void)state;
-	/* Half of the counter, or no dropout at all, gives other answers. */
+	/* Another half of the 64-bit counter, or no dropout at all, gives other answers. */
 	for (int k = 0; k < 3; k++) {
 		set_frame(&one, 0, 0);
 		set_frame(&two, 0, 0);
@@ -459,7 +459,7 @@ static void test_cells(void **state)
 	(void)state;
 	set_cell(&one, LEAKY);
 	call_well(&one, cellgrad_jax_forward);
-	/* The value of a param. */
+	/* Another value of the cell's param gives other answers. */
 	set_cell(&two, LEAKY);
 	set_text(&two, "value_names", "leak");
 	two.leak = 0.7;
@@ -467,7 +467,7 @@ static void test_cells(void **state)
 	add_attribute(&two, "value_leak", XLA_SCALAR, &two.scalars[ATTRIBUTES - 2]);
 	call_well(&two, cellgrad_jax_forward);
 	assert_memory_not_equal(one.results[0].data, two.results[0].data, size_of(&one.results[0], 4));
-	/* More cells than are kept; the first one again and again. */
+	/* The handlers get more cells than they keep, and again and again the first one. */
 	for (int k = 0; k < 80; k++) {
 		snprintf(text, sizeof text, "%s#%d\n", LEAKY, k);
 		set_cell(&two, text);
@@ -577,7 +577,7 @@ static void test_wrong(void **state)
 			fail_msg("expected %d %s, got %d %s", WRONG[k].code, WRONG[k].words, one.error.code, one.error.message);
 		if (strncmp(one.error.message, "rnn_forward: ", 13))
 			fail_msg("the message does not begin with the handler: %s", one.error.message);
-		/* Nothing was written. */
+		/* A rejected call has written nothing to its results. */
 		for (int r = 0; r < RESULTS; r++)
 			assert_int_equal(((unsigned char *)one.results[r].data)[0], 0xa5);
 	}
@@ -589,7 +589,7 @@ static void test_reserve(void **state)
 {
 	(void)state;
 	run_both(&one, &two, 0);
-	/* Reserves of a call with another counter, of no call, of another network, and one that is too short. */
+	/* Backward rejects the reserve of a call with another counter, of no call and of another network, and one that is too short. */
 	((uint32_t *)two.arguments[COUNTER].data)[0] ^= 1;
 	assert_non_null(call(&two, cellgrad_jax_backward));
 	assert_non_null(strstr(two.error.message, "rnn_backward: "));

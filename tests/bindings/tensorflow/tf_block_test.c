@@ -14,7 +14,7 @@
 
 enum { T = 4, B = 3, I = 2, U = 5 };
 
-/* Tensors of a shape for each step, "TBU", or for all, "BU", "W" [I+U 4U], "U", "4". */
+/* Makes a tensor. shape: "TBU" for a sequence; "BU", "W" for [I+U, 4U], "U" or "4" for others. */
 static TF_Tensor *block_tensor(TF_DataType type, const char *shape)
 {
 	int64_t dims[3];
@@ -41,7 +41,7 @@ static void give_lstm(struct host_call *call, TF_DataType type, int is_sequence,
 	call->n_outputs = 7;
 }
 
-/* Forward's inputs and outputs, of a cell without h, and gradients from above. */
+/* Gives the gradient op the inputs and outputs of forward, of a cell's outputs without h, and upstream gradients. */
 static void give_lstm_grad(const struct host_call *forward, struct host_call *call, TF_DataType type, int is_sequence)
 {
 	int n = forward->n_inputs, values = is_sequence ? 7 : 6;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TensorFlow's side of the plugin, over tables.
+ * Plays TensorFlow's C API for the plugin; what is registered is in tables.
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -210,7 +210,7 @@ static const TF_KernelBuilder *find_op(const char *op)
 
 /* ---- attributes ---- */
 
-/* Copies the value of "NAME=VALUE NAME=VALUE"; 0: there is no such name. */
+/* Copies the value of a name in the attributes "NAME=VALUE NAME=VALUE"; returns 0 if there is no such name. */
 static int find_attribute(const TF_OpKernelConstruction *c, const char *name, char *value, size_t capacity)
 {
 	size_t length = strlen(name);
@@ -231,7 +231,7 @@ bool TF_OpKernelConstruction_HasAttr(TF_OpKernelConstruction *c, const char *nam
 	return find_attribute(c, name, value, sizeof value);
 }
 
-/* The value of an attribute that the op has. */
+/* The value of an attribute, which the op must have. */
 static const char *value_of(const TF_OpKernelConstruction *c, const char *name, char value[64])
 {
 	int is_there = find_attribute(c, name, value, 64);
@@ -280,7 +280,7 @@ void TF_OpKernelConstruction_GetAttrBool(TF_OpKernelConstruction *c, const char 
 	TF_SetStatus(status, TF_OK, "");
 }
 
-/* As TensorFlow: no 0 behind what fills the memory. */
+/* Like TensorFlow, writes no 0 behind a string that fills the memory. */
 void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction *c, const char *name, char *text, size_t length, TF_Status *status)
 {
 	char value[64];

@@ -57,7 +57,8 @@ static void copy(const char *file, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* Loads a file of the room as TensorFlow does, before and after which the host has forgotten all kernels; 1: it loaded the plugin. */
+/* Loads a file of the folder as TensorFlow does; returns 1 if it loaded the plugin. The host forgets all kernels before and
+   after. */
 static int load_from(const char *file, const char **state)
 {
 	char path[128];
@@ -90,7 +91,7 @@ static void need_modules(void)
 		skip();
 }
 
-/* As in site-packages. */
+/* The loader finds the plugin in a package beside it, as in site-packages. */
 static void test_package(void **unused)
 {
 	const char *state;
@@ -103,7 +104,7 @@ static void test_package(void **unused)
 	assert_non_null(strstr(state, "/tensorflow-plugins/../cellgrad/cellgrad_tensorflow.so"));
 }
 
-/* A link to what `make install` installs. */
+/* The file that TensorFlow loads is a link to the loader that `make install` installs; the plugin is beside that loader. */
 static void test_link(void **unused)
 {
 	char path[128];
@@ -119,7 +120,7 @@ static void test_link(void **unused)
 	assert_non_null(strstr(state, "/cellgrad/cellgrad_tensorflow.so"));
 }
 
-/* A plugin that is named is never replaced by another. */
+/* A plugin that the environment names is never replaced by another. */
 static void test_named(void **unused)
 {
 	char path[128];
@@ -151,7 +152,7 @@ static void test_missing(void **unused)
 	assert_non_null(strstr(state, "there is no cellgrad_tensorflow.so for the loader in tensorflow-plugins: install cellgrad"));
 }
 
-/* What is there is no library. */
+/* The plugin's file is no library. */
 static void test_damaged(void **unused)
 {
 	const char *state;

@@ -214,7 +214,7 @@ static void test_wrong_attributes(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
-/* The k-th output cannot be allocated. */
+/* A call whose k-th output cannot be allocated fails with a message. */
 static void test_no_memory(void **unused)
 {
 	void *kernel = kernel_of("CudnnRNNV3", "float", "rnn_mode=lstm");

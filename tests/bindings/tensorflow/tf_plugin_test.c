@@ -40,7 +40,8 @@ static void test_registers(void **unused)
 	}
 }
 
-/* A host that the plugin declines, and what FORCE makes of it. */
+/* In a host that the plugin declines it registers nothing; with CELLGRAD_TF_FORCE=1 it registers its ops, unless it was loaded
+   before. */
 static void test_registers_nothing(void **unused)
 {
 	static const struct { const char *version, *devices, *words; int forced; } rows[] = {
@@ -69,7 +70,7 @@ static void test_registers_nothing(void **unused)
 
 /* ---- the device ---- */
 
-/* A plugin that has not opened a device yet, with a backend that it declines. */
+/* A plugin that has not opened a device yet declines some values of CELLGRAD_BACKEND. */
 static void test_backends(void **unused)
 {
 	static const struct { const char *backend, *words; TF_Code code; } rows[] = {
@@ -92,7 +93,7 @@ static void test_backends(void **unused)
 		host_free(&f);
 		host_destroy("CudnnRNN", kernel);
 	}
-	/* Unset it is the cpu, whatever the machine has. */
+	/* Without CELLGRAD_BACKEND the plugin uses the cpu, whatever the machine has. */
 	unsetenv("CELLGRAD_BACKEND");
 	void *forward = kernel_of("CudnnRNN", "double", "rnn_mode=lstm"), *backward = kernel_of("CudnnRNNBackprop", "double", "rnn_mode=lstm");
 	check_net(&nets[0], 0, 1, forward, backward, 0);
@@ -118,7 +119,7 @@ static void test_fork(void **unused)
 
 	(void)unused;
 #ifdef __SANITIZE_THREAD__
-	skip();                                  /* its children have no threads */
+	skip();                                  /* a forked child of this process cannot start threads */
 #endif
 	assert_true(run_quietly(forward, &f));
 	host_free(&f);
@@ -150,7 +151,7 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* One kernel in several threads. */
+/* Several threads run one kernel at the same time. */
 static void test_threads(void **unused)
 {
 	enum { WORKERS = 6 };

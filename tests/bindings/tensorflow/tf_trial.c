@@ -18,7 +18,7 @@ const char built_plugin[] = ".libs/cellgrad_tensorflow.so";
 
 /* ---- loading ---- */
 
-/* Every load takes a copy, which the loader has not seen. */
+/* Loads a new copy of the plugin's file each time, since the system loads a known file only once. */
 int load_plugin(const char *version, const char *devices, const char **state)
 {
 	static int count;
@@ -108,7 +108,7 @@ struct cg_mem mem_of(const TF_Tensor *t)
 	return cg_host(TF_TensorData(t), TF_TensorByteSize(t));
 }
 
-/* Is an output what the library computed into memory of its own? */
+/* Fails unless an output of the host's call has the bytes that the library computed in memory of its own. */
 void assert_output(const struct host_call *call, int k, struct cg_mem wanted)
 {
 	assert_non_null(call->outputs[k]);
@@ -166,7 +166,7 @@ static int is_lstm(const struct net *n)
 	return !strcmp(n->cell, "lstm");
 }
 
-/* input, states and params, and the lengths for V3. */
+/* Gives the call the network's input, states and params, and for V3 the lengths. */
 void give_inputs(const struct net *n, TF_DataType type, int dtype, int version, struct host_call *call)
 {
 	int64_t H = n->P ? n->P : n->U, states = n->layers * n->directions, T = n->T, B = n->B;
@@ -190,7 +190,7 @@ void give_inputs(const struct net *n, TF_DataType type, int dtype, int version, 
 	call->n_outputs = 4 + (version > 1);
 }
 
-/* Numbers in the shape of a tensor. */
+/* Makes a tensor of random numbers in the shape of another tensor. */
 TF_Tensor *numbers_like(TF_DataType type, const TF_Tensor *t)
 {
 	int64_t dims[4] = { 0 };
@@ -200,7 +200,8 @@ TF_Tensor *numbers_like(TF_DataType type, const TF_Tensor *t)
 	return numbers(type, TF_NumDims(t), dims);
 }
 
-/* For Backprop: forward's inputs and outputs, gradients from above, and the reserve.  What is forward's is forward's to free. */
+/* Gives Backprop the inputs and outputs of forward, upstream gradients and the reserve space. The tensors of forward are freed
+   with forward's call. */
 void give_backprop(const struct host_call *forward, TF_DataType type, struct host_call *call)
 {
 	int n = forward->n_inputs;
@@ -251,7 +252,7 @@ struct cg_mem make_mem(size_t bytes)
 	return cg_host(bytes ? calloc(1, bytes) : NULL, bytes);
 }
 
-/* The arguments of forward from the host's inputs, and outputs of the library's own. */
+/* Runs the library's forward on the memory of the host's inputs; its outputs are in memory of their own. */
 void answer_forward(const struct net *n, int dtype, const struct host_call *host, uint64_t counter, struct cg_rnn **rnn, struct cg_rnn_call *args)
 {
 	struct cg_rnn_config c;
@@ -337,7 +338,7 @@ void check_net(const struct net *n, int t, int version, void *forward, void *bac
 	assert_output(&b, 1, args.input_h_backprop);
 	assert_state(n, &b, args.input_c_backprop);
 	assert_output(&b, 3, args.params_backprop);
-	/* Once more: the reserve is as it was. */
+	/* A second Backprop gives the same answers, so the first one left the reserve space as it was. */
 	for (int k = 0; k < 4; k++)
 		TF_DeleteTensor(b.outputs[k]);
 	host_run(backwards[version], backward, &b);

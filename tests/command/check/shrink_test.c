@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cases by their fields: parsing and printing, what is refused, and how far invented failures shrink.
+ * Tests cases given as fields: parsing and printing, what is refused, and how far failures that the tests invent shrink.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,7 +24,7 @@
 
 static size_t now, most;
 
-/* Blocks have no mark: memory that jansson got from malloc, after a refusal, is freed here, too. */
+/* The allocator's blocks are plain blocks of malloc: memory that jansson got from malloc, after a refusal, is freed here, too. */
 static void *resize(void *user, void *p, size_t bytes)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
@@ -77,7 +77,7 @@ static int convert(const char *from, const char *to, const char *in, const char 
 	const char *words[] = { "convert", "--from", from, "--to", to, "--force", in, out, NULL };
 	int kept[2] = { dup(1), dup(2) }, null = open("/dev/null", O_WRONLY), code;
 
-	/* Output of the command is not part of the test's. */
+	/* The command's output must not become part of the test's TAP. */
 	fflush(stdout);
 	dup2(null, 1);
 	dup2(null, 2);
@@ -99,7 +99,7 @@ static void test_streams(void **state)
 	(void)state;
 	write_torch("many", LAYERS, UNITS);
 	for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
-		/* [in + U, 4 U], where both matrices are one tensor */
+		/* in these formats both matrices of a layer are one tensor [inputs + U, 4 U] */
 		size_t largest = k == 1 || k == 2 ? 2 * matrix : matrix;
 
 		now = most = 0;
@@ -111,7 +111,7 @@ static void test_streams(void **state)
 		if (most > 2 * largest)
 			fail_msg("back from %s: %zu bytes at most, where the largest tensor has %zu", formats[k], most, largest);
 	}
-	/* One tensor, as large as all of them together. */
+	/* A single tensor that is as large as all tensors of the first file together. */
 	now = most = 0;
 	assert_int_equal(convert("pytorch", "cellgrad", "many", "out"), EXIT_OK);
 	assert_true(most <= 2 * LAYERS * 2 * matrix);

@@ -155,7 +155,7 @@ static void test_gradient(void **state)
 	loss_of(&m, &first);
 	carried = carried_by(&m);
 	for (size_t k = 0; k < m.n; k++)
-		m.g[k] = NAN;                                    /* overwritten, not added to */
+		m.g[k] = NAN;                                    /* backward overwrites gradients and does not add to them */
 	grad_of(&m, &second);
 	assert_int_equal(compare_network(&m, &carried, &worst), m.at[MODEL_OUT_W]);
 	for (int part = MODEL_OUT_W; part < MODEL_PARTS; part++)
@@ -205,7 +205,7 @@ static void test_batches_in_turn_are_one_batch(void **state)
 	assert_memory_equal(whole.carry[MODEL_OTHER].c, parts.carry[MODEL_OTHER].c, STATES * sizeof(real));
 	in_one = other_loss(&whole, &begin);
 	model_reset(&parts, MODEL_OTHER);
-	assert_true(fabs(in_one - other_loss(&parts, &begin)) > 1e-6);           /* the states do have an effect */
+	assert_true(fabs(in_one - other_loss(&parts, &begin)) > 1e-6);           /* carried states do have an effect */
 	model_close(&whole);
 	model_close(&parts);
 }
@@ -419,7 +419,7 @@ static void test_text(void **state)
 	text_close(&none);
 }
 
-/* Compares what the rows of a text read, letter by letter, and the letters that follow. */
+/* Expects that the rows of a text's next batch read these letters, and that the letters to predict are those that follow. */
 static void batch_is(const struct text *t, struct text_row *row, const char *const *expected)
 {
 	int symbols[2 * 5], next[2 * 5];

@@ -183,7 +183,7 @@ static void add_input(struct example *e, const struct call *c, const struct cg_p
 		fill(t);
 }
 
-/* Adds scalars as tensors, which NAME=VALUE could also give. */
+/* Adds tensors for scalar inputs, which NAME=VALUE could also give. */
 static void add_scalars(struct example *e, const struct call *c)
 {
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++) {
@@ -200,7 +200,7 @@ static void add_scalars(struct example *e, const struct call *c)
 
 /* ---- the call ---- */
 
-/* Sets the sizes that shapes would give. */
+/* Sets the sizes that the command would read from the tensors' shapes. */
 static unsigned set_sizes(struct call *c, int projection, int directions)
 {
 	const struct { const char *symbol; int64_t size; } sizes[] = {

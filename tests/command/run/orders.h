@@ -16,18 +16,18 @@ struct tensor {
 	int64_t shape[CG_RANK];
 	unsigned char *data;
 	size_t bytes;
-	unsigned in;                             /* the files that have it, one bit each */
+	unsigned in;                             /* the files that have this tensor, one bit each */
 };
 
-/* One NAME=VALUE; attribute: the op has it as an attribute. */
+/* A word NAME=VALUE; attribute: the op has an attribute NAME; `in`: the files whose metadata has the word, one bit each. */
 struct word { char text[WORD]; int name, attribute; unsigned in; };
 
 struct variant {
 	const char *name;
-	int network, any_cell, v3;               /* for networks; for ops with attribute cell; for ops with num_proj */
+	int network, any_cell, v3;            /* network: only for networks; any_cell: for ops with attribute cell; v3: for ops with num_proj */
 	const char *words[24];
 };
-extern const struct variant variants[];          /* ends with one without a name */
+extern const struct variant variants[];          /* the last variant has no name */
 
 struct example {
 	const char *op;
@@ -45,7 +45,7 @@ int  folder_remove(void);
 /* Returns 0 where the op does not have the variant. with: a backward op gets a reserve space of its forward op. */
 int  example_make(struct example *, const char *op, const struct variant *, int with, struct cg_context *);
 void example_free(struct example *);
-/* NULL: there is none. */
+/* The word with this name; NULL: the example has none. */
 struct word *example_word(struct example *, const char *name);
 const char *word_value(const struct word *);
 struct word *example_add(struct example *, const char *text, int attribute);

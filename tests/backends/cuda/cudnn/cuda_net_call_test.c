@@ -47,7 +47,7 @@ static uint64_t print(struct net *n)
 	return sum;
 }
 
-/* The layout of weights that its stand-in shows. */
+/* Sets the layout of weights that the stand-in for cuDNN shows. */
 static void lay_out(const char *permuted)
 {
 	setenv("CELLGRAD_FAKE_CUDNN_LAYOUT", permuted, 1);
@@ -65,7 +65,7 @@ static long ours(const struct calls *c)
 	return c->cuLaunchKernel + c->cuMemsetD8Async + c->cuMemcpyDtoDAsync_v2 + c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* A wait, a copy from or to the host, memory that is allocated or freed, anything built. */
+/* The number of waits, copies from or to the host, allocations, frees and builds. */
 static long waits(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 + c->cuMemFree_v2 +
@@ -73,7 +73,7 @@ static long waits(const struct calls *c)
 	       c->cudnnCreate + c->cudnnSetStream + c->cudnnSetDropoutDescriptor + c->cudnnBuildRNNDynamic;
 }
 
-/* Anything created, set or queried, on the host alone. */
+/* The number of calls that create, set or query something on the host alone. */
 static long questions(const struct calls *c)
 {
 	return c->cudnnCreateTensorDescriptor + c->cudnnSetTensorNdDescriptor + c->cudnnCreateRNNDescriptor +
@@ -89,8 +89,8 @@ static long others(const struct calls *c)
 
 static const int32_t uneven[] = { 3, 2 }, one_of_none[] = { 3, 0 };
 
-/* A training step that was made before: cuDNN's own three calls for each of its runs, and so many commands of ours, where its layout
-   of parameters is ours and where it is not. */
+/* A training step that was made before: cuDNN's own three calls for each of its runs, and ours[] commands of the library's own:
+   first where cuDNN's layout of parameters is the library's, then where it is not. */
 static const struct step {
 	const char *name;
 	const int32_t *lengths;
@@ -98,19 +98,20 @@ static const struct step {
 	double dropout;
 	long runs, ours[2];
 } steps[] = {
-	/* The output; before backward the reserve is copied, and the gradients of parameters cleared.  Those are converted at both ends
-	 * of backward, and parameters before each pass: with what they are added to more than a launch takes. */
+	/* The commands of the library: before backward the reserve is copied with the output, and the gradients of parameters are
+	 * cleared. Where layouts differ, these gradients are converted before and after backward, and parameters before each pass:
+	 * together with the sums that they are added to they are more than one launch takes. */
 	{ "whole rows",                   NULL,        2, 1, 0, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, reserve spent",    NULL,        2, 1, 1, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, added",            NULL,        2, 1, 1, 1, 0,    3, { 1, 5 } },
 	{ "batch-major",                  NULL,        1, 0, 0, 0, 0,    3, { 2, 4 } },
-	/* And what is beyond the lengths, with the output, and of the gradient by the input. */
+	/* With lengths, what lies beyond them is cleared, too: in the output, and in the gradient of the input. */
 	{ "lengths",                      uneven,      2, 1, 0, 0, 0,    3, { 3, 4 } },
 	{ "batch-major, lengths",         uneven,      1, 0, 0, 0, 0,    3, { 3, 4 } },
-	/* Before and after each pass states are gathered and scattered, and rows where one has no step. */
+	/* Before and after each pass the states are gathered and scattered; so are rows, if one of them has no step. */
 	{ "batch-major states",           NULL,        2, 0, 0, 0, 0,    3, { 4, 4 } },
 	{ "a row without a step",         one_of_none, 2, 1, 0, 0, 0,    3, { 4, 4 } },
-	/* Before each run of a layer, and at the end of each pass. */
+	/* The library's own masks are applied before each run of a layer, and at the end of each pass. */
 	{ "masks of ours",                NULL,        2, 1, 0, 0, 0.25, 6, { 6, 6 } },
 	{ "masks of ours, lengths",       uneven,      3, 0, 0, 0, 0.25, 9, { 8, 8 } },
 	{ "masks of ours, none of a row", one_of_none, 3, 1, 0, 1, 0.25, 9, { 8, 10 } },
@@ -220,7 +221,7 @@ static void test_captured(void **state)
 	n.call.lengths = NULL;
 	run(&n);
 	expect_captured(&n);
-	n.call.lengths = uneven;                   /* as long as there are few of them */
+	n.call.lengths = uneven;                   /* batches of few rows: their lengths need no copy from the host */
 	expect_captured(&n);
 	net_close(&n);
 	free_tensors(&t);
@@ -247,7 +248,7 @@ static uint64_t print_of(struct net *n, struct cg_mem mem)
 	return sum;
 }
 
-/* cuDNN's backward writes to its reserve: in the stand-in so that a second one would be wrong. */
+/* Backward of cuDNN overwrites the reserve that it reads; the stand-in does so in a way that would make a second backward wrong. */
 static void test_reserve(void **state)
 {
 	uint64_t kept, right;
@@ -273,7 +274,7 @@ static void test_reserve(void **state)
 		n.call.spend_reserve = 1;
 		assert_int_equal(net_backward(&n), CG_OK);
 		assert_true(print(&n) == right || !promises_bits("cudnn"));
-		/* What cuDNN itself leaves there does not matter. */
+		/* What cuDNN itself leaves in a spent reserve does not matter. */
 		assert_true(!getenv("CELLGRAD_FAKE_CUDA") || print_of(&n, n.call.reserve) != kept);
 		net_close(&n);
 	}
@@ -281,7 +282,7 @@ static void test_reserve(void **state)
 	free_tensors(&t);
 }
 
-/* Everything that calls write, except the reserve, as numbers. */
+/* The most numbers that a call writes, without the reserve. */
 enum { NUMBERS = 2048 };
 static size_t fetch(struct net *n, float numbers[NUMBERS])
 {
@@ -348,7 +349,7 @@ static void test_reserve_moved(void **state)
 
 /* ---- memory at any address ---- */
 
-/* The same at an address that is a multiple of no more than `offset`. */
+/* Moves memory to an address that is a multiple of `offset` and of no larger power of two. */
 static void shift(struct net *n, struct cg_mem *mem, size_t offset)
 {
 	struct cg_mem moved;
@@ -375,12 +376,12 @@ static void shift(struct net *n, struct cg_mem *mem, size_t offset)
 static const struct alignment_case {
 	const char *name;
 	int dtype;
-	int64_t size, B;                         /* size: of input and units */
+	int64_t size, B;                         /* size: the width of the input, and the number of units */
 	int layers, time_major, accumulate;
 	double dropout;
 	unsigned algorithm;
 	size_t offset;
-	long ours;                               /* commands of ours, where nothing is to be moved */
+	long ours;                               /* the library's own commands, if no memory need be moved */
 } alignment_case[] = {
 	{ "static",           CG_F16, 128, 8, 1, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         2, 0 },
 	{ "static, added",    CG_F16, 128, 8, 1, 1, 1, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         4, 0 },
@@ -478,7 +479,8 @@ static void test_aligned_addresses(void **state)
 
 /* ---- the same again ---- */
 
-/* How many of so many runs have other bits than the first; all are close to it. */
+/* Runs a network `runs` times; returns how many runs have other bits than the first. All results are close to those of the
+   first. */
 static int others_of(int runs, const struct tensors *t)
 {
 	static float numbers[NUMBERS], first[NUMBERS];
@@ -532,7 +534,7 @@ static void test_reserve_of_another_route(void **state)
 	(void)state;
 	if (!open_with_cudnn(&t))
 		return;
-	/* Where the masks are ours, a reserve with cuDNN's masks is larger. */
+	/* A reserve with cuDNN's dropout masks is larger than one of a network whose masks are the library's. */
 	begin(&n, &t);
 	n.place = CG_HOST;
 	open_net(&n);
@@ -604,7 +606,7 @@ static void test_masks(void **state)
 
 /* ---- persistent algorithms ---- */
 
-/* The first n forwards are refused. */
+/* The number of forwards of cuDNN that are still refused. */
 static int refusals;
 static unsigned unsupported(struct cudnnContext *handle, struct cudnnRNNStruct *rnn, unsigned mode, const int32_t *lengths,
                             struct cudnnRNNDataStruct *x_data, const void *x, struct cudnnRNNDataStruct *y_data, void *y,
@@ -633,12 +635,12 @@ static void test_persistent(void **state)
 	cg_cudnn.RNNForward = unsupported;
 	forget_calls();
 	refusals = 1;
-	run(&n);                                 /* by the standard one */
+	run(&n);                                 /* the forward is repeated by the standard algorithm */
 	assert_int_equal(seen.cudnnRNNForward, 2);
 	forget_calls();
 	run(&n);
 	assert_int_equal(seen.cudnnRNNForward, 1);
-	/* There is none after that. */
+	/* There is no further algorithm after the standard one. */
 	refusals = 1;
 	expect_refused(net_forward(&n), CG_UNSUPPORTED, "cuda: cudnnRNNForward: CUDNN_STATUS_NOT_SUPPORTED");
 	run(&n);
@@ -682,7 +684,7 @@ static void test_closed(void **state)
 		if (plan_first) {
 			cg_rnn_close(n.rnn);
 			n.rnn = NULL;
-			/* The stream's next network uses what it left. */
+			/* The stream's next network uses what the closed one left on the stream. */
 			begin(&other, &t);
 			other.stream = stream;
 			open_net(&other);

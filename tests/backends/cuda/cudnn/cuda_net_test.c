@@ -138,7 +138,7 @@ static void test_cells_declined(void **state)
 	c.input = ((int64_t)1 << 31) + 1;
 	c.units = 1;
 	declines(context, c, "sizes beyond 2^31");
-	/* A cell of the same name with other equations. */
+	/* A user's cell with a built-in cell's name and other equations is declined. */
 	assert_int_equal(cg_cell_parse("cell rnn_tanh\ngates a\noutput h\nh = tanh(0.5 * a)\nsave h\n", "x", &cell), CG_OK);
 	c = network("lstm", CG_F32);
 	c.cell = cell;
@@ -217,7 +217,7 @@ static void test_algorithms(void **state)
 
 /* ---- versions ---- */
 
-/* The arguments of SetRNNDescriptor_v8: at least one algorithm is not supported. */
+/* Plays a cuDNN that does not support the algorithms from number `from` on; its arguments are those of SetRNNDescriptor_v8. */
 static unsigned from;
 static unsigned narrow_minded(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction,
                               unsigned input, unsigned type, unsigned precision, unsigned math, int32_t input_size,
@@ -271,8 +271,8 @@ static void test_versions_declined(void **state)
 
 /* ---- opened, with failures ---- */
 
-/* Opens, queries sizes and closes, with the n-th call failing, 0 none; returns whether there was such a call.  The first plan of a
-   context leaves a handle for the next. */
+/* Opens a plan, queries its sizes and closes it, with the n-th call failing (n 0: no call); returns whether there was such a
+   call. The first plan of a context leaves a handle for the next. */
 static int attempt(struct cg_context *context, struct cg_rnn_config c, int is_first, long n)
 {
 	static const int32_t lengths[] = { 3, 0, 1 };
@@ -306,7 +306,7 @@ static void test_open_faults(void **state)
 		struct cg_rnn_config c = network("lstm", CG_F32);
 		long n = 1;
 
-		/* Whether cuDNN is requested by name or not. */
+		/* In the second round cuDNN is requested by name; in the first round no route is named. */
 		c.route = vendor ? "cudnn" : NULL;
 		c.dropout = 0.5;
 		c.allow_vendor_dropout = vendor;
@@ -320,7 +320,8 @@ static void test_open_faults(void **state)
 	cg_close(context);
 }
 
-/* The first plan of each context; its handle is freed with the context, or the stand-ins report a leak. */
+/* Every call that the first plan of a context makes fails in turn; the context frees the handle of cuDNN, or the stand-ins
+   report a leak. */
 static void test_first_faults(void **state)
 {
 	struct cg_rnn_config c = network("gru", CG_F32);

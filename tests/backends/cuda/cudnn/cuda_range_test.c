@@ -30,8 +30,8 @@ static const struct trial {
 	const int32_t *lengths;
 	int layers, time_major, proj, inference, accumulate, no_states;  /* no_states: without initial states */
 	double dropout;
-	long runs;                               /* of forward */
-	int again;                               /* and its bits are looked at twice */
+	long runs;                               /* the number of cuDNN's forward calls */
+	int again;                               /* a second run must have the same bits */
 } trials[] = {
 	{ "the longest in one part",  "lstm",     MOST,     1, NULL,      1, 1, 0, 0, 0, 0, 0,    1, 0 },
 	{ "one step more",            "lstm",     MOST + 1, 1, NULL,      1, 1, 0, 0, 0, 0, 0,    2, 0 },
@@ -88,7 +88,7 @@ static double *fetch(struct net *n, const struct cg_mem *mem)
 	return values;
 }
 
-/* Sums over all steps are larger than their terms. */
+/* Expects close results; sums over all steps have larger tolerances, as they are larger than their terms. */
 static void expect_same(const struct trial *trial, struct net *got, struct net *right)
 {
 	for (int k = 0; k < NET_PORTS; k++) {
@@ -125,7 +125,7 @@ static void expect_again(const struct trial *trial, struct net *n)
 	assert_non_null(first);
 	assert_non_null(second);
 	assert_int_equal(bytes ? cg_get(n->stream, first, n->call.reserve, bytes) : 0, CG_OK);
-	/* At the end are the states between ranges; what cuDNN leaves there does not matter. */
+	/* The end of the reserve holds the states between ranges; what cuDNN leaves there does not matter. */
 	memcpy(second, first, bytes);
 	memset(second + bytes - (bytes < HANDED ? bytes : HANDED), 0x55, bytes < HANDED ? bytes : HANDED);
 	assert_int_equal(bytes ? cg_put(n->stream, n->call.reserve, second, bytes) : 0, CG_OK);
@@ -192,7 +192,7 @@ static void test_both_directions(void **state)
 	assert_non_null(strstr(cg_message(), "T=65536"));
 	cg_rnn_close(got.rnn);
 
-	/* Where no route was requested the call takes the other one. */
+	/* If the config names no route, the call takes route composed. */
 	assert_int_equal(cg_open("cpu", &u.context), CG_OK);
 	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
 	for (int k = 0; k < 2; k++) {
