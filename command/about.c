@@ -33,7 +33,7 @@ void about_add(char list[ABOUT_LIST], const char *between, const char *format, .
 	va_end(arguments);
 }
 
-/* Does a list of words, separated by blanks, contain this word? */
+/* Does a list of words that blanks separate contain this word? */
 static int has_word(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -82,7 +82,8 @@ const char *about_turned(const struct about *a, const struct cg_port *p, char li
 	return list;
 }
 
-/* Is the symbol a term of the shape, as "U" is of "I+U 4*U" but not of "L*U"? Sets *times where the term has a factor. */
+/* Is the symbol of a size a term of the shape, as "U" is of "I+U 4*U" but not of "L*U"? Sets *times where the term has a number as
+ * factor, such as 4. */
 static int names(const char *shape, const char *symbol, int *times)
 {
 	size_t n = strlen(symbol);
@@ -132,7 +133,7 @@ const char *about_type(const struct cg_port *p)
 
 /* ---- what is needed ---- */
 
-/* The values of an attribute with which the op reads the input: "" if it reads it with all of them, "-" if with none. */
+/* The values of an attribute with which the op reads the input: "" if the op reads it with every value, "-" if with none. */
 static const char *read_if(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	list[0] = '\0';
@@ -158,7 +159,7 @@ static const char *read_if(const struct about *a, const struct cg_port *p, char 
 	return list;
 }
 
-/* The rules are those of run/op_call.c. */
+/* The rules of when an input is needed are those of run/op_call.c. */
 const char *about_needed(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	char arguments[ABOUT_LIST], condition[ABOUT_LIST] = "";

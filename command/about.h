@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Describes an op in words, from its row of the op table, for `cellgrad info OP`. A `list` argument is a buffer; a returned text is
- * in it, or static.
+ * Describes an op in words, from its row of the op table, for `cellgrad info OP`. A `list` argument is a buffer; a returned text is in
+ * that buffer, or static.
  */
 #ifndef ABOUT_H
 #define ABOUT_H
@@ -11,47 +11,48 @@
 enum { ABOUT_LIST = 512 };
 
 struct about {
-	const struct cg_op *row, *pair;          /* pair: the op's gradient, or the op of which this is the gradient; or NULL */
-	const char *name;                        /* as the user wrote it, TensorFlow's name or the library's */
+	const struct cg_op *row, *pair;          /* pair: the row of the op's gradient, or of the op whose gradient it is; or NULL */
+	const char *name;                        /* the op's name as the user wrote it, TensorFlow's or the library's */
 	int   is_grad, theirs;
 	void *op;                                /* the op's struct, with default attributes */
 };
 
-/* The name of a row: TensorFlow's if the user gave TensorFlow's name, else the library's. */
+/* The name of an op's row: TensorFlow's name if the user gave the op by TensorFlow's name, else the library's. */
 const char *about_name(const struct about *, const struct cg_op *);
-/* Is a thing shown that only the library's own op has (extra not 0)? */
+/* Is a port or attribute shown? One that only the library's own op has (extra not 0) is shown only under the library's name. */
 int  about_shows(const struct about *, int extra);
-/* Appends to a list; `between` separates it from what is there. */
+/* Appends a text to a list; `between` separates it from a text that the list already has. */
 void about_add(char list[ABOUT_LIST], const char *between, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The shape as "[T, B, 4*U]"; "below" for a list, whose tensors have several shapes. about_turned: the batch-major shape.
- * about_order: the attribute that chooses between the two orders, or NULL. */
+/* The shape of a port as text, "[T, B, 4*U]"; "below" for a list of tensors, which have several shapes. about_turned: the port's
+ * batch-major shape. about_order: the attribute that chooses between time-major and batch-major, or NULL. */
 const char *about_shape(const struct about *, const struct cg_port *, char list[ABOUT_LIST]);
 const char *about_turned(const struct about *, const struct cg_port *, char list[ABOUT_LIST]);
 const struct cg_attribute *about_order(const struct about *);
-/* Does any tensor have this size? Does any have a multiple of a size? */
+/* about_uses: does any tensor of the op have this size? about_multiples: does any tensor have a multiple of a size? */
 int  about_uses(const struct about *, const char *symbol);
 int  about_multiples(const struct about *);
-/* The element type as safetensors names it; "float": the op's dtype. */
+/* The element type of a port as safetensors names it; "float": the dtype of the op. */
 const char *about_type(const struct cg_port *);
 
-/* When `run` must have the input: "always", "if use_peephole=true", "no". */
+/* When `cellgrad run` must be given the input: "always", "if use_peephole=true", "no". */
 const char *about_needed(const struct about *, const struct cg_port *, char list[ABOUT_LIST]);
 /* about_needs: does a C call need the input to compute this output? about_needed_for: the outputs that need it: "all outputs",
  * "w_grad", "none". */
 int  about_needs(const struct about *, const struct cg_port *input, const struct cg_port *output);
 const char *about_needed_for(const struct about *, const struct cg_port *, char list[ABOUT_LIST]);
 
-/* Where an input comes from. AN_INPUT: the op is no gradient. Of a gradient: an input or an output of the forward op, or an
- * upstream gradient. */
+/* Where an input of an op comes from. AN_INPUT: the op is no gradient. An input of a gradient is an input (ITS_INPUT) or an output
+ * (ITS_OUTPUT) of the forward op, or an upstream gradient (FROM_ABOVE). */
 enum about_origin { AN_INPUT, ITS_INPUT, ITS_OUTPUT, FROM_ABOVE, ORIGINS };
 int  about_find_origin(const struct about *, const struct cg_port *);
-/* The argument of the forward op whose gradient this is, by name: "d_h", "h_grad", "h_backprop" give "h"; or NULL. */
+/* The argument of the forward op whose gradient a port is, found by the port's name: "d_h", "h_grad", "h_backprop" give "h"; or NULL. */
 const struct cg_port *about_gradient_by(const struct about *, const struct cg_port *);
-/* Does the op's gradient read this output? */
+/* Does the gradient of the op read this output of the op? */
 int  about_taken(const struct about *, const struct cg_port *);
 
-/* The kinds of attributes in words, by enum cg_attribute_kind. about_range: the limits as text, such as "0" and "T"; "" for none. */
+/* The kinds of attributes in words, by enum cg_attribute_kind. about_range: the limits of an attribute as text, such as "0" and "T"; ""
+ * for no limit. */
 extern const char *const about_kinds[];
 void about_range(const struct cg_attribute *, char least[ABOUT_LIST], char most[ABOUT_LIST]);
 const char *about_default(const struct about *, const struct cg_attribute *, char text[CG_ATTRIBUTE_TEXT]);

@@ -18,7 +18,8 @@
 #include "runtime/device/inspect.h"
 
 enum { FIRST = 1 << 16, MOST = 1 << 24 };
-/* GRACE: milliseconds in which a child that has answered or been killed must end. LOOK: milliseconds between two looks at it. */
+/* GRACE: milliseconds in which a child that has answered or been killed must end. LOOK: milliseconds between two checks whether the child
+ * has ended. */
 enum { GRACE = 2000, LOOK = 1 };
 
 /* ---- the child ---- */
@@ -37,8 +38,8 @@ static void write_all(int fd, const char *at, size_t bytes)
 	}
 }
 
-/* Without memory the answer is empty. Exit handlers do not run: one of a driver might hang, and the parent's buffers would be
- * printed twice. */
+/* Computes and writes the child's answer, and ends the child. Where memory is exhausted the answer is empty. Exit handlers do not run:
+ * that of a driver might hang, and buffered output of the parent would be printed twice. */
 static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), const void *about)
 {
 	const struct rlimit no_core = { 0, 0 };
@@ -46,7 +47,7 @@ static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), 
 	char *text;
 
 	setrlimit(RLIMIT_CORE, &no_core);
-	alarm((unsigned)seconds + 1);            /* in case the parent has ended */
+	alarm((unsigned)seconds + 1);            /* ends the child if the parent has ended */
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	json = ask(about);
 	text = json && !print_json_lost() ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -70,7 +71,8 @@ static int grow(struct text *t)
 	return CG_OK;
 }
 
-/* Reads up to the 0 byte. 1: it came. 0: the child closed its end or took too long, or the text is too long. */
+/* Reads the child's answer up to the 0 byte. 1: the 0 byte came. 0: the child closed its end of the pipe or took too long, or the text is
+ * too long. */
 static int read_answer(int fd, double until, struct text *t)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -98,7 +100,7 @@ static int read_answer(int fd, double until, struct text *t)
 	}
 }
 
-/* Waits up to so many milliseconds for the child to end. */
+/* Waits at most `milliseconds` for the child to end. */
 static int reap(pid_t child, int *status, double milliseconds)
 {
 	const struct timespec look = { 0, LOOK * 1000000L };
@@ -134,7 +136,7 @@ static void end(pid_t child, int answered, int late, int seconds, char why[CHILD
 		snprintf(why, CHILD_WHY, "its driver ended the process: exit status %d", WEXITSTATUS(status));
 }
 
-/* Starts a child that answers, and returns the end of the pipe to read from. */
+/* Starts a child process that answers, and returns the end of the pipe from which the parent reads. */
 static int start(json_t *(*ask)(const void *), const void *about, int seconds, pid_t *child, char why[CHILD_WHY])
 {
 	int ends[2];
@@ -143,7 +145,7 @@ static int start(json_t *(*ask)(const void *), const void *about, int seconds, p
 		snprintf(why, CHILD_WHY, "it could not be asked: pipe: %s", strerror(errno));
 		return -1;
 	}
-	/* A program that a driver starts must not keep the pipe open. */
+	/* The pipe closes in programs that a driver starts, so that no such program keeps it open. */
 	fcntl(ends[0], F_SETFD, FD_CLOEXEC);
 	fcntl(ends[1], F_SETFD, FD_CLOEXEC);
 	fflush(stdout);

@@ -12,10 +12,10 @@
 struct claim {
 	struct claim *next;
 	int   output, owners;            /* owners: how many claims of an input are not ended */
-	dev_t device;                    /* of the file, or, if it does not exist, of its folder */
+	dev_t device;                    /* device and inode of the file, or, if it does not exist, of its folder */
 	ino_t inode;
-	const char *name;                /* in that folder; NULL: the file exists */
-	char  path[];                    /* as the user wrote it; then the text that name points to */
+	const char *name;                /* the file's name in that folder; NULL: the file exists */
+	char  path[];                    /* the path as the user wrote it; behind it the text of `name` */
 };
 
 static struct claim *claims;
@@ -64,7 +64,7 @@ int claim_input(int fd, const char *path, struct claim **claim)
 	struct stat s;
 
 	*claim = NULL;
-	/* An output cannot replace what is no regular file, such as a terminal, so it needs no claim. */
+	/* An input that is no regular file, such as a terminal, needs no claim, since no output can replace it. */
 	if (fstat(fd, &s) || !S_ISREG(s.st_mode))
 		return CG_OK;
 	return add(path, NULL, &s, 0, claim);

@@ -26,21 +26,21 @@ int command_bench(int argc, const char **argv);
 int command_cache(int argc, const char **argv);
 int command_convert(int argc, const char **argv);
 
-/* Are failures printed as JSON? Yes if --json is among the arguments. */
+/* Reads the command line: failures are printed as JSON if --json is among the arguments. */
 void command_words(int argc, const char *const *argv);
 /* Prints "cellgrad run: " and this thread's message to standard error, or {"error": ..., "command": "run"}, and returns the exit
  * status. working: the work had begun. */
 int  command_fail(const char *command, int code, int working);
-/* Rewords the message of a failed library call for the command's user: removes the name of the call and puts that of an option in
- * front; option NULL: nothing. Returns code. */
+/* Rewords the message of a failed library call for the command's user: removes the name of the library's call at its front, and puts the
+ * name of an option there; option = NULL: none. Returns `code`. */
 int  command_reword(int code, const char *option);
 /* Prints a warning the way command_fail prints an error: one line, "cellgrad run: warning: ...", or {"warning": ..., "command": "run"}. */
 void command_warn(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Warns where the cell reads the state of the step before only under options, separated by commas in `options`, that are off. how:
- * what the user writes before an option's name, such as "--options ". CG_NO_MEMORY. */
+/* Warns if the cell reads a state of the step before only with options that are off. options: the names of the options that are on,
+ * separated by commas. how: what the user writes before an option's name, such as "--options ". Returns CG_OK or CG_NO_MEMORY. */
 int  command_warn_recurrence(const char *command, const struct cg_cell *, const char *options, const char *how);
 
-/* The names of a cell's options that `bits` select, with `between` separating them. */
+/* Lists the names of the cell's options that `bits` select, separated by `between`. */
 enum { CELL_OPTIONS = 256 };
 const char *cell_options(const struct cg_cell *, int options, const char *between, char text[CELL_OPTIONS]);
 
@@ -58,12 +58,13 @@ struct options {
 	char *value[OPTION_MAX];         /* by the option's number; NULL: not given; allocated by popt */
 	const char **operands;           /* the words that are not options; ends with NULL */
 };
-/* Parses the options; command: "run". CG_BAD_ARGUMENT: the message names an unknown option and the nearest known one. Close it in
- * either case. */
+/* Parses the options of a subcommand. command: its name, such as "run". CG_BAD_ARGUMENT: the message names an unknown option and the
+ * nearest known one. The caller closes the struct in either case. */
 int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);
-/* The index in a list of an option's value. An error names the nearest word, or else all of them. */
+/* Finds the value of an option in a list of words; *choice: its index there. The message of an error names the nearest word of the list,
+ * or else all of them. */
 int  options_choose(const char *option, const char *word, const char *const *names, int n, int *choice);
-/* Prints the help. usage: what follows "cellgrad run"; text: what follows the list of options. */
+/* Prints the help. usage: the words that follow "cellgrad run"; text: the lines that follow the list of options. */
 void options_help(const struct options *, const char *usage, const char *text);
 void options_close(struct options *);
 

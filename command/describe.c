@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what an op takes and gives, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; finds the op that a word
- * means. This file names no op.
+ * Prints an op's inputs, outputs and attributes, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; finds the op that a
+ * word means. This file names no op.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ enum { WIDTH = 80 };
 
 /* ---- as text ---- */
 
-/* Adds the last cell of a row, a long text. What does not fit in the line goes into further rows below. before: the width of the
- * columns to its left. */
+/* Adds the last cell of a table's row, a long text. Words of the text that do not fit in the line go into further rows below. before: the
+ * width of the columns left of the cell. */
 static void print_wrapped(struct print_table *t, const char *text, int before)
 {
 	size_t width = before < WIDTH - 16 ? (size_t)(WIDTH - before) : 16, columns = strlen(t->columns);
@@ -37,7 +37,7 @@ static void print_wrapped(struct print_table *t, const char *text, int before)
 	}
 }
 
-/* The width of a column that holds a text of width `now` and this one. */
+/* The width of a column with texts: the greater of `now`, its width so far, and the width of this text. */
 static int widest(int now, const char *text)
 {
 	return (int)strlen(text) > now ? (int)strlen(text) : now;
@@ -83,7 +83,7 @@ static const char *port_name(const struct cg_port *p, char list[ABOUT_LIST])
 	return list;
 }
 
-/* Adds the columns that are equally wide in every table of ports: name, shape, type. */
+/* Adds the cells for a port in the columns that every table of ports has: name, shape, type. */
 static void port_columns(const struct about *a, struct print_table *t, const struct cg_port *p)
 {
 	char list[ABOUT_LIST];
@@ -139,7 +139,7 @@ static int show_inputs(const struct about *a)
 	return CG_OK;
 }
 
-/* The remark about an output: whose gradient it is, and who reads it. */
+/* The remark about an output: the argument whose gradient the output is, and the ops that read it. */
 static const char *remark(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	const struct cg_port *by = about_gradient_by(a, p);
@@ -172,7 +172,7 @@ static int show_outputs(const struct about *a)
 	return print_all_rows(&t, "  ");
 }
 
-/* What the port's name and shape do not say; "": nothing more. */
+/* A note about what the port's name and shape do not say; "": no note. */
 static const char *note(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	list[0] = '\0';
@@ -202,7 +202,7 @@ static int show_notes(const struct about *a)
 	return print_all_rows(&t, "  ");
 }
 
-/* extra: the attributes that only the library's own op has. */
+/* Prints the attributes of an op. extra: 1: those that only the library's own op has; 0: all others. */
 static int show_attributes(const struct about *a, int extra)
 {
 	struct print_table t = { .columns = "llll" };
@@ -254,7 +254,7 @@ static int show(const struct about *a)
 
 /* ---- which op ---- */
 
-/* The longest name of a built-in cell that the word contains, in any case. */
+/* The longest name of a built-in cell that the word contains, in small letters or capitals. */
 static const char *cell_in(const char *word)
 {
 	const char *cell, *found = NULL;
@@ -279,7 +279,7 @@ static const struct cg_attribute *attribute_of(const struct cg_op *row, const ch
 	return t->name ? t : NULL;
 }
 
-/* The attribute that has the name of the cell among its words, or NULL. */
+/* The attribute of an op among whose words is the name of the cell, or NULL. */
 static const struct cg_attribute *mode_for(const struct cg_op *row, const char *cell)
 {
 	for (const struct cg_attribute *t = row->attributes; t->name; t++)
@@ -313,7 +313,7 @@ static int is_a_backend(const char *name)
 	return 0;
 }
 
-/* Is the word close to the name of an op? cg_op_find has then suggested that op. */
+/* Is the word close to the name of an op? If so, the message of cg_op_find suggests that op. */
 static int is_misspelt(const char *name)
 {
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)

@@ -7,12 +7,13 @@
 
 #include "command/about.h"
 
-/* Prints an op's inputs, outputs and attributes, under TensorFlow's name or the library's. CG_BAD_ARGUMENT: there is no such op. */
+/* Prints an op's inputs, outputs and attributes, under TensorFlow's name or the library's. CG_BAD_ARGUMENT: no op has that name. */
 int describe_op(const char *name, int json);
-/* cg_op_find with a longer message where the word names no op: it also suggests the op of a cell, or the option for a backend. */
+/* Finds an op as cg_op_find does. Where the word names no op, the message also suggests the op that computes a cell of that name, or the
+ * option for a backend of that name. */
 const struct cg_op *describe_find(const char *name, int *theirs);
 
-/* The same as JSON. */
+/* Prints an op's inputs, outputs and attributes as JSON. */
 int describe_json(const struct about *);
 
 #endif

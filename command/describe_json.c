@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what an op takes and gives, as one JSON object: `cellgrad info OP --json`.
+ * Prints an op's inputs, outputs and attributes as one JSON object: `cellgrad info OP --json`.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static json_t *shape_json(const struct about *a, const struct cg_port *p)
 	return p->flags & CG_LIST ? json_null() : words_json(cg_op_shape_text(a->row, p, a->op, text));
 }
 
-/* The entries that inputs and outputs have in common. */
+/* The JSON object of a port, with the entries that both inputs and outputs have. */
 static json_t *port_json(const struct about *a, const struct cg_port *p)
 {
 	const struct cg_attribute *order = about_order(a);
@@ -106,7 +106,7 @@ static int is_whole(const struct cg_attribute *t)
 	return t->kind == CG_INTEGER || t->kind == CG_NATURAL;
 }
 
-/* The end of a range: a number, or the symbol of a size. */
+/* An end of an attribute's range as JSON: a number, or the symbol of a size. */
 static json_t *end_json(const char *end)
 {
 	char *rest;

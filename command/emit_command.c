@@ -97,7 +97,7 @@ struct emit {
 	struct file source_file, manifest_file;
 };
 
-/* Refuses options about a kernel where none is printed. CG_BAD_ARGUMENT names the first one given. */
+/* Refuses options about a kernel where no kernel is printed. CG_BAD_ARGUMENT: the message names the first of these options. */
 static int no_kernel(const struct options *o)
 {
 	static const struct { int number; const char *name; } options[] = {
@@ -183,7 +183,7 @@ static int write_file(struct file *f, const char *content)
 	return file_put(f, content, strlen(content));
 }
 
-/* Fills both files before either gets its name. */
+/* Writes the source and the manifest. Both temporary files are complete before either gets its name. */
 static int write_files(struct emit *e, int source, int manifest)
 {
 	int code = CG_OK;
@@ -211,7 +211,7 @@ static int print_both(const struct emit *e)
 	                            "manifest", manifest));
 }
 
-/* Checks both output files before anything is generated. */
+/* Checks that both output files can be written, before a text is generated. */
 static int check_files(struct emit *e, const struct options *o, int show_manifest)
 {
 	const char *output = o->value[OUTPUT], *manifest = o->value[MANIFEST];
@@ -226,7 +226,7 @@ static int check_files(struct emit *e, const struct options *o, int show_manifes
 	return CG_OK;
 }
 
-/* Generates those of source, header and manifest that will be shown. */
+/* Generates the texts that will be shown: of source, header and manifest. */
 static int make_texts(struct emit *e, int header, int manifest, int json)
 {
 	int code = CG_OK;

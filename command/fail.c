@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the messages of a subcommand to standard error: why it failed, or a warning. With --json on the command line each is one
+ * Prints the messages of a subcommand to standard error: why it failed, or a warning. With --json on the command line each message is one
  * JSON object on a line.
  */
 #include <stdarg.h>
@@ -52,7 +52,7 @@ void command_warn(const char *command, const char *format, ...)
 	print_failure("warning", command, text);
 }
 
-/* The length of the part of a library message before its text: the name of the call or of the argument. */
+/* The length of the beginning of a library's message: the name of the call or of the argument, before the text. */
 static size_t prefix(const char *message)
 {
 	size_t n = strncmp(message, "cg_", 3) ? strncmp(message, "dtype:", 6) ? 0 : 5 : strspn(message, "abcdefghijklmnopqrstuvwxyz_");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes files that appear whole or not at all, and reads text files. The caller chooses the contents.
+ * Writes files that appear whole or not at all, and reads text files. The caller chooses the contents of a file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "command/file.h"
 #include "runtime/device/inspect.h"
 
-/* All temporary files, for the signal handler. */
+/* The list of all temporary files, which the signal handler removes. */
 static struct file *volatile begun;
 
 static const int signals[] = { SIGHUP, SIGINT, SIGTERM };
@@ -48,7 +48,7 @@ static void catch_signals(void)
 	if (done++)
 		return;
 	for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
-		/* Under nohup HUP stays ignored. */
+		/* The signal HUP stays ignored where it is ignored, as under nohup. */
 		if (!sigaction(signals[k], NULL, &was) && was.sa_handler == SIG_DFL)
 			signal(signals[k], interrupted);
 }
@@ -57,7 +57,7 @@ static void catch_signals(void)
 
 static const char form[] = ".cellgrad-";
 
-/* The number of digits, if the text begins with a number as it is printed; else 0. */
+/* The number of digits of the number with which the text begins, if it is written as printf writes it; else 0. */
 static size_t digits(const char *s)
 {
 	size_t n = strspn(s, "0123456789");
@@ -81,9 +81,9 @@ static int is_temporary(const char *name)
 
 /*
  * Locks a file by flock, whose lock lasts until every descriptor of this opening is closed, those of child processes included. A
- * POSIX lock ends with the first close of the file in the process, and Linux's locks that do not are unknown to the BSDs. On NFS,
- * Linux turns flock into a lock of the server's, which other hosts see, if the file is open for writing.
- * Returns 1: locked; 0: another process holds the lock; -1: the filesystem has no locks, and no file counts as a leftover.
+ * POSIX lock ends with the first close of the file in the process, and Linux's locks that do not are unknown to the BSDs. On NFS, Linux
+ * turns flock into a lock of the server, which other hosts see, if the file is open for writing. Returns 1: the file is locked; 0:
+ * another process holds the lock; -1: the filesystem has no locks, so no file counts as a leftover.
  */
 static int lock(int fd)
 {
@@ -93,7 +93,7 @@ static int lock(int fd)
 	return 1;
 }
 
-/* Does the name still belong to the open file? */
+/* Does the name in the folder still belong to the open file fd? */
 static int has_name(int fd, int folder, const char *name, struct stat *s)
 {
 	struct stat there;
@@ -102,8 +102,8 @@ static int has_name(int fd, int folder, const char *name, struct stat *s)
 	       there.st_ino == s->st_ino;
 }
 
-/* Removes a temporary file that no process writes, after locking it. A writer whose new file was locked or removed in this way
- * makes another. */
+/* Removes a temporary file that no process writes, after locking it. A writer whose new temporary file was locked or removed in this way
+ * makes another one. */
 static void remove_leftover(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -163,7 +163,7 @@ int file_check_name(const char *path, const char *done)
 	               *done == 'r' ? "input" : "output", done);
 }
 
-/* Checks that the path is a regular file that may be written, or nothing. */
+/* Checks that the path names a regular file that may be written, or no file yet. */
 static int look(struct file *f, const char *path, struct stat *there)
 {
 	f->mode = -1;
@@ -218,7 +218,7 @@ int file_check(struct file *f, const char *path)
 
 /* ---- checks of a file to be replaced ---- */
 
-/* Reads the first bytes of the existing file and adds a zero byte; *n: how many, 0 if there is no file. */
+/* Reads the first bytes of the file to be replaced and adds a zero byte; *n: the number of bytes read, 0 where no such file exists. */
 static int read_beginning(const struct file *f, const char *path, char *bytes, size_t most, size_t *n)
 {
 	int fd = f->mode < 0 ? -1 : open(f->path, O_RDONLY | O_CLOEXEC);
@@ -323,7 +323,7 @@ int file_put(struct file *f, const void *bytes, size_t n)
 	return CG_OK;
 }
 
-/* Takes the file off the list, so that the signal handler ignores it. */
+/* Takes a temporary file off the list, so that the signal handler does not remove it. */
 static void forget(struct file *f)
 {
 	if (begun == f)
@@ -334,8 +334,8 @@ static void forget(struct file *f)
 	f->temporary[0] = '\0';
 }
 
-/* Network filesystems report a full disk when a descriptor is closed. A duplicate is closed, since the lock ends with the last
- * descriptor. */
+/* Network filesystems report a full disk when a descriptor is closed. Such an error is found by closing a duplicate of the descriptor,
+ * since the lock ends with the last descriptor. */
 static int flush(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -380,7 +380,7 @@ void file_discard(struct file *f)
 
 /* ---- reading ---- */
 
-/* Reads up to the end, or one byte more than `most`. */
+/* Reads a file up to its end, or to one byte beyond `most` bytes. */
 static int read_all(int fd, char *text, size_t most, size_t *length)
 {
 	*length = 0;
@@ -431,7 +431,8 @@ out:
 	return code;
 }
 
-/* The word is no built-in cell: adds to the message how a file is recognised, by an example close to the word. */
+/* Reports that the word is no built-in cell; the message also says how a cell's file is recognised, with a path like the word as
+ * example. */
 static int no_cell(const char *word)
 {
 	char path[PATH_MAX];

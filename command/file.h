@@ -2,7 +2,7 @@
 /*
  * Files that appear whole or not at all: each is written under a temporary name in the same directory and then renamed, so that an
  * older file of that name stays until the new one is complete. A temporary file is locked while it is written; one without a lock
- * is the leftover of a killed process. Also reads a text file.
+ * is the leftover of a killed process. The functions here also read text files.
  */
 #ifndef FILE_H
 #define FILE_H
@@ -11,40 +11,43 @@
 #include <stddef.h>
 
 struct file {
-	char path[PATH_MAX];             /* with symbolic links resolved */
-	char temporary[PATH_MAX];        /* "": there is none */
+	char path[PATH_MAX];             /* the file's path with symbolic links resolved */
+	char temporary[PATH_MAX];        /* the temporary file's path; "": there is none */
 	int  fd, mode;
 	struct claim *claim;
 	struct file *next;
 };
 
-/* Checks, before the work whose result it will hold, that the path can be written. CG_FILE: the message says why not.
- * CG_BAD_ARGUMENT: the file is claimed (claim.h), or its name has the form of a temporary's. */
+/* Checks, before a command's work, that the path can be written with the result. CG_FILE: the message says why not. CG_BAD_ARGUMENT: the
+ * file is claimed (claim.h), or its name has the form of a temporary file's. */
 int  file_check(struct file *, const char *path);
-/* The same for a path that a user may have mistyped, or that is derived from another: an existing file must be empty or of the same
- * kind. That is an SVG or PNG picture; or a text that starts with `beginning`. */
+/* The same as file_check for a path that a user may have mistyped, or that is derived from another path: an existing file must be empty
+ * or of the kind that will be written. file_check_picture: an SVG or PNG picture; file_check_text: a text that starts with
+ * `beginning`. */
 int  file_check_picture(struct file *, const char *path);
 int  file_check_text(struct file *, const char *path, const char *beginning);
-/* After file_check: file_begin makes the temporary file, file_put appends to it, file_end renames it. After a failure only
+/* After file_check: file_begin makes the temporary file, file_put appends to this file, file_end renames it. After a failure only
  * file_discard may be called. file_begin also removes the leftovers in that directory of killed processes of the same user. */
 int  file_begin(struct file *);
 int  file_put(struct file *, const void *bytes, size_t n);
 int  file_end(struct file *);
-/* Removes an unfinished temporary file. Does nothing where the file is finished, or the struct all zeros. */
+/* Removes an unfinished temporary file. The function does nothing where the file is finished, or where the struct is all zeros. */
 void file_discard(struct file *);
 /* The directory of a path: "." for a bare name. */
 void path_folder(char folder[PATH_MAX], const char *path);
-/* Refuses "-" with CG_BAD_ARGUMENT, since other programs take it for a standard stream. done: "read" or "written", for the message. */
+/* Refuses the path "-" with CG_BAD_ARGUMENT, since other programs take it for a standard stream. done: "read" or "written", for the
+ * message. */
 int  file_check_name(const char *path, const char *done);
 
-/* Reads a whole text file, which it claims; free the text by cg_memory. any: also from a pipe or device. CG_FILE: not readable,
- * longer than `most` bytes, or not text. */
+/* Claims a text file and reads all of it; the caller frees the text by cg_memory. any: 1: the path may be a pipe or a device. CG_FILE:
+ * the file cannot be read, is longer than `most` bytes, or is no text. */
 int file_text(const char *path, int any, size_t most, char **text);
 
-/* Is the word the path of a cell's file? It is if it has a slash or ends in .cell, and no built-in cell has that name. */
+/* Is the word the path of a cell's file? It is if the word has a slash or ends in .cell, and no built-in cell has that name. */
 int file_is_cell(const char *word);
-/* Finds the cell that a word names: built in, or in a file. *parsed is then the file's cell, which the caller closes, or NULL.
- * given: the word is the user's, so that it may name a pipe; a word from a file's metadata may not. */
+/* Finds the cell that a word names: a built-in cell, or one in a file. *parsed: the cell from the file, which the caller closes; NULL:
+ * the cell is built in. given: 1: the user wrote the word, so it may name a pipe; 0: it is from a file's metadata, and may not name a
+ * pipe. */
 struct cg_cell;
 int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed);
 

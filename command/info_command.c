@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad info`: prints the devices and libraries that are available, and why others cannot be used. This process loads no
- * driver; inspect_json.c queries them in child processes. The texts about a device come from its backend.
+ * `cellgrad info`: prints the devices and libraries that are available, and why other devices cannot be used. This process loads no
+ * driver; inspect_json.c queries them in child processes. The texts about a device come from the backend of the device.
  */
 #include <string.h>
 
@@ -55,7 +55,8 @@ static int opens(const json_t *object)
 
 /* ---- the environment ---- */
 
-/* What is wrong with a variable's value, to follow its name; "": nothing. */
+/* A text that says what is wrong with the value of an environment variable, to be printed after the variable's name; "": nothing is
+ * wrong. */
 static const char *fault(int which, const char *value, char *why, size_t capacity)
 {
 	if (!*value || cg_variable_judge(which, value, NULL, why, capacity))
@@ -63,13 +64,13 @@ static const char *fault(int which, const char *value, char *why, size_t capacit
 	return why + strlen(cg_variables[which].name) + 2;
 }
 
-/* Is it a driver's own variable that selects the devices of a backend? */
+/* Is the environment variable one of a driver, that selects the devices of a backend? */
 static int is_of_backend(const struct cg_variable *v)
 {
 	return strncmp(v->name, "CELLGRAD_", 9) && cg_inspect_find(v->reader) >= 0;
 }
 
-/* The k-th entry of the environment that is shown: all of the library's, even unknown ones, and those of drivers. */
+/* The k-th entry of the environment that is shown: all variables with the library's prefix, even unknown ones, and those of drivers. */
 static const char *shown_entry(int k)
 {
 	const char *entry;
@@ -168,7 +169,7 @@ static json_t *variables_json(void)
 
 /* ---- as text ---- */
 
-/* Begins a table with two columns and one for each device that opens. */
+/* Begins a table with two columns, and one more for each device that opens. */
 static void begin_columns(struct print_table *t, const json_t *devices, char *alignments, const char *first, const char *second)
 {
 	json_t *d;
@@ -218,7 +219,7 @@ static int show_ops(json_t *devices)
 	return code;
 }
 
-/* Is this dtype the first one with this route? */
+/* Is this dtype the first in `routes` whose route is this one? */
 static int is_first(json_t *routes, const char *dtype, const json_t *route)
 {
 	const char *other;
@@ -409,7 +410,8 @@ static void show_why(const char *backend, const json_t *answer)
 	printf("%s: %s", backend, opens(answer) ? "opens: " : "");
 	print_plain(stdout, line);
 	putchar('\n');
-	/* Adds what the line does not say: other devices, and the libraries that a device needs, whether found or not. */
+	/* Prints what the line about the backend does not say: its other devices, and the libraries that a device needs, whether found or
+	 * not. */
 	json_array_foreach(json_object_get(answer, "devices"), k, d) {
 		const char *about = json_string_value(json_array_get(d, 1));
 
@@ -438,7 +440,7 @@ static int show_why_json(const char *backend, json_t *answer)
 	                            "passed_over", json_object_get(answer, "passed_over")));
 }
 
-/* An answer of either kind counts as success; only a name that no backend has is an error. */
+/* Prints whether and why a backend opens or not. Either answer counts as success; only a name that no backend has is an error. */
 static int why(const char *backend, int json)
 {
 	json_t *answer;

@@ -42,7 +42,7 @@ const char *inspect_key(const struct inspect_cell *kind, char key[INSPECT_KEY])
 
 /* ---- in a child ---- */
 
-/* The devices of a backend: [[name, line]]. */
+/* Lists the devices of a backend as JSON: [[name, line]]. */
 static json_t *ask_list(const void *about)
 {
 	const int *backend = about;
@@ -54,7 +54,7 @@ static json_t *ask_list(const void *about)
 	return list;
 }
 
-/* The dtypes of every op: { name: [dtype] }. */
+/* The dtypes that the device has for every op: { name: [dtype] }. */
 static json_t *ops_of(const struct cg_context *context)
 {
 	json_t *ops = json_object();
@@ -70,7 +70,7 @@ static json_t *ops_of(const struct cg_context *context)
 	return ops;
 }
 
-/* The route of a network of two layers, or why it is not possible; "" where the device lacks the dtype. */
+/* The route that the device takes for a network of two layers, or why the network is not possible; "" where the device lacks the dtype. */
 static const char *route(struct cg_context *context, const struct inspect_cell *kind, int dtype, char text[CG_MESSAGE_MAX])
 {
 	struct cg_rnn_config c;
@@ -130,7 +130,7 @@ static json_t *ask_device(const void *about)
 	return device;
 }
 
-/* about: the name to open, or NULL. */
+/* Opens a device in the child and describes it. about: the name of the device, or NULL. */
 static json_t *ask_open(const void *about)
 {
 	const char *where = about;
@@ -148,7 +148,7 @@ static json_t *ask_open(const void *about)
 
 /* ---- in the parent ---- */
 
-/* The child's answer, or an answer that says why there is none; NULL: no memory. */
+/* The child's answer about a device; where the child gives none, an answer that says why; NULL: no memory. */
 static json_t *probe_open(const char *where)
 {
 	char why[CHILD_WHY];
@@ -169,7 +169,7 @@ static json_t *probe_device(const char *name, const char *parts)
 	return device;
 }
 
-/* Adds the devices of a backend. If the list ends its process, adds one entry with the backend's name. */
+/* Adds the devices of a backend. If the driver ends the child process that lists them, adds one entry with the backend's name. */
 static int add_devices(int backend, json_t *devices)
 {
 	char why[CHILD_WHY];

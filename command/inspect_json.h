@@ -13,17 +13,18 @@
 /* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why the device does not open, "ops": { name:
  * [dtype] }, "networks": { "lstm peephole": { dtype: route } }, "parts": the entry of the backend's list }]. NULL: no memory. */
 json_t *inspect_devices(void);
-/* The device that cg_open(NULL) chooses: { "opens": true, "about": its line, or why none opens }, and in "passed_over" the message
- * of each backend that is not tried because CELLGRAD_BACKEND is unset. */
+/* The device that cg_open(NULL) chooses: { "opens": true, "about": its line, or why none opens }, and in "passed_over" the message of
+ * each backend that cg_open did not try because CELLGRAD_BACKEND is unset. */
 json_t *inspect_default(void);
-/* Whether a backend or device, or one of a list, opens: { "opens", "about", "devices": [[name, line]] }, where the devices are
- * those of the backend; and "passed_over", the message of a backend that is not tried unless it is named. */
+/* Whether a backend or a device opens, or one of a list of them: { "opens", "about", "devices": [[name, line]] }, where the devices are
+ * those of the backend; and "passed_over", the message of a backend that cg_open does not try unless it is named. */
 json_t *inspect_why(const char *where);
 
-/* The k-th kind: each built-in cell without options, then with all of its options; returns 0 past the last. */
+/* Finds the k-th kind of network for which routes are shown: every built-in cell makes two kinds, without options and with all of its
+ * options. Returns 0 where there are fewer kinds. */
 struct inspect_cell { const char *cell; char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)]; };
 int inspect_find_cell(int k, struct inspect_cell *);
-/* The key of a kind in "networks". */
+/* The key that a kind of network has in "networks". */
 enum { INSPECT_KEY = sizeof(struct inspect_cell) + CG_NAME_MAX };
 const char *inspect_key(const struct inspect_cell *, char key[INSPECT_KEY]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The `cellgrad` command: finds the subcommand, passes it the arguments, and does what every subcommand needs: makes jansson
- * allocate by the library's allocator, checks that the standard streams are open, and checks that the output was written. A
- * subcommand is in the file of its name. No locale is set: numbers are read and written as in C.
+ * allocate by the library's allocator, checks that the standard streams are open, and checks that the output was written. The subcommand
+ * NAME is in the file NAME_command.c. No locale is set: numbers are read and written as in C.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static const struct command commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-/* Where to report a bug and the home page, where ./configure was told. */
+/* Prints where to report a bug, and the address of the home page, if ./configure was given these. */
 static void print_contact(void)
 {
 	static const char report[] = CG_BUG_REPORT, url[] = CG_URL;
@@ -130,10 +130,11 @@ static int dispatch(int argc, const char **argv)
 	return command ? command->call(argc - 1, argv + 1) : unknown(argv[1]);
 }
 
-/* Opens closed standard streams: a file opened later would get such a stream's number, and output would be written into it. */
+/* Opens closed standard streams: a file that is opened later would get the number of a closed stream, and output would be written into
+ * that file. */
 static void guard_streams(void)
 {
-	static const int flags[] = { O_RDONLY, O_RDONLY, O_WRONLY };     /* a write to 1 must fail, and be reported */
+	static const int flags[] = { O_RDONLY, O_RDONLY, O_WRONLY };     /* flags with which a write to descriptor 1 fails and is reported */
 
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", flags[fd]) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses a subcommand's arguments by popt and keeps the options' values by number. This file decides what popt leaves open, such as
- * an option given twice, or exits by its help.
+ * Parses a subcommand's arguments by popt and keeps the options' values by number. This file also does what popt does not: it refuses an
+ * option that is given twice, and prints the help without ending the program.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static const struct poptOption *row_of(const struct poptOption *table, int numbe
 	return table;
 }
 
-/* The nearest long option name, as for "--ouput=x", or NULL. */
+/* The long option whose name is nearest to an unknown word such as "--ouput=x", or NULL. */
 static const char *nearest(const char *word, const struct poptOption *table)
 {
 	const char *names[OPTION_MAX];
@@ -58,7 +58,7 @@ int options_open(struct options *o, const char *command, int argc, const char **
 
 	*o = (struct options){ .operands = none };
 	snprintf(o->name, sizeof o->name, "cellgrad %s", command);
-	argv[0] = o->name;                               /* the program's name in popt's help */
+	argv[0] = o->name;                               /* popt prints argv[0] as the program's name in its help */
 	o->popt = poptGetContext(NULL, argc, argv, table, 0);
 	if (!o->popt)
 		return cg_fail(CG_NO_MEMORY, "no memory for the options");

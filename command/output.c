@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints for the command: names, shapes, tables and JSON lines.  The caller chooses what is printed, and on which stream.
+ * Prints names, shapes, tables and lines of JSON for the command.  The caller chooses what is printed, and on which stream.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,8 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* The length in bytes of a control character at this place, or 0. Terminals also obey those from U+0080 to U+009F, C2 80 to C2 9F. */
+/* The length in bytes of the control character at this place, or 0 where there is none.  Terminals also obey the control characters
+ * U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8. */
 static int control(const char *at)
 {
 	unsigned char c = (unsigned char)at[0], next = c ? (unsigned char)at[1] : 0;
@@ -110,7 +111,7 @@ struct print_colour print_colours(FILE *f)
 
 static int trouble;
 
-/* Called after each write, before a later call changes errno. */
+/* Records why a write failed; called after each write, before another call changes errno. */
 static void keep_trouble(void)
 {
 	if (!trouble && ferror(stdout))
@@ -171,7 +172,7 @@ void print_row(struct print_table *t, ...)
 	va_end(list);
 }
 
-/* The width on the screen: bytes that begin a UTF-8 character. */
+/* The width of a table's cell on the screen: the number of bytes that begin a UTF-8 character. */
 static int width(const char *cell)
 {
 	int n = 0;

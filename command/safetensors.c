@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads and writes safetensors files.  The caller chooses the tensors, their dtype and shape.
+ * Reads and writes safetensors files.  The caller chooses the tensors of a written file, their dtypes and shapes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #error "safetensors are little-endian, and this reader takes their numbers as they lie: not for big-endian hosts"
 #endif
 
-static const uint64_t header_most = 100000000;           /* bytes; the limit of every reader of the format */
+static const uint64_t header_most = 100000000;           /* the most bytes of a header, the limit of every reader of the format */
 
 static const struct dtype {
 	const char *code;
@@ -60,7 +60,7 @@ const char *safetensors_dtype(const struct safetensors_tensor *t)
 
 #define WRONG(...) cg_fail(CG_FILE, __VA_ARGS__)
 
-/* Reads a list of numbers, none negative. The message contains the key. */
+/* Reads a JSON list of numbers, none of them negative.  The message about a mistake contains the list's key. */
 static int numbers(const char *path, const char *name, const char *key, const json_t *list, int64_t *out,
                    int most, int *n)
 {
@@ -82,7 +82,7 @@ static int numbers(const char *path, const char *name, const char *key, const js
 	return CG_OK;
 }
 
-/* Computes the bytes that dtype and shape make. An overflow is an error even where a later dimension is 0. */
+/* Computes a tensor's bytes from its dtype and shape.  An overflow is an error even where a later dimension is 0. */
 static int size_of(const char *path, const char *name, const struct safetensors_tensor *t,
                    const struct dtype *dtype, uint64_t *bytes)
 {
@@ -144,11 +144,11 @@ static int by_offset(const void *a, const void *b)
 
 	if (x->data != y->data)
 		return x->data < y->data ? -1 : 1;
-	/* An empty tensor comes before another one at the same place. */
+	/* An empty tensor is sorted before another tensor at the same place. */
 	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Sorts the tensors by place, and checks that they fill the data without overlap or gap. */
+/* Sorts the tensors by their place in the data, and checks that the tensors fill the data without overlap or gap. */
 static int tile(struct safetensors *s, const unsigned char *data, uint64_t total)
 {
 	char name[PRINT_NAME], before[PRINT_NAME];
@@ -175,7 +175,7 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 	return CG_OK;
 }
 
-/* Files that are often mistaken for safetensors, by their first bytes, and what to do with each. */
+/* Kinds of files that users often take for safetensors: the first bytes of each kind, and what to do with such a file. */
 #define SAVE "save its tensors by safetensors.torch.save_file or safetensors.numpy.save_file; cellgrad-convert(1) shows how"
 static const struct foreign { const char *beginning, *is, *instead; } foreign[] = {
 	{ "PK\3\4",           "a zip file, as PyTorch's .pt and .pth, NumPy's .npz and Keras's .keras are", SAVE },
@@ -192,14 +192,14 @@ static const struct foreign { const char *beginning, *is, *instead; } foreign[] 
 	{ "<html",            "a page of the web", "get the file itself" },
 };
 
-/* Recognises Protocol Buffers, which have no mark of their own: files of ONNX and TensorFlow begin with field 1, a small number,
- * and a field of bytes after it. */
+/* Does a file look like Protocol Buffers?  These have no mark of their own, but files of ONNX and TensorFlow begin with field 1, a small
+ * number, and a field of bytes after that. */
 static int is_protobuf(const unsigned char *bytes, size_t n)
 {
 	return n > 2 && bytes[0] == 0x08 && bytes[1] && bytes[1] < 0x40 && strchr("\x12\x1a\x3a\x42", bytes[2]) && bytes[2];
 }
 
-/* Says of a file that is not safetensors what it is, if its first bytes show it; otherwise keeps the message. */
+/* Reports which kind of file a file that is not safetensors is, if its first bytes show that; otherwise keeps the former message. */
 static int report_kind(const struct safetensors *s, const unsigned char *bytes, size_t n)
 {
 	for (size_t k = 0; k < sizeof foreign / sizeof *foreign; k++) {
@@ -237,7 +237,7 @@ static int header(struct safetensors *s, const char *text, size_t length)
 	return CG_OK;
 }
 
-/* Checks that a header's length, the header and perhaps data are there. */
+/* Checks that a file has the header's length, a header of that length, and perhaps data. */
 static int frame(const struct safetensors *s, const unsigned char *bytes, size_t n, uint64_t *length)
 {
 	int code = CG_OK;
@@ -369,13 +369,13 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 
 /* ---- writing ---- */
 
-/* The bytes of an element; a type of integers has them in its name. */
+/* The bytes of an element of a tensor; the name of a type of integers contains them, as in I32. */
 static size_t width(const struct safetensors_tensor *t)
 {
 	return t->cg < 0 ? strtoul(t->dtype + 1, NULL, 10) / 8 : cg_dtype_bytes(t->cg);
 }
 
-/* Orders wide elements first, so that all are aligned; then by name, so that the same tensors give the same bytes. */
+/* Orders tensors with wide elements first, so that all elements are aligned; then by name, so that the same tensors give the same file. */
 static int by_width(const void *a, const void *b)
 {
 	const struct safetensors_tensor *x = a, *y = b;
@@ -391,7 +391,7 @@ static json_t *entry_of(const struct safetensors_tensor *t, uint64_t at)
 	                 (json_int_t)(at + t->bytes));
 }
 
-/* The header as text, to be freed by cg_memory; NULL: no memory. */
+/* The header of a file as JSON text, which the caller frees by cg_memory; NULL: no memory. */
 static char *header_of(const struct safetensors_tensor *tensors, size_t n, json_t *metadata)
 {
 	unsigned lost = print_json_lost();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * safetensors files: 8 bytes with the header's length, a JSON header that lists the tensors, the data. A file is mapped, so that
- * only the tensors in use are read, and every number of its header is checked before it is used.
+ * safetensors files: 8 bytes with the header's length, a JSON header that lists the tensors, the data. A file is mapped into memory, so
+ * that only the tensors in use are read, and every number of the file's header is checked before it is used.
  */
 #ifndef SAFETENSORS_H
 #define SAFETENSORS_H
@@ -36,24 +36,26 @@ struct safetensors {
 	size_t  n;
 };
 
-/* CG_FILE: the message says what is wrong with the file; CG_NO_MEMORY. Close the file only if this returned CG_OK. */
+/* Opens a file. CG_FILE: the message says what is wrong with the file. CG_NO_MEMORY: memory is exhausted. The caller closes the file only
+ * if safetensors_open returned CG_OK. */
 int  safetensors_open(struct safetensors *, const char *path);
-/* The same for bytes in memory, which must outlive it; path: their name in messages. */
+/* The same as safetensors_open for a file's bytes in memory, which must outlive the struct; path: the name of the bytes in messages. */
 int  safetensors_parse(struct safetensors *, const char *path, const void *bytes, size_t n);
 void safetensors_close(struct safetensors *);
 
-/* NULL: the file has no such tensor. */
+/* Finds a tensor by its name; NULL: the file has no such tensor. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *, const char *name);
 const char *safetensors_metadata(const struct safetensors *, const char *key);
-/* The tensor's dtype by the library's name, "f32", or, where the library has none, by the file's. */
+/* The name of a tensor's dtype: the library's, such as "f32", or, where the library has no such dtype, the file's. */
 const char *safetensors_dtype(const struct safetensors_tensor *);
 
 /* "F32" for CG_F32. */
 const char *safetensors_code(int cg_dtype);
-/* Writes tensors and an object of strings to a checked file. Each tensor has name, cg or else dtype, rank, shape, data and bytes;
- * the list is sorted in place. */
+/* Writes tensors and their metadata, a JSON object of strings, to a file that file_check has checked. Each tensor has the members name,
+ * cg or else dtype, rank, shape, data and bytes set; the list of tensors is sorted in place. */
 int safetensors_write(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
-/* The same without the data, which the caller then writes in the sorted order. The caller also ends or discards the file. */
+/* The same as safetensors_write without the data, which the caller then writes in the sorted order. The caller also ends or discards the
+ * file. */
 int safetensors_begin(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
 
 #endif

@@ -11,7 +11,8 @@
 
 /* ---- axes ---- */
 
-/* Of 1, 2 and 5 times powers of ten: the least that is not below x, and the greatest that is not above it.  FINE absorbs rounding. */
+/* Two functions over the numbers 1, 2 and 5 times powers of ten: the least of them that is not below x, and the greatest that is not
+ * above x.  FINE absorbs errors of rounding. */
 static const double FINE = 1e-9;
 
 double svg_round(double x)

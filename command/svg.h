@@ -11,13 +11,13 @@
 /* A picture, and the margins between its edges and the plot. */
 struct svg_area { int width, height, left, right, top, bottom; };
 
-/* A range of numbers. Marks are at whole multiples of `mark`; on a logarithmic axis at 1, 2 and 5 times powers of ten. */
+/* A range of numbers. An axis has marks at whole multiples of `mark`; a logarithmic axis has them at 1, 2 and 5 times powers of ten. */
 struct svg_axis {
 	double low, high, mark;
 	int    is_log;                           /* logarithmic; low and high are then positive */
 };
 
-/* A picture while it is written. After the first failure, which `code` keeps, nothing more is written. */
+/* A picture while it is written. After the first failure, which member `code` keeps, no more of the picture is written. */
 struct svg {
 	struct file *file;
 	struct svg_area area;
@@ -33,20 +33,22 @@ double svg_share(const struct svg_axis *, double value);
 double svg_first_mark(const struct svg_axis *);
 double svg_next_mark(const struct svg_axis *, double mark);
 int    svg_has_mark(const struct svg_axis *, double mark);
-/* The logarithmic axis over values from low to high, both rounded outwards to marks; 1 to 10 where low is above high. */
+/* Makes a logarithmic axis for values from low to high, both rounded outwards to marks; the axis is from 1 to 10 where low is above
+ * high. */
 struct svg_axis svg_log_axis(double low, double high);
 
-/* The place of a value on either axis, in pixels. */
+/* The place of a value on the horizontal axis (svg_across) or the vertical one, in pixels of the picture. */
 double svg_across(const struct svg *, double x);
 double svg_down(const struct svg *, double y);
-/* Writes at most 511 characters. The caller passes no text with a character that XML reserves. */
+/* Appends at most 511 characters to the picture. The caller passes no text with a character that XML reserves. */
 void svg_put(struct svg *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the picture's head, title and white background. */
 void svg_begin(struct svg *, const char *title);
-/* Writes marks with their numbers: below the plot, and left of it with a line across. */
+/* Writes the marks of an axis with their numbers: svg_marks_below writes them below the plot; svg_marks_left writes them left of the
+ * plot, with a line across the plot. */
 void svg_marks_below(struct svg *);
 void svg_marks_left(struct svg *);
-/* Writes the lines of both axes and their labels; left NULL: no label. */
+/* Writes the lines of both axes and their labels; left = NULL: the vertical axis has no label. */
 void svg_frame(struct svg *, const char *below, const char *left);
 int  svg_end(struct svg *);
 

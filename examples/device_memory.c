@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trains a network in the program's own OpenCL context, queue and memory.  Forward and backward run on its cl_mems, and its own kernels
- * compute the loss and update the weights in between.  No call waits for the device until the losses are read: the queue is blocked while
- * the first steps are enqueued, so that a call that waited would never return.  The network learns to repeat its input of LATE steps
- * before.
+ * Trains a network in the program's own OpenCL context, queue and memory.  Forward and backward run on the program's cl_mems, and its own
+ * kernels compute the loss and update the weights in between.  No call waits for the device until the program reads the losses: the queue
+ * is blocked while the first steps are enqueued, so that a call that waited would never return.  The network learns to output its input
+ * of LATE steps earlier.
  *
  * Exit status 77: there is no OpenCL device.
  */
@@ -55,7 +55,7 @@ static void stop(int status, const char *what)
 	exit(status);
 }
 
-static void check(int error)                    /* a code of OpenCL or of cellgrad; 0 is success */
+static void check(int error)                    /* error: a code of OpenCL or of cellgrad; 0 is success */
 {
 	if (error)
 		stop(1, *cg_message() ? cg_message() : "a call of OpenCL failed");

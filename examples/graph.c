@@ -2,7 +2,7 @@
 /*
  * A training step as a CUDA graph: the forward and backward pass of a network are captured once, on the program's own stream and memory,
  * and then launched repeatedly, each time with other numbers.  The first step runs without a capture, since it compiles kernels and
- * allocates memory, which is not allowed in a capture.  The results of the graph have the same bits as those of steps without it.
+ * allocates memory, which is not allowed in a capture.  The results of the graph have the same bits as those of steps without a graph.
  *
  * Exit status 77: there is no CUDA device, or cellgrad has no cuda backend.
  */
@@ -54,7 +54,7 @@ static void stop(int status, const char *what)
 	exit(status);
 }
 
-static void check(int error)                    /* a code of CUDA or of cellgrad; 0 is success */
+static void check(int error)                    /* error: a code of CUDA or of cellgrad; 0 is success */
 {
 	if (error)
 		stop(1, *cg_message() ? cg_message() : "a call of CUDA failed");
@@ -140,7 +140,7 @@ static struct cg_rnn *open_network(struct cg_context *cg, struct cg_rnn_call *ca
 	call->output_backprop = buffer(N * sizeof(float), 0.1f);
 	call->input_backprop = buffer(N * sizeof(float), 0);
 	call->reserve = buffer(sizes.reserve, 0);
-	call->work = buffer(sizes.work, 0);             /* the caller's: a capture cannot allocate it */
+	call->work = buffer(sizes.work, 0);             /* the program allocates the workspace, since a capture cannot */
 	return rnn;
 }
 
@@ -162,7 +162,7 @@ static void *capture(struct cg_stream *cg, const struct cg_rnn *rnn, const struc
 	return exec;
 }
 
-/* The results of a step, to be compared with those of another one. */
+/* The results of a training step, to be compared with those of another step. */
 struct answer { void *output, *gradient; };
 
 static struct answer answer_of(const struct cg_rnn_call *call)
@@ -210,7 +210,7 @@ int main(void)
 	struct cg_rnn *rnn;
 	int equal;
 
-	/* With this setting cuDNN's sums repeat to the bit.  It must be set before any CUDA library is loaded. */
+	/* With this setting cuDNN's sums repeat to the bit.  The variable must be set before any CUDA library is loaded. */
 	setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:2", 0);
 	open_cuda();
 	if (cg_adopt("cuda", context, NULL, &cg))

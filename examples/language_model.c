@@ -5,8 +5,9 @@
  *
  *	language_model [-n STEPS] [-c FILE] [TEXT]
  *
- * -c FILE continues from the checkpoint in FILE, if it exists, and saves one at the end.  20 steps and 20 more print the same losses as 40
- * steps, to the last bit.  TEXT is by default that of cellgrad's demo; CELLGRAD_BACKEND names the backend.
+ * -c FILE continues from the checkpoint in FILE, if it exists, and saves one at the end.  A run of 20 steps, continued by 20 more from
+ * its checkpoint, prints the same losses as a run of 40 steps, to the last bit.  TEXT is by default the text of cellgrad's demo;
+ * CELLGRAD_BACKEND names the backend.
  */
 #include <cellgrad.h>
 #include <math.h>
@@ -66,7 +67,7 @@ static void read_text(struct training *t, const char *path)
 		die(path, "expected more than 528 bytes, of at most 128 kinds");
 }
 
-/* Reads the next piece of each row.  At the end of the rows all begin again, with zero initial states. */
+/* Reads the next piece of each row.  At the end of the rows all rows begin again, with zero initial states. */
 static void read_piece(struct training *t)
 {
 	int64_t row = (t->place.characters - 1) / ROWS, symbols = t->place.symbols;
@@ -87,7 +88,7 @@ static void read_piece(struct training *t)
 
 /* ---- the network ---- */
 
-/* Opens the network.  A projection makes the output as wide as the number of symbols: it is the scores of the next symbol. */
+/* Opens the network.  A projection makes the output as wide as the number of symbols: an output is the scores of the next symbol. */
 static void open_network(struct training *t)
 {
 	struct cg_rnn_config c;
@@ -126,8 +127,8 @@ static void take_memory(struct training *t)
 	t->next_c = (t->next_h = t->y + piece) + t->n_h;
 }
 
-/* Sets the initial weights.  They are small, except the first layer's input matrices, of which a character reads one column.  The forget
- * gate begins open. */
+/* Sets the initial weights.  The weights are small, except those of the first layer's input matrices, of which a character reads one
+ * column.  The forget gate's bias makes this gate open at first. */
 static void first_weights(struct training *t)
 {
 	struct cg_rnn_region r;
@@ -154,7 +155,7 @@ static struct cg_mem host(void *data, size_t n)
 	return (struct cg_mem){ data, 0, n * sizeof(float), CG_HOST };
 }
 
-/* Returns the mean loss in bits per character, and replaces the scores by its gradient, in nats. */
+/* Returns the mean loss in bits per character, and replaces the scores by the gradient of that loss, in nats. */
 static double softmax(float *scores, const unsigned char *right, int64_t n, int64_t symbols)
 {
 	double loss = 0;
@@ -226,7 +227,7 @@ static void load(struct training *t, const char *path)
 	FILE *file = fopen(path, "rb");
 
 	if (!file)
-		return;                                  /* the first time */
+		return;                                  /* the first run: there is no checkpoint yet */
 	if (fread(&p, sizeof p, 1, file) != 1 || memcmp(p.kind, here->kind, sizeof p.kind) || p.symbols != here->symbols ||
 	    p.characters != here->characters || fread(t->kept, sizeof(float), t->n_saved, file) != t->n_saved || getc(file) != EOF)
 		die(path, "expected a checkpoint of this text");
@@ -234,7 +235,7 @@ static void load(struct training *t, const char *path)
 	fclose(file);
 }
 
-/* Writes the checkpoint under another name first, so that the old one stays until the new one is complete. */
+/* Writes the checkpoint under another name and renames it, so that the old checkpoint stays until the new one is complete. */
 static void save(const struct training *t, const char *path)
 {
 	char other[FILENAME_MAX];

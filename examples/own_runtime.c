@@ -2,8 +2,8 @@
 /*
  * Runs kernels by the program's own runtime, here the system's C compiler and this program's memory: a step of an LSTM in a sequence, and
  * its gradient.  cellgrad prints the text of the kernels and a manifest.  The program reads the function's name and arguments from the
- * manifest, compiles the text to a library, and runs a sequence forward and backward.  At each step it compares every bit with the result
- * of cellgrad on the backend that CELLGRAD_BACKEND names.  $CC names the compiler; the default is cc.
+ * manifest, compiles the text to a library, and runs a sequence forward and backward.  At each step the program compares every bit of the
+ * results with those of cellgrad on the backend that CELLGRAD_BACKEND names.  $CC names the compiler; the default is cc.
  */
 #define _XOPEN_SOURCE 700
 #include <cellgrad.h>
@@ -39,7 +39,7 @@ static void check(int status)
 
 /* ---- the manifest: JSON with one argument on each line ---- */
 
-/* Reads the string of a key, searched from `at` on; returns its end. */
+/* Reads the string value of a JSON key, which is searched from `at` on; returns the end of the value. */
 static const char *string_of(const char *at, const char *key, char *out, size_t room)
 {
 	char quoted[NAME];
@@ -58,7 +58,7 @@ static const char *string_of(const char *at, const char *key, char *out, size_t 
 	return at + n;
 }
 
-/* Reads the first function, which computes elements; others after it sum over rows. */
+/* Reads the manifest's first function, which computes elements; the functions after it sum over rows. */
 static void read_manifest(struct foreign *f, const char *json)
 {
 	const char *at = strstr(json, "\"flags\": ["), *end;
@@ -84,7 +84,8 @@ static void read_manifest(struct foreign *f, const char *json)
 
 /* ---- the compiler ---- */
 
-/* Writes the text, followed by a function that passes the arguments from an array, in the order of the manifest. */
+/* Writes to a file the kernel's text, followed by a function that takes the arguments in an array, in the order of the manifest, and
+ * calls the kernel with them. */
 static void write_source(const struct foreign *f, const char *text, const char *path)
 {
 	FILE *file = fopen(path, "w");
@@ -188,7 +189,8 @@ static void run_ours(const struct foreign *f, struct memory *m, struct cg_stream
 
 /* ---- the sequence ---- */
 
-/* Fills the inputs that a step lacks: input `carried` with tensor `from` of the step beside it, any other with new numbers. */
+/* Fills the inputs that a step lacks: the input named `carried` with the tensor `from` of the neighbouring step, any other input with new
+ * numbers. */
 static void prepare(const struct foreign *f, struct memory *m, struct memory *beside, const char *carried, const char *from)
 {
 	static unsigned chance;
@@ -206,7 +208,7 @@ static void prepare(const struct foreign *f, struct memory *m, struct memory *be
 	}
 }
 
-/* Runs the step by the compiled function, and a copy of it by the library, and compares them. */
+/* Runs the step by the compiled function, runs a copy of the step by the library, and compares the results of both. */
 static void run(const struct foreign *f, struct memory *m, struct cg_stream *stream)
 {
 	static struct memory ours;

@@ -6,8 +6,8 @@
  *
  *	mpirun -n 2 ./parallel [-B ROWS] [-T STEPS] [-U UNITS] [-L LAYERS] [-n REPEATS] [-o FILE]
  *
- * It prints the loss of each step, the least times of a share and of the sum, and whether the weights are equal on all ranks.  It writes
- * the weights, the batch and the gradient of the first step to FILE as floats, so that another program can check them.
+ * The program prints the loss of each step, the least times of a share and of the sum, and whether the weights are equal on all ranks.
+ * It writes the weights, the batch and the gradient of the first step to FILE as floats, so that another program can check them.
  */
 #include <cellgrad.h>
 #include <limits.h>
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const float target = 0.5f;               /* of every output; the loss is half the sum of squared differences */
+static const float target = 0.5f;               /* the target of every output; the loss is half the sum of squared differences */
 
 struct training {
 	long    T, B, I, U, L, repeats;
@@ -29,10 +29,10 @@ struct training {
 	struct cg_context *context;
 	struct cg_stream *stream;
 	struct cg_rnn *network;
-	struct cg_rnn_call call;                 /* the call on the share */
+	struct cg_rnn_call call;                 /* the network's call on this rank's share */
 };
 
-/* Ends the program on all ranks, since the others would wait for a rank that ended alone. */
+/* Ends the program on all ranks, since the other ranks would wait for a rank that ended alone. */
 static void die(const char *what, const char *why)
 {
 	fprintf(stderr, "parallel: %s: %s\n", what, why);
@@ -77,7 +77,8 @@ static void fill(float *to, size_t n, float scale, unsigned seed)
 	}
 }
 
-/* Prepares the call on the share, without copying it: its rows of one step are contiguous, and the next step is B rows further. */
+/* Prepares the call on this rank's share of the batch, without copying the share: its rows of one step are contiguous, and those of the
+ * next step are B rows further. */
 static void prepare(struct training *t)
 {
 	const size_t outputs = (size_t)(t->T * t->rows * t->U) * sizeof(float);
@@ -150,7 +151,7 @@ static void train(struct training *t)
 	for (long step = 0; step < t->repeats; step++) {
 		double begin = MPI_Wtime(), loss = run_share(t), share = MPI_Wtime() - begin, sum;
 
-		MPI_Barrier(MPI_COMM_WORLD);             /* keeps the wait for a slower rank out of the sum's time */
+		MPI_Barrier(MPI_COMM_WORLD);             /* so that the sum's time does not contain the wait for a slower rank */
 		begin = MPI_Wtime();
 		MPI_Allreduce(MPI_IN_PLACE, t->gradient, (int)t->n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 		sum = MPI_Wtime() - begin;
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
 	struct training t = { .T = 20, .B = 16, .I = 8, .U = 32, .L = 2, .repeats = 10 };
 	int is_equal;
 
-	MPI_Init(&argc, &argv);                         /* before a context is opened: MPI may fork in here */
+	MPI_Init(&argc, &argv);                         /* before a context is opened, since MPI_Init may fork */
 	MPI_Comm_rank(MPI_COMM_WORLD, &t.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &t.ranks);
 	read_options(&t, argc, argv);

@@ -70,7 +70,7 @@ static char *tensor(const char *before, const char *name, int64_t shape[3], size
 	return data + begin;
 }
 
-/* Sets the network by the names and shapes of the weights. */
+/* Sets the network's configuration from the names and shapes of the weights in the file. */
 static void look(struct cg_rnn_config *network, int64_t x[3])
 {
 	int64_t in[3], h[3], proj[3];
@@ -91,7 +91,7 @@ static void look(struct cg_rnn_config *network, int64_t x[3])
 		network->layers++;
 }
 
-/* Copies every tensor of the network to params, or from them. */
+/* Copies every tensor of weights into params, or out of params, by the function `how`. */
 static void carry(const struct cg_weights *weights, int (*how)(const struct cg_weights *, int, char *, size_t))
 {
 	struct cg_tensor t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the compiler: an arena, whose blocks are freed together, and growing text.  Both record a failed allocation, so
- * that a pass checks once, at its end.  The caller gives the function that allocates.
+ * Memory of the compiler: an arena, whose blocks are freed together, and growing text.  The arena and the text both record a failed
+ * allocation, so that a pass checks once, at its end.  The caller gives the function that allocates.
  */
 #include "cell.h"
 
@@ -16,7 +16,7 @@ struct cg_chunk {
 
 enum { CHUNK = 1 << 14, ALIGN = 16 };
 
-/* Bytes of a chunk's header, rounded up so that the blocks behind it are aligned. */
+/* The bytes of a chunk's header, rounded up so that the blocks behind the header are aligned. */
 static size_t head(void)
 {
 	return (sizeof(struct cg_chunk) + ALIGN - 1) / ALIGN * ALIGN;

@@ -21,7 +21,7 @@
 #include "dtypes.h"
 #include "passes.h"
 
-/* Limits.  The parser's message names the one that a cell exceeds. */
+/* Limits.  The parser's message names the limit that a cell exceeds. */
 enum {
 	CG_NAME_MAX     = 24,            /* letters in a name */
 	CG_GATES_MAX    = 32,
@@ -33,18 +33,19 @@ enum {
 	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX,    /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
-	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations */
+	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations of a cell */
 	CG_DEPTH_MAX    = 64,            /* levels of nested parentheses */
 	CG_NODES_MAX    = 1 << 16,       /* nodes of a graph, with those of its derivatives */
 	CG_TEXT_MAX     = 1 << 20,       /* bytes of a .cell */
 	CG_LINE_MAX     = 200,           /* characters of an equation, as a kernel quotes it */
-	CG_KEY_MAX      = 320,           /* characters of a kernel's name: the cell's name, those of all options, and the rest */
-	CG_SUM_ROWS     = 64             /* rows that a partial sum adds up */
+	CG_KEY_MAX      = 320,           /* characters of a kernel's name: the names of the cell and of all options, and the rest */
+	CG_SUM_ROWS     = 64             /* rows of the batch that one partial sum adds up */
 };
 
 /* ---- memory: one function of the caller's, blocks freed together ---- */
 
-/* Works as realloc, except that bytes 0 frees p.  Returns NULL without memory and then leaves p as it was. */
+/* The caller's allocator: it works as realloc, except that a size of 0 bytes frees p.  Where memory is exhausted it returns NULL and
+ * leaves the block p as it was. */
 typedef void *cg_resize(void *p, size_t bytes);
 
 struct cg_arena {
@@ -52,10 +53,10 @@ struct cg_arena {
 	struct cg_chunk *chunks;
 	int failed;                      /* an allocation failed: what was built must not be used */
 };
-void *cg_arena_alloc(struct cg_arena *, size_t bytes);    /* zeroed; without memory it returns NULL and sets failed */
+void *cg_arena_alloc(struct cg_arena *, size_t bytes);    /* the block is zeroed; NULL: memory is exhausted, and `failed` is set */
 void  cg_arena_free(struct cg_arena *);
 
-/* A growing text.  A failure stays recorded, so a caller appends many times and checks once. */
+/* A growing text.  A failed allocation stays recorded in the text, so a caller appends many times and checks once. */
 struct cg_text {
 	cg_resize *resize;
 	char  *at;                       /* ends with a zero byte; NULL while the text is empty */
@@ -72,7 +73,7 @@ struct cg_mistake { char text[640]; };   /* "name:line:column: message", then th
 int cg_is_reserved(const char *name);
 /* The name of a list that is nearest to a misspelt one, or NULL where none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
-/* Writes "a, b or c" with the given word before the last name, cut off at the capacity.  Returns text. */
+/* Writes a list of names as "a, b or c", with `word` before the last name, cut off at the capacity of `text`.  Returns `text`. */
 const char *cg_list_names(char *text, size_t capacity, const char *const *names, int n, const char *word);
 
 /* ---- element types: dtypes.h holds a row for each ---- */
@@ -86,7 +87,7 @@ enum {
 
 enum { CG_SPELLINGS = 4, CG_BYTES_MAX = 8 };             /* bytes of an element */
 struct cg_dtype_row {
-	const char *names[CG_SPELLINGS]; /* the library's name, then safetensors', numpy's and TensorFlow's */
+	const char *names[CG_SPELLINGS]; /* the library's name of the dtype, then safetensors', numpy's and TensorFlow's */
 	size_t bytes;
 	int acc, digits, top;
 	const char *type, *holds, *bits;
@@ -97,14 +98,14 @@ extern const char *const cg_real_names[CG_DTYPE_COUNT];
 /* Bytes of an element of the dtype, and of an element of its acc, the type of sums and states; 0 where there is no such dtype. */
 size_t cg_dtype_bytes(int dtype);
 size_t cg_acc_bytes(int dtype);
-/* Is the type in memory the type of arithmetic, as for f32 and f64? */
+/* Is the dtype, the type of elements in memory, also the type of arithmetic, as for f32 and f64? */
 int cg_is_plain(int dtype);
 
 /* ---- operators: ops.h holds a row for each ---- */
 
 enum cg_op_code {
-	CG_OP_CONST,                     /* a number: value */
-	CG_OP_LEAF,                      /* a variable: a is its index among the graph's leaves */
+	CG_OP_CONST,                     /* a constant number, in `value` */
+	CG_OP_LEAF,                      /* a variable; operand `a` is its index among the graph's leaves */
 #define CG_OPERATOR(code, word, arity, section) CG_OP_##code,
 #include "ops.h"
 #undef CG_OPERATOR
@@ -112,9 +113,9 @@ enum cg_op_code {
 };
 
 struct cg_operator {
-	const char *word;                /* its name in a .cell; NULL: it is written with signs */
+	const char *word;                /* the operator's name in a .cell; NULL: it is written with signs */
 	int         arity;
-	const char *section;             /* the section of the math text that computes it; NULL: every dialect has a sign for it */
+	const char *section;             /* the section of templates/math.in that computes it; NULL: every dialect has a sign for it */
 };
 extern const struct cg_operator cg_operators[CG_OP_COUNT];
 
@@ -125,19 +126,20 @@ long double cg_op_value(int code, long double a, long double b);
 enum cg_symbol_kind { CG_SYMBOL_GATE, CG_SYMBOL_PREV, CG_SYMBOL_WEIGHT, CG_SYMBOL_PARAM, CG_SYMBOL_VALUE };
 
 struct cg_term {                         /* an operation or an operand, as written */
-	int code;                        /* an enum cg_op_code, or one of the two of the next enum */
-	int a, b;                        /* terms; for a symbol its kind and its index */
+	int code;                        /* an enum cg_op_code, or a code of the next enum */
+	int a, b;                        /* indices of the operands' terms; for a symbol its kind and its index */
 	long double value;
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-/* whole: for a split gate, the gate whose recurrent part it is, or -1.  position: where the text declares it. */
+/* whole: of a split gate, the index of the gate whose recurrent part it is, or -1. position: where the cell's text declares the gate. */
 struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
 struct cg_equation  { char name[CG_NAME_MAX + 1]; int stage, term; char line[CG_LINE_MAX + 1]; };
-/* The value of a state, or of the output, before the step.  value: the index of the equation that computes it after the step. */
+/* A previous value: that of a state, or of the output, before the step.  value: the index of the equation that computes the state or
+ * output after the step. */
 struct cg_prev   { char name[CG_NAME_MAX + 6]; int value, output; };
 
 struct cg_cell {
@@ -149,9 +151,9 @@ struct cg_cell {
 	struct cg_param  params[CG_PARAMS_MAX];   int n_params;
 	struct cg_equation  values[CG_VALUES_MAX];   int n_values;
 	int saves[CG_SAVES_MAX];                  int n_saves;    /* indices of values */
-	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the value that the product of stage s + 2 takes */
+	int feeds[CG_STAGES_MAX];                 int n_stages;   /* feeds[s]: the index of the value that the product of stage s + 2 takes */
 	struct cg_term *terms; int n_terms;
-	const char *text, *file;                                  /* the text and its name in messages, copied */
+	const char *text, *file;                                  /* copies of the cell's text, and of its name in messages */
 	int holders;                                              /* for the runtime: the number of references beside the owner's */
 	struct cg_arena memory;
 };
@@ -159,17 +161,18 @@ struct cg_cell {
 /* Reads a cell.  Returns NULL where the text is wrong (the mistake says where and why) or without memory (the mistake is then ""). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
-/* Networks find the weights of split gates by pairs: is each split gate the recurrent part of one gate, and of that gate the only
- * one? Returns -1 and sets the mistake where not. */
+/* Checks, for a cell of a network, that each split gate is the recurrent part of a gate, and no gate has two split gates: a network finds
+ * their weights by such pairs.  Returns -1 and sets the mistake where a split gate is not. */
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
-/* Does the cell save its output, as a cell must whose kernels compute steps of a sequence? */
+/* Does the cell save its output? A cell must do so if its kernels are to compute steps of a sequence. */
 int cg_saves_output(const struct cg_cell *);
-/* Bits of the options that a list with commas names.  Returns -1 and sets the mistake for a name that is no option of the cell. */
+/* Returns a bit for each option of the cell that `names`, a list with commas, contains.  Returns -1 and sets the mistake for a name that
+ * is no option of the cell. */
 int cg_parse_options(const struct cg_cell *, const char *names, struct cg_mistake *);
 
 /* ---- the graph ---- */
 
-/* What a leaf or an argument is.  With its index and its derivative a role identifies it. */
+/* What a leaf or an argument is.  A role, an index and a derivative together identify a leaf or an argument. */
 enum cg_role {
 	CG_ROLE_GATE,                    /* a gate pre-activation */
 	CG_ROLE_PREV,                    /* a state, or the output, before the step */
@@ -181,22 +184,22 @@ enum cg_role {
 	CG_ROLE_BIAS,                    /* the bias of a gate */
 	CG_ROLE_PARAM,
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
-	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: which argument */
+	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: its argument's */
 };
-enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* value v; its adjoint dv; in the second pass the adjoint gv of v, and gdv of dv */
+enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* value v; its adjoint dv; in gradgrad the adjoint gv of v, and gdv of dv */
 
 struct cg_leaf { char name[CG_NAME_MAX + 10]; int role, index, derivative; };
 
 struct cg_node {
 	int code, a, b;
 	long double value;
-	int origin;                      /* the equation from which the node comes, or -1 */
-	const char *name;                /* the cell's name or a derived name; NULL: none */
+	int origin;                      /* the index of the equation from which the node comes, or -1 */
+	const char *name;                /* the node's name, from the cell or derived; NULL: none */
 };
 
 struct cg_graph {
 	struct cg_arena *memory;
-	struct cg_node *nodes; int n, capacity;  /* operands stand before the nodes that use them; node 0 is the constant 0 */
+	struct cg_node *nodes; int n, capacity;  /* a node stands behind its operands; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
 	int *table, table_capacity;              /* a hash table by which equal nodes are found */
 	int origin;                              /* the origin that new nodes get */
@@ -211,53 +214,54 @@ int  cg_apply(struct cg_graph *, int code, int a, int b);
 int  cg_add(struct cg_graph *, int a, int b);
 int  cg_mul(struct cg_graph *, int a, int b);
 int  cg_neg(struct cg_graph *, int a);
-/* Builds the forward equations.  options: bits; the weights of an option that is off are the constant 0. */
+/* Builds the nodes of the cell's equations.  options: a bit for each option that is on; the per-unit weights of an option that is off are
+ * the constant 0. */
 void cg_graph_build(struct cg_graph *, const struct cg_cell *, int options);
-/* Bits of the previous values that no equation reads with these options, though one does with all options on.  *add: the fewest
- * options that make equations read all of them.  Returns -1 without memory. */
+/* Returns a bit for each previous value that no equation reads with these options, though one does with all options on.  *add: the fewest
+ * options that make equations read all of these previous values.  Returns -1 where memory is exhausted. */
 int cg_lost_prevs(const struct cg_cell *, int options, cg_resize *, int *add);
 
-/* Computes the adjoints of the first n nodes from those that the caller gives (adjoint[k] = 0: none so far).  adjoint holds n nodes.
- * The adjoint of a named node gets that name with the prefix before it. */
+/* Adds to the graph the adjoints of the first n nodes, from the adjoints that the caller gives.  adjoint[k], for k < n, is the node that
+ * is the adjoint of node k; 0 on entry: none is given.  The adjoint of a named node gets that node's name with the prefix before it. */
 void cg_derive(struct cg_graph *, int *adjoint, int n, const char *prefix);
 
 /* ---- passes and their functions ---- */
 
 enum cg_kind { CG_KIND_TENSOR, CG_KIND_PER_UNIT, CG_KIND_SCALAR, CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW };
 enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64, CG_TYPE_I32 };
-/* No cell has the last two shapes: a matrix product, and row copies. */
+/* The last two shapes, a matrix product and row copies, are of functions that belong to no cell. */
 enum cg_function_shape { CG_FUNCTION_POINT, CG_FUNCTION_SUM_PART, CG_FUNCTION_SUM, CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS };
 
 struct cg_argument {
 	const char *name;
 	int role, index, derivative;
 	int kind, type, out;
-	int node;                        /* a leaf, or the node that an output stores */
+	int node;                        /* the node of an input, which is a leaf, or the node that an output stores */
 };
 
 struct cg_function {                     /* one function */
-	char key[CG_KEY_MAX];            /* its name in the text */
+	char key[CG_KEY_MAX];            /* the function's name in the text */
 	int  stage, shape;
-	struct cg_argument *arguments; int n_arguments;  /* in the order of the text's parameters */
+	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
 };
 
-/* The text of a matrix product.  The caller sets the first two lines of members, cg_gemm_tiles() the rest.  Equal shapes have equal
- * texts.  Shapes that differ only in the rest give the same bits where fma is equal. */
+/* The text of a matrix product.  The caller sets the members from dtype to c_acc, cg_gemm_tiles() those from fma on.  Equal shapes have
+ * equal texts.  Shapes with equal members from dtype to fma give the same bits. */
 struct cg_gemm_shape {
 	int dtype, transpose_a, transpose_b;
-	int start_acc, c_acc;            /* 1: the elements of start, or of c, are acc; 0: real */
+	int start_acc, c_acc;            /* 1: the elements of matrix start, or of matrix c, are acc; 0: real */
 	int fma;                         /* the device has a fused multiply-add; else each product is rounded before it is added */
-	int local;                       /* a group shares tiles in local memory; else each group is one work-item */
-	int rows, columns, depth;        /* a group's tile of c, and the steps of k that it takes at a time */
+	int local;                       /* 1: a group's work-items share tiles in local memory; 0: each group is one work-item */
+	int rows, columns, depth;        /* rows, columns: of a group's tile of matrix c; depth: its steps of k at a time */
 	int item_rows, item_columns;     /* sums that a work-item keeps in registers */
-	int vector;                      /* columns of a vector, or with local the columns beside each other */
+	int vector;                      /* columns of matrix c in a vector, or with local those beside each other */
 };
 
 /* The text of row copies: rows gathered, scattered, added or dropped.  See rows.h. */
 struct cg_rows_shape {
 	int dtype;
-	int src_acc, dst_acc;            /* 1: the elements of src, or of dst, are acc; 0: real */
+	int src_acc, dst_acc;            /* 1: the elements of memory src, or of dst, are acc; 0: real */
 	int drop;                        /* with dropout */
 };
 
@@ -284,28 +288,33 @@ enum {
 };
 extern const char *const cg_pass_names[CG_PASS_COUNT];
 
-/* Plans a pass.  stage 0: all stages.  Returns NULL without memory, or with too many nodes or a constant that acc cannot hold, which
- * the mistake then says. */
+/* Plans a pass.  stage 0: all stages.  Returns NULL where memory is exhausted, where the graph would have too many nodes, or where acc
+ * cannot hold a constant of an equation; the mistake's text says which of the latter two it is. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
 /* A plan of one function that belongs to no cell.  Its first two arguments are the rows and units of a launch.  NULL: no memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
-/* The index among the cell's saved values of the one that the product after stage feed + 1 multiplies, where no function of the plan
- * has an argument for the feed itself; -1 where one has. */
+/* The index of a saved value of the cell: the one that the product after stage feed + 1 multiplies, where no function of the plan has an
+ * argument for the feed itself.  -1 where a function has such an argument. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
-/* Is an argument a parameter of the function?  The values of a sum part are not: they go to its scratch. */
+/* Is an argument a parameter of the function in its text?  The values of a sum part are not parameters: the function stores them in its
+ * scratch. */
 int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
-/* Does a count NAME_second follow the argument in CUDA C?  It is the distance in elements to a second place for the same sum, or 0. */
+/* In CUDA C, does a parameter NAME_second follow the argument NAME, an output of a sum?  NAME_second is the distance, in elements, from
+ * NAME to a second place for the same sum, or 0. */
 int cg_has_second(const struct cg_function *, const struct cg_argument *);
 /* The number of units that a thread of a point function takes at once in CUDA C. */
 int cg_run_units(const struct cg_pass_plan *, const struct cg_function *);
-/* The name of the function's second form, which takes one unit a thread.  The text has it where cg_run_units() is above 1. */
+/* The name of the function's second form, in which a thread takes one unit.  The text has the second form where cg_run_units() is above
+ * 1. */
 void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
-/* Which form does a launch take?  1: the first, where it has at least CG_RUN_THREADS threads for each multiprocessor. */
+/* Which form of a function is to be launched?  1: the first, where its launch has at least CG_RUN_THREADS threads for each
+ * multiprocessor; 0: the second, in which a thread takes one unit. */
 enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
-/* The number of sums of a function.  For each, its scratch holds [units] in every block of CG_SUM_ROWS rows. */
+/* The number of values that a function sums over the rows of the batch.  For each value, the function's scratch holds a partial sum
+ * [units] of every block of CG_SUM_ROWS rows. */
 int cg_sum_values(const struct cg_function *);
 
 /* ---- text ---- */
@@ -313,7 +322,7 @@ int cg_sum_values(const struct cg_function *);
 struct cg_embedded { const char *name, *text; };          /* a file of templates/; the list ends with name NULL */
 extern const struct cg_embedded cg_embedded[];
 
-/* A section of a template file, which begins with "@@ name [qualifier...]".  Returns -1 where there is none. */
+/* Finds a section of a template file: it begins with the line "@@ name [qualifier...]". Returns -1 where the file has no such section. */
 struct cg_section { const char *at; size_t length; const char *needs; size_t needs_length; };
 int cg_section_find(const char *file, const char *name, const char *qualifier, struct cg_section *);
 
@@ -327,35 +336,39 @@ enum cg_lang {
 };
 extern const char *const cg_lang_names[CG_LANG_COUNT];
 
-/* Prints the whole text of a plan.  For several plans of one dtype in one file print its parts: the prelude once, then the functions. */
+/* Prints the whole text of a plan.  For several plans of one dtype in one file print the parts of that text: the prelude once, then each
+ * plan's functions. */
 int cg_print(const struct cg_pass_plan *, int lang, struct cg_text *);
-/* Prints prototypes of the C text's functions, for C and C++: the header that a caller includes. */
+/* Prints the header that a caller includes, in C or C++: prototypes of the functions of a plan's text in C. */
 int cg_print_header(const struct cg_pass_plan *, struct cg_text *);
 int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct cg_text *);
 int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
-/* Prints the prelude with every operator, for one dtype in C: the mathematics of the interpreter over strips. */
+/* Prints, in C for one dtype, the prelude with every operator: the mathematics with which strip.c interprets functions. */
 int cg_print_math(int dtype, struct cg_text *);
-/* Is the cell one of templates/, which its name identifies?  Any other cell is identified by its file, which should have its name. */
+/* Is the cell one of templates/, which its name identifies?  Any other cell is identified by its file, which should have the cell's
+ * name. */
 int cg_is_template(const struct cg_cell *);
-/* Prints the named sections of the prelude and of the math text, each after those that it needs.  The list ends with NULL. */
+/* Prints the named sections of the prelude and of the math text, each after the sections that it needs.  The list of names ends with
+ * NULL. */
 int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *);
 void cg_print_command(const struct cg_pass_plan *, int lang, struct cg_text *);
 int cg_print_manifest(const struct cg_pass_plan *, int lang, struct cg_text *);
 
-/* Variables for the nodes of a function: name[node], or NULL where the node is part of the expression that uses it. */
+/* Names the variables of a function's nodes.  name[node]: the variable's name, or NULL where the node is written out in the expression
+ * that uses it. */
 int cg_name_nodes(const struct cg_pass_plan *, const struct cg_function *, struct cg_arena *, const char ***name);
 
 /* All words of a dialect, and the forms of what is printed once per argument.  In a form @name@ is the argument's name, @type@ the
  * type in memory, @value@ the variable to store.  A word that a dialect lacks is NULL. */
 struct cg_dialect {
-	const char *file, *shape;                 /* the file of its prelude; the qualifier of its template sections beside its own name */
+	const char *file, *shape;                 /* file: of its prelude; shape: a qualifier of its template sections, beside its name */
 	const char *inlined, *kernel, *restricted, *global;
-	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits: the unsigned integer types, by their bytes */
+	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits[n]: the unsigned integer type of n bytes */
 	int comments;                             /* the column of the comments behind typedefs */
 	const char *row, *row_step, *unit, *unit_step;
 	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* for matrix products by groups */
-	int panels;                               /* it has matrix products by panels, too */
-	int offsets, strips;                      /* an offset follows each buffer; the text works on strips of a row, as C's does */
+	int panels;                               /* the dialect has matrix products by panels, too */
+	int offsets, strips;                      /* offsets: an offset follows each buffer; strips: the text works on strips of a row */
 	int builds;                               /* a text may be built in several ways, for which the prelude has a section */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
@@ -387,37 +400,40 @@ struct cg_gemm_limits {                  /* the limits of a device */
 /* The shapes that fit a device, from the largest tile down.  Returns how many, 0 where local memory is too small. */
 enum { CG_GEMM_TILES = 5 };
 int  cg_gemm_tiles(const struct cg_gemm_shape *, const struct cg_gemm_limits *, struct cg_gemm_shape tiles[CG_GEMM_TILES]);
-/* The index of the tile for c [m, n].  It depends on the sizes and the limits alone; nothing is timed. */
+/* The index of the tile for a matrix c [m, n].  The choice depends on the sizes and the device's limits alone; nothing is timed. */
 int  cg_gemm_choose(const struct cg_gemm_shape *tiles, int n_tiles, const struct cg_gemm_limits *, int64_t m, int64_t n);
-/* Both at once.  Where local memory is too small it returns -1 and leaves the shape as it was. */
+/* Sets the shape to the tile for a matrix c [m, n], by cg_gemm_tiles and cg_gemm_choose.  Where local memory is too small it returns -1
+ * and leaves the shape as it was. */
 int  cg_gemm_tile(struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n);
 /* The name of the text's one function: dtype, transpositions, types and tile, without fma, depth, vector and items. */
 void cg_gemm_key(const struct cg_gemm_shape *, char key[CG_KEY_MAX]);
-/* Prints a text that needs nothing else.  Returns -1 without memory, or where there is no such text: in C, or in CUDA C without local. */
+/* Prints the text of a matrix product, complete with its prelude.  Returns -1 where memory is exhausted, or where a dialect has no such
+ * text: C has none, and CUDA C none without local memory. */
 int  cg_print_gemm(const struct cg_gemm_shape *, int lang, struct cg_text *);
-/* The work-items of a launch, counted as OpenCL does; divided by local they are CUDA's blocks.  Returns 0 where nothing is to be
- * launched. */
+/* Sizes the launch of a matrix product.  global: the work-items in each direction, as OpenCL counts them; divided by local, the
+ * work-items of a group, they are CUDA's blocks.  Returns 0 where nothing is to be launched. */
 int  cg_gemm_launch(const struct cg_gemm_shape *, int64_t m, int64_t n, size_t global[2], size_t local[2]);
 size_t cg_gemm_local_bytes(const struct cg_gemm_shape *);
 /* The arguments of the text's function, in order.  m and n are the rows and units of its launch. */
 enum { CG_GEMM_M, CG_GEMM_N, CG_GEMM_K, CG_GEMM_A, CG_GEMM_B, CG_GEMM_START, CG_GEMM_C, CG_GEMM_ARGUMENTS };
-/* The text as a plan of one function.  NULL: no memory. */
+/* Makes a plan of one function: the text of a matrix product.  NULL: no memory. */
 struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *, cg_resize *);
 
 /* ---- the meaning ---- */
 
-/* Computes the nodes in long double: value[k] for k < n.  The caller sets the values of the leaves before. */
+/* Computes the values of the graph's first n nodes in long double: value[k] is that of node k.  The caller sets the values of the leaves
+ * before. */
 void cg_eval(const struct cg_graph *, long double *value, int n);
 
 /* The value of one argument in a call of a function. */
 struct cg_bound {
 	void   *data;                    /* NULL: absent */
-	int64_t stride;                  /* elements from one row to the next */
-	double  value;                   /* for a scalar or a count */
+	int64_t stride;                  /* distance in elements from one row to the next */
+	double  value;                   /* the number, for a scalar or a count */
 };
-/* Computes a function over [rows, units] by interpreting it over strips of rows, in acc, with the kernels' own mathematics:
- * the same bits.  There is one for each dtype and instruction set, cg_strip_f32_baseline and so on (strip.c).
- * registers: cg_strip_bytes() of scratch, aligned for a double. */
+/* Computes a function over [rows, units] by interpreting it over strips of rows, in acc, with the kernels' own mathematics, so that the
+ * results have the kernels' bits.  Each dtype and instruction set has a function of this type: cg_strip_f32_baseline and so on (strip.c).
+ * registers: cg_strip_bytes() bytes of scratch, aligned for a double. */
 typedef void cg_strip(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units,
                       const struct cg_bound *, void *registers);
 size_t cg_strip_bytes(const struct cg_pass_plan *, const struct cg_function *);

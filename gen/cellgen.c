@@ -34,7 +34,7 @@ static int fail(const char *message)
 	return 1;
 }
 
-/* The index of a name in a list; -1 where it is not in it. */
+/* The index of a name in a list; -1 where the name is not in the list. */
 static int index_of(const char *name, const char *const *names, int n)
 {
 	while (n-- && strcmp(names[n], name))
@@ -76,7 +76,8 @@ static int emit(char **word, struct cg_text *text)
 	return plan ? code : fail(mistake.text[0] ? mistake.text : "no such pass, dtype or lang");
 }
 
-/* Prints a function with the one signature that the backend calls: it passes bound arguments as parameters of the kernel. */
+/* Prints a wrapper of a kernel, with the one signature that the cpu backend calls: the wrapper passes bound arguments as the kernel's
+ * parameters. */
 static void thunk(const struct cg_function *function, struct cg_text *text)
 {
 	cg_text_printf(text, "\nstatic void call_%s(int64_t rows, int64_t units, const struct cg_bound *a)\n{\n\t%s(rows, units",
@@ -96,8 +97,8 @@ static void thunk(const struct cg_function *function, struct cg_text *text)
 	cg_text_put(text, ");\n}\n");
 }
 
-/* Do two functions of one cell and dtype differ in their names alone?  They do if their arguments are the same: a step of a sequence
- * differs from a single step in its upstream gradients alone, and these are arguments. */
+/* Do two functions of one cell and dtype differ in their names alone?  Functions with the same arguments do: a step of a sequence differs
+ * from a single step in its upstream gradients alone, and these are arguments. */
 static int same_function(const struct cg_function *a, const struct cg_function *b, int plain)
 {
 	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)
@@ -109,7 +110,7 @@ static int same_function(const struct cg_function *a, const struct cg_function *
 	return 1;
 }
 
-/* Removes the functions of a plan that another plan has, after adding rows for their names to the table. */
+/* Removes from a plan the functions that another plan has too, after adding rows for their names to the table of kernels. */
 static void share(struct cg_pass_plan *plan, const struct cg_pass_plan *other, struct cg_text *rows)
 {
 	int n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derives a graph in reverse mode: given the adjoints of some nodes, it adds the adjoints of all nodes on which they depend, to the same
- * graph and in the same operators, so that the result can be derived again.  The table of slopes writes a derivative by the
- * node's own value, which a cell saves: s (1 - s), not s(x) (1 - s(x)).
+ * Derives a graph in reverse mode: from the adjoints of some nodes it computes those of all nodes on which these nodes depend.  The
+ * adjoints are nodes of the same graph with the same operators, so that the result can be derived again.  slope() writes a derivative by
+ * the node's own value, which a cell may save: for s = sigmoid(x) it is s (1 - s).
  */
 #include "cell.h"
 
@@ -47,14 +47,14 @@ static void name(struct cg_graph *graph, int node, const char *prefix, const cha
 	n->name = text;
 }
 
-/* A term without its sign.  *minus: was the sign minus? */
+/* The node of a term without its sign. *minus: was the term's sign minus? */
 static int magnitude(const struct cg_graph *graph, int node, int *minus)
 {
 	*minus = graph->nodes[node].code == CG_OP_NEG;
 	return *minus ? graph->nodes[node].a : node;
 }
 
-/* The other factor where x is a factor of the product, 1 where the product is x itself; -1 where x is not in it. */
+/* The node of a product divided by its factor x: the other factor, or 1 where the product is x itself; -1 where x is no factor of it. */
 static int quotient(struct cg_graph *graph, int product, int x)
 {
 	const struct cg_node *n = &graph->nodes[product];
@@ -67,8 +67,8 @@ static int quotient(struct cg_graph *graph, int product, int x)
 }
 
 /*
- * Adds two parts of an adjoint.  It factors out a common factor, dh - dh u = dh (1 - u): that is one operation less, and
- * it does not cancel where the difference is small.
+ * Adds two parts of an adjoint.  A common factor is factored out, dh - dh u = dh (1 - u): this is one operation less, and it loses no
+ * digits where the difference is small.
  */
 static int gather(struct cg_graph *graph, int a, int b)
 {

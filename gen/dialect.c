@@ -105,8 +105,8 @@ const char *cg_type_word(const struct cg_dialect *d, int dtype)
 	return row->type ? row->type : d->bits[row->bytes];
 }
 
-/* Sixteen bytes of reals, or fewer, so that a thread has registers for all runs that it reads and writes.  A half counts as a whole
- * acc: it is widened, and a compiler works on several at a time. */
+/* A thread's run of units has sixteen bytes of reals, or fewer, so that the thread has registers for all runs that it reads and writes.
+ * An f16 or bf16 counts as an f32 here, since a thread widens it, and a compiler works on several at a time. */
 int cg_run_units(const struct cg_pass_plan *plan, const struct cg_function *function)
 {
 	enum { REGISTERS = 112 };

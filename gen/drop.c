@@ -5,7 +5,7 @@
  */
 #include "rows.h"
 
-/* The low 64 bits of Philox4x32-10, with a counter whose last word is 0. */
+/* The low 64 bits of the random generator Philox4x32-10 for a key and a counter of four words, the last of which is 0. */
 static uint64_t philox(uint64_t key, uint32_t x0, uint32_t x1, uint32_t x2)
 {
 	uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32), x3 = 0;
@@ -33,7 +33,7 @@ int64_t cg_drop_below(double rate)
 	return (int64_t)(rate * 4294967296.0);
 }
 
-/* A rate of 1 keeps no element. */
+/* A dropout rate of 1 keeps no element, so the scale is 0. */
 double cg_drop_scale(double rate)
 {
 	return rate < 1 ? 1 / (1 - rate) : 0;

@@ -25,7 +25,7 @@
 	row(with, F16,  f16,  float16,  half,     2, F32, 11,   16, NULL, "a half's bits", "bits of a half") \
 	row(with, BF16, bf16, bfloat16, bfloat16, 2, F32,  8,  128, NULL, "a float's upper half", "upper half of a float's bits")
 
-/* In the order of lists: from the fewest bytes up. */
+/* The element types in the order in which lists show them: from the fewest bytes up. */
 #define CG_DTYPES_SHOWN CG_DTYPE_F16, CG_DTYPE_BF16, CG_DTYPE_F32, CG_DTYPE_F64
 #define CG_DTYPES_TEXT  "f16, bf16, f32 or f64"
 #define CG_DTYPES_HELP  "f16, bf16, f32 (the default) or f64"

@@ -3,11 +3,11 @@
  * Builds the nodes of the graph.  The constructors simplify, and equal expressions become one node.
  *
  * Each simplification obeys these rules:
- *   1. It makes the expression smaller, or brings it to its one normal form, so that building ends.
- *   2. It changes no value except NaN, infinity times 0 and the sign of a zero: an option that is off is a zero, and its terms
- *      must vanish.
- *   3. Sums and products are never reassociated: the author's order of rounding is every backend's order.
- *   4. A sign is pulled out as far as it goes: -a * b is -(a * b), and printing writes a + -b as a - b.
+ *   1. A simplification makes the expression smaller, or brings it to its one normal form, so that building ends.
+ *   2. A simplification changes no value except NaN, infinity times 0 and the sign of a zero: the weights of an option that is off are
+ *      0, and their terms must vanish.
+ *   3. Sums and products are never reassociated: every backend adds and multiplies in the order that the cell's author wrote.
+ *   4. A minus sign is pulled out of products as far as it goes: -a * b becomes -(a * b), and printing writes a + -b as a - b.
  */
 #include "cell.h"
 
@@ -45,7 +45,7 @@ static unsigned hash(int code, int a, int b, long double value)
 	return (unsigned)(h >> 32);
 }
 
-/* The slot of a node in the hash table: where the node is, or where it is to be put. */
+/* The slot of a node in the hash table: where the node is, or where a new node is to be put. */
 static int *slot(const struct cg_graph *graph, int code, int a, int b, long double value)
 {
 	unsigned at = hash(code, a, b, value) & (unsigned)(graph->table_capacity - 1);
@@ -137,7 +137,8 @@ static int is_one(const struct cg_graph *graph, int node)
 	return is(graph, node, CG_OP_CONST) && graph->nodes[node].value == 1;
 }
 
-/* The node of two operands that may be exchanged: an existing one in either order, else a new one in the given order. */
+/* The node of an operation whose two operands may be exchanged: an existing node with the operands in either order, else a new node with
+ * them in the given order. */
 static int exchangeable(struct cg_graph *graph, int code, int a, int b)
 {
 	int there = graph->failed ? 0 : *slot(graph, code, b, a, 0);
@@ -202,7 +203,7 @@ int cg_apply(struct cg_graph *graph, int code, int a, int b)
 	return intern(graph, code, a, op->arity == 2 ? b : 0, 0);
 }
 
-/* The node of a term.  node: the nodes of the terms before it. */
+/* The graph's node of a term of an equation. node: the nodes of the terms before this one. */
 static int build(struct cg_graph *graph, const struct cg_cell *cell, int options, const struct cg_term *t, const int *node)
 {
 	int a, b;
@@ -237,7 +238,7 @@ void cg_graph_build(struct cg_graph *graph, const struct cg_cell *cell, int opti
 	int *nodes = cg_arena_alloc(graph->memory, (size_t)cell->n_terms * sizeof *nodes), n = 0;
 
 	graph->failed |= !nodes;
-	/* A term stands behind its operands, and the terms of an equation behind those of the equation before. */
+	/* A term stands behind its operands in the list, and the terms of an equation behind those of the equation before. */
 	for (int k = 0; k < cell->n_values && !graph->failed; k++) {
 		struct cg_node *node;
 

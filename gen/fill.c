@@ -55,7 +55,7 @@ static const char *find_hole(const char *const *holes, const char *name, size_t 
 	return NULL;
 }
 
-/* Appends a text and indents its later lines as the first line is. */
+/* Appends the text s, and indents its later lines as its first line is indented. */
 static void put_indented(struct cg_text *text, const char *s, const char *indent, size_t n)
 {
 	for (;;) {
@@ -94,7 +94,7 @@ void cg_fill(struct cg_text *text, const char *form, size_t length, const char *
 			at = close;
 			continue;
 		}
-		/* An empty hole must not leave a second blank line. */
+		/* A hole with an empty text must not leave a second blank line. */
 		if (*at != '\n' || text->failed || text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put_n(text, at, 1);
 		if (*at == '\n')

@@ -12,10 +12,11 @@
 
 struct tile {
 	int rows, columns, depth, item_rows, item_columns;
-	int spare;                               /* only where no other tile fits */
+	int spare;                               /* the tile is taken only where no other one fits */
 };
 
-/* From the largest down.  For a CPU, `columns` counts blocks of sums; set_tile() sizes a block by the device's registers. */
+/* The tiles of products by panels, as on a CPU, from the largest down.  `columns` counts blocks of sums here; set_tile() sizes a block by
+ * the device's registers. */
 static const struct tile panel_tiles[] = {
 	{ 128, 4, 128, 0, 0, 0 },
 	{  64, 2, 128, 0, 0, 0 },
@@ -32,9 +33,9 @@ static const struct tile group_tiles[] = {
 
 enum {
 	LOCAL_RUN = 4, LOCAL_PAD = 4,            /* as in templates/gemm.in */
-	WIDEST = 64,                             /* bytes of the widest vector that is used */
+	WIDEST = 64,                             /* bytes of the widest vector that a text uses */
 	MOST_DOWN = 65535,                       /* the most groups in the second direction of a CUDA launch */
-	GROUPS_PER_UNIT = 4                      /* for a CPU: enough that none waits long for the last */
+	GROUPS_PER_UNIT = 4                      /* groups for each compute unit of a CPU: enough that no unit waits long for the last group */
 };
 
 static int64_t tiles_of(int64_t length, int tile)
@@ -64,7 +65,7 @@ static void set_tile(struct cg_gemm_shape *s, const struct tile *t, const struct
 		return;
 	for (s->vector = 2; 2 * s->vector * bytes <= limits->vector_bytes && s->vector * bytes < WIDEST; )
 		s->vector *= 2;
-	/* 32 registers of 64 bytes hold 8 by 3 vectors of sums and their operands; 16 narrower registers hold 4 by 3. */
+	/* A processor's 32 registers of 64 bytes hold 8 by 3 vectors of sums and their operands; 16 narrower registers hold 4 by 3. */
 	s->item_rows = s->vector * bytes < WIDEST ? 4 : 8;
 	s->item_columns = 3 * s->vector;
 	s->columns *= s->item_columns;
@@ -150,8 +151,8 @@ void cg_gemm_key(const struct cg_gemm_shape *s, char key[CG_KEY_MAX])
 	         s->rows, s->columns);
 }
 
-/* How an operand is read, as it is or transposed.  Panels of a hold rows and those of b columns, so an operand that one can copy the
- * other must transpose. */
+/* How an operand of the product is read into a panel: copied, or transposed.  Panels of matrix a hold its rows and panels of matrix b its
+ * columns, so where one of them copies, the other, stored in the same order, must transpose. */
 static const struct access {
 	const char *panel, *across, *along, *pack;
 } beside = { "@x@", "1", "stride", "copy" }, apart = { "@x@ * stride", "stride", "1", "turn" };
@@ -192,7 +193,7 @@ enum { HOLES_MAX = 128, TEXT_MAX = 160 };
 
 struct holes {
 	const char *pairs[2 * HOLES_MAX + 1];
-	char text[HOLES_MAX][TEXT_MAX];          /* texts that are made here */
+	char text[HOLES_MAX][TEXT_MAX];          /* texts of holes that this file formats */
 	int n, used;
 };
 
@@ -225,13 +226,13 @@ static void set_hole_form(struct holes *h, const char *hole, const char *form, c
 	*to = 0;
 }
 
-/* The rows of a that are packed at once: their vector is no wider than those of sums. */
+/* The number of rows of matrix a that are packed at once: a vector of them is no wider than the vectors of sums. */
 static int pack_rows(const struct cg_gemm_shape *s)
 {
 	return s->item_rows < s->vector ? s->item_rows : s->vector;
 }
 
-/* The holes for the operands of panels: a is read by rows, b by columns. */
+/* Fills the holes for products by panels: matrix a is read by rows, matrix b by columns. */
 static void set_panel_holes(struct holes *h, const struct cg_gemm_shape *s)
 {
 	const struct access *a = s->transpose_a ? &beside : &apart, *b = s->transpose_b ? &apart : &beside;
@@ -252,7 +253,7 @@ static void set_panel_holes(struct holes *h, const struct cg_gemm_shape *s)
 	set_hole(h, "muladd", s->fma ? "fma(a, b, c)" : "a * b + c");
 }
 
-/* The holes for groups: neighbouring work-items read neighbouring elements. */
+/* Fills the holes for products by groups, in which neighbouring work-items read neighbouring elements. */
 static void set_group_holes(struct holes *h, const struct cg_gemm_shape *s, int lang)
 {
 	const struct cg_dialect *w = &cg_dialects[lang];

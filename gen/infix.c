@@ -21,7 +21,7 @@ static void number(const struct printer *p, struct cg_text *text, long double va
 	} else {
 		for (int n = 1; n <= 17; n++) {
 			snprintf(digits, sizeof digits, "%.*g", n, v);
-			/* The fewest digits that give the number back, which is scanned in the locale of its printing. */
+			/* A constant gets the fewest digits that read back as the same number; printing and reading use the same locale here. */
 			double back = 0;
 			if (sscanf(digits, "%lf", &back) == 1 && (narrow ? (float)back == (float)v : back == v))
 				break;
@@ -61,7 +61,7 @@ static void call(const struct printer *p, struct cg_text *text, const struct cg_
 	cg_text_put(text, ")");
 }
 
-/* Sums group to the left, as in C, so the right operand must bind tighter. */
+/* Prints a sum. Sums group to the left, as in C, so the right operand must bind tighter. */
 static void sum(const struct printer *p, struct cg_text *text, int a, int b)
 {
 	const struct cg_node *nodes = p->plan->graph.nodes;
@@ -102,7 +102,7 @@ static void signs(const struct printer *p, struct cg_text *text, const struct cg
 	}
 }
 
-/* above: how tightly the surrounding expression binds. */
+/* Prints a node's expression. above: how tightly the expression around it binds. */
 static void put(const struct printer *p, struct cg_text *text, int id, int above, int own)
 {
 	static const int levels[CG_OP_COUNT] = { [CG_OP_ADD] = SUM, [CG_OP_MUL] = PRODUCT, [CG_OP_NEG] = SIGN };

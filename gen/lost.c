@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the previous values that no equation reads because options are off: with all options on, one does.
+ * Finds the previous values that no equation reads because options are off: with all options on, an equation reads them.
  */
 #include "cell.h"
 
@@ -11,7 +11,7 @@ static void need(const struct cg_graph *graph, unsigned char *needed, int value)
 	needed[graph->value[value]] = 1;
 }
 
-/* Bits of the previous values that an output, a product or the gradient needs; -1: no memory. */
+/* A bit for each previous value that an output, a product or the gradient needs with these options; -1: memory is exhausted. */
 static int reads(const struct cg_cell *cell, int options, cg_resize *resize)
 {
 	struct cg_arena memory = { resize, NULL, 0 };

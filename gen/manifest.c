@@ -81,7 +81,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 	}
 }
 
-/* In CUDA C: the runs of units that a thread takes, and the kernel's second form with the condition for its launch. */
+/* Prints, for CUDA C, how many units a thread takes in a run, and the kernel's second form with the condition for its launch. */
 static void launch_runs(const struct cg_pass_plan *plan, const struct cg_function *function, struct cg_text *text)
 {
 	static const char group[] = "any; runs and rows are walked in steps of the threads there are";
@@ -98,10 +98,10 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_functio
 	cg_text_put(text, "}");
 }
 
-/* The threads of a GPU's launch, fastest index first; on the cpu the caller just calls the function. */
+/* Prints the number of threads of a GPU's launch in each direction, the fastest index first; a function in C has no launch. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
-	static const char *const threads[][2] = {                /* the second: where each value of a sum has a row of threads */
+	static const char *const threads[][2] = {                /* threads[1]: where each value of a sum has a row of threads */
 		[CG_FUNCTION_POINT]    = { "[\"units\", \"rows\"]", "" },
 		[CG_FUNCTION_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
 		[CG_FUNCTION_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },

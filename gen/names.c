@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks and records the names of a .cell, with the derived names of their adjoints, and finds the nearest name to an
- * unknown one.
+ * Checks and records the names of a .cell, with the derived names of their adjoints, and finds the name that is nearest to an unknown
+ * one.
  */
 #include "parse.h"
 
@@ -42,7 +42,7 @@ int cg_parse_enter(struct parser *p, const char *position, const char *name, int
 	return p->symbols[p->n_symbols++].name ? 0 : -1;
 }
 
-/* A name without a small letter may be a macro, of which the dialects have many; complex.h has I. */
+/* Has a name no small letter? Such a name may be a macro of a dialect, as I is in complex.h. */
 static int capitals(const char *name)
 {
 	return !strpbrk(name, "abcdefghijklmnopqrstuvwxyz");
@@ -82,7 +82,7 @@ static int begins(const char *name, const char *with)
 	return !strncmp(name, with, strlen(with));
 }
 
-/* Does the name end so, with something before it?  "at" alone is a name like any other. */
+/* Does the name end in `with`, with something before that? The name "at" alone is a name like any other. */
 static int ends(const char *name, const char *with)
 {
 	size_t n = strlen(name), m = strlen(with);
@@ -104,7 +104,7 @@ static int is_used_form(const char *name)
 	return used;
 }
 
-/* Declares a name and the names of its adjoints. */
+/* Declares a name of the cell, and with it the derived names of its adjoints. */
 int cg_parse_declare(struct parser *p, const char *position, const char *name, int kind, int index)
 {
 	if (cg_parse_free_word(p, position, name))

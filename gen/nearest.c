@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 63 };                   /* letters of the names that are compared; nobody misspells a longer one */
+enum { LONGEST = 63 };                   /* the most letters of a name that is compared */
 
 static int lower(char c)
 {
@@ -45,8 +45,8 @@ static int distance(const char *a, int m, const char *b, int n)
 	return now[n];
 }
 
-/* A name is near where at most a third of the longer one is wrong.  Of two equally near names the longer wins: more of it was typed
- * right. */
+/* A name of the list is near if at most a third of the letters of the longer of the two names are wrong.  Of two equally near names the
+ * longer one is returned, since more of its letters were typed right. */
 const char *cg_nearest(const char *name, const char *const *names, int n)
 {
 	const char *nearest = NULL;

@@ -23,7 +23,7 @@ long double cg_op_value(int code, long double a, long double b)
 	case CG_OP_EXP:     return expl(a);
 	case CG_OP_TANH:    return tanhl(a);
 	case CG_OP_SIGMOID: return 1 / (1 + expl(-a));
-	/* NaN passes through each of these three. */
+	/* The value of RELU, STEP and CLIP for a NaN is NaN. */
 	case CG_OP_RELU:    return a < 0 ? 0 : a;
 	case CG_OP_STEP:    return a > 0 ? 1 : a <= 0 ? 0 : a;
 	case CG_OP_CLIP:    return b > 0 ? (a < -b ? -b : a > b ? b : a) : a;

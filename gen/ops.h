@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row for every operator: CG_OPERATOR(code, word, arity, section).  word: its name in a .cell, NULL where it is a sign; section:
- * the part of templates/math.in that computes it, NULL where every dialect has a sign for it.  The set is closed under
- * differentiation: a new row needs its derivative in existing rows (derive.c), its value (ops.c), and, in math.in, its text.
+ * A row for every operator: CG_OPERATOR(code, word, arity, section). word: the operator's name in a .cell, NULL where the operator is a
+ * sign; section: the section of templates/math.in that computes the operator, NULL where every dialect has a sign for it. The set of
+ * operators is closed under differentiation: a new row needs its derivative by operators of the table (derive.c), its value (ops.c), and
+ * its section in math.in.
  */
 CG_OPERATOR(NEG,     NULL,      1, NULL)
 CG_OPERATOR(ADD,     NULL,      2, NULL)

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names the nodes that a function computes: the cell's own names for its values, t1, t2 ... for nodes that are used twice, none for
- * nodes that are used once and are short enough to be written where they are used.  The order is that of the nodes: operands first.
+ * nodes that are used once and are short enough to be written where they are used.  The statements are in the order of the nodes:
+ * operands first.
  */
 #include "cell.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { INLINE_MAX = 7 };                 /* operators that one expression writes out */
+enum { INLINE_MAX = 7 };                 /* the most operators that one expression writes out */
 
-/* The names in use, in a hash table: a hostile cell has as many as nodes. */
+/* The names in use, in a hash table: a hostile cell may have as many names as nodes. */
 struct names { const char **slots; size_t capacity; };
 
-/* The slot where a name is, or where it is to be put. */
+/* The slot of the hash table where a name is, or where a new name is to be put. */
 static const char **slot(const struct names *names, const char *name)
 {
 	uint64_t h = 0xcbf29ce484222325u;                /* FNV-1a */
@@ -28,7 +29,7 @@ static const char **slot(const struct names *names, const char *name)
 
 enum { TEXT_MAX = CG_NAME_MAX + 24 };
 
-/* How often the function uses each node, and how many operators the node's expression writes out. */
+/* times: how often the function uses a node; size: how many operators the node's expression writes out. */
 struct use { unsigned short times, size; };
 
 static int operand_of(const struct cg_node *node, int which)
@@ -72,13 +73,13 @@ static const char *own_name(const struct cg_graph *graph, const struct cg_functi
 	return own;
 }
 
-/* A sign costs nothing to write twice and reads better than a variable. */
+/* Is a node written out where it is used?  A negation costs nothing to write twice, and reads better than a variable. */
 static int is_inline(const struct cg_node *node, const struct use *use)
 {
 	return node->code == CG_OP_NEG || (use->times < 2 && use->size < INLINE_MAX);
 }
 
-/* Chooses a name that no node has: the cell's own or, with own NULL, that of the next temporary. */
+/* Chooses a variable's name that no other node has: from the cell's own name or, with own NULL, the next temporary, such as t2. */
 static void choose_name(const struct names *names, const char *own, int *temporaries, char text[TEXT_MAX])
 {
 	if (own)

@@ -76,7 +76,8 @@ static void join(const struct cg_cell *cell, int options, const char *between, c
 			n += snprintf(text + n, CG_KEY_MAX - (size_t)n, "%s%s", n ? between : "", cell->options[k].name);
 }
 
-/* A set of the options counted so far, from number `from` on, whose names joined by "_" make the text: bits, or 0. */
+/* Finds options of the cell, from number `from` on, whose names joined by "_" make the text. Returns a bit for each, or 0 where no
+ * options do. */
 static int joined(const struct cg_cell *cell, int from, const char *text)
 {
 	for (int k = from; k < cell->n_options; k++) {
@@ -91,8 +92,8 @@ static int joined(const struct cg_cell *cell, int from, const char *text)
 	return 0;
 }
 
-/* Refuses an option that would give two kernels one name: a name contains those of its options, and "a_b" may be one option or two.
- * The new option is not counted yet. */
+/* Refuses a new option that would give two kernels one name: a kernel's name contains the names of its options, and "a_b" may be one
+ * option or two. The cell's options do not contain the new one yet. */
 static int ambiguous(struct parser *p, const char *position)
 {
 	const struct cg_cell *cell = p->cell;
@@ -207,7 +208,7 @@ static int stage(struct parser *p)
 	position = p->at;
 	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the next product takes")) < 0)
 		return -1;
-	/* As a state or output it would be an argument of the function already. */
+	/* A value that is a state or the output would be an argument of the function already. */
 	for (int k = 0; k < cell->n_prevs; k++)
 		if (cell->prevs[k].value == feed)
 			return cg_parse_wrong(p, position, "'%s' is a state or the output; give an equation of its own to the value that "
@@ -315,13 +316,13 @@ static int line(struct parser *p)
 
 /* ---- checks of the whole cell ---- */
 
-/* Reports the mistake where the name was declared. */
+/* Reports an unused name, at the place where the cell declares it. */
 static int unused(struct parser *p, const char *what, const char *name)
 {
 	return cg_parse_wrong(p, cg_parse_find(p, name)->position, "%s '%s' is not used", what, name);
 }
 
-/* Does anything use the value: another equation, the next step, a product, the gradient? */
+/* Is an equation's value used: by another equation, the next step, a product or the gradient? */
 static int is_taken(const struct parser *p, int value)
 {
 	const struct cg_cell *cell = p->cell;
@@ -355,7 +356,8 @@ static int all_used(struct parser *p)
 	return 0;
 }
 
-/* The gate of the same stage whose recurrent part a split gate is: q_n and a_n have equal names from the first _ on; -1: none. */
+/* The index of the gate of the same stage whose recurrent part a split gate is; -1: there is none. Such gates, as q_n and a_n, have equal
+ * names from the first _ on. */
 static int whole_of(const struct cg_cell *cell, const struct cg_gate *split)
 {
 	const char *end = strchr(split->name, '_'), *other;

@@ -10,16 +10,17 @@
 
 enum { SYMBOLS_MAX = 2048 };
 
-/* Derived names, as of adjoints, are symbols too, so that nothing else can take them.  No expression may use one. */
+/* Derived names, such as those of adjoints, are symbols too, so that nothing else can take them.  No expression of a cell may use a
+ * derived name. */
 enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 
-struct symbol { const char *name, *position; int kind, index; }; /* position: where it was declared */
+struct symbol { const char *name, *position; int kind, index; }; /* position: where the cell declares it */
 
 struct parser {
 	struct cg_cell *cell;
-	const char *at;                          /* the place in the cell's text */
-	const char *cell_position, *stages[CG_STAGES_MAX];       /* the cell's name; the feed of each stage but the first */
-	int depth, signs, stage;                 /* depth: of nested parentheses; signs: of nested signs */
+	const char *at;                          /* the parser's place in the cell's text */
+	const char *cell_position, *stages[CG_STAGES_MAX];       /* where the cell's name is, and the feed of each stage but the first */
+	int depth, signs, stage;                 /* depth: levels of open parentheses; signs: levels of nested minus signs */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;
 	int used[DERIVED][CG_VALUES_MAX];
@@ -28,15 +29,15 @@ struct parser {
 
 /* Sets the mistake: the position in a cell's text, its line with a caret, and the message. */
 void cg_mistake_at(struct cg_mistake *, const struct cg_cell *, const char *position, const char *message);
-/* The same with a format.  Only the first mistake is recorded.  Returns -1. */
+/* Sets the parser's mistake, with a message made by a format.  Only the first mistake is recorded.  Returns -1. */
 int cg_parse_wrong(struct parser *, const char *position, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Reports what was expected at p->at and the character that is there instead. */
+/* Reports as the mistake what was expected at p->at, and the character that is there instead. */
 int cg_parse_expected(struct parser *, const char *what);
 /* Skips blanks and comments and, inside parentheses, line ends. */
 void cg_parse_skip(struct parser *);
 int cg_parse_line_end(struct parser *);
 int cg_parse_expect(struct parser *, char, const char *after);
-/* Reads a name.  what: what was expected, for the mistake. */
+/* Reads a name. what: the text that the mistake gives as expected where there is no name. */
 int cg_parse_word(struct parser *, char name[CG_NAME_MAX + 1], const char *what);
 /* Reads a decimal number with a point, in every locale. */
 int cg_parse_number(struct parser *, long double *value);
@@ -45,7 +46,7 @@ static inline int cg_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Reads an expression.  Returns its term, or -1. */
+/* Reads an expression.  Returns the index of its term, or -1. */
 int cg_parse_sum(struct parser *);
 
 const struct symbol *cg_parse_find(const struct parser *, const char *name);

@@ -2,8 +2,8 @@
 /*
  * Plans a pass of a cell: which functions it needs, and for each its arguments and the nodes it computes.  Products separate the stages,
  * so a pass runs stage by stage: forward from 1 to S, grad from S to 1, gradgrad up (for each stage's gd<feed>, which a product
- * carries into the next stage's gda) and down again.  A pass as a step of a sequence runs the same way, but differs in the
- * arguments that come from the neighbouring steps.  print.c prints the functions.
+ * carries into the next stage's gda) and down again.  A pass as a step of a sequence runs stage by stage too, but differs in the
+ * arguments that come from the neighbouring steps.  print.c prints the functions of all passes.
  */
 #include "pass.h"
 
@@ -16,7 +16,7 @@ static int leaf(struct maker *m, int role, int index, int derivative)
 	return cg_add_leaf(m->graph, cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative), role, index, derivative);
 }
 
-/* The node of a leaf where the equations use it, else 0. */
+/* The node of the leaf with this role and index, if an equation uses it, else 0. */
 static int used_leaf(const struct cg_graph *graph, int role, int index)
 {
 	for (int k = 1; k < graph->n; k++)
@@ -63,7 +63,7 @@ static void cut_saved(struct maker *m)
 		cut_at(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
 }
 
-/* Is the node a saved value of the type that products read?  A state that a sequence carries is saved in acc instead. */
+/* Is the node a saved value in real, the type that products read?  A state that a sequence carries is saved in acc instead. */
 static int is_saved_real(const struct maker *m, int node)
 {
 	const struct cut *c = &m->cuts[node];
@@ -104,7 +104,8 @@ static void forward(struct maker *m, int stage)
 	cg_function_make(m, stage, CG_FUNCTION_POINT, "");
 }
 
-/* Makes the sums of a stage of a gradient: the biases of its gates and, in stage 1, the last to run, the per-unit weights. */
+/* Makes the sums over rows in a stage of a gradient: the gradients of its gates' biases and, in stage 1, the last stage to run, of the
+ * per-unit weights. */
 static void sums(struct maker *m, int stage, int derivative, const int *adjoint, int n)
 {
 	const struct cg_cell *cell = m->plan->cell;
@@ -142,7 +143,8 @@ static void adjoints_out(struct maker *m, int stage, int derivative, const int *
 	for (int k = 0; stage == 1 && k < cell->n_prevs; k++) {
 		int prev = used_leaf(m->graph, CG_ROLE_PREV, k);
 
-		/* The step before reads the adjoint of its state even where this step does not read that state; it is zero then. */
+		/* In a sequence the step before reads the adjoint of its state even where this step does not read that state; the adjoint is zero
+		 * then. */
 		if (prev || (m->plan->pass == CG_PASS_SEQ_GRAD && !cell->prevs[k].output))
 			out(m, CG_ROLE_PREV, k, derivative, prev < n ? adjoint[prev] : 0);
 	}
@@ -209,7 +211,7 @@ static int *derive_twice(struct maker *m, const int *d, int n)
 	return g;
 }
 
-/* Adds the adjoint of an upstream gradient as an output: gdh of dh. */
+/* Adds the adjoint of an upstream gradient as an output of the function: gdh, the adjoint of dh. */
 static void upstream_out(struct maker *m, int role, int index, const int *g, int n)
 {
 	int node = leaf(m, role, index, CG_D);
@@ -217,7 +219,8 @@ static void upstream_out(struct maker *m, int role, int index, const int *g, int
 	out(m, role, index, CG_GD, node < n ? g[node] : 0);
 }
 
-/* The adjoints of the first and the second derivation, and how many nodes there were before each. */
+/* d, g: the nodes of the adjoints that the first and the second derivation add; n, n2: the number of the graph's nodes before each
+ * derivation. */
 struct derived { int *d, *g, n, n2; };
 
 static void forward_functions(struct maker *m)
@@ -237,7 +240,7 @@ static void gradient_functions(struct maker *m, const struct derived *a)
 		if (!has_stage(m, s))
 			continue;
 		cut_saved(m);
-		/* The gradient of the product's weights multiplies by the feed once more. */
+		/* The gradient of the weights of the stage's product multiplies by the feed, so grad computes the feed again, as an output. */
 		if (s < cell->n_stages && !is_saved_real(m, feed))
 			out(m, CG_ROLE_FEED, s - 1, CG_VALUE, feed);
 		adjoints_out(m, s, CG_D, a->d, a->n);
@@ -297,7 +300,7 @@ static void functions(struct maker *m)
 	}
 }
 
-/* The equation with a constant that acc cannot hold, such as 1 / 0, in itself or in its derivative; -1: none. */
+/* The index of an equation that, itself or in its derivative, has a constant that acc cannot hold, such as 1 / 0; -1: none. */
 static int endless(const struct cg_pass_plan *plan)
 {
 	const struct cg_graph *graph = &plan->graph;
@@ -312,7 +315,7 @@ static int endless(const struct cg_pass_plan *plan)
 	return -1;
 }
 
-/* Makes the plan's functions.  wrong: the equation with a constant that acc cannot hold, or -1. */
+/* Makes the plan's functions.  *wrong: the index of an equation with a constant that acc cannot hold, or -1. */
 static int make(struct maker *m, int *wrong)
 {
 	struct cg_pass_plan *plan = m->plan;
@@ -325,7 +328,7 @@ static int make(struct maker *m, int *wrong)
 	if (m->graph->failed || (*wrong = endless(plan)) >= 0)
 		return -1;
 	functions(m);
-	/* Derivatives add and multiply constants. */
+	/* Derivatives add and multiply constants, so a new constant may be too large. */
 	if (m->graph->failed || (*wrong = endless(plan)) >= 0)
 		return -1;
 	return m->failed || plan->memory.failed ? -1 : 0;

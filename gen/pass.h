@@ -10,13 +10,13 @@
 
 enum { ARGUMENTS_MAX = 4 * CG_VALUES_MAX };
 
-/* A value that is in memory when a function runs: the function loads it instead of computing its node. */
+/* A cut of the graph: a value that is in memory when a function runs.  The function loads the value instead of computing its node. */
 struct cut { const char *name; int role, index, derivative; };
 
 struct maker {
 	struct cg_pass_plan *plan;
 	struct cg_graph *graph;
-	struct cut *cuts;                         /* by node; name NULL: no cut */
+	struct cut *cuts;                         /* the cut of each node; name NULL: no cut */
 	int n_cuts;
 	struct cg_argument outs[ARGUMENTS_MAX];
 	int n_outs;
@@ -27,10 +27,11 @@ struct maker {
 const char *cg_function_argument_name(struct cg_graph *, const struct cg_cell *, int role, int index, int derivative);
 int cg_function_type(const struct cg_pass_plan *, int role, int index, int derivative);
 struct cg_argument cg_function_argument(struct maker *, int role, int index, int derivative, int node);
-/* The name of a function: "cg_lstm_block_peephole_f32_grad".  It has the stage where a cell has several and stage is not 0. */
+/* The name of a function: "cg_lstm_block_peephole_f32_grad".  The name contains the stage where the cell has several stages and `stage`
+ * is not 0. */
 int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
-/* Makes a function that computes the outputs collected so far from what is in memory, and clears the list.  A sum part computes the
- * terms of its outputs and leaves the list to the sum, which is made next and stores them. */
+/* Makes a function that computes the outputs collected so far from the values in memory, and clears the list of outputs.  A sum part
+ * computes the terms of these outputs, and leaves the list to the sum that is made next, which stores them. */
 void cg_function_make(struct maker *, int stage, int shape, const char *suffix);
 
 #endif

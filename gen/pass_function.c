@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The type in memory of each role, by derivative: real where a product reads it, acc where a product writes it or is added to it. */
+/* The type in memory of each role, by derivative: real where a product reads the argument, acc where a product writes it or is added to
+ * it. */
 static const struct { signed char kind, type[4]; } memory[] = {
 	[CG_ROLE_GATE]   = { CG_KIND_TENSOR,   { CG_TYPE_ACC,  CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_ACC } },
 	[CG_ROLE_PREV]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
@@ -59,7 +60,7 @@ const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_ce
 	return text;
 }
 
-/* Is the value carried from step to step unrounded?  Of the output only the adjoint is: h itself is rounded at each step. */
+/* Is the value carried unrounded from step to step of a sequence? Of the output h only the adjoint is: h itself is rounded at each step. */
 static int is_carried(const struct cg_cell *cell, int role, int index, int derivative)
 {
 	if (role == CG_ROLE_SAVED)
@@ -71,7 +72,7 @@ static int is_carried(const struct cg_cell *cell, int role, int index, int deriv
 
 int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int derivative)
 {
-	/* The caller adds a product to the adjoint of h_prev and rounds only the sum. */
+	/* To the adjoint of h_prev the caller adds a product, and only the sum is rounded, so the adjoint stays in acc. */
 	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (derivative == CG_D || derivative == CG_G))
 		return CG_TYPE_ACC;
 	if (plan->pass >= CG_PASS_SEQ_FORWARD && is_carried(plan->cell, role, index, derivative))
@@ -114,7 +115,7 @@ int cg_function_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int s
 	return n < CG_KEY_MAX ? 0 : -1;
 }
 
-/* Is the node in memory when a function runs, as a cut or a leaf?  Then *a is its argument. */
+/* Is the value of the node in memory when a function runs, as a cut or a leaf? If so, *a becomes the argument that loads it. */
 static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 {
 	const struct cg_node *n = &m->graph->nodes[node];

@@ -16,7 +16,7 @@ struct sections { const char *name[SECTIONS_MAX]; size_t length[SECTIONS_MAX]; i
 static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
                        struct sections *done);
 
-/* Appends the sections that another needs. */
+/* Appends the sections that another section needs. */
 static int put_needs(struct cg_text *text, const struct cg_dialect *d, int dtype, const struct cg_section *section,
                      struct sections *done)
 {
@@ -32,7 +32,7 @@ static int put_needs(struct cg_text *text, const struct cg_dialect *d, int dtype
 	return 0;
 }
 
-/* Finds a section of a file for the dtype, else for its acc. */
+/* Finds a section of a template file for the dtype, else for acc, its type of arithmetic. */
 static int find(const char *file, const char *name, int dtype, struct cg_section *section)
 {
 	return cg_section_find(file, name, cg_real_names[dtype], section) &&
@@ -78,8 +78,8 @@ static void put_filled(struct cg_text *text, const struct cg_dialect *d, int dty
 	text->resize(types.at, 0);
 }
 
-/* Appends a section of the dialect's prelude or of the math text, after those that it needs, unless that is done.  @shared@ in a
- * prelude's section stands for the math text's section of the same name. */
+/* Appends a section of the dialect's prelude or of the math text, after the sections that it needs, unless the text has it already.
+ * @shared@ in a prelude's section stands for the math text's section of the same name. */
 static int put_section(struct cg_text *text, const struct cg_dialect *d, int dtype, const char *name, size_t length,
                        struct sections *done)
 {
@@ -112,17 +112,17 @@ static int converted(const struct cg_argument *a)
 	return (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT) && a->type == CG_TYPE_REAL;
 }
 
-/* Does any function read (out 0) or write (out 1) memory that has to be converted? */
+/* Does any function read (out 0) or write (out 1) memory whose elements must be converted to or from acc? */
 static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 {
 	for (int k = 0; k < n; k++)
 		for (int j = 0; j < plans[k]->n_functions; j++) {
 			const struct cg_function *function = &plans[k]->functions[j];
 
-			/* The products of all steps read real. */
+			/* In a text of all steps of a sequence, the products read real. */
 			if (plans[k]->steps && !out)
 				return 1;
-			/* A sum reads its outputs where it adds to them. */
+			/* A sum reads an output, too, where it accumulates. */
 			for (int i = 0; i < function->n_arguments && function->shape != CG_FUNCTION_SUM_PART; i++)
 				if (converted(&function->arguments[i]) && (function->arguments[i].out == out || function->shape == CG_FUNCTION_SUM))
 					return 1;
@@ -147,7 +147,7 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 		}
 	if (put_section(text, d, dtype, "types", 5, &done) || (d->builds && put_section(text, d, dtype, "builds", 6, &done)))
 		return -1;
-	/* Compilers warn of a function that nothing calls. */
+	/* A function that nothing calls is left out, since compilers warn of it. */
 	for (int out = 0; out < 2 && !cg_is_plain(dtype); out++)
 		if (converts(plans, n, out) && put_section(text, d, dtype, out ? "to_real" : "to_acc", out ? 7 : 6, &done))
 			return -1;

@@ -10,7 +10,7 @@
 
 /* ---- lists ---- */
 
-/* A header may stand beside others, so it uses no typedefs of ours. */
+/* A program may include several headers, so a header spells types out instead of defining real and acc. */
 static const char *type_name(const struct printer *p, const struct cg_argument *a)
 {
 	int dtype = p->plan->dtype;
@@ -54,7 +54,7 @@ static void separate(struct cg_text *text, const char *with)
 		cg_text_put(text, with);
 }
 
-/* alone: the dialect's qualifier for memory that no other pointer reaches, or "". */
+/* Prints the parameters of the function. alone: the dialect's qualifier of pointers to memory that no other pointer reaches, or "". */
 static void put_parameters(struct printer *p, struct cg_text *text, const char *alone)
 {
 	for (int k = 0; k < p->function->n_arguments; k++) {
@@ -71,10 +71,11 @@ static void put_parameters(struct printer *p, struct cg_text *text, const char *
 
 static void parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, p->dialect->restricted); }
 
-/* The parameters of a function inside the kernel, unqualified: once it is inlined, the kernel's qualifiers hold. */
+/* Prints the parameters of a function that the kernel calls, without qualifiers: once the function is inlined, the kernel's qualifiers
+ * hold. */
 static void element_parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, ""); }
 
-/* The parameters' names, for a call of a function with the same parameters. */
+/* Prints the names of the parameters, for a call of a function with the same parameters. */
 static void put_names(struct printer *p, struct cg_text *text)
 {
 	const char *memory = p->dialect->offsets ? "@name@_at, @name@_offset" : "@name@_at";
@@ -92,7 +93,7 @@ static void put_names(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The parameters of the C text's function over a strip: pointers to the strip itself. */
+/* Prints the parameters of the C text's function over a strip of a row: pointers to the strip's elements. */
 static void run_parameters(struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->function->n_arguments; k++) {
@@ -131,7 +132,7 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* In the C text: the memory that absent inputs read and absent outputs write. */
+/* Prints, for the C text, the memory from which an absent input is read and to which an absent output is written. */
 static void absent(struct printer *p, struct cg_text *text)
 {
 	int reads[2] = { 0, 0 };
@@ -182,7 +183,7 @@ static void loads(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* Prints the loads of the inputs, each of a run of adjacent units. */
+/* Prints the loads of the inputs; each load is of a run of adjacent units. */
 static void run_ins(struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->function->n_arguments && p->runs; k++) {
@@ -332,15 +333,15 @@ static void about(struct printer *p, struct cg_text *text)
 			about_argument(p, text, &function->arguments[k]);
 	if (p->dialect->sum_out && function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: none.");
-	/* The text itself shows the number of sums. */
+	/* In a source, unlike a header, the text itself shows the number of sums. */
 	if (p->header && function->shape != CG_FUNCTION_POINT)
 		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,
 		               cg_sum_values(function));
 	cg_text_put(text, "\n */");
 }
 
-/* The number of vectors that a processor's loop interleaves: more where the work on each is a chain of one or two slow operations,
- * each waiting for the last; with more such chains the registers run short. */
+/* Prints the number of vectors that a processor's loop interleaves.  It is greater with one or two slow operations for each vector, since
+ * each waits for the last one; with more of them registers would run short. */
 static void interleave(struct printer *p, struct cg_text *text)
 {
 	int chains = 0;
@@ -353,7 +354,7 @@ static void interleave(struct printer *p, struct cg_text *text)
 	cg_text_put(text, chains == 1 || chains == 2 ? "8" : "4");
 }
 
-/* Prints a kernel whose threads compute several units a second time, with one unit per thread. */
+/* Prints the second form of a kernel whose threads compute several units: in it a thread computes one unit. */
 static void one(struct printer *p, struct cg_text *text)
 {
 	struct cg_text list = { text->resize, NULL, 0, 0, 0 }, given = list;
@@ -384,7 +385,7 @@ static void one(struct printer *p, struct cg_text *text)
 
 enum { HOLES = 20, WORDS = 16 };
 
-/* The holes of a template: pairs of a name and a text, NULL behind them.  The texts in `made` are freed with it. */
+/* The holes of a template: pairs of a name and a text, with NULL behind them.  The texts in `made` are freed with the struct. */
 struct holes {
 	const char *pairs[2 * (HOLES + WORDS) + 1];
 	struct cg_text made[HOLES];
@@ -546,7 +547,7 @@ void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text 
 	               cg_lang_names[lang]);
 }
 
-/* Prints what surrounds the functions so that they have C's names in C++, too, where the dialect is both. */
+/* Prints the text around the functions that gives them C's names in C++, too, where the dialect may be compiled as either. */
 static void put_linkage(struct cg_text *text, int lang, const char *name)
 {
 	struct cg_section section;

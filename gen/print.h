@@ -13,12 +13,12 @@ struct printer {
 	int lang;
 	const struct cg_dialect *dialect;
 	const char **name;
-	int plain;                                /* the type in memory is the type of arithmetic */
-	int runs;                                 /* a thread takes runs of units: in point functions, where the dialect has runs */
+	int plain;                                /* 1: real, the type in memory, is also the type of arithmetic */
+	int runs;                                 /* 1: a thread takes runs of units: in point functions, where the dialect has runs */
 	int header;                               /* the text is a header with prototypes */
 };
 
-/* Appends a node as an expression.  own: written out, even where the node has a variable. */
+/* Appends a node as an expression. own: 1: the node is written out even where it has a variable. */
 void cg_print_expression(const struct printer *, struct cg_text *, int node, int own);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Row copies, one or several in a launch: rows are gathered, scattered, added or dropped.  This file has the shapes of their texts, prints
- * them and sizes their launches.  The text's sections are in templates/rows.in.
+ * Row copies, one or several in a launch: rows are gathered, scattered, added or dropped.  This file lists the shapes of row copies,
+ * prints their texts and sizes their launches.  The text's sections are in templates/rows.in.
  */
 #include "rows.h"
 
@@ -127,7 +127,7 @@ static int put(struct cg_text *text, const char *name, const char *qualifier, co
 	return text->failed ? -1 : 0;
 }
 
-/* Prints a section that fills a hole of another: it drops the last line end. */
+/* Prints a section that fills a hole of another section: the section's last line end is dropped. */
 static int put_section(struct cg_text *text, const char *name, const char *qualifier, const struct holes *h)
 {
 	if (put(text, name, qualifier, h))
@@ -136,7 +136,7 @@ static int put_section(struct cg_text *text, const char *name, const char *quali
 	return 0;
 }
 
-/* Prints the load of four elements of one type and, where dst has that type, their store. */
+/* Prints the load of four elements of one type, acc or real, and, where dst has that type, the store of four elements. */
 static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc, int lang)
 {
 	size_t bytes = 4 * (acc ? cg_acc_bytes(s->dtype) : cg_dtype_bytes(s->dtype));
@@ -146,7 +146,7 @@ static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc
 		return 0;
 	set_hole(&h, "inline", cg_dialects[lang].inlined);
 	set_hole(&h, "type", acc ? "acc" : "real");
-	/* No vector is wider than 16 bytes, for which every processor has registers. */
+	/* No vector of these loads is wider than 16 bytes, since every processor has registers of 16 bytes. */
 	set_hole(&h, "align", bytes < 16 ? "8" : "16");
 	set_hole(&h, "load_four", bytes > 16 ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
 	                             : "vstore4(vload4(0, row + first), 0, x.of)");
@@ -339,7 +339,7 @@ static int64_t quotient_up(int64_t x, int64_t by)
 
 int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group, int tall, size_t global[2], size_t local[2])
 {
-	enum { GROUP = 256, MOST = 65535 };      /* groups in a direction, for CUDA */
+	enum { GROUP = 256, MOST = 65535 };      /* MOST: groups in a direction, for CUDA */
 	int64_t draws = quotient_up(columns, 4) + (first_unit % 4 != 0), across, down;
 
 	if (!rows || !columns)
@@ -357,8 +357,8 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
 	return 1;
 }
 
-/* A move gets at most as many blocks as keep the device busy; they loop over its elements, so that it does not delay small moves
- * beside it. */
+/* A move gets at most as many blocks as keep the device busy.  The blocks loop over the move's elements, so that a large move does not
+ * delay small moves in the same launch. */
 uint32_t cg_rows_moves_launch(struct cg_rows_move *moves, int n, int threads, int units)
 {
 	const int64_t most = 32 * (int64_t)units;

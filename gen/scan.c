@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Is the byte a later byte of a UTF-8 character?  Below: could a terminal obey the byte as a control character? */
+/* Is the byte a later byte of a UTF-8 character? control(): could a terminal obey the byte as a control character? */
 static int inside(char c)
 {
 	return (c & 0xc0) == 0x80;

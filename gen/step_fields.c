@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lays out the struct that all steps of a sequence take: matrices for each step or for one, vectors over the units, scalars.
- * The role of a function's argument decides its field, as in runtime/rnn/recurrence.c.  This file also makes the plan of the text.
+ * Lays out the struct that all steps of a sequence take: matrices for each step or for one step, vectors over the units, scalars, and the
+ * memory of the products. The role of a function's argument decides the struct's field for it, as in runtime/rnn/recurrence.c. This file
+ * also makes the plan of the text of all steps.
  */
 #include "step_fields.h"
 
@@ -21,7 +22,8 @@ static void lay_out_gates(struct steps *s)
 			s->block[k] = n;
 			s->first[cell->gates[k].stage] = ++n;
 		}
-	/* A split gate takes the column block where products add; the gate that it is a part of comes behind all of those. */
+	/* Products add to the column block of a split gate; the gate of which it is the recurrent part gets a column block behind all those
+	 * that products add to. */
 	for (int k = 0; k < cell->n_gates; k++)
 		if (cell->gates[k].split) {
 			s->block[k] = s->block[cell->gates[k].whole];
@@ -39,7 +41,7 @@ const char *cg_get_step_gate(const struct steps *s, int block)
 	return s->plan->cell->gates[k].name;
 }
 
-/* Finds the field that another function, or a neighbouring step, has brought. */
+/* Finds a field that an argument of another function, or of a neighbouring step, has added to the struct; NULL: there is none. */
 static struct field *find_field(struct steps *s, int kind, const char *name)
 {
 	for (int k = 0; k < s->n_fields; k++)
@@ -73,7 +75,7 @@ static void add_counts(struct steps *s)
 		snprintf(add_field(s, COUNT, CG_TYPE_I64, 0, counts[k].name, "")->is, sizeof s->fields->is, "%s", counts[k].is);
 }
 
-/* Adds the recurrent matrix of each stage. */
+/* Adds the field of each stage's recurrent matrix, and those of the workspace. */
 static void add_matrices(struct steps *s)
 {
 	const struct cg_cell *cell = s->plan->cell;
@@ -98,7 +100,7 @@ static void add_matrices(struct steps *s)
 	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "of _bytes bytes, aligned as by malloc");
 }
 
-/* Adds the pre-activations, or their adjoints: those of all gates side by side. */
+/* Adds a field for the gate pre-activations (d = 0) or their adjoints (d = 1), those of all gates side by side. */
 static void add_gates(struct steps *s, int d)
 {
 	struct field *f = add_field(s, SEQUENCE, d ? CG_TYPE_REAL : CG_TYPE_ACC, d ? 1 : s->backward ? 0 : BOTH, d ? "dgates" : "gates", "");
@@ -144,7 +146,8 @@ static int is_output(const struct steps *s, const struct cg_argument *a)
 	return s->plan->cell->prevs[a->index].output;
 }
 
-/* Adds a previous value: for the first step a matrix of its own, for the others what the step before wrote. */
+/* Adds the fields of a previous value: the first step reads it from a matrix of its own, every other step from the matrix that the step
+ * before wrote. */
 static void add_prev(struct steps *s, const struct cg_argument *a)
 {
 	const char *value = cg_get_prev_value(s, a->index);
@@ -160,7 +163,7 @@ static void add_prev(struct steps *s, const struct cg_argument *a)
 	if (!find_field(s, ONE_STEP, name))
 		snprintf(add_one_step(s, a->type, 0, value, "_first", CG_ROLE_PREV, a->index, CG_VALUE)->is, sizeof s->fields->is,
 		         "before the first step; may be NULL");
-	/* Forward writes this value in any case, and backward needs it. */
+	/* Forward always writes the value of every step, and backward reads it. */
 	if (s->backward && !find_field(s, SEQUENCE, value)) {
 		struct field *f = add_sequence(s, a, a->type, 0, value);
 
@@ -262,7 +265,8 @@ void cg_name_d_h(const struct steps *s, char name[CG_NAME_MAX + 16])
 	snprintf(name, CG_NAME_MAX + 16, "d%s", s->plan->cell->prevs[s->output].name);
 }
 
-/* Adds the operand or result of a sequence's products, the output before the step, which no function over elements may have. */
+/* Adds the fields of the output before the step, which the products of a sequence read, or of its adjoint, which they write: perhaps no
+ * function over elements has it as an argument. */
 static void add_output(struct steps *s)
 {
 	const struct cg_argument h = { .role = CG_ROLE_PREV, .index = s->output, .type = CG_TYPE_REAL };
@@ -319,7 +323,7 @@ static int is_taken(const struct steps *s, int before, const char *name)
 	return 0;
 }
 
-/* Refuses a cell with a name that would stand twice in the struct, although kernels may have it. */
+/* Refuses a cell with a name that the struct would contain twice; the cell's kernels may still have that name. */
 static int check_names(const struct cg_pass_plan *plan, struct cg_mistake *mistake)
 {
 	char name[CG_NAME_MAX + 24];

@@ -7,8 +7,8 @@
 
 #include "cell.h"
 
-/* Kinds of a field: a matrix for each step, a matrix of one step, a vector over the units, a scalar; the last three belong to no
- * argument of a cell's function. */
+/* Kinds of a field of the struct: a matrix for each step, a matrix of one step, a vector over the units, a scalar.  The last three, an
+ * integer, a recurrent matrix and the workspace, belong to no argument of a cell's function. */
 enum field_kind { SEQUENCE, ONE_STEP, PER_UNIT, SCALAR, COUNT, MATRIX, MEMORY };
 
 struct field {
@@ -24,18 +24,18 @@ enum { FIELDS_MAX = 4 * CG_STATES_MAX + CG_SAVES_MAX + CG_WEIGHTS_MAX + CG_PARAM
 /* The layout of a cell's step within a sequence, and the fields. */
 struct steps {
 	const struct cg_pass_plan *plan;
-	int backward, plain, output;             /* output: its index among the states before the step */
-	int first[CG_STAGES_MAX + 1];            /* the first gate of each stage among those that products add to */
+	int backward, plain, output;             /* output: the index of the output among the cell's prevs */
+	int first[CG_STAGES_MAX + 1];            /* first[s]: the first gate of stage s + 1 among those that products add to */
 	int block[CG_GATES_MAX], n_blocks;       /* block[k]: the column block of gate k in a step's gates */
 	struct field fields[FIELDS_MAX]; int n_fields;
 };
 
 void cg_lay_out_steps(struct steps *, const struct cg_pass_plan *);
-/* The k-th name that a field brings into the struct, as of its strides.  Returns 0 where there is none. */
+/* The k-th name that a field adds to the struct: its own name, or that of a stride.  Returns 0 where the field adds fewer names. */
 int  cg_name_member(const struct field *, int k, char name[CG_NAME_MAX + 24]);
 /* The name of the gate in a column block of a step. */
 const char *cg_get_step_gate(const struct steps *, int block);
-/* The name of a state, or of the output, by its index among the values before the step. */
+/* The name of a state, or of the output, by its index among the cell's previous values. */
 const char *cg_get_prev_value(const struct steps *, int prev);
 /* The name of the adjoint of the output before the step. */
 void cg_name_d_h(const struct steps *, char name[CG_NAME_MAX + 16]);

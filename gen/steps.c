@@ -22,7 +22,7 @@ struct holes {
 	int n;
 };
 
-/* Adds a hole and returns its text, which must be filled before the next hole is added. */
+/* Adds a hole of the template and returns the hole's text, which the caller fills before it adds the next hole. */
 static struct cg_text *add_hole(struct holes *h, const char *name, cg_resize *resize)
 {
 	h->pairs[2 * h->n] = name;
@@ -119,7 +119,8 @@ static void put_linkage(struct cg_text *text, const char *name)
 		cg_text_put_n(text, section.at, section.length);
 }
 
-/* Prints the declarations with which the header and the source begin, inside guards, so that one file may contain both. */
+/* Prints the declarations with which both the header and the source begin. Guards surround them, so that one file may contain both
+ * texts. */
 static int put_declarations(const struct steps *s, struct cg_text *text)
 {
 #define TEXT(with, code, name, text) text,
@@ -162,7 +163,8 @@ int cg_print_steps_header(const struct cg_pass_plan *plan, struct cg_text *text)
 
 /* ---- an argument at a step ---- */
 
-/* The places in the workspace: backward two for the adjoint of each state, then one for each feed; forward one for each feed. */
+/* The workspace has places of [rows, units]: for backward two for each previous value's adjoint, then one for each feed; for forward one
+ * for each feed. */
 static int feed_place(const struct steps *s, int feed)
 {
 	return s->backward ? 2 * s->plan->cell->n_prevs + feed : feed;
@@ -239,7 +241,7 @@ static void put_operand(const struct steps *s, int stage, struct cg_text *text)
 		cg_text_printf(text, "a->%s + s * a->%s_step, a->%s_stride", name, name, name);
 }
 
-/* Prints a function's call over elements, with the product of its stage. */
+/* Prints the call of a function over elements, with the product of its stage. */
 static int put_phase(const struct steps *s, const struct cg_function *function, struct cg_text *text)
 {
 	int stage = function->stage - 1, failed;
@@ -320,7 +322,7 @@ static int add_all_holes(const struct steps *s, struct holes *h, cg_resize *resi
 	return put_phases(s, add_hole(h, "phases", resize));
 }
 
-/* Must any product's memory be cleared first, since no function over elements writes to it? */
+/* Must a product's memory be cleared before the product adds to it, since no function over elements writes it? */
 static int clears(const struct steps *s)
 {
 	return s->backward && (s->plan->cell->n_stages > 1 || !cg_gives_h_prev(s));

@@ -29,7 +29,7 @@ static int term(struct parser *p, int code, int a, int b, long double value)
 	return cell->n_terms++;
 }
 
-/* Enters a parenthesis.  The caller lowers depth at its end. */
+/* Enters a parenthesis of an expression.  The caller lowers the parser's `depth` at its closing. */
 static int deeper(struct parser *p)
 {
 	if (++p->depth > CG_DEPTH_MAX)
@@ -37,7 +37,7 @@ static int deeper(struct parser *p)
 	return 0;
 }
 
-/* Functions of other languages: how to write each in this one, or that it cannot be written. */
+/* Functions of other languages that users may try: how to write each in a .cell, or that a .cell cannot have it. */
 static const struct { const char *name, *is; } elsewhere[] = {
 	{ "max",      "max(a, b) is b + relu(a - b)" },
 	{ "min",      "min(a, b) is a - relu(a - b)" },

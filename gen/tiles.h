@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the matrix products of a sequence by tiles of units: how they pack and multiply.  The cpu backend compiles the text for each
- * instruction set, and the text of all steps contains it.
+ * Prints the matrix products of a sequence by tiles of units: the functions that pack matrices and multiply.  The cpu backend compiles
+ * the text for each instruction set, and the text of all steps contains it.
  */
 #ifndef CG_TILES_H
 #define CG_TILES_H
@@ -9,11 +9,13 @@
 #include "cell.h"
 #include "tile.h"
 
-/* Must products of the dtype stand between set_registers(rows) and release_registers()? */
+/* Must a text call products of the dtype between set_registers(rows) and release_registers()? */
 int cg_sets_registers(int dtype);
-/* Prints the tiles of a dtype without the prelude sections that they need.  struct cg_tile must stand above.  -1: no memory. */
+/* Prints the functions over tiles for a dtype, without the prelude sections that these functions need.  The text above must declare
+ * struct cg_tile.  -1: no memory. */
 int cg_print_tiles(int dtype, struct cg_text *);
-/* Prints the two files that the cpu backend compiles: the tiles with their table, and the items alone, whose names end in the dtype. */
+/* Prints the two files that the cpu backend compiles: one with the functions over tiles and a table of them, and one with the items
+ * alone, in which names end in the dtype. */
 int cg_print_tiles_file(int dtype, struct cg_text *);
 int cg_print_items_file(int dtype, struct cg_text *);
 

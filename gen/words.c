@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists the reserved words: a dialect or the kernels' own text uses them, so a cell may not use them as names.  names.c checks the
+ * Lists the reserved words: a dialect or the kernels' own text uses these words, so a cell may not have them as names. names.c checks the
  * other rules for names.
  */
 #include "cell.h"

@@ -52,7 +52,7 @@ int answer_spread(struct answer *a, size_t span, size_t shift, size_t *at)
 	return area_open(&a->area, span * each, shift * each);
 }
 
-/* Finds the place of element k in memory, in bytes; returns 0 where memory has no such element. */
+/* Finds where element k of an argument is in its memory, in bytes from the start; returns 0 where memory does not contain the element. */
 static int find(const struct answer *a, size_t k, size_t *byte)
 {
 	const size_t at = a->at ? a->at[k] : k;
@@ -88,7 +88,8 @@ void answer_encode(struct answer *a)
 			numbers_encode(a->dtype, a->d[k], area_in(&a->area) + byte);
 }
 
-/* Did the call write between the elements of an output? CG_NO_MEMORY where that cannot be found out. */
+/* Did the call write between the elements of an output? *is_touched says so. CG_NO_MEMORY: memory is exhausted, and the answer is
+ * unknown. */
 static int find_touched_gaps(const struct answer *a, int *is_touched)
 {
 	const size_t each = cg_dtype_bytes(a->dtype);
@@ -139,7 +140,7 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 			a->allowed[k] = tolerance;
 			continue;
 		}
-		/* Two sides that round by different rules may differ by the larger of their tolerances. */
+		/* The answers of two sides that round by different rules may differ by the larger of the sides' tolerances. */
 		tolerance = fmaxl(tolerance, a->allowed[k]);
 		if (bounded && fabsl((long double)got - a->other[k]) / tolerance > f->apart)
 			f->apart = fabsl((long double)got - a->other[k]) / tolerance;

@@ -15,27 +15,28 @@ struct answer {
 	const char *name;                /* for messages */
 	int    dtype, is_out, given;
 	size_t n;
-	double *d;                       /* what the argument holds before the call: an input, or old sums */
-	size_t *at, span;                /* place of each element in memory, which has span elements; at is NULL where they are in order */
+	double *d;                       /* the argument's numbers before the call: an input, or old sums */
+	size_t *at, span;                /* at: place of each element in memory, NULL: in order; span: elements of memory */
 	struct area area;
-	long double *v, *e;              /* the reference's answer and its bound */
-	unsigned char *first;            /* the bytes that the first call on this side wrote */
+	long double *v, *e;              /* v: the reference's answer; e: its error bound */
+	unsigned char *first;            /* the bytes that the first call on the current side wrote */
 	double *other;                   /* the answer of side 0 */
 	long double *allowed;            /* the tolerance of side 0 */
 };
 
-/* Makes an argument of n elements: numbers all 0, memory poisoned. The memory begins `shift` elements after the guard. */
+/* Makes an argument of n elements: its numbers are all 0, its memory is poisoned. The argument's memory begins `shift` elements after the
+ * guard. */
 int  answer_open(struct answer *, const char *name, int dtype, size_t n, size_t shift);
 void answer_close(struct answer *);
-/* Places element k at at[k] in memory of `span` elements; ANSWER_NOWHERE: memory has no such element. The answer owns `at`, which
- * is from cg_memory, also after a failure. */
+/* Gives the argument memory of `span` elements, in which its element k is at index at[k]; at[k] = ANSWER_NOWHERE: memory does not contain
+ * the element. The answer owns `at`, allocated by cg_memory, also after a failure. */
 int  answer_spread(struct answer *, size_t span, size_t shift, size_t *at);
-/* Draws random numbers, rounded to the dtype. */
+/* Draws the argument's numbers at random, rounded to the dtype. */
 void answer_draw(struct answer *, unsigned long long *state, double scale);
-/* Writes the numbers into the memory, over the poison. */
+/* Writes the argument's numbers into its memory, over the poison. */
 void answer_encode(struct answer *);
-/* Judges what a call wrote. which: the number of the side, from 0. again: compare the bits with those of the side's first call
- * instead of judging the values. The verdict is in the finding; the code is CG_OK or CG_NO_MEMORY. */
+/* Judges what a call wrote. which: the number of the side, from 0. again: compare the bits with those of the side's first call instead of
+ * judging the values. The verdict is in the finding; the returned code is CG_OK or CG_NO_MEMORY. */
 int  answer_judge(struct answer *, const struct side *, int which, int again, struct finding *);
 
 #endif

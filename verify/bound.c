@@ -55,7 +55,7 @@ double ref_round(int dtype, double x)
 	if (shift < k->emin)
 		shift = k->emin;
 	shift -= k->p - 1;
-	/* both scalings are exact; rint rounds to even in the default mode */
+	/* both calls of ldexp are exact; rint rounds ties to even in the default mode */
 	r = ldexp(rint(ldexp(x, -shift)), shift);
 	return fabs(r) > k->max_real ? copysign(INFINITY, x) : r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arithmetic in long double in which each value carries a bound, to first order, of the error that a correct implementation may have.
- * The references are written in it.  They decide what is computed; bound.c compares an answer with the result.
+ * The references are written in it.  The references decide what is computed; bound.c compares an answer with a reference's result.
  *
  * The error model.  The reference of a new op must follow these rules, and a change of a rule changes every verdict.
  *
@@ -24,11 +24,11 @@
  *     LSTM: dgates before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes, but not before cs_prev_grad, which is
  *     computed in the same kernel.  GRU: r and u before anything is computed from them, h_prev * r before its product and before d_w_c,
  *     d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix products (pre-activations, d_hr) stay in acc.  f32 and
- *     f64 pay one u for the same.
+ *     f64 pay one u for storing.
  *  8. Small numbers.  Where acc is f32, subnormal numbers are flushed when read and when written: an operation may lose 2^-126, a
- *     subnormal input its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below 2^-1022,
- *     where 1 / (1 + exp(x)) ends.  A loss inside a product is multiplied by the factors that follow, at most by all that are above 1.
- *     Storing in real loses half of its smallest subnormal, or 2^-126 where subnormals are flushed.
+ *     subnormal input may lose its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below
+ *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss inside a product is multiplied by the factors that follow, at most by all that are
+ *     above 1.  Storing in real loses half of its smallest subnormal, or 2^-126 where subnormals are flushed.
  *  9. Large numbers.  Where acc or real may overflow, here or in another order of evaluation, the bound is infinite: infinity and NaN
  *     are then right answers, and so is everything computed from them.
  * 10. Infinities and NaN among the inputs are exact and stay so.  A value that is not finite has bound 0, and an implementation must
@@ -46,16 +46,16 @@
 
 /* The constants of one dtype. */
 struct kind {
-	int p, emin;                    /* of real: significant bits; exponent of the smallest normal number */
+	int p, emin;                    /* of real: p: significant bits; emin: exponent of the smallest normal number */
 	long double u, lost, lost_fn;   /* of acc: unit of rounding, rule 1; what an operation, a function may lose, rule 8 */
 	long double max;
 	long double u_real, lost_real, max_real;
 	long double u_argument, u_tanh; /* rule 5: extra relative error of sigmoid's argument; of tanh's result */
-	int keeps;                      /* sums and carried values are stored in real: rule f of reference_rnn.c */
+	int keeps;                      /* 1: sums and carried values are stored in real: rule f of reference_rnn.c */
 };
 
 extern const struct kind ref_kinds[];           /* by enum ref_dtype */
-extern const struct kind ref_vendor_kinds[];    /* the same for networks that cuDNN computes */
+extern const struct kind ref_vendor_kinds[];    /* the constants for networks that cuDNN computes */
 
 struct val {
 	long double v, e;
@@ -79,7 +79,7 @@ static inline long double part(long double e, long double d)
 	return isnan(r) ? INFINITY : r;
 }
 
-/* Does the error leave the sign certain, and that the value is not 0 (rule 10)? For a NaN: is the NaN certain? */
+/* Are the sign of a value, and that the value is not 0, certain in spite of its error (rule 10)?  For a NaN: is the NaN certain? */
 static inline int sure(struct val a)
 {
 	return a.e == 0 || a.e < fabsl(a.v);
@@ -197,9 +197,9 @@ static inline void plus_mul(struct sum *s, struct val a, struct val b)
 }
 
 /*
- * Adds n products, like n calls of plus_mul(). a and b are read in steps of a_step and b_step. The references spend most of their
- * time here: where all numbers are exact, finite and not small, a term costs one product and two additions, and the result is the
- * same.
+ * Adds n products to a sum, like n calls of plus_mul().  The factors are read from arrays a and b in steps of a_step and b_step elements.
+ * The references spend most of their time here: where all numbers are exact, finite and not small, a term costs one product and two
+ * additions, and the result is the same.
  */
 static inline void plus_products(const struct kind *k, struct sum *s, int64_t n, const struct ref_in *a, int64_t a_at, int64_t a_step,
 	const struct ref_in *b, int64_t b_at, int64_t b_step)
@@ -227,7 +227,7 @@ static inline void plus_products(const struct kind *k, struct sum *s, int64_t n,
 		plus_mul(s, get(k, a, a_at + j * a_step), get(k, b, b_at + j * b_step));
 }
 
-/* The same where the first factors are computed values with errors. */
+/* Adds n products to a sum, like plus_products(), where the first factors are computed values with errors. */
 static inline void plus_val_products(const struct kind *k, struct sum *s, int64_t n, const struct val *a, int64_t a_step,
 	const struct ref_in *b, int64_t b_at, int64_t b_step)
 {
@@ -304,7 +304,7 @@ static inline struct val clip(struct val a, long double limit)
 	return a;
 }
 
-/* Half a unit in the last place of real at v: rule 7. */
+/* The error of rounding v to real, half a unit in its last place: rule 7. */
 static inline long double rounding(const struct kind *k, long double v)
 {
 	return fmaxl(k->u_real * fabsl(v), k->lost_real);
@@ -321,7 +321,7 @@ static inline struct val read_back(const struct kind *k, struct val a)
 	return a;
 }
 
-/* Adds the error of storing in real where values are stored between steps: rule f of reference_rnn.c. */
+/* Adds to a value the error of storing it in real, if the kind stores values between steps in real: rule f of reference_rnn.c. */
 static inline struct val handed(const struct kind *k, struct val a)
 {
 	return k->keeps ? read_back(k, a) : a;

@@ -9,7 +9,7 @@
 #include "verify/numbers.h"
 #include "verify/trial.h"
 
-/* The largest size and cost that a caller may ask for; the table and random cases are far below. */
+/* The largest size and cost of a case that a caller may ask for; the cases of the table and random cases are far smaller. */
 enum { SIZE_MOST = 65536, COST_MOST = 200000000, LENGTHS = sizeof lengths / sizeof *lengths };
 
 const struct cg_op *trial_forward(const struct cg_op *op)
@@ -44,7 +44,7 @@ static void *member(void *of, size_t at)
 	return (char *)of + at;
 }
 
-/* Returns 1 for a symbol that the op does not have. */
+/* The size that a symbol such as "T" has in the trial; 1 for a symbol that the op does not have. */
 int64_t trial_size(const struct trial *t, const char *symbol)
 {
 	for (const struct cg_dim *d = t->op->dims; d->symbol; d++)
@@ -91,7 +91,7 @@ static int has_steps(const struct cg_op *op)
 	return !strcmp(op->dims->symbol, "T") && !op->dims->only;
 }
 
-/* The attributes of the forward op: a grad op reads what a forward made with them. */
+/* The attributes of the forward op: a grad op reads what a forward pass computed with these attributes. */
 static const struct cg_attribute *attributes_of(const struct cg_op *op)
 {
 	return trial_forward(op)->attributes;
@@ -128,7 +128,7 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 {
 	static const int memories[] = { AREA_HOST, AREA_HOST, AREA_MIXED, AREA_ARENA, AREA_DEVICE };
 	const int ordinary = sizeof sizes / sizeof *sizes, more = sizeof large / sizeof *large;
-	const int all = has_steps(op) ? ordinary : ordinary + more;      /* several steps already make products large */
+	const int all = has_steps(op) ? ordinary : ordinary + more;      /* a sequence's steps make its products large already */
 
 	for (; at->size < all; at->size++, at->variant = 0)
 		while (at->variant < (op->gates_at ? 12 : 6)) {
@@ -137,7 +137,7 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 			int steps = (variant + 2 * s) % LENGTHS;
 			double T = has_steps(op) ? (double)lengths[steps].T : 1;
 
-			/* The reference is slow. */
+			/* Large cases run with few variants, because the reference is slow. */
 			if (variant > 0 && T * cost((double)size.B - 1, (double)size.I, (double)size.U) > (variant < 3 ? 500000 : 20000))
 				continue;
 			trial_small(op, dtype, t);
@@ -156,7 +156,7 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 	return 0;
 }
 
-/* Mostly small sizes; some around the widths of vectors, strips and blocks; a few larger ones. */
+/* Draws a random size: mostly a small one, sometimes one near the width of a vector, a strip or a block, rarely a larger one. */
 static int64_t draw_size(unsigned long long *state, int64_t least)
 {
 	static const int64_t edges[] = { 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257 };
@@ -194,7 +194,7 @@ void trial_random(const struct cg_op *op, int dtype, unsigned long long seed, st
 		if (a->kind == CG_BOOL)
 			set_attribute(t, a->name, numbers_below(at, 2));
 		else if (a->kind == CG_REAL && numbers_below(at, 2))
-			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two decimals: short in print */
+			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two decimals, so that it prints short */
 	if (op->gates_at)
 		*(int *)member(&t->is, op->gates_at) = (int)numbers_below(at, 2);
 	*(int *)member(&t->is, op->accumulate_at) = (int)numbers_below(at, 2);

@@ -16,21 +16,21 @@ static const struct size sizes[] = {
 	{ 9, 1, 17 }, { 63, 3, 2 }, { 64, 2, 3 }, { 65, 3, 2 }, { 130, 4, 5 }, { 2, 3, 255 }, { 3, 2, 256 }, { 2, 3, 257 },
 	{ 33, 64, 64 }, { 300, 3, 9 }, { 5, 600, 3 }, { 5, 3, 130 },
 };
-/* Larger than one tile of a matrix product in each direction; once for each dtype. */
+/* Sizes larger than one tile of a matrix product in each direction; such a case runs once for each dtype. */
 static const struct size large[] = { { 260, 3, 130 } };
 /* A small size, for cases with every subset of the optional arguments absent. */
 static const struct size small = { 2, 3, 4 };
 
-/* Steps of a sequence and how many of them are computed; -1: all. The first row is that of small cases. */
+/* Lengths of a sequence: T steps, of which seq_len_max are computed; -1: all. Small cases have the first of these rows. */
 static const struct { int64_t T, seq_len_max; } lengths[] = { { 3, -1 }, { 2, -1 }, { 4, 2 }, { 1, -1 }, { 3, 0 }, { 0, -1 }, { 9, 8 } };
 
-/* Values of the scalar attributes of an op; the first row has the defaults. */
+/* Values of an op's scalar attributes forget_bias and cell_clip; the first row has TensorFlow's defaults. */
 static const struct { double forget_bias, cell_clip; } scalars[] = { { 1, 3 }, { 0, -1 }, { 0.3, 0.5 } };
 
 /* Magnitudes of the inputs: ordinary, tiny, and large enough to saturate the gates. */
 static const double scales[] = { 1, 1e-3, 12 };
 
-/* Sizes on which kernels run. */
+/* Sizes of the cases of kernels. */
 static const struct { int64_t rows, units; } areas[] = {
 	{ 0, 3 }, { 1, 1 }, { 2, 7 }, { 3, 16 }, { 63, 2 }, { 64, 5 }, { 65, 33 }, { 130, 17 }, { 3, 255 }, { 2, 256 }, { 5, 257 },
 	{ 1, 1000 }

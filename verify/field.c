@@ -42,7 +42,7 @@ int field_real(const char *text, double *value)
 	if (!*text || isspace((unsigned char)*text))
 		return -1;
 	errno = 0;
-	*value = strtod(text, &end);             /* no locale is set, so the decimal point is a point */
+	*value = strtod(text, &end);             /* no locale is set, so the decimal sign is a point */
 	return *end || isnan(*value) || (errno == ERANGE && fabs(*value) > 1) ? -1 : 0;
 }
 
@@ -87,7 +87,7 @@ const char *field_digits(char text[32], double value)
 	return text;
 }
 
-/* Parses digits alone. */
+/* Parses a whole number that consists of digits alone. */
 static int whole(const char *text, unsigned long long *value)
 {
 	char *end;

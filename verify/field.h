@@ -25,7 +25,7 @@ struct field {
 	void  *at;
 	const char *const *words;
 	int    n_words;
-	int    is_fixed;                 /* the field names what is tested: shrinking leaves it alone */
+	int    is_fixed;                 /* the field says what is tested, so shrinking keeps its value */
 	double least, most;              /* range of a size or a number */
 	double plain;                    /* the simplest value of a number */
 	unsigned long long simple;       /* the simplest value of a set */
@@ -39,23 +39,23 @@ struct fields {
 	const char *names[FIELD_NAMES];  /* storage for lists of words */
 };
 
-/* A new zeroed field. There is room for all fields of any case. */
+/* Adds a zeroed field to the list, which is long enough for all fields of any case. */
 struct field *field_add(struct fields *, const char *name, int kind, void *at);
 
-/* Parses "B=3". CG_BAD_ARGUMENT: the message says what was expected, or which name is nearest. */
+/* Parses "B=3". CG_BAD_ARGUMENT: the message says which value was expected, or which field's name is nearest. */
 int  field_set(const struct fields *, const char *word);
-/* The field that "B" or "B=3" names, or NULL. */
+/* The field that a word such as "B" or "B=3" names, or NULL. */
 const struct field *field_find(const struct fields *, const char *word);
 /* Prints the case as one line: "lstm_block_cell B=3 ...". */
 void field_line(const struct fields *, char line[FIELD_LINE]);
 
-/* 0, or -1: the text is not a number, has more after it, or is beyond the range of double. */
+/* Reads a number from text. Returns 0, or -1: the text is no number, goes on behind the number, or is beyond the range of double. */
 int field_real(const char *text, double *value);
-/* 0, or -1: the text is not a whole number, has more after it, or does not fit in 64 bits. */
+/* Reads a whole number from text. Returns 0, or -1: the text is no whole number, goes on behind the number, or does not fit in 64 bits. */
 int field_integer(const char *text, int64_t *value);
-/* The same for numbers from 0 on. */
+/* Reads a whole number that is not negative; otherwise the same as field_integer. */
 int field_natural(const char *text, uint64_t *value);
-/* 0, or -1: the text is neither true nor false in a spelling of TensorFlow or Python. */
+/* Reads a boolean from text. Returns 0, or -1: the text is neither true nor false in a spelling of TensorFlow or Python. */
 int field_boolean(const char *text, int *value);
 /* The shortest decimal text that reads back as the same number. */
 const char *field_digits(char text[32], double value);

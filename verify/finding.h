@@ -20,14 +20,14 @@ enum finding_kind {
 struct finding {
 	int    kind;
 	char   text[640];
-	size_t elements;                 /* elements that were compared; of these: */
-	size_t unbounded;                /* elements whose bound is infinite, so that any value is right */
-	size_t flushed;                  /* f64 elements that differ but are both below 2^-1000: one device may flush them */
-	long double worst;               /* the largest quotient of error and tolerance */
-	long double apart;               /* the largest quotient of the difference between two devices and the tolerance */
+	size_t elements;                 /* elements that were compared */
+	size_t unbounded;                /* compared elements whose bound is infinite, so that any value is right */
+	size_t flushed;                  /* compared f64 pairs that differ, both below 2^-1000: one device may flush them */
+	long double worst;               /* the largest error of an answer, divided by its tolerance */
+	long double apart;               /* the largest difference of two devices' answers, divided by the tolerance */
 };
 
-/* Sets the kind and the text. Returns CG_OK, so that a caller can return its result. */
+/* Sets the finding's kind and text. Returns CG_OK, so that a caller can end with `return finding_format(...)`. */
 int finding_format(struct finding *, int kind, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

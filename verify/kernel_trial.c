@@ -2,7 +2,7 @@
 /*
  * Trials of kernels. A kernel's arguments come from its plan. Inputs are random bits wherever bits are promised. In f64, where
  * devices may or may not flush subnormal numbers, inputs are drawn so that none arise, and pairs of answers below 2^-1000 are
- * counted apart. For a NaN only NaN itself is promised, not its bits.
+ * counted apart. Where a kernel gives a NaN, another device must give a NaN, but not one with the same bits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ static int is_memory(const struct cg_argument *a)
 	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT;
 }
 
-/* Gathers the arguments that a caller gives: all but the sizes and scratch; arguments in memory first, then numbers. */
+/* Gathers the arguments that a caller of a kernel gives, all but the sizes and scratch. One call gathers those in memory (memory = 1),
+ * the next one the numbers. */
 static void gather(struct kernel_kind *k, int memory)
 {
 	for (int p = 0; p < k->plan->n_functions; p++) {
@@ -255,13 +256,13 @@ static int fill(struct trial_state *r, int k, unsigned long long *state)
 	return CG_OK;
 }
 
-/* Are both answers below 2^-1000 in f64? One of them may have been flushed. */
+/* Are both answers below 2^-1000 in f64? If so, one device may have flushed the answer to 0. */
 static int flushed(int dtype, const void *a, const void *b)
 {
 	return dtype == CG_F64 && fabs(numbers_decode(dtype, a)) < 0x1p-1000 && fabs(numbers_decode(dtype, b)) < 0x1p-1000;
 }
 
-/* Compares an output with what the first run wrote; nothing between its rows may have been written. */
+/* Compares an output with the one that the first run wrote. The run must not have written between the output's rows. */
 static int compare(struct trial_state *r, const struct side *side, int k, int kind)
 {
 	const struct kernel_trial *t = r->trial;
@@ -287,7 +288,8 @@ static int compare(struct trial_state *r, const struct side *side, int k, int ki
 	return CG_OK;
 }
 
-/* Judges one run. kind: the finding where bits differ from the first run's; FINDING_NONE: this is the first run. */
+/* Judges one run. kind: of the finding that is reported where bits differ from those of the first run; FINDING_NONE: this is the first
+ * run. */
 static int look(struct trial_state *r, const struct side *side, int kind)
 {
 	for (int k = 0; k < r->trial->kind->n_memory && !r->finding->kind; k++) {
@@ -325,7 +327,7 @@ static int once(struct trial_state *r, const struct side *side, const struct cg_
 	if (!code) {
 		int done = cg_kernel_run(side->stream, &r->kernel, t->rows, t->units, r->args, t->kind->n);
 
-		/* With host memory the call has waited itself. */
+		/* A call with host memory waits for the device itself. */
 		if (!done && t->memory != AREA_HOST)
 			done = cg_stream_sync(side->stream);
 		if (done)

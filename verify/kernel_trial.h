@@ -11,7 +11,7 @@
 
 enum { KERNEL_KINDS = 128, KERNEL_ARGUMENTS = FIELD_NAMES - CG_OPTIONS_MAX };
 
-/* A kernel that can be run: which one it is, and its arguments without duplicates. */
+/* A kernel that can be run: the cell, options, pass and stage that identify it, and its arguments without duplicates. */
 struct kernel_kind {
 	const struct cg_cell *cell;
 	unsigned long long options;
@@ -22,10 +22,10 @@ struct kernel_kind {
 	int n_memory, n;
 };
 
-/* Lists all kernels of a cell in a dtype. The caller closes the list, also after a failure. */
+/* Lists all kernels of a cell in a dtype. The caller closes the list of kernels, also after a failure. */
 int  kernel_kinds(const struct cg_cell *, int dtype, struct kernel_kind kinds[KERNEL_KINDS], int *n);
 void kernel_kinds_close(struct kernel_kind *, int n);
-/* Parses the same equations under another name, so that no compiled kernel is used. */
+/* Parses the cell's equations again under another name, so that the library has no compiled kernel for the new cell. */
 int  kernel_again(const struct cg_cell *, struct cg_cell **again);
 
 struct kernel_trial {
@@ -33,12 +33,12 @@ struct kernel_trial {
 	struct kernel_kind is;           /* a copy of the kind that text fields may change; the trial runs `kind` */
 	int64_t rows, units, gap;        /* gap: elements between the end of one row and the start of the next */
 	int memory, accumulate, nan;     /* nan: a quarter of the input elements are NaN */
-	unsigned long long absent;       /* one bit for each argument in memory: the call does not get it */
+	unsigned long long absent;       /* one bit for each argument in memory; 1: the call does not get the argument */
 	unsigned long long seed;
 };
 
 void kernel_small(const struct kernel_kind *, struct kernel_trial *);
-/* The number of areas in the table; case n takes area n, or a random one where n is larger. */
+/* The number of rows in the table `areas` of sizes. Case n has the sizes of row n, or random ones where the table has no row n. */
 int  kernel_areas(void);
 void kernel_case(const struct kernel_kind *, int n, unsigned long long seed, struct kernel_trial *);
 void kernel_fields(struct kernel_trial *, struct fields *);
@@ -46,7 +46,7 @@ void kernel_fields(struct kernel_trial *, struct fields *);
 int  kernel_matches(const struct kernel_trial *);
 int  kernel_too_large(const struct kernel_trial *);
 
-/* sides: two, which may be equal. cells: the cell that each side runs; NULL: that of the kind. */
+/* Runs a trial. sides: two, which may be equal. cells: the cell whose kernel each side runs; NULL: the kind's own cell. */
 int  kernel_trial_run(const struct kernel_trial *, const struct side *sides, const struct cg_cell *const *cells, struct finding *);
 
 #endif

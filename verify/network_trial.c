@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of networks: the cases, their fields, and one run. One table lists the arguments of a call, and where each is in the
+ * Trials of networks: the cases, their fields, and one run. One table lists the arguments of a call, and where each argument is in the
  * reference's struct and in the library's.
  */
 #include <math.h>
@@ -16,11 +16,13 @@
 
 enum { SIZE_MOST = 4096, COST_MOST = 20000000 };
 
-/* Lengths of rows: no array (all rows have T steps); random; an array of T for all; all 0. */
+/* Lengths of the batch's rows. NONE: no array, all rows have T steps; DRAWN: random lengths; WHOLE: an array in which all are T; ZERO:
+ * all lengths are 0. */
 enum network_lengths { LENGTHS_NONE, LENGTHS_DRAWN, LENGTHS_WHOLE, LENGTHS_ZERO, LENGTHS };
 
-/* Layout of input, output and their gradients. Dense; apart: a gap after each row; turned: the input has batch and time exchanged,
- * and the output has a gap after all rows of a step (batch-major: after all steps of a row); packed: a packed sequence. */
+/* Layout of input, output and their gradients in memory. DENSE: without gaps; APART: with a gap after each row of a step; TURNED: the
+ * input has batch and time exchanged, and the output has a gap after all rows of a step (batch-major: after all steps of a row); PACKED:
+ * a packed sequence. */
 enum network_layout { LAYOUT_DENSE, LAYOUT_APART, LAYOUT_TURNED, LAYOUT_PACKED, LAYOUTS };
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
@@ -33,7 +35,7 @@ static const char *const layout_words[] = { "dense", "apart", "turned", "packed"
 
 enum when { IN, FORWARD_OUT, BACKWARD_IN, BACKWARD_OUT };
 
-/* shape: x as the input, h and c as the states, p as params, y as the output. */
+/* An argument of a call. shape: 'x' is the input's, 'h' and 'c' those of the states, 'p' that of params, 'y' the output's. */
 static const struct argument {
 	const char *name;
 	enum when when;
@@ -93,8 +95,8 @@ void network_small(const struct cg_op *op, int dtype, struct network_trial *t)
 	                             .dtype = dtype, .time_major = 1, .training = 1, .scale = 1, .seed = 1 };
 }
 
-/* Changes the fields of a trial to those of a legal network: only lstm has a projection, which is no wider than the units; a
- * skipped input is as wide as the units. */
+/* Changes the fields of a trial to those of a legal network: only lstm has peepholes and a projection, which is no wider than the units;
+ * a skipped input is as wide as the units. */
 static void make_legal(struct network_trial *t)
 {
 	if (t->mode != REF_LSTM)
@@ -252,7 +254,7 @@ struct trial_state {
 	struct network_trial trial;
 	struct ref_rnn ref;
 	int32_t lengths[LENGTHS_MAX], batch_sizes[LENGTHS_MAX];
-	int asked;                       /* the reference has been computed for by_vendor of ref */
+	int asked;                       /* 1: the reference has been computed, with by_vendor as it is in `ref` */
 	struct answer args[ARGUMENTS];
 	struct area reserve, work;
 	struct cg_rnn *rnn;
@@ -322,7 +324,7 @@ static struct spacing space_rows(const struct network_trial *t, char shape, int6
 	return by_steps ? (struct spacing){ far, near } : (struct spacing){ near, far };
 }
 
-/* The place of row b of step t in memory, in elements; ANSWER_NOWHERE: a packed sequence does not contain it. */
+/* Where the row of batch index b and step t begins in memory, in elements; ANSWER_NOWHERE: a packed sequence does not contain that row. */
 static size_t place_row(const struct trial_state *r, struct spacing rows, int64_t width, int64_t t, int64_t b)
 {
 	int64_t before = 0;
@@ -365,7 +367,7 @@ static double scale_of(const struct trial_state *r, char shape)
 	return shape == 'p' ? t->scale / sqrt((double)(t->I + t->U)) : t->scale;
 }
 
-/* Draws the random numbers and sets the reference's pointers to them. */
+/* Draws the random numbers of all inputs, and sets the pointers of the reference's struct to these numbers. */
 static int draw(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
@@ -403,7 +405,7 @@ static int draw(struct trial_state *r)
 	return CG_OK;
 }
 
-/* Computes the reference. The bounds for cuDNN differ from those of other routes. */
+/* Computes the reference's answers, again if the route's bounds differ: those for cuDNN are wider than those of other routes. */
 static int ask(struct trial_state *r)
 {
 	int by_vendor = is_by_vendor(cg_rnn_route(r->rnn));
@@ -443,7 +445,7 @@ static int open_plan(struct trial_state *r, const struct side *side)
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 
-/* Sets all of a call but its memory. */
+/* Sets all fields of a call except those that point to memory. */
 static void begin_call(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
@@ -483,7 +485,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 			*mem = (struct cg_mem){ .bytes = 0 };
 	}
 	CG_TRY(area_lend(&r->reserve, side, t->memory, 0, &r->call.reserve));
-	/* The second call gets workspace from the caller. */
+	/* The second call of a trial gets its workspace from the caller, the first one takes the stream's. */
 	return again ? area_lend(&r->work, side, t->memory, 0, &r->call.work) : CG_OK;
 }
 
@@ -504,7 +506,7 @@ static int call(struct trial_state *r, const struct side *side)
 	CG_TRY(cg_rnn_forward(side->stream, r->rnn, &r->call));
 	if (r->trial.grad)
 		CG_TRY(cg_rnn_backward(side->stream, r->rnn, &r->call));
-	/* With host memory the call has waited itself. */
+	/* A call with host memory waits for the device itself. */
 	return r->trial.memory == AREA_HOST ? CG_OK : cg_stream_sync(side->stream);
 }
 
@@ -520,7 +522,7 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 		return code;
 	if (area_touched(&r->work, 0) || area_touched(&r->reserve, 0))
 		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work or reserve was written", side->name);
-	/* A second call whose bits need not repeat is judged by its bounds again. */
+	/* A second call whose bits need not repeat those of the first is judged by its error bounds, as the first was. */
 	again = again && promises_bits(cg_rnn_route(r->rnn)) && lies_alike(side->context, r->trial.memory);
 	for (int k = 0; k < ARGUMENTS && !r->finding->kind; k++)
 		CG_TRY(answer_judge(&r->args[k], side, which, again, r->finding));

@@ -12,14 +12,14 @@
 #include "verify/area.h"
 
 struct network_trial {
-	int     grad;                    /* judge the gradient instead of the outputs; it runs a forward pass first */
+	int     grad;                    /* 1: the trial judges the gradient, after a forward pass; 0: the outputs */
 	int64_t T, B, I, U, layers, proj, first_step;
 	int     dtype, mode, direction, input, time_major, training, peephole, accumulate, strict_rounding, no_dropout, states_major, reverse;
 	int     lengths;                 /* an enum network_lengths */
 	int     layout;                   /* an enum network_layout */
 	double  dropout, scale;
 	int     memory;                  /* an enum area_memory */
-	unsigned long long absent;       /* one bit for each optional argument: the call does not get it */
+	unsigned long long absent;       /* one bit for each optional argument; 1: the call does not get the argument */
 	unsigned long long seed;
 };
 
@@ -28,7 +28,7 @@ int  network_has_reference(const struct cg_op *);
 int  network_optionals(int grad);
 int  network_too_large(const struct network_trial *);
 void network_small(const struct cg_op *, int dtype, struct network_trial *);
-/* Sets the n-th case of the table; returns 0 past the last. */
+/* Sets the trial to case n of the table of cases; returns 0 where the table has no case n. */
 int  network_case(const struct cg_op *, int dtype, int n, struct network_trial *);
 void network_random(const struct cg_op *, int dtype, unsigned long long seed, struct network_trial *);
 void network_fields(struct network_trial *, struct fields *);

@@ -66,7 +66,7 @@ void numbers_bits(unsigned long long *state, int dtype, void *to)
 		half = (uint16_t)(bits >> 16);
 		break;
 	default:
-		/* Ordinary size: either sign, exponents -3 to 1. */
+		/* The number has an ordinary size: either sign, and an exponent from -3 to 1. */
 		half = kind < 80 ? (uint16_t)((any >> 16 & 0x8000) | (0x3000 + any % 0x1400)) : (uint16_t)(any >> 16);
 	}
 	memcpy(to, &half, 2);
@@ -104,7 +104,8 @@ void numbers_encode(int dtype, double d, void *to)
 		half = (uint16_t)(bits >> 16);
 		break;
 	default:
-		/* d is representable in f16. A normal number gets its exponent rebased; a subnormal one is its count of 2^-24. */
+		/* d is representable in f16. A normal number gets its f16 exponent by a subtraction; the bits of a subnormal number are how many
+		 * times 2^-24 it is. */
 		half = fabs(d) < 0x1p-14 ? (uint16_t)(fabs(d) * 0x1p24) : (uint16_t)(((bits & 0x7fffffff) - (112u << 23)) >> 13);
 		half |= (uint16_t)(bits >> 16 & 0x8000);
 		if (isnan(d) || isinf(d))

@@ -10,21 +10,21 @@
 
 /* A uniform number strictly between 0 and 1. Advances the state. */
 double numbers_uniform(unsigned long long *state);
-/* A normally distributed number with mean 0 and deviation `scale`; never 0. */
+/* Draws a normally distributed number with mean 0 and deviation `scale`; the result is never 0. */
 double numbers_draw(unsigned long long *state, double scale);
 /* A uniform integer from 0 to n - 1. */
 unsigned numbers_below(unsigned long long *state, unsigned n);
-/* A random subset of n things, one bit each; often empty or of one element. */
+/* A random subset of n things, as one bit for each; it is often empty or has one thing. */
 unsigned long long numbers_subset(unsigned long long *state, int n);
-/* Random bits of a dtype: most are numbers of ordinary size, some any bits, some special values. */
+/* Draws the bits of an element of a dtype: mostly a number of ordinary size, sometimes any bits, sometimes a special value. */
 void numbers_bits(unsigned long long *state, int dtype, void *to);
-/* Random bits of a NaN: either sign, quiet or signaling, any payload. */
+/* Draws the bits of a NaN of a dtype: of either sign, quiet or signaling, with any payload. */
 void numbers_nan(unsigned long long *state, int dtype, void *to);
 
-/* d must be representable in the dtype. */
+/* Writes d as an element of the dtype, in which d must be representable. */
 void   numbers_encode(int dtype, double d, void *to);
 double numbers_decode(int dtype, const void *from);
-/* Are the bits equal, or are both NaN? */
+/* Are the bits of two elements equal, or are both elements NaN? */
 int    numbers_same(int dtype, const void *a, const void *b);
 /* The dtype of arithmetic: f64 for f64, f32 for all others. */
 int    numbers_acc(int dtype);

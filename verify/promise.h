@@ -9,13 +9,14 @@
 #include "runtime/cellgrad.h"
 #include "verify/area.h"
 
-/* Is this value of cg_rnn_route() a vendor's route? Its bounds are those observed in cuDNN. */
+/* Is this value of cg_rnn_route() a vendor's route? The error bounds of such a route are those observed in cuDNN. */
 static inline int is_by_vendor(const char *route)
 {
 	return !strcmp(route, "cudnn");
 }
 
-/* Does a repeated call give the same bits? Always, except on cuDNN, which needs a cuBLAS workspace for each stream. */
+/* Does a repeated call give the same bits? It does on every route except cuDNN's, where it does only if CUBLAS_WORKSPACE_CONFIG gives
+ * each stream a workspace. */
 static inline int promises_bits(const char *route)
 {
 	const char *config = getenv("CUBLAS_WORKSPACE_CONFIG");
@@ -23,8 +24,8 @@ static inline int promises_bits(const char *route)
 	return !is_by_vendor(route) || (config && (!strcmp(config, ":16:8") || !strcmp(config, ":4096:2")));
 }
 
-/* Is the caller's workspace in this kind of memory aligned like the stream's own? In an arena it may begin at any multiple of 8,
- * and on CUDA a product whose operands are aligned to less than 16 bytes may add in another order. */
+/* Is a workspace that the caller allocates in this kind of memory aligned like the stream's own workspace? In an arena it may begin at
+ * any multiple of 8, and on CUDA a product whose operands are aligned to less than 16 bytes may add in another order. */
 static inline int lies_alike(const struct cg_context *context, int memory)
 {
 	return memory != AREA_ARENA || strncmp(cg_describe(context), "cuda", 4);

@@ -8,7 +8,7 @@
 
 #include "verify/bound.h"
 
-/* Row b of concat(x, h) times column n of w [I+U, N]. The sum is unfinished: the caller adds further terms. */
+/* Row b of concat(x, h) times column n of w [I+U, N]. The returned sum is unfinished: the caller adds further terms. */
 static struct sum row_times(const struct kind *k, const struct ref_in *x, int64_t I, const struct ref_in *h,
 	int64_t U, int64_t b, const struct ref_in *w, int64_t N, int64_t n)
 {
@@ -35,7 +35,7 @@ static struct val row_times_row(const struct kind *k, const struct val *d, int64
 	return total(k, &s);
 }
 
-/* old + sum_b a[b, m] * d[b, n] with a [B, M] and d [B, N]; a NULL: all ones. */
+/* Computes old + sum_b a[b, m] * d[b, n], with the matrices a [B, M] and d [B, N]; a = NULL: all its elements are 1. */
 static struct val column_times(const struct kind *k, const struct ref_in *old, int64_t at, int64_t B,
 	const struct ref_in *a, int64_t M, int64_t m, const struct val *d, int64_t N, int64_t n)
 {
@@ -52,7 +52,8 @@ static struct val column_times(const struct kind *k, const struct ref_in *old, i
 	return total(k, &s);
 }
 
-/* dw [I+U, N] = transpose(concat(x, h)) @ d and db [N] = sum_b d, both plus the old values; d is [B, N]. */
+/* Computes the weight gradients dw [I+U, N] = transpose(concat(x, h)) @ d and db [N] = sum_b d, where d is [B, N]. With `accumulate` the
+ * old values are added to both. */
 static void weight_grads(const struct kind *k, int accumulate, int64_t B, const struct ref_in *x, int64_t I,
 	const struct ref_in *h, int64_t U, const struct val *d, int64_t N, const struct ref_in *w_old,
 	const struct ref_in *b_old, const struct ref_out *dw, const struct ref_out *db)
@@ -75,7 +76,8 @@ static const int block[][4] = {
 	[REF_IFCO] = { [GI] = 0, [GF] = 1, [GC] = 2, [GO] = 3 },
 };
 
-/* The pre-activation of one gate at element n of [B, U]. wc [U] and c: the peephole and the cell state that it reads; wc NULL: none. */
+/* The pre-activation of one gate at element n of [B, U]. wc [U]: the peephole; c: the cell state that it reads; wc = NULL: the gate has
+ * no peephole. */
 static struct val lstm_gate(const struct kind *k, const struct ref_lstm_block *p, int64_t n, int gate,
 	const struct ref_in *wc, struct val c)
 {
@@ -115,7 +117,7 @@ int ref_lstm_block_forward(const struct ref_lstm_block *p)
 	return 0;
 }
 
-/* The gradient at element n of [B, U], formula 1.3; d [B, 4U] gets the gradients of the four gate pre-activations. */
+/* Computes the gradient of LSTMBlockCell at element n of [B, U]. d [B, 4U] gets the gradients of the four gate pre-activations. */
 static void lstm_unit_grad(const struct kind *k, const struct ref_lstm_block *p, int64_t n, struct val *d)
 {
 	int64_t U = p->U, u = n % U;
@@ -150,7 +152,7 @@ static void lstm_unit_grad(const struct kind *k, const struct ref_lstm_block *p,
 	d[block[p->gates][GO] * U] = d_o;
 }
 
-/* g [U] = old + sum_b d_gate * c, with c [B, U]. */
+/* Computes the gradient g [U] of a gate's peephole: old + sum_b d_gate * c, with the cell state c [B, U]. */
 static void peephole_grad(const struct kind *k, const struct ref_lstm_block *p, int gate, const struct ref_in *c,
 	const struct val *d, const struct ref_in *old, const struct ref_out *g)
 {
@@ -230,7 +232,7 @@ int ref_gru_block_forward(const struct ref_gru_block *p)
 		put(&p->c_out, n, c);
 		h_prev = get(k, &p->h_prev, n);
 		h = add(k, mul(k, upd[n], sub(k, h_prev, c)), c);
-		/* h_prev u + c (1 - u) is as right, so the bound allows either */
+		/* h_prev u + c (1 - u) is as right a form of h, so the bound allows either */
 		other = add(k, mul(k, upd[n], h_prev), mul(k, one_minus(k, upd[n]), c));
 		h.e = fmaxl(h.e, other.e);
 		put(&p->h_out, n, h);
@@ -239,8 +241,8 @@ int ref_gru_block_forward(const struct ref_gru_block *p)
 	return 0;
 }
 
-/* The gradient of row b, formula 2.3; dc [B, U] and dru [B, 2U] get the gradients of the pre-activations, with the error of storing
- * them. */
+/* Computes the gradient of GRUBlockCell in row b of the batch. dc [B, U] and dru [B, 2U] get the gradients of the gate pre-activations,
+ * with the error of storing them. */
 static void gru_row_grad(const struct kind *k, const struct ref_gru_block *p, int64_t b,
 	struct val *dc, struct val *dru)
 {

@@ -17,8 +17,8 @@ enum ref_dtype { REF_F32, REF_F64, REF_F16, REF_BF16 };
 enum ref_gates { REF_ICFO, REF_IFCO };
 
 /*
- * An input. d: exact numbers, representable in the dtype. Where d is NULL, v and e are an earlier result and its bound, not
- * rounded; e NULL: exact. All three NULL: zeros.
+ * An input of the reference. d: exact numbers, representable in the dtype. Where d is NULL, v is an earlier result that is not rounded,
+ * and e its bound; e = NULL: v is exact. All three NULL: the input is zeros.
  */
 struct ref_in {
 	const double *d;
@@ -27,7 +27,8 @@ struct ref_in {
 
 struct val;     /* bound.h */
 
-/* An output: values and bounds in the caller's memory; NULL: not computed. A weight gradient may share memory with its *_old. */
+/* An output of the reference: its values and bounds in the caller's memory; NULL: it is not computed. A weight gradient may share memory
+ * with the old values, its *_old. */
 struct ref_out {
 	long double *v, *e;
 };
@@ -37,8 +38,8 @@ struct ref_lstm_block {
 	int64_t B, I, U;
 	int dtype, gates;
 	int use_peephole;
-	int accumulate;                 /* weight gradients are added to the *_old below */
-	double forget_bias, cell_clip;  /* rounded to the dtype first; cell_clip <= 0: none */
+	int accumulate;                 /* 1: the weight gradients are added to the old values below, *_old */
+	double forget_bias, cell_clip;  /* rounded to the dtype before use; cell_clip <= 0: no clipping */
 
 	struct ref_in x;                        /* [B, I] */
 	struct ref_in cs_prev, h_prev;          /* [B, U] */
@@ -91,7 +92,7 @@ struct ref_gru_block {
 	struct ref_out d_b_ru, d_b_c;   /* [2U], [U] */
 };
 
-/* 0, or -1 where memory is exhausted. B = 0 is legal. */
+/* The functions return 0, or -1 where memory is exhausted. B = 0, a batch without rows, is legal. */
 int ref_lstm_block_forward(const struct ref_lstm_block *p);
 int ref_lstm_block_grad(const struct ref_lstm_block *p);
 /* Computes the weight gradients alone, from dgates [B, 4U] with the error of storing them. */
@@ -99,17 +100,19 @@ void ref_lstm_block_sums(const struct ref_lstm_block *p, const struct val *dgate
 int ref_gru_block_forward(const struct ref_gru_block *p);
 int ref_gru_block_grad(const struct ref_gru_block *p);
 
-/* The nearest value of the dtype, ties to even; subnormals, overflow to infinity and NaN follow IEEE 754. */
+/* Rounds x to the nearest value of the dtype, ties to even; subnormals, overflow to infinity and NaN follow IEEE 754. */
 double ref_round(int dtype, double x);
 
 /* Adds to n bounds the error of storing the values in the dtype (rule 7 of bound.h). */
 void ref_read_back(int dtype, int64_t n, struct ref_out a);
 
-/* 2 * bound + one rounding of value; infinity where overflow or an infinite bound allows any answer. */
+/* The largest error of a right answer: 2 * bound, plus the error of rounding value to the dtype; infinity where overflow or an infinite
+ * bound allows any answer. */
 long double ref_tolerance(int dtype, long double value, long double bound);
 
 /*
- * Is `got` a right answer? It is if it lies within the tolerance, or if value is NaN or infinite with bound 0 and got is the same.
+ * Is `got` a right answer? It is if it differs from `value` by at most ref_tolerance(), or if `value` is a NaN or an infinity with bound
+ * 0 and `got` is the same.
  */
 int ref_within(int dtype, long double value, long double bound, double got);
 

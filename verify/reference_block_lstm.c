@@ -42,7 +42,7 @@ static struct ref_in read_from(struct ref_out a, int64_t n)
 	return (struct ref_in){ NULL, a.v + n, a.e + n };
 }
 
-/* The arguments of step t that forward and grad share. */
+/* The arguments of the cell at step t, as far as forward and grad both have them. */
 static struct ref_lstm_block step_arguments(const struct ref_block_lstm *p, int64_t t)
 {
 	struct ref_lstm_block s = p->cell;
@@ -57,7 +57,7 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p)
 	const struct ref_lstm_block *c = &p->cell;
 	const struct ref_out *out[] = { &c->i_out, &c->cs_out, &c->f_out, &c->o_out, &c->ci_out, &c->co_out, &c->h_out };
 	int64_t n = c->B * c->U;
-	struct ref_out was = space(2 * n), is = space(2 * n);   /* cs, then h: states before the step, and after it */
+	struct ref_out was = space(2 * n), is = space(2 * n);   /* states cs, then h; was: before a step; is: after it */
 	int bad = !was.v || !is.v;
 
 	for (int64_t t = 0; t < p->seq_len_max && !bad; t++) {
@@ -90,7 +90,7 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p)
 	return bad ? -1 : 0;
 }
 
-/* Scratch of a gradient over all steps. d has all dgates, with the error of storing them. */
+/* Scratch memory of a gradient over all steps. d: the dgates of all steps, with the error of storing them. */
 struct steps {
 	struct ref_out c_prev, h_prev;          /* [seq_len_max, B, U] */
 	struct ref_out dgates;                  /* [B, 4U], of the current step */
@@ -120,9 +120,10 @@ static void close_steps(struct steps *w)
 }
 
 /*
- * Computes into c_grad and h_grad the gradient of the states after step t (t = -1: of the initial states): the upstream gradients
- * of step t plus what step t + 1 passes back. Each is one sum, since a product may start from the value that it is added to. What
- * passes between steps is rounded to the dtype, as h and cs are in the forward pass: the sums, and the cs_prev_grad of each step.
+ * Computes into c_grad and h_grad the gradient of the states after step t (t = -1: of the initial states): the upstream gradients of step
+ * t plus the gradients that step t + 1 passes back. Each of the two gradients is one sum, since a product may start from the value to
+ * which it is added. These sums, and the cs_prev_grad of each step, pass between steps, so they are rounded to the dtype, as h and cs are
+ * in the forward pass.
  */
 static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 {
@@ -202,7 +203,7 @@ int ref_block_lstm_grad(const struct ref_block_lstm *p)
 			put(&p->cell.cs_prev_grad, j, (struct val){ w.c_grad.v[j], w.c_grad.e[j] });
 			put(&p->cell.h_prev_grad, j, (struct val){ w.h_grad.v[j], w.h_grad.e[j] });
 		}
-		/* for the weight gradients the rows of all steps are one batch */
+		/* the weight gradients take the rows of all steps as one batch */
 		all.B *= m;
 		all.cs_prev = read_from(w.c_prev, 0);
 		all.h_prev = read_from(w.h_prev, 0);

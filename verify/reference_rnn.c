@@ -21,12 +21,13 @@
  *  f. In f16 and bf16 whatever passes from kernel to kernel and from step to step is read back (rule 7 of bound.h), in addition to what
  *     rules a to c name.  Forward: x W and R h before their biases are added in acc (a skipped input is in real already), and c.
  *     Gradient: dgates, as always; the product that gives the gradient of h_prev; the gradient of the output before a projection; dc.
- *     The term of h_prev's gradient that passes no matrix is read back, too; either the product or the kernel that reads both may add
- *     the two, and the bound allows either.  The states and gradients of a last step that a caller gets are not read back.
+ *     The term of h_prev's gradient that passes no matrix is read back, too.  Either the product, or the kernel that reads product and
+ *     term, may add the two, and the bound allows either.  The states and gradients of a last step that a caller gets are not read back.
  *  g. sigmoid and tanh have the errors that rule 5 of bound.h gives for a vendor.
- *  h. In f16 and bf16 several products may add to the gradient of a matrix; each may be rounded before, and the sum so far is read
- *     back before the next product adds to it.  W has one product.  R has two: one for all first steps, whose h_prev is the caller's,
- *     and one for all others.  Where rows have unequal lengths R has more, at most two for each step, in any order.
+ *  h. In f16 and bf16 several products may add to the gradient of a matrix; each product may be rounded before it is added, and the sum
+ *     so far is read back before the next product adds to it.  The gradient of W has one product.  The gradient of R has two: one for
+ *     all first steps, whose h_prev is the caller's, and one for all others.  Where rows have unequal lengths the gradient of R has more
+ *     products, at most two for each step, in any order.
  */
 #include <stdlib.h>
 
@@ -73,7 +74,7 @@ struct val ref_dropout_factor(const struct stack *s, int64_t layer, int64_t t, i
 	return scale;
 }
 
-/* Adds row u (of length n) of a matrix times x: n terms, or, by rule f, one stored product. */
+/* Adds to a sum row u of a matrix, of length n, times the vector x: n terms, or, by rule f, one stored product. */
 static void plus_product(const struct stack *s, struct sum *a, int64_t matrix, int64_t u, int64_t n, const struct val *x)
 {
 	struct sum apart = { 0 }, *to = s->k->keeps ? &apart : a;
@@ -84,7 +85,7 @@ static void plus_product(const struct stack *s, struct sum *a, int64_t matrix, i
 		plus(a, handed(s->k, total(s->k, &apart)));
 }
 
-/* Adds W x + bW of unit u of gate g. */
+/* Adds to a sum the input's part W x + bW of the pre-activation of gate g, unit u. */
 static void plus_input(const struct stack *s, const struct pseudo *l, struct sum *a, const struct val *x, int g, int64_t u)
 {
 	if (l->skip)
@@ -94,7 +95,7 @@ static void plus_input(const struct stack *s, const struct pseudo *l, struct sum
 	plus(a, s->params[l->bw[g] + u]);
 }
 
-/* Adds R h + bR. */
+/* Adds to a sum the recurrent part R h + bR of a gate's pre-activation. */
 static void plus_recurrent(const struct stack *s, const struct pseudo *l, struct sum *a, const struct val *h, int g,
 	int64_t u)
 {
@@ -106,7 +107,7 @@ static void plus_recurrent(const struct stack *s, const struct pseudo *l, struct
 struct step {
 	const struct val *x, *h_prev, *c_prev;
 	struct val *gate, *q, *c, *m;
-	struct val *h, *last_c;                 /* before they are rounded */
+	struct val *h, *last_c;                 /* this step's h and c, not rounded */
 };
 
 static struct val lstm_gate(const struct stack *s, const struct pseudo *l, const struct step *a, int g, int64_t u, int vector,
@@ -179,13 +180,13 @@ static void gru_step(const struct stack *s, const struct pseudo *l, const struct
 		n = hyperbolic(k, total(k, &z));
 		a->gate[GRU_N * U + u] = read_back(k, n);
 		a->h[u] = add(k, mul(k, one_minus(k, gate[GRU_Z]), n), mul(k, gate[GRU_Z], a->h_prev[u]));
-		/* n + z (h_prev - n) is as right, so the bound allows either */
+		/* n + z (h_prev - n) is as right a form of h, so the bound allows either */
 		other = add(k, mul(k, gate[GRU_Z], sub(k, a->h_prev[u], n)), n);
 		a->h[u].e = fmaxl(a->h[u].e, other.e);
 	}
 }
 
-/* max(0, a). No document says what relu makes of NaN, so nothing is promised then. */
+/* relu: max(0, a).  No document says what relu makes of a NaN, so the bound allows any answer then. */
 static struct val rectified(struct val a)
 {
 	if (isnan(a.v) || !isfinite(a.e))
@@ -214,7 +215,7 @@ static void (*const step_of[])(const struct stack *, const struct pseudo *, cons
 	[REF_LSTM] = lstm_step, [REF_GRU] = gru_step, [REF_RNN_TANH] = plain_step, [REF_RNN_RELU] = plain_step,
 };
 
-/* Writes the last states of row b: h [H] and c [U], not rounded unless they are the initial states. */
+/* Writes the last states of row b, h [H] and c [U], which are not rounded, except that a row without steps returns its initial states. */
 static void put_states(const struct stack *s, const struct pseudo *l, int64_t b, const struct val *h, const struct val *c)
 {
 	for (int64_t j = 0; j < s->H; j++)
@@ -232,7 +233,8 @@ static struct val handed_up(const struct stack *s, int64_t layer, int64_t t, int
 	return drop.v == 1 ? h : read_back(s->k, mul(s->k, h, drop));
 }
 
-/* Computes all steps of row b. h [H] and c [U] are scratch for the unrounded states; up [T, B, D*H] is the next layer's input, or NULL. */
+/* Computes all steps of row b in one direction of a layer.  h [H] and c [U] are scratch memory for the unrounded states; up [T, B, D*H]
+ * is the next layer's input, or NULL. */
 static void run_row(const struct stack *s, const struct pseudo *l, int64_t b, struct val *h, struct val *c, struct val *up)
 {
 	const struct ref_rnn *p = s->p;

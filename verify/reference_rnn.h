@@ -12,13 +12,14 @@
 enum { MAX_GATES = 4 };
 
 /*
- * One direction of one layer. Sequences are [T, B, .] whatever time_major is; their padding is unused. gate, q and m include the
- * error of storing them in real; c is in acc, but includes that error where the kind stores it.
+ * A pseudo-layer: one direction of one layer. Its sequences are [T, B, .] whatever time_major is, and their padding is unused. The
+ * members gate, q and m include the error of storing them in real; member c is in acc, but includes that error where `keeps` of the kind
+ * is set.
  */
 struct pseudo {
 	int64_t layer, d, at;           /* at: layer * D + d, the pseudo-layer's number */
-	int64_t in;                     /* width of its input */
-	int skip;                       /* skip_input: the input has no matrices */
+	int64_t in;                     /* width of the layer's input */
+	int skip;                       /* 1: skip_input, so the input has no matrices */
 	int64_t w[MAX_GATES], r[MAX_GATES], bw[MAX_GATES], br[MAX_GATES], proj, vector[3];      /* offsets into params */
 	const struct val *x;            /* [T, B, in] */
 	struct val *gate;               /* [T, B, G, U], after activation */
@@ -39,8 +40,8 @@ struct stack {
 	int n_arrays;
 };
 
-/* Computes the forward pass and writes the outputs of p that are present. 0, or -1 where memory is exhausted; close the stack in
- * either case. */
+/* Computes the forward pass and writes those outputs of p that are not NULL. Returns 0, or -1 where memory is exhausted; the caller
+ * closes the stack in either case. */
 int  ref_stack_run(struct stack *, const struct ref_rnn *p);
 void ref_stack_close(struct stack *);
 /* Allocates n zeroed values, which live as long as the stack; NULL where memory is exhausted. */
@@ -51,13 +52,13 @@ static inline int64_t valid(const struct ref_rnn *p, int64_t b)
 	return p->lengths ? p->lengths[b] : p->T;
 }
 
-/* The time of step s of n in direction d. */
+/* The time t at which direction d computes its step s of n. */
 static inline int64_t time_of(const struct ref_rnn *p, int64_t d, int64_t s, int64_t n)
 {
 	return d || p->reverse ? n - 1 - s : s;
 }
 
-/* The index of element n in row b at time t of a caller's sequence; below, of row b of a caller's state. */
+/* The index of element n of row b at time t in a caller's sequence; in_state: the index of element n of row b in a caller's state. */
 static inline int64_t in_sequence(const struct ref_rnn *p, int64_t t, int64_t b, int64_t width, int64_t n)
 {
 	return (p->time_major ? t * p->B + b : b * p->T + t) * width + n;

@@ -10,13 +10,13 @@
 enum { LSTM_I, LSTM_F, LSTM_G, LSTM_O };
 enum { GRU_R, GRU_Z, GRU_N };
 
-/* The gradients of one direction of one layer, with the error of storing them; the padding is unused. */
+/* The gradients in one direction of one layer, with the error of storing them; their padding is unused. */
 struct grads {
 	struct val *da;                 /* [T, B, G, U], gradient of W x + bW */
-	struct val *dq;                 /* [T, B, U], gru: gradient of R h + bR of the candidate; for other gates da is both */
+	struct val *dq;                 /* [T, B, U], gru: gradient of the candidate's R h + bR; for other gates it is da */
 	struct val *dh;                 /* [T, B, H], gradient of h, with a projection */
 	struct val *direct;             /* [H], gru only: the term z * dh of the gradient of h_prev, which passes no matrix */
-	struct val *dc, *last_dc;       /* [U], gradient of the previous step's c: stored, and before that */
+	struct val *dc, *last_dc;       /* [U], gradients of the previous step's c; last_dc: without the error of storing */
 };
 
 /* Pointers to one step of one row in the arrays of struct pseudo and struct grads. */
@@ -38,7 +38,8 @@ static struct val before_projection(const struct stack *s, const struct pseudo *
 	return handed(s->k, total(s->k, &z));
 }
 
-/* dc [U] is the gradient of c without this step on entry, and the gradient of c_prev on return. */
+/* Computes the gradient of an LSTM's step. dc [U]: on entry the gradient of c by later steps and the upstream gradient; on return the
+ * gradient of c_prev. */
 static void lstm_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
 {
 	const struct kind *k = s->k;
@@ -114,8 +115,8 @@ static void tanh_step(const struct stack *s, const struct pseudo *l, const struc
 }
 
 /*
- * The slope at 0 is 0. Where the argument's sign is uncertain, either dh or 0 is right. Nothing is promised for an infinity or NaN
- * times the slope 0, nor for the slope at NaN, which an argument may be that overflowed on its way.
+ * Computes the gradient of a relu network's step. The slope of relu at 0 is 0. Where the sign of relu's argument is uncertain, either dh
+ * or 0 is right. Nothing is promised for an infinity or NaN times the slope 0, nor for the slope at a NaN, to which an overflow may lead.
  */
 static void relu_step(const struct stack *s, const struct pseudo *l, const struct row *a, const struct grads *w)
 {
@@ -137,7 +138,7 @@ static void (*const step_of[])(const struct stack *, const struct pseudo *, cons
 	[REF_LSTM] = lstm_step, [REF_GRU] = gru_step, [REF_RNN_TANH] = tanh_step, [REF_RNN_RELU] = relu_step,
 };
 
-/* The gradient of R h + bR of gate g in row n = t * B + b. */
+/* The gradient of gate g's R h + bR at unit u, for time t and row b of the batch; n = t * B + b. */
 static struct val recurrent(const struct stack *s, const struct grads *w, int64_t n, int64_t g, int64_t u)
 {
 	int64_t U = s->p->U;
@@ -145,7 +146,7 @@ static struct val recurrent(const struct stack *s, const struct grads *w, int64_
 	return s->p->mode == REF_GRU && g == GRU_N ? w->dq[n * U + u] : w->da[(n * s->G + g) * U + u];
 }
 
-/* Adds element j of transpose(R) times the gradients of row n. */
+/* Adds to a sum element j of transpose(R) times the gradients of R h at n = t * B + b. */
 static void plus_product(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j,
 	struct sum *z)
 {
@@ -154,7 +155,8 @@ static void plus_product(const struct stack *s, const struct pseudo *l, const st
 			plus_mul(z, recurrent(s, w, n, g, u), s->params[l->r[g] + u * s->H + j]);
 }
 
-/* Adds the whole gradient of h_prev that row n passes back, element j: the product and, for gru, the direct term. */
+/* Adds to a sum element j of the gradient that the step of n = t * B + b passes back to h_prev: the product and, for gru, the direct
+ * term. */
 static void plus_back(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j,
 	struct sum *z)
 {
@@ -163,7 +165,8 @@ static void plus_back(const struct stack *s, const struct pseudo *l, const struc
 	plus_product(s, l, w, n, j, z);
 }
 
-/* The same as a finished value: stored for the step before, or, of a row's first step, as the caller gets it. */
+/* The sum of plus_back() as a finished value: stored for the step before, or, at a row's first step (is_first), not stored, as the caller
+ * gets it. */
 static struct val handed_back(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j, int is_first)
 {
 	const struct kind *k = s->k;
@@ -196,7 +199,8 @@ static void put_first(const struct stack *s, const struct pseudo *l, const struc
 		put(&p->input_c_backprop, in_state(p, l->at, b, p->U, u), w->last_dc[u]);
 }
 
-/* Computes all steps of row b, the last one first. dy [T, B, D*H] is the gradient of the layer's output; dh [H] is scratch. */
+/* Computes the gradients of all steps of row b, from the last step to the first. dy [T, B, D*H] is the gradient of the layer's output; dh
+ * [H] is scratch memory. */
 static void back_row(const struct stack *s, const struct pseudo *l, const struct grads *w, const struct val *dy, int64_t b,
 	struct val *dh)
 {
@@ -236,7 +240,7 @@ struct weight {
 	const struct stack *s;
 	const struct pseudo *l;
 	const struct grads *w;
-	int64_t g, u, j;                /* gate, or number of the vector; row and column in its region */
+	int64_t g, u, j;                /* g: gate, or number of the vector; u, j: row and column in its region of params */
 };
 
 static struct val before(const struct stack *s, const struct pseudo *l, const struct val *all, const struct val *first,
@@ -296,8 +300,8 @@ typedef void term_of(const struct weight *, int64_t t, int64_t b, struct sum *);
 
 /* ---- rule h ---- */
 
-/* The number of products that a gradient comes in. R: first steps and all others apart, and these for each step where rows have
- * unequal lengths; all other matrices: one. */
+/* The number of products whose sum is a weight's gradient. For R there are two, of all first steps and of all others, or, where rows have
+ * unequal lengths, two for each step. Every other matrix has one. */
 static int64_t count_products(const struct weight *a, term_of *term)
 {
 	const struct ref_rnn *p = a->s->p;
@@ -310,7 +314,7 @@ static int64_t count_products(const struct weight *a, term_of *term)
 	return 2;
 }
 
-/* Product k of n, and its number of terms. */
+/* Computes product k of the n products of count_products(), and its number of terms. */
 static struct val product_of(const struct weight *a, term_of *term, int64_t k, int64_t n, int64_t *terms)
 {
 	struct sum z = { 0 };
@@ -332,7 +336,8 @@ static struct val read_back_below(const struct kind *k, struct val a, long doubl
 	return a;
 }
 
-/* One element to which products are added one after the other. Any order is right where there are more than two. */
+/* Computes an element of a gradient by adding its products one after the other. Where there are more than two products, any order is
+ * right. */
 static struct val add_products(const struct weight *a, term_of *term, int has_start, struct val start)
 {
 	const struct kind *k = a->s->k;
@@ -398,7 +403,7 @@ static void sum_weights(const struct stack *s, const struct pseudo *l, const str
 		sum_region(a, ref_rnn_region(s->p, l->at, (int)(2 * s->G + 1 + a.g), REF_VECTOR), term_vector);
 }
 
-/* Adds the part of one direction in the gradient of element j of its layer's input, row n. */
+/* Adds to a sum one direction's part of the gradient of element j of its layer's input, at n = t * B + b. */
 static void plus_dx(const struct stack *s, const struct pseudo *l, const struct grads *w, int64_t n, int64_t j, struct sum *z)
 {
 	for (int64_t g = 0; g < s->G; g++) {

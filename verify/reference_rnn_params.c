@@ -8,7 +8,7 @@ static const int gates[] = { [REF_LSTM] = 4, [REF_GRU] = 3, [REF_RNN_TANH] = 1, 
 
 enum { VECTORS = 3 };
 
-/* How many ids a pseudo-layer has of one part, and, by first(), the lowest of them. */
+/* The number of ids that a pseudo-layer has in one part of params: weights, biases or vectors. first() gives the lowest of these ids. */
 static int ids(const struct ref_rnn *p, int part)
 {
 	switch (part) {
@@ -39,7 +39,7 @@ static struct ref_region shape(const struct ref_rnn *p, int64_t pseudo_layer, in
 	return skip ? (struct ref_region){ 0, 0, 0 } : (struct ref_region){ 0, p->U, p->I };
 }
 
-/* Walks the buffer up to one region; up to its end where the pseudo-layer is -1. */
+/* Finds a region of the params buffer by adding the lengths of all regions before it. pseudo_layer = -1: finds the end of the buffer. */
 static struct ref_region find_region(const struct ref_rnn *p, int64_t pseudo_layer, int id, int part)
 {
 	int64_t offset = 0, n = p->L * (1 + !!p->bidirectional);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of ops. The arguments come from the op table, the answers and the tolerance from the reference. To add an op, add a table
- * that links its ports to members of the reference's struct, and a row of families.
+ * Trials of ops. The arguments come from the op table, the answers and the tolerance from the reference. To add an op to the trials, add
+ * a table that links the op's ports to members of the reference's struct, and a row to `families`.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { PORTS = 32 };
 
-/* A sequence's struct begins with that of its cell. */
+/* The struct of a reference. That of a sequence begins with the struct of its cell. */
 union trial_ref { struct ref_lstm_block lstm; struct ref_block_lstm sequence; struct ref_gru_block gru; };
 
 /* The members of the reference's struct that a port corresponds to: as an input, as an output, and as the old value that accumulate
@@ -149,7 +149,7 @@ static int fill(struct trial_state *r, const struct cg_port *port, struct answer
 	CG_TRY(cg_op_bytes(r->trial->op, port, &r->op, &bytes));
 	CG_TRY(answer_open(a, port->name, r->dtype, bytes / cg_dtype_bytes(r->dtype), numbers_below(state, 3)));
 	a->is_out = port->flow != CG_IN;
-	/* Sums over many terms of order 1 would saturate every gate. */
+	/* Weights are drawn small: sums over many terms of order 1 would saturate every gate. */
 	if (!strncmp(port->shape, "I+U", 3))
 		scale /= sqrt((double)(trial_size(r->trial, "I") + trial_size(r->trial, "U")));
 	answer_draw(a, state, scale);
@@ -168,7 +168,7 @@ static void set_out(union trial_ref *ref, size_t at, const struct answer *a)
 	memcpy(member(ref, at), &out, sizeof out);
 }
 
-/* Computes the values that the gradient reads, by the reference's forward pass. */
+/* Computes, by the reference's forward pass, the saved values that the gradient reads. */
 static int save(struct trial_state *r, const union trial_ref *ref)
 {
 	const struct cg_port *ports = r->trial->op->ports;
@@ -185,7 +185,7 @@ static int save(struct trial_state *r, const union trial_ref *ref)
 	return CG_OK;
 }
 
-/* The number of elements of an input that are read; of a sequence only the computed steps count. */
+/* The number of elements that the op reads of an input; of a sequence it reads only those of the computed steps. */
 static size_t read_of(const struct trial_state *r, const struct cg_port *port, size_t n)
 {
 	int64_t T = trial_size(r->trial, "T"), length = r->op.lstm.seq_len_max;
@@ -234,7 +234,7 @@ static int ask(struct trial_state *r)
 	return CG_OK;
 }
 
-/* Writes the initial memory of a call: inputs, and old values of outputs that are added to. Other outputs stay poisoned. */
+/* Writes the memory that a call gets: the inputs, and the old values of outputs to which the call adds. All other outputs stay poisoned. */
 static void encode_inputs(struct trial_state *r)
 {
 	const struct cg_op *op = r->trial->op;
@@ -258,14 +258,14 @@ static void leave_out(struct trial_state *r)
 			r->args[k].given = 0;
 }
 
-/* Judges what a call wrote; again: it is the second call on this side. */
+/* Judges what a call wrote. again: it is the second call on this side, whose bits must be those of the first. */
 static int look(struct trial_state *r, const struct side *side, int which, int again)
 {
 	const struct cg_port *ports = r->trial->op->ports;
 
 	if (area_touched(&r->work, 0))
 		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
-	/* A second call whose bits need not repeat is judged by its bounds again. */
+	/* A second call whose bits need not repeat those of the first is judged by its error bounds, as the first was. */
 	again = again && lies_alike(side->context, r->trial->memory);
 	for (int k = 0; ports[k].name && !r->finding->kind; k++)
 		CG_TRY(answer_judge(&r->args[k], side, which, again, r->finding));
@@ -283,7 +283,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 		if (!r->args[k].given)
 			*mem = (struct cg_mem){ 0 };
 	}
-	/* The second call gets workspace from the caller. */
+	/* The second call of a trial gets its workspace from the caller, the first one takes the stream's. */
 	if (again)
 		return area_lend(&r->work, side, t->memory, 0, member(&r->op, t->op->work_at));
 	return CG_OK;
@@ -302,14 +302,14 @@ static int read_back(struct trial_state *r, const struct side *side)
 	return code;
 }
 
-/* Makes one call and judges it. */
+/* Makes one call of the op and judges what the call wrote. */
 static int once(struct trial_state *r, const struct side *side, int which, int again)
 {
 	int code = lend(r, side, again), back;
 
 	if (!code) {
 		code = r->trial->op->call(side->stream, &r->op);
-		/* With host memory the call has waited itself. */
+		/* A call with host memory waits for the device itself. */
 		if (!code && r->trial->memory != AREA_HOST)
 			code = cg_stream_sync(side->stream);
 		if (code)

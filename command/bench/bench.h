@@ -14,24 +14,24 @@ enum { BENCH_FORWARD = 1, BENCH_GRAD = 2 };      /* bits of problem.what; what -
 extern const char *const bench_whats[3];         /* fwd bwd fwd+bwd */
 
 struct problem {
-	const struct cg_op *row, *forward, *grad;        /* the named op; the forward op and its gradient, which share one struct */
-	int   theirs, what;                      /* theirs: the op has TensorFlow's name and gives only TensorFlow's outputs */
-	void *op;                                /* struct of the op: sizes, dtype, attributes and lengths; no other memory */
+	const struct cg_op *row, *forward, *grad;        /* row: the named op; forward and its grad share one struct */
+	int   theirs, what;                      /* theirs: 1: the op has TensorFlow's name and gives only TensorFlow's outputs; what: bits */
+	void *op;                                /* the op's struct, with sizes, dtype, attributes and lengths, but no tensors */
 	double valid;                            /* share of the steps that are valid; 1 where the op has no lengths */
-	int32_t *lengths;                        /* lengths of rows, whose sum is that share of all steps; NULL: all whole */
+	int32_t *lengths;                        /* lengths of rows, whose sum is `valid` times all steps; NULL: all are T */
 };
 
-/* The row of the op whose sizes are checked: the gradient's where a gradient is measured. */
+/* The row of the op table by which a problem's sizes are checked: the gradient's where a gradient is measured. */
 const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
 int64_t     problem_get_size(const struct problem *, const char *symbol);
-double      problem_rows(const struct problem *);        /* rows of all steps together that are valid */
+double      problem_rows(const struct problem *);        /* valid rows, summed over all steps */
 const char *problem_mode(const struct problem *);        /* "lstm"; for a network the name of its cell */
 /* Writes the problem as arguments of `cellgrad bench`; returns text. */
 const char *problem_line(const struct problem *, char *text, size_t capacity);
 int         problem_dtype(const struct problem *);
 
-/* A size: its option, its symbol, and its default. */
+/* A size of a problem: its option, its symbol, and its default. */
 enum { PROBLEM_SIZES = 5, PROBLEM_LIST = 64 };
 struct problem_size { const char *name, *symbol; int64_t usual; const char *of; };      /* of: what it counts, "step" */
 extern const struct problem_size problem_sizes[PROBLEM_SIZES];
@@ -41,7 +41,7 @@ struct request {
 	const char *op, *mode;                   /* NULL: all */
 	const char **attributes;                 /* NAME=VALUE, attributes of the op; ends with NULL */
 	int64_t list[PROBLEM_SIZES][PROBLEM_LIST];
-	int     lengths[PROBLEM_SIZES];          /* of the lists; 0: not given */
+	int     lengths[PROBLEM_SIZES];          /* of the lists of sizes; 0: the list was not given */
 	int     what, dtype;                     /* what: 0 where the op's name says it; dtype: -1 where not given */
 	double  valid;
 };
@@ -49,7 +49,7 @@ struct request {
 struct problems {
 	struct problem *list;
 	size_t n;
-	struct call named;                       /* the op of the request; the problems point to its attributes; no row: none was named */
+	struct call named;                       /* the named op, to whose attributes the problems point; without a row: none was named */
 };
 int  problems_add(struct problems *, const struct request *);
 void problems_free(struct problems *);
@@ -58,46 +58,47 @@ void problems_free(struct problems *);
 struct result {
 	const struct problem *problem;
 	double least, median, spread;            /* spread: median absolute deviation */
-	long   reps, calls;                      /* samples, and calls in each */
+	long   reps, calls;                      /* reps: samples; calls: calls in each sample */
 	double flops, bytes;                     /* flops: of the matrix products; bytes: each argument read or written once */
-	double gflops, gbytes;                   /* both a second, by the median */
-	double copy;                             /* GB/s of the device's own copy of as many bytes, the median; 0: not measured */
-	double share;                            /* of the roof: least time that the machine allows over the median; 0: not known */
-	int    by_products;                      /* which roof is lower: that of the products, else that of the copies */
+	double gflops, gbytes;                   /* the flops and the bytes in a second, by the median time */
+	double copy;                             /* median GB/s of the device's own copy of as many bytes; 0: not measured */
+	double share;                            /* share of the roof: the least time that the machine allows / median; 0: not known */
+	int    by_products;                      /* 1: the roof of the products is the lower one; 0: that of the copies */
 };
 
 /* Checks that the sizes fit in 64 bits and the arguments in free memory. CG_BAD_ARGUMENT: the message says what does not fit. */
 int timing_check(const struct problem *);
-/* Measures for `time` seconds, or takes `reps` samples if that is not 0. All memory, workspace included, is allocated before the
- * first call. Where the device has a copy of its own, each sample is followed by a sample of copies. */
+/* Measures a problem for `time` seconds, or takes `reps` samples if `reps` is not 0. All memory, workspace included, is allocated before
+ * the first call. Where the device's driver has a function that copies memory, each sample of calls is followed by a sample of copies. */
 int timing_measure(struct cg_context *, const struct problem *, double time, long reps, struct result *);
 
 /* Bytes of memory that are free without swapping, or of all memory where the system does not report that. */
 double machine_memory(void);
-/* The number after a key in a system file, times unit; -1: not found. */
+/* The number that follows a key in a file of the system, multiplied by `unit`; -1: not found. */
 double machine_number(const char *path, const char *key, double unit);
 
-/* What the machine can do with this number of threads. */
+/* The roofs: what the machine can do, with a given number of threads. */
 enum { ROOF_COPIES = 4 };
 struct roofs {
 	int    threads;
-	const char *isa;                         /* instruction set of the loops of multiply and add; NULL: the roofs of a device */
-	double f32, f64, bf16;                   /* GFLOP/s of multiply and add in registers; of a device not known: 0 */
+	const char *isa;                         /* instruction set of the loops that multiply and add; NULL: the roofs are a device's */
+	double f32, f64, bf16;                   /* GFLOP/s of multiply and add in registers; for a device 0: not known */
 	struct { double bytes, gbytes; } copy[ROOF_COPIES];      /* GB/s of copies (bytes read and written) over increasing sizes */
 };
-/* Measures each roof for `time` seconds; on a device that has a copy of its own, only the copies. */
+/* Measures each roof for `time` seconds; on a device whose driver copies memory, only the roofs of copies. */
 int  roof_measure(struct cg_context *, int threads, double time, struct roofs *);
-/* Measures n of the driver's copies from the first half of a buffer to the second; *ms is the time of one. */
+/* Measures n copies by the driver from the first half of a buffer to the second half; *ms: the milliseconds of one copy. */
 int  roof_copy(struct cg_stream *, struct cg_mem capacity, long n, double *ms);
-/* Sets share and by_products. */
+/* Sets `share` and `by_products` of a result from the roofs. */
 void roof_share(const struct roofs *, struct result *);
 
-/* Prints the lines above the table, or the first JSON object; attributes: those that were given. */
+/* Prints the lines above the table, or the first JSON object; attributes: those that the user gave. */
 int report_head(const struct cg_context *, const struct roofs *, const char *const *attributes, int json);
 int report_json(const struct cg_context *, const struct roofs *, const struct result *);
 int report_table(const struct result *, size_t n);
 
-/* An SVG picture of the results, and FILE.tsv with their numbers. plot_check runs before any work and checks that both can be written. */
+/* An SVG picture of the results, and FILE.tsv with their numbers. plot_check runs before any work and checks that both files can be
+ * written. */
 struct plot { struct file picture, data; };
 int  plot_check(struct plot *, const char *path);
 int  plot_write(struct plot *, const struct result *, size_t n);

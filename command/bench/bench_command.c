@@ -101,7 +101,7 @@ struct bench {
 
 /* ---- arguments ---- */
 
-/* Reads digits and moves past them; -1: there are none, or too many. */
+/* Reads the number at *word and moves *word past its digits; -1: there are no digits, or too many. */
 static int64_t digits(const char **word)
 {
 	char *end;
@@ -162,7 +162,7 @@ static int processors(void)
 	return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Sets the threads before the context is opened, since the cpu backend reads their number then. */
+/* Sets the number of threads before a context is opened, since the cpu backend reads it while it opens one. */
 static int set_threads(const struct bench *b)
 {
 	const char *word = b->options->value[THREADS];
@@ -266,7 +266,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	struct roofs roofs;
 	double start;
 
-	cg_inspect_silence(context);     /* printing a line for each of many calls would be measured, too */
+	cg_inspect_silence(context);     /* the time to print a line for each call would be measured, too */
 	for (size_t k = 0; k < b->problems.n; k++)
 		CG_TRY(cg_supports(context, b->problems.list[k].row->name, problem_dtype(&b->problems.list[k])));
 	b->results = cg_memory(NULL, b->problems.n * sizeof *b->results);
@@ -291,7 +291,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	}
 	if (isatty(2))
 		fprintf(stderr, "\r\033[K");
-	/* Results measured so far are shown even after a failure, whose message is kept. */
+	/* The results measured so far are shown even after a failure; the message of the failure is kept. */
 	if (!json && b->done && report_table(b->results, b->done) && !code)
 		code = CG_NO_MEMORY;
 	return code;

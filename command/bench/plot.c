@@ -15,10 +15,10 @@
 static const char *const sizes[] = { "T", "B", "I", "U" };
 static const char *const axes[] = { "T", "B", "I", "H" };
 static const char *const axis_names[] = { "T, steps", "B, rows of the batch", "I, width of the input", "H, units" };
-static const char columns[] = "op\twhat";     /* the first line of FILE.tsv begins so */
+static const char columns[] = "op\twhat";     /* the beginning of the first line of FILE.tsv */
 enum { SIZES = 4 };
 
-/* Do two results differ in nothing but, perhaps, size number `but`? */
+/* Do two results belong to the same problem, apart from size number `but`, which may differ? */
 static int is_same(const struct result *a, const struct result *b, int but)
 {
 	int same = a->problem->row == b->problem->row && a->problem->what == b->problem->what;
@@ -28,7 +28,8 @@ static int is_same(const struct result *a, const struct result *b, int but)
 	return same;
 }
 
-/* The size for the horizontal axis: that in which most problems differ from the first and in nothing else.  -1: there is none. */
+/* The number of the size for the horizontal axis: the size in which most problems differ from the first problem and in nothing else. -1:
+ * there is none. */
 static int find_axis(const struct result *results, size_t n)
 {
 	size_t most = 1;
@@ -70,7 +71,8 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The points of the line of result k, by size; sizes of 0 have no place on a logarithmic axis. */
+/* Collects the points of the line to which result k belongs, sorted by size. A size of 0 has no place on a logarithmic axis and is left
+ * out. */
 static size_t collect(const struct result *results, size_t n, size_t k, int along, struct point *points)
 {
 	size_t found = 0;
@@ -85,7 +87,7 @@ static size_t collect(const struct result *results, size_t n, size_t k, int alon
 	return found;
 }
 
-/* Is result k the first of its line? */
+/* Is result k the first result of its line in the picture? */
 static int is_first(const struct result *results, size_t k, int along)
 {
 	for (size_t j = 0; j < k; j++)
@@ -105,7 +107,7 @@ static void put_line(struct svg *s, const struct point *points, size_t n, const 
 	svg_put(s, "</g>\n");
 }
 
-/* A dashed line of the same colour: the least time that the machine allows. */
+/* Draws a dashed line in the colour of the problem's line: the least time that the machine allows. */
 static void put_roof(struct svg *s, const struct point *points, size_t n, const char *colour)
 {
 	int drawn = 0;
@@ -119,7 +121,7 @@ static void put_roof(struct svg *s, const struct point *points, size_t n, const 
 	svg_put(s, "\"/>\n");
 }
 
-/* A row of the legend: a piece of line; the caller writes its text and ends it. */
+/* Begins a row of the legend with a piece of line; the caller writes the text of the row and ends its element. */
 static void put_sample(struct svg *s, int row, const char *colour, const char *dashes)
 {
 	int y = s->area.height - s->area.bottom + 66 + 20 * row;

@@ -70,7 +70,7 @@ static int find_pair(const struct cg_op *row, struct problem *p)
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
 enum { MODES = sizeof modes / sizeof *modes };
 
-/* The attribute that is a network's mode; NULL: the op's name says it. */
+/* The attribute that chooses a network's mode; NULL: the op's name says its mode. */
 static const struct cg_attribute *mode_of(const struct cg_op *row)
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
@@ -118,7 +118,7 @@ static int set_mode(struct call *c, const char *mode)
 	return call_attribute(c, word);
 }
 
-/* The dtype by --dtype or by attribute T, which must agree. */
+/* Finds the dtype that --dtype or attribute T names; the two must agree. */
 static int dtype_of(const struct request *r, const struct call *c, int *dtype)
 {
 	*dtype = r->dtype < 0 ? CG_F32 : r->dtype;
@@ -197,7 +197,7 @@ static int add(struct problems *b, const struct request *r, const struct call *c
 	CG_TRY(timing_check(p));
 	if (p->valid == 1)
 		return CG_OK;
-	/* Only here, since the sizes are now known to fit in memory. */
+	/* The lengths are drawn only after timing_check has found that the sizes fit in memory. */
 	CG_TRY(draw_lengths(p));
 	return infer_sizes(p);
 }
@@ -275,7 +275,7 @@ static int is_again(const struct cg_op *row)
 	return 0;
 }
 
-/* Adds an op in each of its modes, or in the one that was named. */
+/* Adds the problems of an op in each of its modes, or in the mode that the user named. */
 static int add_modes(struct problems *b, const struct request *r, const struct cg_op *row, int typically)
 {
 	const char *only = r->mode;

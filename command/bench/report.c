@@ -27,7 +27,7 @@ static const char *unit(double bytes, char text[32])
 	return text;
 }
 
-/* A number that may be unknown: 0 becomes null. */
+/* A number for JSON that may be unknown: 0, not known, becomes null. */
 static json_t *known(double value)
 {
 	return value > 0 ? json_real(value) : json_null();
@@ -119,7 +119,7 @@ int report_json(const struct cg_context *context, const struct roofs *roofs, con
 
 int report_table(const struct result *results, size_t n)
 {
-	int copies = n && results->copy > 0;     /* a device has a column for its copies */
+	int copies = n && results->copy > 0;     /* the table for a device has a column for its copies */
 	struct print_table t = { .columns = copies ? "llllrrrrrrrrrrrrl" : "llllrrrrrrrrrrrl" };
 
 	if (n)

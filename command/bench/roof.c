@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures what the machine can do, independent of the library: multiply and add in registers, and copies. A large product is not
- * taken as a roof, since products are compared with it. On a device that has a copy of its own only that is measured.
+ * Measures what the machine can do, independent of the library: multiply and add in registers, and copies. A large matrix product is not
+ * taken as a roof, since products are compared with the roof. On a device whose driver copies memory, only such copies are measured.
  */
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
 
-/* Only in this file may a multiplication and an addition become one instruction: the rate matters, not the result. */
+/* Only in this file may a multiplication and an addition become one instruction: the rate of the loops matters, not their result. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT ON
 #elif defined(__GNUC__)
@@ -18,7 +18,7 @@
 
 /* ---- multiply and add ---- */
 
-/* CHAINS: enough to hide the latency of two units. */
+/* CHAINS: independent sums in a loop, enough to hide the latency of a processor's two units. */
 enum { CHAINS = 12, STEPS = 1000, TURNS = 12, BYTES_PER_MS = 5000000 };
 #define EACH(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define START(k) vector v##k = start + (k);
@@ -61,7 +61,7 @@ static int has_avx2(void)
 }
 #endif
 
-/* Dot products of bf16: one instruction does two steps of k. */
+/* Dot products of bf16: one instruction multiplies and adds two steps of k. */
 #ifdef CG_ISA_AVX512BF16
 #include <immintrin.h>
 #define STEP_BF16(k) v##k = _mm512_dpbf16_ps(v##k, factor, factor);
@@ -86,7 +86,7 @@ static int has_avx512bf16(void)
 }
 #endif
 
-/* Products of matrices of 16 rows, 16 columns and 32 steps. A process must ask Linux for the registers. */
+/* Each instruction multiplies matrices: 16 rows, 16 columns and 32 steps of k. A process must ask Linux for the tile registers. */
 #ifdef CG_ISA_AMXBF16
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -94,7 +94,7 @@ static int has_avx512bf16(void)
 
 __attribute__((target("amx-tile,amx-bf16"))) static void bf16_amx(void)
 {
-	/* Palette, first row, then for eight registers the bytes of a row and the number of rows. */
+	/* The configuration of AMX: palette, first row, then for each of eight tile registers the bytes of a row and the number of rows. */
 	static const struct { uint8_t palette, start, reserved[14]; uint16_t bytes[16]; uint8_t rows[16]; } sizes = {
 		.palette = 1, .bytes = { 64, 64, 64, 64, 64, 64, 64, 64 }, .rows = { 16, 16, 16, 16, 16, 16, 16, 16 }
 	};
@@ -126,8 +126,8 @@ LOOP(f64_baseline, double, 16, )
 static const struct isa {
 	const char *name;
 	int (*runs_here)(void);
-	void (*f32)(void), (*f64)(void), (*bf16)(void);  /* bf16 NULL: it is widened to f32 */
-	int bytes, products;                     /* bytes of a vector; products of bf16 in one instruction */
+	void (*f32)(void), (*f64)(void), (*bf16)(void);  /* bf16 = NULL: bf16 is widened to f32 */
+	int bytes, products;                     /* bytes: of a vector; products: of bf16 in one instruction */
 } isas[] = {
 #ifdef CG_ISA_AMXBF16
 	{ "amxbf16", has_amxbf16, f32_avx512, f64_avx512, bf16_amx, 64, 16 * 16 * 32 },
@@ -149,7 +149,7 @@ struct worker {
 	void (*loop)(void);                      /* NULL: copies */
 	char  *from, *to;
 	size_t bytes;                            /* of each buffer */
-	double time, rate;                       /* milliseconds; loops or copies in a millisecond */
+	double time, rate;                       /* time: milliseconds; rate: loops or copies in a millisecond */
 };
 
 static void *work(void *given)
@@ -166,7 +166,7 @@ static void *work(void *given)
 		/* Keeps the compiler from removing copies whose result is not read. */
 		__asm__ volatile("" : : "r"(w->to) : "memory");
 		n++;
-		/* The clock costs as much as a small copy, so it is not read every time. */
+		/* Reading the clock costs as much as a small copy, so a loop over small copies reads it every eighth time. */
 		if (n % 8 && w->bytes < 1 << 20)
 			continue;
 	} while ((passed = cg_milliseconds() - start) < w->time);
@@ -174,7 +174,8 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* Runs short turns after one for warming up and takes the best, which no other program disturbed. The rates of the threads are added. */
+/* Runs a turn for warming up, then several short turns, and takes the best turn, which no other program disturbed. The rates of the
+ * threads are added. */
 static int best(struct worker *workers, int n, double *rate)
 {
 	*rate = 0;
@@ -205,7 +206,7 @@ static int measure_loop(struct worker *workers, int n, void (*loop)(void), int l
 	return CG_OK;
 }
 
-/* Measures copies from one half of the buffer to the other; each thread has a part of its own. */
+/* Measures copies from one half of the buffer to the other half; each thread copies a part of its own. */
 static int measure_copy(struct worker *workers, int n, char *buffer, size_t bytes, double *gbytes)
 {
 	size_t part = bytes / 2 / (size_t)n / 64 * 64;
@@ -221,8 +222,8 @@ static int measure_copy(struct worker *workers, int n, char *buffer, size_t byte
 	return CG_OK;
 }
 
-/* Twice the last cache of a processor, so that source and destination do not both fit; but at most a quarter of free memory, and no
- * more than a slow memory copies in the requested milliseconds. */
+/* The bytes of a copy that goes to memory: twice the last cache of a processor, so that source and destination do not both fit in it; but
+ * at most a quarter of free memory, and no more than a slow memory copies in the requested time. */
 static size_t beyond_caches(size_t least, double time)
 {
 	double cache = 2 * machine_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = machine_memory() / 4;
@@ -247,7 +248,7 @@ int roof_copy(struct cg_stream *stream, struct cg_mem buffer, long n, double *ms
 	return CG_OK;
 }
 
-/* The same as best() for the device: each turn makes enough copies to fill its time. */
+/* The same as best() for copies by the device's driver: each turn makes enough copies to fill its time. */
 static int best_copy(struct cg_stream *stream, struct cg_mem buffer, double time, double *gbytes)
 {
 	double ms, least;
@@ -330,8 +331,9 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
 }
 
-/* Sets the problem's share of the roof. A problem is compared with copies of the next larger size: one that fits in a cache, with
- * copies that do. On a device only the speed of copies was measured, not that of products, so a problem with arithmetic has share 0. */
+/* Sets the problem's share of the roof. A problem is compared with copies of the next larger size: a problem that fits in a cache is
+ * compared with copies that fit in it. On a device only the speed of copies was measured, not that of products, so a problem with
+ * arithmetic has share 0. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
 	int dtype = problem_dtype(r->problem);

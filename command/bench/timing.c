@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocates a problem's memory in a context, fills it, warms up and measures. The op's rows say what is allocated, read and
- * multiplied; roof.c measures what the times are compared with.
+ * Allocates a problem's memory in a context, fills it, warms up and measures. The op's rows in the op table say what is allocated, read
+ * and multiplied; roof.c measures the roofs with which the times are compared.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { GRADIENT = 1 };                   /* index in the rows of a problem: the forward op, then its gradient */
 
-/* The rows whose arguments must exist: a gradient reads what the forward op wrote. */
+/* The rows of the op table whose arguments must exist: for a gradient also those of the forward op, whose outputs it reads. */
 static int rows_of(const struct problem *p, const struct cg_op *rows[2])
 {
 	rows[0] = p->forward;
@@ -27,7 +27,7 @@ static struct cg_mem *mem(void *op, const struct cg_port *port)
 	return (struct cg_mem *)((char *)op + port->at);
 }
 
-/* Does the op read or write this port, and in its own dtype? */
+/* Does the op read or write this port, and does the port have the op's dtype? */
 static int is_used(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
 	return port->type == CG_REAL_TYPE && (!row->reads || row->reads(row, port, p->op));
@@ -38,8 +38,8 @@ static int is_wanted(const struct problem *p, const struct cg_op *row, const str
 	return port->flow != CG_IN && !(port->extra && p->theirs) && is_used(p, row, port);
 }
 
-/* Is it an upstream gradient: an input of the gradient that the forward op does not have? It may be absent, but the gradient would
- * then be 0. */
+/* Is the port an upstream gradient: an input of the gradient that the forward op does not have? Such an input may be absent, but the
+ * gradient would then be 0. */
 static int is_upstream(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
 	if (row != p->grad || port->flow != CG_IN || !is_used(p, row, port))
@@ -50,7 +50,8 @@ static int is_upstream(const struct problem *p, const struct cg_op *row, const s
 	return 1;
 }
 
-/* Is it a matrix by which x or a state is multiplied? Its shape does not name the batch. A network has all of them in params. */
+/* Is the port a matrix by which x or a state is multiplied? The shape of such a port does not contain B. A network has all such matrices
+ * in params. */
 static int is_weights(const struct cg_op *row, const struct cg_port *port)
 {
 	return row->weights ? !strcmp(port->shape, "params") : strchr(port->shape, ' ') && !strchr(port->shape, 'B');
@@ -90,9 +91,9 @@ struct timing {
 	struct cg_stream *stream;
 	void *op;                                /* the problem's struct, with memory */
 	const struct cg_op *rows[2];
-	int n_rows, first;                       /* the rows from `first` on are measured */
-	struct cg_mem buffer;                    /* for copies, where the device has a copy of its own */
-	long copies;                             /* in each sample */
+	int n_rows, first;                       /* the ops of the rows from `first` on are measured */
+	struct cg_mem buffer;                    /* for copies, where the device's driver copies memory */
+	long copies;                             /* copies in each sample */
 };
 
 static uint64_t random_bits(uint64_t *state)
@@ -104,7 +105,7 @@ static uint64_t random_bits(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Fills with numbers of either sign, of magnitude 2^exponent to twice that, with random low bits: none is zero or subnormal. */
+/* Fills memory with numbers of either sign, of magnitude 2^exponent to twice that, with random low bits: no number is zero or subnormal. */
 static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *state)
 {
 	const unsigned digits = (unsigned)cg_dtypes[dtype].digits - 1, bias = (unsigned)cg_dtypes[dtype].top - 1;
@@ -128,7 +129,7 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 {
 	static char chunk[1 << 16];
 	const double width = (double)problem_get_size(t->problem, "I") + (double)problem_get_size(t->problem, "U");
-	/* Weights are small, so that sums of products are about 1 and no gate saturates. */
+	/* The weights are drawn small, so that sums of products are about 1 and no gate saturates. */
 	int exponent = is_weights(row, port) ? -1 - (int)ceil(log2(sqrt(width))) : -1;
 	struct cg_mem to = *mem(t->op, port);
 	size_t bytes, n;
@@ -144,7 +145,7 @@ static int fill(struct timing *t, const struct cg_op *row, const struct cg_port 
 	return CG_OK;
 }
 
-/* Empty arguments get memory, too: without memory they would count as absent. */
+/* Allocates the memory of an argument. Empty arguments get memory, too: without memory the op would take them for absent. */
 static int alloc_argument(struct timing *t, const struct cg_op *row, const struct cg_port *port)
 {
 	size_t bytes;
@@ -186,7 +187,7 @@ static int prepare(struct timing *t)
 			}
 	}
 	CG_TRY(alloc_work(t));
-	/* The gradient reads the gates of a forward pass. */
+	/* The gradient reads the gates that a forward pass saved, so one pass runs first. */
 	return t->first ? t->rows[0]->call(t->stream, t->op) : CG_OK;
 }
 
@@ -217,12 +218,12 @@ static int count(const struct timing *t, struct result *result)
 			if (!is_wanted(t->problem, t->rows[r], port) && !cg_op_needs(t->rows[r], port, t->op) &&
 			    !is_upstream(t->problem, t->rows[r], port))
 				continue;
-			/* Without rows no input is read. */
+			/* Where the batch has no rows, the op reads no input. */
 			if (rows == 0 && port->flow == CG_IN)
 				continue;
 			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));
 			result->bytes += (double)bytes;
-			/* Each weight is multiplied once for every row of every step, and so is its gradient. */
+			/* Each weight is a factor once for every row of every step, and its gradient has as many products. */
 			if (is_weights(t->rows[r], port))
 				result->flops += 2 * rows * (t->rows[r]->weights ? (double)t->rows[r]->weights(t->op) : (double)bytes / element);
 		}
@@ -263,7 +264,7 @@ static int alloc_buffer(struct timing *t, double bytes, double least)
 	return CG_OK;
 }
 
-/* Calls the op until a sample is long enough for the clock and a tenth of the time has passed. */
+/* Calls the op to warm up, until a sample is long enough for the clock and a tenth of `time` has passed. */
 static int warm_up(struct timing *t, double time, double bytes, long *calls)
 {
 	double least = time * 1e-4 > 0.05 ? time * 1e-4 : 0.05, start = cg_milliseconds(), ms;
@@ -317,7 +318,7 @@ static int grow(double *samples[2], long buffer)
 	return CG_OK;
 }
 
-/* Takes samples until the time is over, at least three, or as many as were asked for. */
+/* Takes samples until `time` is over, at least three, or `reps` samples if `reps` is not 0. */
 static int collect(struct timing *t, double time, long reps, struct result *r)
 {
 	enum { LEAST = 3 };

@@ -14,15 +14,15 @@
  * compared with another way of computing them. */
 struct subject {
 	const char *name;
-	const struct cg_op *op;          /* either this, */
+	const struct cg_op *op;          /* the op, or NULL: the subject is `cell` */
 	const struct cg_cell *cell;
 	int dtype;
-	const struct subject_kind *kind; /* its trials, in subject.c */
+	const struct subject_kind *kind; /* the kind of the subject's trials, in subject.c */
 	struct kernel_kind *kinds;       /* the cell's kernels */
 	int n_kinds, left_out;
 	struct cg_cell *again;           /* the cell parsed from text, whose kernels are interpreted; NULL: another device computes */
 	struct trial_cursor at;          /* the next case of the table */
-	int absent, number;              /* the next case after the table; the next kernel and area, or case of a network */
+	int absent, number;              /* counters for the next case: absent: of ops, after the table; number: of others */
 	long cases, failed;
 	struct finding total;            /* measured over all cases */
 	unsigned shown;                  /* one bit for each kind of finding that was shown */
@@ -41,47 +41,47 @@ struct skip { char what[64], why[400]; long cases; };
 enum { SUBJECTS_MAX = 256, SKIPS_MAX = 64, SHOWN_MAX = 10 };
 
 struct check {
-	struct side sides[2];            /* the device, and that of --ref, if that names one */
+	struct side sides[2];            /* the device of --backend, and that of --ref, if --ref names one */
 	int n_sides;
-	struct side other;               /* computes kernels a second time; without a context: the same device, from the cell's text */
+	struct side other;               /* computes kernels a second time; no context: the first device, from the cell's text */
 	struct subject subjects[SUBJECTS_MAX];
 	int n_subjects;
 	const char **attributes;         /* NAME=VALUE, fixed in every case; ends with NULL */
-	const char *backend, *ref;       /* as the user gave them, or NULL */
+	const char *backend, *ref;       /* as the user gave --backend and --ref, or NULL */
 	unsigned long long seed;
 	struct skip skips[SKIPS_MAX];
 	int n_skips, lost_skips;
 	long cases, failed, skipped, planned;
 	int shown, json, single;
 	int stopped;                     /* the time limit ended the run */
-	double seconds, most_seconds;    /* so far; the limit, 0: none */
+	double seconds, most_seconds;    /* seconds: passed so far; most_seconds: the limit, 0: none */
 };
 
 /* ---- subject.c ---- */
 
 /* Does the reference compute this op? */
 int  subject_has_reference(const struct cg_op *);
-/* Adds an op or a cell in a dtype as a subject if it has all given attributes. If not, the code is CG_BAD_ARGUMENT, and *why (0 to
- * 3) says how much its message tells the user. */
+/* Adds an op or a cell in a dtype as a subject, if the op or cell has all attributes that the user gave. If not, the code is
+ * CG_BAD_ARGUMENT, and *why (0 to 3) says how much the message helps the user. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
-/* Sets the next case of the table; returns 0 past the last. */
+/* Sets an example to the next case in the subject's table; returns 0 where the table has no further case. */
 int  subject_next(const struct check *, struct subject *, unsigned long long seed, struct example *);
-/* Sets a random case; returns 0 where the given attributes leave none. */
+/* Sets an example to a random case of the subject; returns 0 where no such case has the user's attributes, after several tries. */
 int  subject_any(const struct check *, struct subject *, unsigned long long seed, struct example *);
-/* Sets the one case that the attributes describe. */
+/* Sets an example to the one case that the user's attributes describe. */
 void subject_only(const struct check *, struct subject *, struct example *);
 /* The number of cases in the subject's table. */
 long subject_table(const struct check *, const struct subject *);
 void example_fields(struct example *, struct fields *);
 int  example_run(const struct check *, struct example *, struct finding *);
-/* Counts cases that are left out, with the reason. */
+/* Records that cases are left out, and why. what: the subject; cases: how many. */
 void check_skip(struct check *, const char *what, const char *why, long cases);
 
 /* ---- verdict.c ---- */
 
 int  verdict_begin(const struct check *);
-/* Called before each case: if the case ends the program or hangs, its command is printed. */
+/* Called before each case: if the case ends the program or hangs, a signal handler prints the command that repeats it. */
 void verdict_watch(const struct check *, struct example *);
 int  verdict_failure(const struct check *, struct example *, const struct finding *);
 void verdict_progress(const struct check *);

@@ -177,7 +177,7 @@ static int read_options(struct check *c, struct request *r, const struct options
 	return read_operands(r, o);
 }
 
-/* Adds all subjects of the request. If there are none, reports the most helpful of their messages. */
+/* Adds all subjects that the user requested. If none can be added, reports the most helpful of the messages about them. */
 static int add_subjects(struct check *c, const struct request *r)
 {
 	char message[1024] = "";
@@ -200,7 +200,7 @@ static int add_subjects(struct check *c, const struct request *r)
 	return cg_fail(CG_BAD_ARGUMENT, "%s", most > 0 ? message : "there is no kernel with this stage, pass, shape and options");
 }
 
-/* Chooses ops and cells: those named, or all. */
+/* Chooses the ops and cells to check: those that the user named, or all. */
 static int choose(struct check *c, struct request *r)
 {
 	int named = r->n_ops + r->n_cells;
@@ -228,7 +228,8 @@ static int choose(struct check *c, struct request *r)
 
 /* ---- the devices ---- */
 
-/* Opens the device and a stream. name: the device's name in messages; NULL: the first word of its description is its name. */
+/* Opens the device and a stream of a side. name: the device's name in messages; NULL: the first word of the device's description is its
+ * name. */
 static int open_side(struct side *s, const char *where, const char *name)
 {
 	static char names[3][32];
@@ -258,8 +259,8 @@ static void close_side(struct side *s)
 	s->context = NULL;
 }
 
-/* Chooses what kernels are compared with: the device of --ref, else that of the last backend, which opens everywhere; or, if that
- * is the device itself, none. */
+/* Chooses the device with which kernels are compared: that of --ref, else that of the last backend, cpu, which opens everywhere; no
+ * device if the checked device is that one itself. */
 static int open_other(struct check *c, const char *ref)
 {
 	int last = 0;
@@ -306,13 +307,13 @@ static int other_bits(const struct side *s)
 	return s->context && strstr(cg_describe(s->context), "not the same bits");
 }
 
-/* Is the kernel always interpreted? No library has it compiled, so a host computes it in one way only. */
+/* Is the kernel always interpreted on the cpu? The library has it not compiled, so the cpu computes it in one way only. */
 static int interpreted(const struct kernel_kind *k)
 {
 	return k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));
 }
 
-/* Leaves out kernels that can be computed in one way only, where there is no other device. */
+/* Leaves out the kernels that can be computed in one way only, where no other device computes them. */
 static void leave_one_way(struct check *c, struct subject *s)
 {
 	long cases = subject_table(c, s);
@@ -332,7 +333,7 @@ static void leave_one_way(struct check *c, struct subject *s)
 		           cases - (n ? subject_table(c, s) : 0));
 }
 
-/* Why the subject cannot be checked; NULL: it can. */
+/* The reason why the subject cannot be checked; NULL: the subject can be checked. */
 static const char *hindrance(const struct check *c, const struct subject *s, int *code)
 {
 	*code = supported(c, s);
@@ -368,7 +369,7 @@ static int leave_out(struct check *c)
 	return CG_OK;
 }
 
-/* Is there anything to check of the subject? */
+/* Can the subject be checked: was it not left out, and has it an op or kernels? */
 static int alive(const struct subject *s)
 {
 	return !s->left_out && (s->op || s->n_kinds);
@@ -389,7 +390,7 @@ static int fails(void *user)
 	return code ? code : finding.kind == f->kind;
 }
 
-/* Shows a failure, unless one of the same kind and subject was shown. */
+/* Shows a failure, unless a failure of the same kind and subject was shown before. */
 static int show(struct check *c, struct example *e, struct finding *f)
 {
 	struct failing failing = { c, e, f->kind };
@@ -458,7 +459,7 @@ static int over(struct check *c, double began)
 	return c->most_seconds > 0 && c->seconds >= c->most_seconds;
 }
 
-/* Runs one case of each subject in turn, from the tables first, then random ones. */
+/* Runs cases, one of each subject in turn: first those of the subjects' tables, then random ones. */
 static int check_all(struct check *c, double began)
 {
 	struct example e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shrinks a failing case in single steps, each kept only if the case still fails, in rounds until no step succeeds. A step always
- * moves towards the simplest value of a field, so this ends.
+ * Shrinks a failing case in single steps, each kept only if the case still fails, in rounds until no step succeeds. A step always moves a
+ * field towards its simplest value, so the shrinking ends.
  */
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct state {
 	const struct fields *fields;
 	int (*fails)(void *);
 	void *user;
-	int tries, smaller, code;        /* smaller: this round changed something; code: what ended it, or CG_OK */
+	int tries, smaller, code;        /* smaller: the current round changed a field; code: the error that ended the shrinking, or CG_OK */
 };
 
 static size_t bytes(const struct field *row)
@@ -52,7 +52,7 @@ static int still_fails(struct state *s)
 	return code > 0;
 }
 
-/* Tries a value of a field; 1: it is kept; 0: the field is as before. */
+/* Tries a value of a field. Returns 1: the value is kept; 0: the field has its former value. */
 static int try(struct state *s, const struct field *row, union value v)
 {
 	union value old = get(row);
@@ -64,7 +64,7 @@ static int try(struct state *s, const struct field *row, union value v)
 	return 0;
 }
 
-/* Moves all sizes together halfway to their least values. */
+/* Moves all sizes of the case together halfway to their least values. */
 static void halve_all(struct state *s)
 {
 	int64_t old[FIELDS_MAX];
@@ -98,7 +98,7 @@ static void size(struct state *s, const struct field *row)
 			;
 }
 
-/* The order of values by simplicity: the plain value, 0, integers, all others. */
+/* Ranks a number by simplicity, the simplest first: the field's plain value, 0, integers, all others. */
 static int rank(const struct field *row, double value)
 {
 	return value == row->plain ? 0 : value == 0 ? 1 : value == trunc(value) ? 2 : 3;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The subjects of `cellgrad check`, and the next case of each. Fields that the user gave are fixed in all cases.
+ * Adds the subjects of `cellgrad check`, and chooses the next case of each. Fields that the user gave have that value in all cases.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ void check_skip(struct check *c, const char *what, const char *why, long cases)
 struct subject_kind {
 	void (*small)(const struct subject *, struct example *);
 	void (*fields)(struct example *, struct fields *);
-	/* CG_OK if the case is still one of the subject after the given fields are set; *why as in subject_add. */
+	/* CG_OK if the case is possible with the user's fields; *why: as in subject_add. */
 	int  (*legal)(const struct example *, int *why);
 	int  (*too_large)(const struct example *);
 	int  (*next)(struct subject *, unsigned long long seed, struct example *);
@@ -64,7 +64,7 @@ static int op_too_large(const struct example *e)
 	return trial_too_large(&e->trial);
 }
 
-/* Sets a case without one of the optional arguments, then cases with only one of them. */
+/* Sets the next case with absent arguments: first those without one of the optional arguments, then those with only one of them. */
 static int next_absent(struct subject *s, struct trial *t)
 {
 	int n = trial_optionals(s->op), k = s->absent++;
@@ -200,7 +200,7 @@ int example_run(const struct check *c, struct example *e, struct finding *f)
 
 /* ---- subjects ---- */
 
-/* Sets the given fields of the case; *why as in subject_add. */
+/* Sets those fields of the case that the user gave; *why: as in subject_add. */
 static int set_fields(const struct check *c, struct example *e, int *why)
 {
 	struct fields f;
@@ -234,7 +234,7 @@ static int add_op(const struct check *c, struct subject *s, int *why)
 	return accepts(c, &e, why);
 }
 
-/* Keeps the kernels that the given fields describe. */
+/* Adds a cell's kernels to the subject, and keeps those that the user's fields describe. */
 static int add_cell(const struct check *c, struct subject *s, int *why)
 {
 	struct example e = { .subject = s };

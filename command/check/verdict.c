@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the results of `cellgrad check`, as text or as JSON objects, one on a line; on a terminal also the progress.
+ * Prints the results of `cellgrad check`, as text or as JSON objects, one on a line; on a terminal it also shows the progress.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the environment, the case and the options */
+enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* bytes of the environment, the case and the options */
 
 static void put(char line[COMMAND_LINE], const char *text)
 {
@@ -36,7 +36,7 @@ static void quote(char line[COMMAND_LINE], const char *word)
 	put(line, "'");
 }
 
-/* Writes the command that repeats this case, on one line, with the variables of the environment that matter. */
+/* Writes on one line the command that repeats this case, with the environment variables that change the result. */
 static void reproduce(const struct check *c, struct example *e, char line[COMMAND_LINE])
 {
 	char fields_line[FIELD_LINE], name[64];
@@ -70,7 +70,7 @@ static void reproduce(const struct check *c, struct example *e, char line[COMMAN
 
 /* ---- cases that end the program: if a driver crashes or hangs, the command is printed first ---- */
 
-/* The command of the current case, with a newline. There are two buffers, so that a signal always finds a complete one. */
+/* The command of the current case, with a newline. There are two buffers, so that a signal handler always finds a complete command. */
 static char commands[2][COMMAND_LINE];
 static volatile sig_atomic_t running;
 static const struct { int number; const char *text; } signals[] = {
@@ -87,7 +87,7 @@ static void write_text(const char *text)
 	(void)written;                           /* no reader is left to be told */
 }
 
-/* Prints once: a signal sent twice may arrive in two threads at the same time. */
+/* The signal handler prints the command only once, since a signal that is sent twice may arrive in two threads at the same time. */
 static void ended(int number)
 {
 	static atomic_flag written = ATOMIC_FLAG_INIT;
@@ -98,7 +98,8 @@ static void ended(int number)
 			write_text(signals[k].text);
 			write_text("; it was running\n  ");
 			write_text(commands[running]);
-			/* Restores the former handler: a fault happens again, and a signal from outside is sent again. */
+			/* Restores the former handler, to which the signal then goes: a fault happens again, and a signal from outside is sent
+			 * again. */
 			sigaction(number, &before[k], NULL);
 			if (number == SIGINT || number == SIGTERM)
 				raise(number);

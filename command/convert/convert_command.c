@@ -89,9 +89,9 @@ struct convert {
 	int dtype, force, no_biases, bias;
 	char lost[LOSSES][LOSS];
 	int n_lost;
-	struct safetensors_tensor *tensors;      /* [n], in the order in which they are written */
+	struct safetensors_tensor *tensors;      /* [n], in the order in which OUT has them */
 	size_t n;
-	char *names;                             /* by tensor of the layout */
+	char *names;                             /* the name in OUT of each tensor of the layout */
 };
 
 /* ---- arguments ---- */
@@ -111,7 +111,7 @@ static int is_word(const char *word)
 	return n && word[n] == '=';
 }
 
-/* Finds IN and OUT among the words; the rest are attributes. */
+/* Finds the paths IN and OUT among the words of the command line; all other words are attributes. */
 static int read_paths(const struct options *o, const char *paths[2])
 {
 	int n = 0;
@@ -168,7 +168,7 @@ static double param(const struct cg_layout *l, const char *name)
 	return 0;
 }
 
-/* Chooses the cell of OUT: lstm_block if the format has attributes for its params; else lstm, if the params have no effect beyond it. */
+/* Chooses the cell of OUT for a network of lstm_block: lstm_block if that is the format's cell or OUT keeps a cell_clip; else lstm. */
 static void choose_cell(struct convert *c, struct cg_value values[2])
 {
 	const struct cg_layout *l = &c->in.layout;
@@ -216,7 +216,7 @@ static void list_losses(struct convert *c, const struct cg_losses *l)
 		LOSE(c, "%lld number%s rounded to %s", (long long)l->rounded, l->rounded == 1 ? " is" : "s are", cg_dtype_name(c->dtype));
 }
 
-/* Chooses the layout of OUT, and lists what it cannot hold. */
+/* Chooses the layout of OUT, and lists what of the network OUT cannot hold. */
 static int fit(struct convert *c, struct cg_value values[2])
 {
 	const struct cg_form *form;
@@ -274,7 +274,7 @@ static int is_mode(const char *cell)
 	return 0;
 }
 
-/* Adds the cell to the metadata: TensorFlow's word for it, the library's, or the file that it is in. */
+/* Adds the cell to the metadata: by TensorFlow's word for the cell, by the library's, or by the file that contains it. */
 static int add_lost_cell(const struct convert *c, json_t *all)
 {
 	const struct cg_layout *l = &c->out;
@@ -327,7 +327,7 @@ static size_t stride_of(const struct convert *c)
 	return strlen(c->prefix) + CG_TENSOR_NAME;
 }
 
-/* Lists the tensors of OUT without their data. */
+/* Lists the tensors of OUT with names, dtypes and shapes, but without data. */
 static int list_tensors(struct convert *c)
 {
 	size_t stride = stride_of(c);
@@ -352,7 +352,7 @@ static int list_tensors(struct convert *c)
 	return CG_OK;
 }
 
-/* Converts and writes tensor by tensor, so that memory for the largest is enough. */
+/* Converts and writes tensor by tensor, so that memory for the largest tensor is enough. */
 static int put_tensors(struct convert *c)
 {
 	size_t most = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the networks that a file may belong to: each that the attributes allow is laid out in the format and compared with the
- * file. Sizes that are not given are inferred from the file's shapes.
+ * Finds the networks whose weights a file may hold: each network that the attributes allow is laid out in the format and compared with
+ * the file. Sizes that the user did not give are inferred from the shapes of the file's tensors.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ const struct safetensors_tensor *network_tensor(const struct network *n, const c
 	return found ? *found : NULL;
 }
 
-/* The name of group number `group` in a list with commas; returns its length. */
+/* Finds the name of group number `group` in a list of names with commas; returns the length of that name. */
 static int given_name(const char *names, int group, const char **name)
 {
 	for (*name = names; group-- > 0; *name += **name == ',')
@@ -59,7 +59,7 @@ int network_is_buffer(const struct cg_format *format)
 	return format->forms->templates->flags & CG_BUFFER;
 }
 
-/* The tensor of the layout and its name in the file. */
+/* Tensor k of the layout, and the name that it has in the file. */
 void network_name(const struct network *n, const struct cg_layout *l, int k, char name[NETWORK_NAME], struct cg_tensor *tensor)
 {
 	const char *leaf, *given;
@@ -74,7 +74,8 @@ void network_name(const struct network *n, const struct cg_layout *l, int k, cha
 	snprintf(name, NETWORK_NAME, "%s%.*s%s", n->prefix, length, given, leaf);
 }
 
-/* The value of size number `which` that a dimension implies, if all else in the dimension is known; 0: nothing. */
+/* The value of size number `which` that a tensor's dimension implies, if the other sizes in that dimension are known; 0: the dimension
+ * implies none. */
 static int64_t size_in(struct cg_extent e, int64_t dimension, int64_t *const sizes[3], int which)
 {
 	const int64_t of[3] = { e.I, e.U, e.P };
@@ -90,7 +91,7 @@ static int64_t size_in(struct cg_extent e, int64_t dimension, int64_t *const siz
 	return of[which] && rest > 0 && rest % of[which] == 0 ? rest / of[which] : 0;
 }
 
-/* Sets a size to the value that most dimensions imply. */
+/* Sets a size of the network to the value that most dimensions of tensors imply. */
 static void vote(const struct network *n, const struct cg_layout *l, int64_t *const sizes[3], int which)
 {
 	struct cg_extent e[CG_TENSOR_RANK];
@@ -116,7 +117,7 @@ static void vote(const struct network *n, const struct cg_layout *l, int64_t *co
 	*sizes[which] = winner;
 }
 
-/* Infers the sizes that are not given from shapes; 1 where no shape has a size. */
+/* Infers from the shapes of tensors the sizes that the user did not give; a size that no shape has is set to 1. */
 static void infer_sizes(const struct network *n, struct network_trial *t)
 {
 	const struct network_attributes *w = &n->attributes;
@@ -137,7 +138,7 @@ int network_same_shape(const struct safetensors_tensor *t, const struct cg_tenso
 	return t->rank == tensor->rank && !memcmp(t->shape, tensor->shape, (size_t)tensor->rank * sizeof *t->shape);
 }
 
-/* Counts the names in the file that are not the network's, given that `matched` are. */
+/* Counts the tensors in the file whose names have the prefix, less the `matched` ones that are the network's. */
 static int others(const struct network *n, int matched)
 {
 	int inside = 0;
@@ -179,7 +180,8 @@ static int check_names(const struct network *n, const struct network_trial *t)
 	return CG_OK;
 }
 
-/* A configuration for use before the sizes are known: the smallest sizes with which input mode auto_select does not skip. */
+/* A network's configuration for use before its sizes are known: the smallest sizes with which input mode auto_select does not skip the
+ * input matrices. */
 static struct cg_rnn_config small_of(const struct network_trial *t)
 {
 	struct cg_rnn_config config = t->config;
@@ -207,8 +209,8 @@ static void try(const struct network *n, struct network_trial *t)
 
 /* ---- the candidates ---- */
 
-/* Does the file have a tensor of the last layer, if there are so many? For two layers any tensor counts, since the names may differ
- * from those of one layer. */
+/* If the network has `layers` layers, does the file have a tensor of the last one? For two layers any tensor counts, since the names may
+ * differ from those of a network with one layer. */
 static int has_layers(const struct network *n, const struct network_trial *t, int layers)
 {
 	struct cg_rnn_config config = small_of(t);
@@ -309,7 +311,7 @@ static int has_word(const struct cg_format *format, unsigned word)
 	return (has & word) != 0;
 }
 
-/* An attribute that the format does not have must have its neutral value. */
+/* Checks the user's attributes: one that the format does not have must have its neutral value. */
 static int check_words(const struct network *n)
 {
 	const char *format = n->format->name, *instead = n->format->forms->cell ? "" : "; values=NAME=NUMBER says what the cell has";
@@ -322,7 +324,7 @@ static int check_words(const struct network *n)
 	return CG_OK;
 }
 
-/* Sets the params of the cell from TensorFlow's attributes of a block op. */
+/* Sets the values of the cell's params from TensorFlow's attributes of a block op. */
 static int infer_params(const struct network *n, struct network_trial *t)
 {
 	const struct cg_form *form = cg_form_of(n->format, t->config.cell);
@@ -354,7 +356,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 	t.config.values = n->values;
 	CG_TRY(infer_params(n, &t));
 	if (t.values[0].name && !strcmp(t.config.cell->name, "lstm_block")) {
-		/* the values outlive the trial */
+		/* the network keeps the values after the trial */
 		memcpy(n->values, t.values, sizeof t.values);
 		t.config.values = n->values;
 		t.config.n_values = 2;
@@ -363,7 +365,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 	return CG_OK;
 }
 
-/* The GRU that linear_before_reset selects. */
+/* The cell gru or gru_block, whichever linear_before_reset selects. */
 static const struct cg_cell *other_reset(const struct network *n, const struct cg_cell *cell)
 {
 	int64_t linear = n->attributes.linear_before_reset;
@@ -404,6 +406,6 @@ int network_try_all(struct network *n, struct network_search *s)
 	CG_TRY(by_cells(s));
 	if (!s->best.refused)
 		return CG_OK;
-	try(n, &s->best);                        /* once more, for its message */
+	try(n, &s->best);                        /* tried again, since the message must be about this network */
 	return s->best.refused;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the network whose weights a file holds: the one of fit.c's candidates that fits. If none fits, the message is about the
- * candidate that fits best.
+ * Finds the network whose weights a file holds: the one of the candidate networks of fit.c that fits. If no candidate fits, the message
+ * is about the candidate that fits best.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -138,7 +138,8 @@ static int read_words(struct network *n)
 
 /* ---- messages about a misfit ---- */
 
-/* Suggests --from-prefix, if the name of some tensor ends with a name of the network; 0: there is none. */
+/* Suggests --from-prefix in a message, if the name of a tensor in the file ends with a name of the network; returns 0 where no name
+ * does. */
 static int suggest(const struct network *n, const char *name)
 {
 	char shown[PRINT_NAME];
@@ -155,7 +156,8 @@ static int suggest(const struct network *n, const char *name)
 	return 0;
 }
 
-/* A hint for layers whose names differ from the format's, such as those of a second model in one session of Keras; "": none. */
+/* A hint for the message about layers whose names differ from the format's, such as those of a second model in one session of Keras; "":
+ * no hint. */
 static const char *other_names(const struct network *n, const struct cg_layout *l, char hint[NETWORK_LINE])
 {
 	size_t before = strlen(n->prefix), length;
@@ -197,7 +199,7 @@ static int nothing(const struct network *n, const struct cg_layout *l, const cha
 	               *list ? list : "none", n->file.n > 3 ? ", ..." : "", other_names(n, l, hint));
 }
 
-/* Reports a tensor of the file that is not the network's, if there is one. */
+/* Reports a tensor of the file that is not the network's, if the file has such a tensor. */
 static int extra(const struct network *n, const struct network_trial *t)
 {
 	char name[NETWORK_NAME], shown[PRINT_NAME], line[NETWORK_LINE], *known = cg_memory(NULL, n->file.n + 1);
@@ -301,7 +303,7 @@ static int set_network(struct network *n, const struct network_trial *t)
 	return cg_layout_open(&n->layout, n->format, &n->config, n->gradients);
 }
 
-/* Checks cellgrad's single buffer, of which only the length can be checked. */
+/* Checks a file in cellgrad's format, a single buffer of which only the length can be checked. */
 static int check_whole(const struct network *n)
 {
 	if (!network_is_buffer(n->format))

@@ -9,7 +9,7 @@
 #include "command/run/op_call.h"
 #include "runtime/device/inspect.h"
 
-/* NAME=VALUE arguments; absent ones are -1 or NaN, sizes 0, texts NULL */
+/* NAME=VALUE arguments; absent ones are -1 or NaN, absent sizes 0, absent texts NULL */
 struct network_attributes {
 	int rnn_mode, direction, input_mode, bias, use_peephole;
 	const char *cell, *options, *values, *names, *weights_format;
@@ -17,14 +17,14 @@ struct network_attributes {
 	double forget_bias, cell_clip;
 };
 
-enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* lengths: a tensor's name with its prefix; the description of a network */
+enum { NETWORK_NAME = 1024, NETWORK_LINE = 512 };       /* lengths of texts: a tensor's name with its prefix; a network's description */
 
 struct network {
 	const struct cg_format *format;
 	const char *prefix;
 	int gradients;
 	struct safetensors file;
-	struct call call;                        /* its attributes, as attribute_text.c reads them */
+	struct call call;                        /* the network's attributes, as attribute_text.c reads them */
 	struct network_attributes attributes;
 	struct cg_cell *parsed;                  /* from a .cell file */
 	struct cg_value values[CG_PARAMS_MAX];
@@ -34,46 +34,47 @@ struct network {
 	struct cg_rnn_config config;
 	struct cg_layout layout;
 	int dtype, bias, no_biases;              /* bias: an enum cg_bias; no_biases: the file has no tensors of biases */
-	unsigned char **at;                      /* by tensor of the layout */
+	unsigned char **at;                      /* the file's data of each tensor of the layout */
 };
 
-/* Opens a file of weights. prefix: what precedes every name of the network. The caller closes it in any case. */
+/* Opens a file of weights. prefix: the text before every name of the network's tensors. The caller closes the network in any case. */
 int  network_open(struct network *, const struct cg_format *, const char *path, const char *prefix, int gradients);
-/* The same for bytes in memory, which must outlive it; path: their name in messages. */
+/* The same as network_open for a file's bytes in memory, which must outlive the network; path: the name of the bytes in messages. */
 int  network_parse(struct network *, const struct cg_format *, const char *path, const void *bytes, size_t length);
 /* Reads one "NAME=VALUE". */
 int  network_word(struct network *, const char *word);
-/* Finds the network. others: the file may have tensors of no network. */
+/* Finds the network to which the file's tensors belong. others: 1: the file may have tensors that do not belong to it. */
 int  network_find(struct network *, int others);
 void network_close(struct network *);
 
 /* "lstm, 2 layers, bidirectional, input_size=3, num_units=5" */
 const char *network_line(const struct cg_layout *, char line[NETWORK_LINE]);
 
-/* ---- fit.c: the networks that the attributes allow, and how well the file fits them ---- */
+/* ---- fit.c: the networks that the attributes allow, and how well the file fits each ---- */
 
 struct network_trial {
 	struct cg_rnn_config config;
 	struct cg_value values[2];
 	struct cg_layout layout;
 	int no_biases, problems, matched;
-	int refused;                             /* the format has no such network: the code, with the message */
+	int refused;                             /* the error code, with a message, where the format has no such network; else 0 */
 };
 struct network_search {
 	struct network *n;
-	struct network_trial best, other;                /* other: another one that fits as well */
+	struct network_trial best, other;                /* best: the network that fits best; other: another one that fits as well */
 	int tried, fits;
 };
 
 /* Sorts the file's tensors by name. */
 int  network_index(struct network *);
-/* Finds the network that fits best, and whether another fits as well. CG_UNSUPPORTED, CG_BAD_ARGUMENT: none is possible. */
+/* Finds the network that fits the file best, and whether another network fits as well. CG_UNSUPPORTED, CG_BAD_ARGUMENT: no network is
+ * possible. */
 int  network_try_all(struct network *, struct network_search *);
-/* Tensor k of the layout, and its name in the file. */
+/* Tensor k of the layout, and the name that it has in the file. */
 void network_name(const struct network *, const struct cg_layout *, int k, char name[NETWORK_NAME], struct cg_tensor *);
-/* NULL: the file has no tensor of that name. */
+/* Finds the file's tensor of a name; NULL: the file has no tensor of that name. */
 const struct safetensors_tensor *network_tensor(const struct network *, const char *name);
-/* Does the tensor have the layout's shape? */
+/* Does a tensor of the file have the shape that the layout gives it? */
 int  network_same_shape(const struct safetensors_tensor *, const struct cg_tensor *);
 /* Is the format cellgrad's own single buffer, whose shape says nothing about the sizes? */
 int  network_is_buffer(const struct cg_format *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws a loss over steps, in a terminal and as SVG. Both leave out values that are not finite, and both show the mean where a
+ * Draws a loss over steps, in a terminal and as SVG. Both drawings leave out losses that are not finite, and show the mean loss where a
  * column stands for several steps.
  */
 #include <math.h>
@@ -17,7 +17,7 @@
 
 /* ---- what both drawings share ---- */
 
-enum { MARKS = 6 };                              /* intervals between marks, at most */
+enum { MARKS = 6 };                              /* the most intervals between marks of an axis */
 
 static void include(struct svg_axis *y, double loss)
 {
@@ -27,7 +27,7 @@ static void include(struct svg_axis *y, double loss)
 	y->high = fmax(y->high, loss);
 }
 
-/* The mean loss over column k of n columns; NaN where it has no steps yet. */
+/* The mean loss over the steps of column k of n columns; NaN where no step of that column is done yet. */
 static double column(const struct curve *c, int k, int n)
 {
 	int from = (int)((long long)c->steps * k / n), to = (int)((long long)c->steps * (k + 1) / n);
@@ -44,7 +44,7 @@ static double column(const struct curve *c, int k, int n)
 	return count ? sum / count : NAN;
 }
 
-/* The vertical axis for all that is drawn in n columns. */
+/* The vertical axis for all losses that are drawn in n columns. */
 static struct svg_axis axis_of(const struct curve *c, int n)
 {
 	struct svg_axis y = { INFINITY, -INFINITY, 0, 0 };
@@ -67,10 +67,10 @@ static struct svg_axis axis_of(const struct curve *c, int n)
 /* ---- in a terminal ---- */
 
 enum { ROWS = 15, LABEL = 6, WIDEST = 100, NARROWEST = 24 };
-enum { LEVEL = 256, POINT = 512 };               /* above the eight bits of the dots of a braille cell */
+enum { LEVEL = 256, POINT = 512 };               /* bits of a cell, above the eight bits of the dots of a braille cell */
 
 struct screen {
-	int columns, across, down;               /* cells in a row; dots of a cell: across and down */
+	int columns, across, down;               /* columns: cells in a row; across, down: dots of a cell */
 	unsigned short cell[ROWS][WIDEST];
 };
 
@@ -103,7 +103,7 @@ static int within(int value, int low, int high)
 	return value < low ? low : value > high ? high : value;
 }
 
-/* The row, of n, of a loss. */
+/* The row in which a loss is drawn, of n rows from the top. */
 static int row_of(const struct svg_axis *y, double loss, int n)
 {
 	return within((int)((1 - svg_share(y, loss)) * n), 0, n - 1);
@@ -167,7 +167,7 @@ static void put_cell(unsigned cell, int utf8, const struct print_colour *colour)
 		putchar(' ');
 }
 
-/* Finds the mark beside a row; returns 0 where there is none. */
+/* Finds the mark of the vertical axis that stands beside a row; returns 0 where no mark does. */
 static int mark_beside(const struct svg_axis *y, int row, double *mark)
 {
 	for (*mark = svg_first_mark(y); svg_has_mark(y, *mark); *mark = svg_next_mark(y, *mark))
@@ -213,14 +213,14 @@ void curve_print(const struct curve *c, struct print_colour colour)
 /* ---- as SVG ---- */
 
 static const struct svg_area area = { 760, 460, 60, 20, 56, 52 };
-enum { BINS = 300 };                             /* means of losses in the picture, at most */
+enum { BINS = 300 };                             /* the most means of losses in the picture */
 
 static int bins(const struct curve *c)
 {
 	return c->steps < BINS ? c->steps : BINS;
 }
 
-/* Adds a point to a path; drawn: the path continues from the point before. */
+/* Adds a point to a path; drawn: 1: a line leads to the point from the point before; 0: the path begins anew. */
 static void put_point(struct svg *s, double step, double loss, int drawn)
 {
 	if (isfinite(loss))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad demo`: prints the part of a gradient kernel that is derived from the cell's equations, compares the gradients of
- * TensorFlow's block cells with answers that TensorFlow gave, of which it shows the worst, and trains a model.  The answers are
- * files made by tests/data/make_tensorflow.py; the comparison is that of `run --expect`; the model is in train.c.
+ * `cellgrad demo`: prints the part of a gradient kernel that is derived from the cell's equations, compares the gradients of TensorFlow's
+ * block cells with answers that TensorFlow gave, shows the tensors that differ most, and trains a model.  The answers are files made by
+ * tests/data/make_tensorflow.py; the comparison is that of `run --expect`; the model's training is in train.c.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -67,8 +67,8 @@ static const char text[] =
 static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096, WORST = 3, EXCERPT = 40 };
 
-/* Default directories of the cases.  Those with a slash in front follow the command's own directory: installed, or in a build, whose
- * demo-data is a link to the source's tests/data. */
+/* Default directories of the cases.  A directory with a slash in front is relative to the directory of the command: of the installed one,
+ * or of one in a build, where demo-data is a link to the source's tests/data. */
 static const char *const directories[] = {
 	"/../share/cellgrad/data",
 	"/demo-data",
@@ -99,14 +99,14 @@ struct demo {
 	struct print_colour colour;
 	int json;
 	size_t tensors, wrong;
-	struct outcome worst[WORST];     /* min(tensors, WORST) of them, the worst first */
+	struct outcome worst[WORST];     /* min(tensors, WORST) tensors, that with the largest error first */
 	struct train_plan plan;
-	int untrained;                   /* the model did not reach its goal */
+	int untrained;                   /* 1: the model is not better than the table of pairs */
 };
 
 /* ---- the cases ---- */
 
-/* The length of CASE in the file name OP-CASE.safetensors; 0: the name has another form. */
+/* The length of the part CASE in a file name OP-CASE.safetensors; 0: the file's name has another form. */
 static size_t case_of(const char *file, const char *op)
 {
 	static const char end[] = ".safetensors";
@@ -188,7 +188,7 @@ static int open_cases(struct demo *d, const char *directory)
 	return CG_OK;
 }
 
-/* The directory of the command, without a slash at its end; "" if the system does not tell. */
+/* Finds the directory of the running command, without a slash at the end; "" if the system does not tell. */
 static void own_directory(char *path, size_t capacity)
 {
 	ssize_t n = readlink("/proc/self/exe", path, capacity - 1);
@@ -225,7 +225,8 @@ static size_t count_lines(const char *text)
 	return n;
 }
 
-/* Prints the function over the elements from its first equation to its end, and the command that prints the rest. */
+/* Prints a part of the kernel's source, from the first equation of the function over elements to the end of that function, and the
+ * command that prints all of it. */
 static void show_excerpt(const struct demo *d, const char *source)
 {
 	const char *first = strstr(source, "\n\t\t/* "), *at = first ? first + 1 : source;
@@ -263,7 +264,7 @@ static int show_kernel(const struct demo *d)
 	return code;
 }
 
-/* The error over what is allowed; INFINITY where nothing is. */
+/* The error divided by the allowed error; INFINITY where no error is allowed. */
 static double share_of(const struct comparison *c)
 {
 	return c->error > 0 ? c->error / c->allowance : 0;
@@ -288,7 +289,7 @@ static void keep_worst(struct demo *d, const struct outcome *o)
 	d->worst[k] = *o;
 }
 
-/* The largest error in a tensor over the tensor's largest element. */
+/* The largest error in a tensor, divided by the tensor's largest magnitude. */
 static double relative_of(const struct comparison *c)
 {
 	return c->largest > 0 ? c->most / c->largest : c->most;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model of characters. The network and its gradient are the library's, one call for each batch, in the host's memory, so that any
- * backend serves and one can continue where another stopped. The softmax, its loss and the optimiser are loops in one fixed order,
- * so that the same seed gives the same bits.
+ * backend can compute them and another backend can continue a training. The softmax, its loss and the optimiser are loops in one fixed
+ * order, so that the same seed gives the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -117,7 +117,7 @@ static int alloc_memory(struct model *m)
 
 /* ---- random numbers: splitmix64 (Steele, Lea and Flood 2014) ---- */
 
-/* A uniform number in [0, 1), from the upper 53 bits. */
+/* A uniform random number in [0, 1), from the upper 53 bits of the generator's next word. */
 static double uniform(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -134,14 +134,16 @@ static void draw_uniform(real *p, size_t n, double bound, uint64_t *seed)
 		p[k] = (real)(bound * (2 * uniform(seed) - 1));
 }
 
-/* The bound of the random weights of a matrix or peephole. Those of the first layer's input are large, since a step reads only one
- * row; others are summed over the units, and the input of the second layer is small. */
+/* The largest magnitude of the random weights of a matrix or peephole. The weights of the first layer's input are large, since a step
+ * reads only one row of them; other matrices are summed over the units. Those of the second layer's input are larger than the rest, since
+ * this input is small. */
 static double bound_of(int layer, int id, int units)
 {
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
 }
 
-/* Sets the initial parameters. Biases are zero, but one of the forget gate's is 1, so that the cell keeps its state from the start. */
+/* Sets the initial parameters. Biases are zero, except that one of the forget gate's two biases is 1, so that the cell keeps its state
+ * from the start. */
 static int begin(struct model *m, uint64_t seed)
 {
 	struct cg_rnn_region r;
@@ -187,7 +189,7 @@ void model_reset(struct model *m, int carry)
 
 /* ---- rows of different lengths ---- */
 
-/* Does place k of [T B] hold a symbol? */
+/* Does place k of a batch [T B] hold a symbol, or is it padding? */
 static int is_valid(const struct model_batch *p, int k)
 {
 	return k / p->rows < p->lengths[k % p->rows];
@@ -203,7 +205,7 @@ static void one_hot(const struct model *m, const struct model_batch *p)
 			m->x[area(k, symbols) + (size_t)p->symbols[k]] = 1;
 }
 
-/* Moves the valid rows of h [T B U] to the front and returns their number. */
+/* Moves those rows of h [T B U] that are no padding to the front of h, and returns their number. */
 static int gather(const struct model *m, const struct model_batch *p)
 {
 	size_t units = (size_t)m->shape.units, n = 0;
@@ -214,7 +216,7 @@ static int gather(const struct model *m, const struct model_batch *p)
 	return (int)n;
 }
 
-/* Moves the n rows of dh from the front to their places in [T B U]. */
+/* Moves the n rows at the front of dh to the places that they have in [T B U]. */
 static void scatter(const struct model *m, const struct model_batch *p, int n)
 {
 	size_t units = (size_t)m->shape.units, from = (size_t)n;
@@ -226,10 +228,10 @@ static void scatter(const struct model *m, const struct model_batch *p, int n)
 
 /* ---- the softmax ---- */
 
-/* A matrix whose element (i, j) is at i * row + j * column. */
+/* A matrix in memory: the index of its element (i, j) is i * row + j * column. */
 struct matrix { const real *at; size_t row, column; };
 
-/* c [m n] = a b with a [m k] and b [k n]; each sum is in the order of k. */
+/* Computes the matrix product c [m n] = a b, with a [m k] and b [k n]; each sum is added in the order of k. */
 static void product(size_t m, size_t n, size_t k, struct matrix a, const real *b, real *c)
 {
 	for (size_t j = 0; j < n; j += LANES) {
@@ -251,7 +253,7 @@ static void product(size_t m, size_t n, size_t k, struct matrix a, const real *b
 	}
 }
 
-/* Computes the scores of the first rows of h. */
+/* Computes the softmax's scores from the first `rows` rows of h. */
 static void scores(const struct model *m, int rows)
 {
 	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units;
@@ -263,7 +265,7 @@ static void scores(const struct model *m, int rows)
 			m->score[(size_t)k * symbols + s] += bias[s];
 }
 
-/* The loss of one row of scores, in nats. The scores are replaced by its gradient times `share`. */
+/* The loss of one row of scores, in nats. The row is replaced by the gradient of that loss times `share`. */
 static double softmax_loss(real *score, int n, int right, real share)
 {
 	real most = score[0], sum = 0, to_right = score[right];
@@ -278,7 +280,7 @@ static double softmax_loss(real *score, int n, int right, real share)
 	return log(sum) - (to_right - most);
 }
 
-/* Computes the gradients of the softmax's weights and of h from those of n rows of scores. */
+/* Computes the gradients of the softmax's weights and of h from the gradients of n rows of scores. */
 static void softmax_grad(struct model *m, int n)
 {
 	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units, rows = (size_t)n;
@@ -298,7 +300,7 @@ static void softmax_grad(struct model *m, int n)
 
 /* ---- a batch ---- */
 
-/* Sets the arguments of a call that forward and backward share. */
+/* Sets those arguments of the network's call that forward and backward share. */
 static void bind(const struct model *m, int carry, const struct model_batch *p, struct cg_rnn_call *call)
 {
 	size_t state = states(m, p->rows), positions = area(p->steps, p->rows);
@@ -347,7 +349,7 @@ static void carry_states(struct model *m, int carry, const struct model_batch *p
 	memcpy(m->carry[carry].c, m->last.c, bytes);
 }
 
-/* Computes the loss; leaves h and the gradients of the scores, n rows of each. */
+/* Computes the loss of a batch. Afterwards h holds *n rows of hidden states, and `score` the gradients of *n rows of scores. */
 static int loss_of(struct model *m, int carry, const struct model_batch *p, int *n, double *loss)
 {
 	int row = 0;

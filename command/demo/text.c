@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A text as symbols, its parts and its pairs of characters. Symbols are numbered in the order of their characters.
+ * Turns a text into symbols, divides it into parts, and counts its pairs of characters. Symbols are numbered in the order of their
+ * characters.
  */
 #include <math.h>
 #include <string.h>
@@ -64,7 +65,7 @@ struct text_part text_held_out(const struct text *t)
 
 void text_rows(struct text_part part, int rows, int round, struct text_row *row)
 {
-	size_t n = part.n ? part.n - 1 : 0;              /* the part's last character has no successor */
+	size_t n = part.n ? part.n - 1 : 0;              /* the last character of a part has no successor */
 
 	for (int r = 0; r < rows; r++) {
 		size_t at = part.first + n * (size_t)r / (size_t)rows, end = part.first + n * (size_t)(r + 1) / (size_t)rows;
@@ -73,7 +74,7 @@ void text_rows(struct text_part part, int rows, int round, struct text_row *row)
 	}
 }
 
-/* The length from `at` to the end of its line and of the blank lines after it, at most `most`. */
+/* The number of characters from the row's `at` to the end of that line and of the blank lines after it, at most `most`. */
 static int line_length(const struct text *t, struct text_row row, int most)
 {
 	size_t at = row.at;
@@ -151,7 +152,7 @@ double text_pair_loss(const struct text *t)
 		int a = t->symbol[k - 1], b = t->symbol[k];
 		double alone = (p.after[b] + 1.0) / (p.all + t->symbols);
 
-		/* A character that never came first says nothing about the next one. */
+		/* A character that was never the first of a pair says nothing about the next character. */
 		bits -= log2(p.before[a] ? (p.of[a][b] + p.kinds[a] * alone) / (p.before[a] + p.kinds[a]) : alone);
 	}
 	return part.n ? bits / (double)part.n : 0;

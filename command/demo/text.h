@@ -17,7 +17,8 @@ struct text {
 	char   letter[TEXT_SYMBOLS];
 };
 
-/* Holds out the last tenth. CG_BAD_ARGUMENT: a character that is not among TEXT_SYMBOLS. */
+/* Opens a text, whose last tenth is held out. CG_BAD_ARGUMENT: the text has a character that is neither a line's end nor printable
+ * ASCII. */
 int  text_open(struct text *, const char *characters);
 void text_close(struct text *);
 int  text_symbol(const struct text *, char letter);
@@ -25,16 +26,17 @@ int  text_symbol(const struct text *, char letter);
 struct text_part { size_t first, n; };
 struct text_part text_to_learn(const struct text *), text_held_out(const struct text *);
 
-/* Rows divide a part of the text among them: each reads line by line up to the start of the next row; or, where rows go round, to
- * the part's end and then from its beginning. */
-struct text_row { size_t at, end, again; };              /* at `end` the row continues at `again`, or, where that is `end`, stops */
+/* The rows of a batch divide a part of the text among them. Each row reads line by line up to the start of the next row; or, where rows
+ * go round, to the end of the part, and then from the beginning of the part. */
+struct text_row { size_t at, end, again; };              /* at `end` the row continues at `again`; again = end: it stops */
 void text_rows(struct text_part, int rows, int round, struct text_row *row);
-/* The next line of each row with the blank lines after it, at most `steps` characters: symbols [T rows], the symbols after each,
- * and lengths[r], 0 where row r is at its end. Returns T, the longest length. */
+/* The next line of each row with the blank lines after it, at most `steps` characters: the symbols [T rows], for each the symbol that
+ * follows it, and lengths[r], 0 where row r is at its end. Returns T, the longest of the lengths. */
 int  text_next_batch(const struct text *, struct text_row *row, int rows, int steps, int32_t *lengths, int *symbols, int *next);
 
-/* Bits for each character: the entropy of a character given the one before, counted in the whole text; and the loss on the held-out
- * part of a table of pairs that is counted in the training part and smoothed by Witten and Bell's rule. */
+/* Both results are bits for each character. text_pair_entropy: the entropy of a character given the character before it, counted in the
+ * whole text. text_pair_loss: the loss, on the held-out part, of a table of pairs that is counted in the training part and smoothed by
+ * Witten and Bell's rule. */
 double text_pair_entropy(const struct text *);
 double text_pair_loss(const struct text *);
 

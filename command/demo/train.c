@@ -21,8 +21,8 @@ static const char title[] = "Alice's Adventures in Wonderland";
 
 enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B, and T, the largest length of a row in a batch */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
-enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* JSON reports; each fifth measures the held-out part */
-enum { WARM = 50 };                                      /* steps in which the rate rises: with fewer, rounding shows in the losses */
+enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* JSON reports of a run; each fifth measures the held-out part */
+enum { WARM = 50 };                                      /* steps in which the learning rate rises; with fewer, rounding shows in losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
 static const double rate_most = 0.02, temperature = 0.7;
 
@@ -30,17 +30,17 @@ struct training {
 	struct train_plan *plan;
 	struct text text;
 	struct model model;
-	struct cg_context *other;                /* to continue on after half of the steps, or NULL */
-	struct text_row row[ROWS];               /* where each row is in the text */
+	struct cg_context *other;                /* the context for the second half of the steps, or NULL */
+	struct text_row row[ROWS];               /* the place of each row in the text */
 	int32_t lengths[ROWS];
 	int *symbols, *next;                     /* [T B] */
 	double *loss;                            /* [steps], bits for each character */
-	int done, each;                          /* steps done; steps between reports */
-	int reported, measured;                  /* the step of the last report, of the last measurement */
+	int done, each;                          /* done: steps done; each: steps between reports */
+	int reported, measured;                  /* reported: step of the last report; measured: of the last measurement */
 	struct curve_point points[POINTS];       /* losses on the part held out */
 	int n_points;
 	double entropy;                          /* entropy of the text by pairs */
-	double began, seconds, shown;            /* start; duration; when progress was last shown */
+	double began, seconds, shown;            /* began: start; seconds: duration; shown: when progress was last shown */
 };
 
 /* ---- the command line ---- */
@@ -126,7 +126,7 @@ static double rate(int step, int steps)
 	return rate_most * warm * (0.5 + 0.5 * cos(acos(-1) * step / steps));
 }
 
-/* Reads the next line of each row; 0: all rows are at their ends. */
+/* Reads the next line of each row of the text; returns 0 where all rows are at their ends. */
 static int next_batch(struct training *t, struct text_row *row, struct model_batch *batch)
 {
 	int steps = text_next_batch(&t->text, row, ROWS, LENGTH, t->lengths, t->symbols, t->next);
@@ -147,7 +147,7 @@ static int learn(struct training *t)
 	return CG_OK;
 }
 
-/* Measures the mean loss over the part held out; each row of it begins with zero states. */
+/* Measures the mean loss over the part held out; each row of that part begins with zero states. */
 static int measure(struct training *t)
 {
 	struct text_row row[ROWS];
@@ -170,7 +170,7 @@ static int measure(struct training *t)
 	return CG_OK;
 }
 
-/* The mean loss of the steps after the first `from`. */
+/* The mean loss of all steps done after the first `from` steps. */
 static double mean_loss(const struct training *t, int from)
 {
 	double sum = 0;
@@ -194,7 +194,7 @@ static int sample_text(struct training *t, int64_t seed, char *characters, int n
 
 /* ---- reports ---- */
 
-/* Prints a row of the table, with a few letters that the model writes by now. */
+/* Prints a row of the table of progress, with a few letters that the model writes at this step. */
 static int show_row(struct training *t)
 {
 	char characters[GLANCE + 1], loss[32] = "";
@@ -314,7 +314,7 @@ static void show_beginning(const struct training *t, struct cg_context *context)
 	fflush(stdout);
 }
 
-/* Writes the SVG. Where the user named no file, a failure is CG_OK, and *why says what failed. */
+/* Writes the SVG. Where the user named no file, a failure returns CG_OK, and *why says what failed. */
 static int write_svg(struct training *t, const struct curve *c, const char **why)
 {
 	struct train_plan *p = t->plan;

@@ -17,17 +17,17 @@ struct train_plan {
 	int steps;
 	double seconds;
 	int64_t seed;
-	int svg, svg_named;                      /* write an SVG; the user named its file */
+	int svg, svg_named;                      /* svg: write an SVG; svg_named: the user named its file */
 	struct file file;
 	int json;
 	struct print_colour colour;
 };
 
-/* Reads the values of options; NULL: the default. An SVG file that the user named is checked here; the file TRAIN_SVG is written if
- * possible. CG_BAD_ARGUMENT or CG_FILE, before any work. */
+/* Reads the values of the command's options; NULL: the default. An SVG file that the user named is checked here; otherwise the file
+ * TRAIN_SVG is written if possible. CG_BAD_ARGUMENT: a value is wrong. CG_FILE: the SVG file cannot be written. */
 int train_read(struct train_plan *, const char *steps, const char *seconds, const char *seed, const char *svg);
-/* Trains and prints. Continues on `other` after half of the steps, unless that is NULL. *failed: all steps are done, and the model
- * is no better than the table of pairs. */
+/* Trains the model and prints the progress. The second half of the steps runs on `other`, unless `other` is NULL. *failed: 1: all steps
+ * are done, and the model is no better than the table of pairs. */
 int train(struct train_plan *, struct cg_context *, struct cg_context *other, int *failed);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads an op's attributes from NAME=VALUE and from scalar tensors, and checks them. metadata.c reads those in files.
+ * Reads an op's attributes from NAME=VALUE and from scalar tensors, and checks them. metadata.c reads the attributes in the metadata of
+ * files.
  */
 #include <ctype.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const char type[] = "T";
 
 enum { ATTRIBUTES = 32 };
 
-/* The values that a missing attribute may have, for the message. */
+/* Lists, for the message about a missing attribute, the values that the attribute may have. */
 static const char *either(const struct cg_attribute *a, char list[256])
 {
 	static const char *const kinds[] = { [CG_REAL] = "a number", [CG_BOOL] = "true or false", [CG_INTEGER] = "an integer",
@@ -68,7 +69,7 @@ int attribute_read(const struct cg_attribute *a, const char *text, const char *w
 	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected %s, got \"%s\"", where, a->name, either(a, list), shown);
 }
 
-/* Understands DT_HALF, half, f16, F16, float16 and the like. */
+/* Finds the dtype that a text names, as DT_HALF, half, f16, F16 and float16 name f16; -1: it names none. */
 int attribute_type_of(const char *text)
 {
 	char word[16];

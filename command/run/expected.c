@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the answers of an op with expected ones: their types, their elements, and how far they may differ.
+ * Compares the answers of an op with expected ones: checks the types, compares the elements, and decides how far they may differ.
  */
 #include <string.h>
 
@@ -19,8 +19,8 @@ int call_expect(const struct call *c, const struct safetensors *file)
 		const struct call_argument *a = &c->arguments[k];
 		const struct safetensors_tensor *t = safetensors_find(file, port->name);
 
-		/* The library's own op has more outputs than TensorFlow's, so those in the file are compared. An empty output may
-		 * be missing. */
+		/* The library's own op has more outputs than TensorFlow's, so only those that the file has are compared. An empty output may be
+		 * missing in the file. */
 		if (!call_has_output(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
 			continue;
 		compared++;
@@ -41,7 +41,7 @@ int call_expect(const struct call *c, const struct safetensors *file)
 	return compared ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s: none of the outputs of %s is in it", file->path, c->name);
 }
 
-/* The value of a size; 1 where the op does not have it. */
+/* The value of a size of the op; 1 where the op does not have that size. */
 static int64_t size(const struct call *c, const char *symbol)
 {
 	for (const struct cg_dim *d = c->row->dims; d->symbol; d++)
@@ -50,12 +50,12 @@ static int64_t size(const struct call *c, const char *symbol)
 	return 1;
 }
 
-/* The longest sum behind any output: over one of the dimensions of the arguments, or over the rows of all steps. */
+/* The number of terms of the longest sum behind any output: a sum is over a dimension of an argument, or over the rows of all steps. */
 static int64_t depth(const struct call *c)
 {
 	int64_t longest = size(c, "T") * size(c, "B");
 
-	/* A tensor of rank 1 has a dimension of another tensor, or is a buffer, whose length is not that of a sum. */
+	/* The dimension of a tensor of rank 1 is that of another tensor, too, or the tensor is a buffer, whose length is not that of a sum. */
 	for (int k = 0; k < c->n; k++)
 		for (int d = 0; d < c->arguments[k].rank && c->arguments[k].rank > 1; d++)
 			if (c->arguments[k].shape[d] > longest)
@@ -63,8 +63,8 @@ static int64_t depth(const struct call *c)
 	return longest;
 }
 
-/* Do products or sums read values that the op itself rounded to its dtype? A gradient's do: they read dgates from memory. With two
- * weight matrices, as in the GRU, the second product reads a rounded value, and a step of a sequence reads what the step before
+/* Do products or sums read values that the op itself rounded to its dtype? Products of a gradient do: they read dgates from memory. With
+ * two weight matrices, as in the GRU, the second product reads a rounded value, and a step of a sequence reads what the step before
  * rounded. */
 static int rounded(const struct call *c)
 {
@@ -129,7 +129,7 @@ size_t call_comparable(const struct call *c, int port)
 	return all / (size_t)a->shape[0] * (size_t)cg_op_steps(c->row, c->op, a->shape[0]);
 }
 
-/* Integers must be equal. */
+/* Compares outputs of integers, which must be equal to the expected ones. */
 static void compare_integers(const struct call *c, int port, const struct safetensors_tensor *want, struct comparison *result)
 {
 	const struct call_argument *a = &c->arguments[port];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the metadata of files: attributes, the dtype, sizes, and what an op fixes without an attribute.
+ * Reads the metadata of files: attributes, the dtype, sizes, and properties that an op fixes without an attribute.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +12,12 @@
 
 const char by_attribute[] = "the command line", by_op[] = "the op", by_tensors[] = "the tensors";
 
-/* Attributes that fix the meaning of params or of a reserve space; a call may choose all others. */
+/* Attributes that fix the meaning of params or of a reserve space; for all other attributes a call may choose the value. */
 static const char *const fixed[] = {
 	"rnn_mode", "cell", "options", "values", "linear_before_reset", "num_layers", "num_units", "input_size", "num_proj", "direction",
 	"input_mode", "T", "weights_format", NULL
 };
-/* Sizes whose value 0 means that the tensors' shapes give the size. */
+/* Attributes that are sizes; a value of 0 means that the shapes of tensors give the size. */
 static const char *const sizes[] = { "num_layers", "num_units", "input_size", NULL };
 /* Attributes that metadata_cell.c reads. */
 static const char *const cells[] = { "rnn_mode", "cell", "options", "values", NULL };
@@ -56,7 +56,7 @@ int metadata_alike(const char *a, const char *b)
 	int on, other;
 	double x, y;
 
-	/* Integers first: a double would round long ones. */
+	/* Integers are compared as integers, since a double would round long ones. */
 	if (!field_natural(a, &n) && !field_natural(b, &m))
 		return n == m;
 	if (!field_integer(a, &i) && !field_integer(b, &j))
@@ -82,7 +82,7 @@ int metadata_differ(const struct call *c, const char *name, struct statement a, 
 
 /* ---- attributes ---- */
 
-/* Writes the value of an attribute as call_metadata writes it. */
+/* Spells the value of an attribute as call_metadata does, so that equal values have equal texts. */
 static int spell(const struct cg_attribute *a, const struct safetensors *file, const char *text, char buffer[CG_ATTRIBUTE_TEXT],
                  const char **what)
 {
@@ -96,8 +96,8 @@ static int spell(const struct cg_attribute *a, const struct safetensors *file, c
 	return CG_OK;
 }
 
-/* Finds the number of NAME in a list NAME=NUMBER,...; NULL: the list lacks it. A number that is too long is returned too; the function
- * that reads it refuses it. */
+/* Finds the number of NAME in a list NAME=NUMBER,...; NULL: the list lacks it. A number too long for the buffer is returned too; the
+ * function that reads the number refuses it. */
 static const char *value_of(const char *values, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	size_t n = strlen(name);
@@ -123,7 +123,7 @@ static const char *in_other_words(const struct call *c, const struct safetensors
 	return value_of(metadata_of(c, file, "values"), name, buffer);
 }
 
-/* Finds the value that a file's metadata gives an attribute; if it gives none, *what stays NULL. */
+/* Finds the value that the metadata of a file gives an attribute; where the metadata has none, *what stays NULL. */
 static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT],
                          const char **what)
 {
@@ -152,7 +152,7 @@ static int from_tensor(const struct cg_attribute *a, const struct safetensors *f
 	return CG_OK;
 }
 
-/* Sets an attribute from the files, which must all agree; first: NAME=VALUE, if it was given. */
+/* Sets an attribute from the metadata of the files, which must all agree. first: the value from NAME=VALUE, if the user gave one. */
 static int from_files(struct call *c, const struct cg_attribute *a, struct statement first)
 {
 	char buffers[2][CG_ATTRIBUTE_TEXT];
@@ -259,7 +259,7 @@ int metadata_means(const struct call *c)
 
 /* ---- sizes ---- */
 
-/* A size from the shapes; 0: no shape has it. */
+/* The value of a size that the shapes of tensors give; 0: no shape has that size. */
 static int64_t size_of(const struct call *c, const char *symbol, unsigned bound)
 {
 	for (int k = 0; c->row->dims[k].symbol; k++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cell that arguments and files name, and checks that they agree. Cells are compared by the digest of their text, which
- * files carry: the path may differ on another machine, and a text that has changed is noticed.
+ * Finds the cell that arguments and files name, and checks that they agree. Cells are compared by the digest of their text, which a
+ * file's metadata has, since the path of a cell's file may differ on another machine, and its text may have changed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* A cell as a source names it; known: its digest is known. */
+/* A cell as a source names it. by: the source; known: 1: the digest of the cell is known. */
 struct named { const char *by, *name; uint64_t digest; int known; };
 
 static const char digest_key[] = "cell_digest";
@@ -35,7 +35,7 @@ static int read_digest(const struct safetensors *file, const char *text, uint64_
 	               print_name(shown, text));
 }
 
-/* Finds the digest of a built-in cell, or of a file that can be read; otherwise it stays unknown. */
+/* Finds the digest of a built-in cell, or of the cell in a file that can be read; otherwise the digest stays unknown. */
 static int find_digest(const struct safetensors *file, struct named *n)
 {
 	const struct cg_cell *cell;
@@ -45,7 +45,7 @@ static int find_digest(const struct safetensors *file, struct named *n)
 
 	if (code == CG_NO_MEMORY)
 		return code;
-	/* A name that is no path can only be a built-in cell. */
+	/* A name that is not the path of a cell's file can only be that of a built-in cell. */
 	if (code && !file_is_cell(n->name))
 		return cg_fail_in(CG_BAD_ARGUMENT, "%scell", metadata_where(file, where));
 	n->known = !code;
@@ -54,7 +54,8 @@ static int find_digest(const struct safetensors *file, struct named *n)
 	return CG_OK;
 }
 
-/* Reads a file's cell: `cell`, else rnn_mode, since version 0.1.0 wrote rnn_mode even where that was not the cell. */
+/* Reads the cell that a file's metadata names: in the entry `cell`, else in rnn_mode. Version 0.1.0 wrote rnn_mode even where that was
+ * not the cell. */
 static int of_file(const struct call *c, const struct safetensors *file, struct named *n)
 {
 	static const struct cg_attribute mode = { .name = "rnn_mode", .kind = CG_WORD, .words = cg_rnn_modes };
@@ -66,7 +67,7 @@ static int of_file(const struct call *c, const struct safetensors *file, struct 
 	*n = (struct named){ .by = file->path, .name = cell && *cell ? cell : word };
 	if (n->name == word && word) {
 		CG_TRY(attribute_read(&mode, word, metadata_where(file, where), &which));
-		/* ONNX has one name for both GRUs. */
+		/* ONNX has one name for both cells gru and gru_block. */
 		if (!strcmp(word, "gru") && linear && metadata_alike(linear, "0"))
 			n->name = "gru_block";
 	}
@@ -78,15 +79,15 @@ static int of_file(const struct call *c, const struct safetensors *file, struct 
 	return read_digest(file, digest, &n->digest);
 }
 
-/* What a file says of options or values. A file with a digest says all of its cell: options that it does not name are off, and
- * values have their defaults. */
+/* What the metadata of a file says of the cell's options or values. A file with a digest describes its cell completely: options that it
+ * does not name are off, and params that it does not name have their defaults. */
 static const char *all_of_cell(const struct call *c, const struct safetensors *file, const char *name)
 {
 	const char *text = metadata_of(c, file, name);
 
 	if (text || !metadata_of(c, file, digest_key))
 		return text;
-	/* Formats of block ops have attributes of their own for these. */
+	/* Files of block ops have the attributes forget_bias and cell_clip instead of `values`. */
 	if (!strcmp(name, "values") && (metadata_of(c, file, "forget_bias") || metadata_of(c, file, "cell_clip")))
 		return NULL;
 	return "";
@@ -108,7 +109,8 @@ static int differ(const struct call *c, const struct named *a, const struct name
 	return cg_fail_in(CG_BAD_ARGUMENT, "%s was changed", print_name(name, a->name));
 }
 
-/* Refuses cells whose digests are known and differ. *first becomes a cell that has a name, and a digest if any source has one. */
+/* Refuses cells whose digests are known and differ. *first becomes the first cell with a name, or, if any source has a digest, the first
+ * one with a digest. */
 static int agree(const struct call *c, struct named *first)
 {
 	for (size_t f = 0; f < c->n_files; f++) {
@@ -125,14 +127,14 @@ static int agree(const struct call *c, struct named *first)
 
 /* ---- the cell itself ---- */
 
-/* Reports that the cell which a file names cannot be read. */
+/* Reports that the cell which a file's metadata names cannot be read. */
 static int cannot_open(const struct safetensors *file, const char *name)
 {
 	char where[METADATA_WHERE], shown[PRINT_NAME];
 	const struct cg_cell *cell;
 	struct cg_cell *parsed;
 
-	/* Again, for the message. */
+	/* The cell is read again, for the message of the failure. */
 	if (!file_cell(name, 0, &cell, &parsed)) {
 		cg_cell_close(parsed);
 		cg_fail(CG_BAD_ARGUMENT, "%s", print_name(shown, name));
@@ -152,7 +154,8 @@ static int is_another(const struct safetensors *file, const char *name, uint64_t
 	               (unsigned long long)then, (unsigned long long)now);
 }
 
-/* Orders the names of one cell, so that the choice does not depend on the order of files: built-in cells first, then alphabetically. */
+/* Orders names by which files call the same cell, so that the choice of one does not depend on the order of files: built-in cells first,
+ * then alphabetically. */
 static int is_before(const char *name, const char *found)
 {
 	int path = file_is_cell(name), other = found && file_is_cell(found);
@@ -160,7 +163,7 @@ static int is_before(const char *name, const char *found)
 	return !found || path < other || (path == other && strcmp(name, found) < 0);
 }
 
-/* Opens the cell with this digest under any of the names that files give. */
+/* Opens the cell with this digest: one of the names that files give leads to it. */
 static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell *m)
 {
 	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { .file = NULL }, changed = { .file = NULL };
@@ -193,7 +196,7 @@ static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell
 	return changed.file ? is_another(changed.file, changed.name, digest, changed.digest) : cannot_open(closed.file, closed.name);
 }
 
-/* For an op without an attribute for any cell: the next name of a list, at *list, or of the modes. */
+/* For an op without an attribute `cell`: the next name of a cell, from the list at *list, or, where that is NULL, the name of mode k. */
 static int next_cell(const struct call *c, const char **list, int k, char name[CG_NAME_MAX + 1])
 {
 	size_t n;
@@ -255,7 +258,7 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 			               strlen(next.what));
 		if (next.what && first.by && strlen(first.what) <= MOST && !(has_all(first.what, next.what) && has_all(next.what, first.what)))
 			return metadata_differ(c, "options", first, next);
-		/* Of texts with the same meaning the alphabetically first is taken, independent of the order of files. */
+		/* Of several texts with the same meaning the alphabetically first is taken, so that the order of files does not matter. */
 		if (next.what && (!first.by || (first.by != by_attribute && strcmp(next.what, first.what) < 0)))
 			first = next;
 	}
@@ -265,7 +268,8 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 	return CG_OK;
 }
 
-/* Parses NAME=NUMBER,... into the cell's params, in their order; a param without default and value is NaN. */
+/* Parses NAME=NUMBER,... into the values of the cell's params, in the order of the params; a param without a default that the text does
+ * not name is NaN. */
 static int numbers(const struct cg_cell *cell, int dtype, const char *text, double all[CG_PARAMS_MAX])
 {
 	struct cg_value values[CG_PARAMS_MAX];
@@ -288,7 +292,7 @@ static int numbers(const struct cg_cell *cell, int dtype, const char *text, doub
 	return code;
 }
 
-/* Checks what needs no cell; metadata_values checks the rest. */
+/* Reads the values of params, and checks what can be checked without a cell; metadata_values checks the rest. */
 static int read_values(const struct call *c, struct metadata_cell *m)
 {
 	int by_word = m->values != NULL;
@@ -337,7 +341,8 @@ int metadata_values(const struct call *c, const struct cg_cell *cell, int dtype,
 
 /* ---- all of it ---- */
 
-/* A cell whose text cannot be read cannot be compared either; then only NAME=VALUE can name it. */
+/* Finds the cell that the files name. A cell whose text cannot be read has no digest to be compared; such a cell must be named by
+ * NAME=VALUE. */
 static int find_cell(const struct call *c, const struct named *first, struct metadata_cell *m)
 {
 	int any = attribute_find(c, "cell") != NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the metadata of an output file: the op, its attributes, and what identifies a reserve space.
+ * Writes the metadata of an output file: the op, its attributes, and properties that identify a reserve space.
  */
 #include <string.h>
 
 #include "command/run/op_call.h"
 
-/* Does another entry, or the absence of one, already say the value of this attribute? */
+/* Does another entry of the metadata, or the absence of an entry, already imply the value of this attribute? */
 static int is_implied(const struct call *c, const struct cg_attribute *a)
 {
 	const struct cg_attribute *cell = attribute_find(c, "cell");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `cellgrad run` does for networks only: finds the cell and its values, makes ports for lists of tensors, and checks which
- * network a reserve space belongs to.
+ * The part of `cellgrad run` for networks alone: finds the cell and the values of its params, makes ports for lists of tensors, and
+ * checks which network a reserve space belongs to.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +15,12 @@
 struct call_plan {
 	struct cg_cell *parsed;                  /* from a file; NULL: the cell is built in */
 	struct cg_value values[CG_PARAMS_MAX];
-	char *text;                              /* owns their names */
-	struct cg_op *wide;                      /* the row, with a port for each tensor of a list */
+	char *text;                              /* owns the names in `values` */
+	struct cg_op *wide;                      /* the op's row, with a port for each tensor of a list */
 	char route[64];
 };
 
-/* The metadata key of a file with a reserve space. */
+/* The metadata key for the route, in a file with a reserve space. */
 static const char route_key[] = "route";
 
 /* ---- the cell ---- */
@@ -89,7 +89,7 @@ int plan_warn_recurrence(const struct call *c, const char *command)
 
 /* ---- params of another set of options ---- */
 
-/* The number of parameters of the network with these options; 0: there is no such network. */
+/* The number of elements of params that the network would have with these options; 0: there is no such network. */
 static int64_t params_with(const struct call *c, const char *options)
 {
 	struct cg_rnn_op other = *(const struct cg_rnn_op *)c->op;
@@ -116,7 +116,7 @@ int plan_explain_misfit(const struct call *c, int code, int port)
 
 /* ---- lists ---- */
 
-/* Makes a port for each tensor of a list. The lengths of lists follow from attributes alone. */
+/* Makes a port for each tensor of a list of tensors. The number of tensors in a list follows from attributes alone. */
 static int widen(struct call *c, unsigned *bound)
 {
 	struct call_argument *arguments;
@@ -164,7 +164,7 @@ void plan_close(struct call *c)
 
 /* ---- the network of a reserve space ---- */
 
-/* The file of the reserve space, or NULL. */
+/* The input file that contains the reserve space, or NULL. */
 static const struct safetensors *reserve_file(const struct call *c)
 {
 	for (int k = 0; k < c->n; k++)
@@ -188,14 +188,15 @@ int plan_read_reserve(const struct call *c)
 	return CG_OK;
 }
 
-/* Copies the sizes found in shapes to attributes, for outputs made without the params. */
+/* Copies the sizes found in shapes of tensors to attributes, since the output file may lack the params that show them. */
 static void set_sizes(struct cg_rnn_op *op)
 {
 	op->num_layers = op->L;
 	op->num_units = op->U;
 }
 
-/* Reads the route's first word: why no other route was taken does not matter for a reserve space. */
+/* Keeps the first word of the route's text: the reason in the rest of the text, why no other route was taken, does not matter for a
+ * reserve space. */
 static void read_route(const struct call *c)
 {
 	const char *route = c->row->route(c->op);
@@ -221,7 +222,7 @@ int plan_check_route(struct call *c)
 	return foreign(file, text);
 }
 
-/* Appends "dropout=0.5", or, for an absent text, "no options". */
+/* Appends an attribute to a list, such as "dropout=0.5", or, where its text is absent, "no options". */
 static void append_attribute(char *list, size_t capacity, const char *name, const char *value)
 {
 	char shown[PRINT_NAME];
@@ -234,7 +235,7 @@ static void append_attribute(char *list, size_t capacity, const char *name, cons
 		snprintf(list + at, capacity - at, "%sno %s", and, name);
 }
 
-/* Explains why a reserve space of another call is refused, by the attributes that differ, if its file has them. */
+/* Explains why a reserve space of another call is refused: by the attributes that differ, if the metadata of its file has them. */
 int plan_explain_failure(const struct call *c, int code)
 {
 	static const char refusal[] = "rnn: reserve: ";

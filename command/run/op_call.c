@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls an op on tensors from files. All facts about an op come from its row; attributes are read in attribute_text.c, metadata in
- * metadata.c, and the subcommands use the outputs.
+ * Calls an op on tensors from files. All facts about an op come from its row in the op table; attribute_text.c reads attributes,
+ * metadata.c reads metadata, and the subcommands use the outputs.
  */
 #include <ctype.h>
 #include <string.h>
@@ -70,13 +70,13 @@ int call_file(struct call *c, const char *path)
 
 /* ---- finding the inputs ---- */
 
-/* Is it an input that the op reads? */
+/* Is the port an input that the op reads? */
 static int reads(const struct call *c, const struct cg_port *port)
 {
 	return port->flow == CG_IN && (!c->row->reads || c->row->reads(c->row, port, c->op));
 }
 
-/* Marks outputs as present before they have memory, since cg_op_needs looks at that. */
+/* Marks outputs as present (on) or absent before they have memory, since cg_op_needs checks which outputs are present. */
 static void mark_outputs(struct call *c, int on)
 {
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
@@ -84,7 +84,7 @@ static void mark_outputs(struct call *c, int on)
 			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
 }
 
-/* Does a wanted output depend on the input's numbers? If not, only its shape matters. */
+/* Does a wanted output depend on the numbers of the input? If not, only the shape of the input matters. */
 static int computes(const struct call *c, const struct cg_port *port)
 {
 	if (port->flags & CG_SHAPE_ALONE)
@@ -92,7 +92,7 @@ static int computes(const struct call *c, const struct cg_port *port)
 	return !port->need || !*port->need || cg_op_needs(c->row, port, c->op);
 }
 
-/* Checks that a tensor in two files is the same in both, or differs only in numbers that are not read. */
+/* Checks that a tensor that two files have is the same in both, or differs only in numbers that the op does not read. */
 static int is_one(const struct call *c, const struct cg_port *port, const struct call_argument *a, const struct safetensors *file,
                   const struct safetensors_tensor *t)
 {
@@ -178,7 +178,7 @@ static int check_integers(const struct call *c, const struct cg_port *port, cons
 	               print_name(shown, a->tensor->dtype));
 }
 
-/* Finds the dtype, which all inputs that are not integers must share. */
+/* Finds the dtype of the call, which all inputs that are not integers must have. */
 static int dtype(struct call *c)
 {
 	const struct call_argument *first = NULL;
@@ -212,7 +212,7 @@ static int dtype(struct call *c)
 	return metadata_type(c, c->dtype);
 }
 
-/* The dtype for a call without tensors to take it from. */
+/* Sets the dtype of a call that has no tensors with a dtype. */
 static void dtype_of_none(struct call *c)
 {
 	if (c->dtype >= 0)
@@ -221,7 +221,7 @@ static void dtype_of_none(struct call *c)
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
 }
 
-/* Copies inputs that the op reads in the host's memory, which may be needed before a device is open. */
+/* Copies to the host's memory those inputs that the op reads there. Such an input may be needed before a device is open. */
 static int copy_inputs(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
@@ -239,8 +239,8 @@ static int copy_inputs(struct call *c)
 	return CG_OK;
 }
 
-/* Sets an op's sizes from the shapes of all arguments except `but`; twice, since some shapes need another's sizes. Returns the
- * first argument that does not fit, or -1. */
+/* Sets an op's sizes from the shapes of all arguments except number `but`. All shapes are read twice, since some of them need sizes that
+ * later ones give. Returns the first argument that does not fit, or -1. */
 static int bind_all(const struct call *c, void *op, unsigned *bound, int but)
 {
 	for (int k = 0; k < 2 * c->n; k++) {
@@ -252,8 +252,8 @@ static int bind_all(const struct call *c, void *op, unsigned *bound, int but)
 	return -1;
 }
 
-/* Finds another argument whose shape alone contradicts that of argument k; -1: there is none, as k does not fit the op at all, or
- * several are needed. */
+/* Finds another argument whose shape alone contradicts that of argument k. -1: there is none, since the shape of argument k does not fit
+ * the op at all, or only several shapes together contradict it. */
 static int contradicts(const struct call *c, void *op, unsigned before, int k)
 {
 	for (int other = -1; other < c->n; other++) {
@@ -269,10 +269,10 @@ static int contradicts(const struct call *c, void *op, unsigned before, int k)
 	return -1;
 }
 
-enum { BLAMED = 64 };                            /* the most arguments of which each is left out in turn; lists may be longer */
+enum { BLAMED = 64 };                            /* the most arguments among which an odd one is searched; a call may have more */
 
-/* Finds the odd one among shapes that do not fit together: the one without which all others fit. If there is not exactly one, it is
- * `found`, the first that did not fit. */
+/* Finds the odd one among arguments whose shapes do not fit together: the argument without which all others fit. If there is not exactly
+ * one such argument, the result is `found`, the first one that did not fit. */
 static int odd_one(const struct call *c, void *op, unsigned before, int found)
 {
 	int odd = -1, n = 0;
@@ -288,7 +288,7 @@ static int odd_one(const struct call *c, void *op, unsigned before, int found)
 	return n == 1 ? odd : found;
 }
 
-/* Reports which argument does not fit, the shape that the others imply, and one of those. */
+/* Reports which argument does not fit, the shape that the other arguments imply for it, and one of these arguments. */
 static int misfit(struct call *c, unsigned before, int found)
 {
 	int odd = odd_one(c, c->op, before, found), other = contradicts(c, c->op, before, odd);
@@ -299,7 +299,7 @@ static int misfit(struct call *c, unsigned before, int found)
 	if (bind_all(c, c->op, &bound, odd) < 0) {
 		cg_op_bind(c->row, &c->row->ports[odd], c->op, &bound, a->tensor->shape, a->tensor->rank);
 	} else {
-		/* The others do not fit together either, so the argument is compared with those before it. */
+		/* The other arguments do not fit together either, so the shape of this one is compared with those of the arguments before it. */
 		bound = before;
 		bind_all(c, c->op, &bound, -1);
 	}
@@ -318,7 +318,7 @@ static int bind(struct call *c, unsigned *bound)
 	return found < 0 ? CG_OK : misfit(c, before, found);
 }
 
-/* Does the port's shape contain the symbol? */
+/* Does the shape of the port contain the symbol of a size? */
 int call_names(const struct cg_port *port, const char *symbol)
 {
 	size_t length = strlen(symbol);
@@ -329,7 +329,7 @@ int call_names(const struct cg_port *port, const char *symbol)
 	return 0;
 }
 
-/* The expected shape: "[3, 28]" where the sizes are known, else "[B, 4*U]". */
+/* The expected shape of a port as text: "[3, 28]" where the sizes are known, else "[B, 4*U]". */
 static const char *expected(const struct call *c, const struct cg_port *port, unsigned bound,
                             char shown[PRINT_SHAPE])
 {
@@ -352,7 +352,7 @@ static const char *expected(const struct call *c, const struct cg_port *port, un
 	return shown;
 }
 
-/* The tensor of the files whose name is nearest, or NULL. */
+/* The name of a tensor in the files that is nearest to `name`, or NULL. */
 static const char *nearest(const struct call *c, const char *name)
 {
 	const char **all, *found;
@@ -388,7 +388,8 @@ static int missing(const struct call *c, const struct cg_port *port, unsigned bo
 	return CG_BAD_ARGUMENT;
 }
 
-/* TensorFlow requires every input, and so does the command, except inputs that a boolean attribute marks as unused. */
+/* May an input be absent? TensorFlow requires every input; the command does not require one that the op does not read, that its row marks
+ * as optional, or that a boolean attribute switches off. */
 static int may_be_absent(const struct call *c, const struct cg_port *port)
 {
 	int named = 0;
@@ -419,7 +420,7 @@ static int all_there(struct call *c, unsigned bound)
 	return code;
 }
 
-/* Computes the bytes and the shape of each argument. */
+/* Computes the bytes and the shape of each argument of the call. */
 static int measure(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
@@ -459,7 +460,7 @@ int call_bind(struct call *c, int strict)
 
 /* ---- the work ---- */
 
-/* Empty tensors get memory, too: without memory they would count as absent. */
+/* The bytes to allocate for an argument. Empty tensors get memory, too: without memory the op would take them for absent. */
 static size_t alloc_bytes(const struct call *c, const struct call_argument *a)
 {
 	return a->bytes ? a->bytes : cg_dtype_bytes(c->dtype);
@@ -483,7 +484,7 @@ static int alloc_argument(struct call *c, int k, struct cg_context *context, str
 	return a->tensor && a->bytes ? cg_put(stream, *mem(c, port), a->tensor->data, a->bytes) : CG_OK;
 }
 
-/* Makes the device's kernels ready, and measures outputs whose sizes follow from that. */
+/* Makes the device's kernels ready, and computes the sizes of outputs that are known only then. */
 static int make_ready(struct call *c, struct cg_stream *stream)
 {
 	unsigned all = ~0u;
@@ -501,7 +502,7 @@ static int make_ready(struct call *c, struct cg_stream *stream)
 
 static int work(struct call *c, struct cg_context *context, struct cg_stream *stream, int *working)
 {
-	/* Everything that may be refused is refused here, before the work. */
+	/* Any call that may be refused is refused here, before the work begins. */
 	CG_TRY(make_ready(c, stream));
 	for (int k = 0; k < c->n; k++)
 		CG_TRY(alloc_argument(c, k, context, stream));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warns of a cell whose recurrence is lost because options are off: it computes something else than its author wrote.
+ * Warns of a cell whose recurrence is lost because options are off: the cell then computes something else than its author wrote.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad run`: runs an op on tensors from files, and writes the outputs to a file, prints them, or compares them with expected
- * ones. Arguments are read here; the call is in op_call.c, the comparison in compare.c.
+ * ones. This file reads the arguments; the call of the op is in op_call.c, the comparison in compare.c.
  */
 #include <ctype.h>
 #include <math.h>
@@ -215,7 +215,7 @@ static struct summary summarise(const struct call *c, int port)
 	struct summary s = { INFINITY, -INFINITY, 0, call_elements(c, port) };
 
 	if (p->flags & CG_OPAQUE)
-		s.n = 0;                         /* a reserve space is no array of numbers */
+		s.n = 0;                         /* a reserve space has no numbers to summarise */
 	for (size_t k = 0; k < s.n; k++) {
 		double value = call_element(c, port, k);
 
@@ -310,7 +310,7 @@ static int show_comparison(const struct run *r, int port, const struct compariso
 	return CG_OK;
 }
 
-/* Says why a part was not compared. */
+/* Says why a part of an output was not compared. */
 static void print_left_out(const struct call *c, int port)
 {
 	long long T = (long long)c->arguments[port].shape[0], steps = (long long)cg_op_steps(c->row, c->op, T);
