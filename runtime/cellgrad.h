@@ -3,9 +3,9 @@
  * @file
  * cellgrad: recurrent cells, networks of them and their gradients, with the same answers on every processor.
  *
- * Shapes are row-major, the slowest dimension first: T steps, B batch, I input size, U units (the hidden
- * size).  B = 0 and T = 0 are legal; I and U are at least 1.  Sizes of memory are in bytes; strides and the
- * offsets of parameters are in elements.
+ * Shapes are row-major, the slowest dimension first: T steps, B rows of the batch, I input size, U units
+ * (the hidden size).  B = 0 and T = 0 are legal; I and U are at least 1.  Sizes of memory are in bytes;
+ * strides and the offsets of parameters are in elements.
  *
  * @par Errors
  * Every call that can fail returns CG_OK or a negative enum cg_status, and cg_message() then gives the
@@ -274,8 +274,8 @@ struct cg_lstm_block {
 	struct cg_mem x,         /**< Input, [T B I]. */
 	              cs_prev, /**< Initial cell state, [B U]. */ h_prev; /**< Initial hidden state, [B U]. */
 	struct cg_mem w,         /**< Weights, [I+U 4U]: the rows of the input, then those of h_prev. */
-	              wci, /**< Peephole of i, [U], with use_peephole only. */  wcf, /**< The same of f. */
-	              wco, /**< The same of o. */  b; /**< Bias, [4U]. */
+	              wci, /**< Peephole of i, [U], with use_peephole only. */  wcf, /**< Peephole of f. */
+	              wco, /**< Peephole of o. */  b; /**< Bias, [4U]. */
 	struct cg_mem i, /**< Input gate, [T B U]; all gates are after activation. */
 	              cs, /**< Cell state, clipped, before tanh, [T B U]. */
 	              f, /**< Forget gate, [T B U]. */  o, /**< Output gate, [T B U]. */
@@ -365,7 +365,7 @@ struct cg_cell_parts {
 	size_t      size;        /**< sizeof the struct; set by _init. */
 	const char *name;        /**< Name of the cell. */
 	int         n_stages,    /**< Number of stages. */
-	            has_state;   /**< 1: it has a cell state, and its networks have input_c and output_c. */
+	            has_state;   /**< 1: the cell has a cell state, its networks input_c and output_c. */
 	int         n_gates, /**< Length of gates. */  n_vectors, /**< Length of vectors. */
 	            n_options, /**< Length of options. */  n_params; /**< Length of params. */
 	const char *gates[CG_CELL_NAMES]; /**< Gates with matrices and biases, "a_i", in their order. */
@@ -419,7 +419,7 @@ CG_API void cg_text_free(char *text);
 
 /** An argument of a kernel. */
 struct cg_arg {
-	const char   *name;      /**< Its name in the kernel's text: "a_i", "c_prev", "p_o", "cell_clip". */
+	const char   *name;      /**< The argument's name in the text: "a_i", "c_prev", "p_o", "cell_clip". */
 	struct cg_mem mem;       /**< Rows of U elements; one row if per-unit.  Absent inputs are zero. */
 	int64_t       stride;    /**< Elements from one row to the next. */
 	double        value;     /**< Value of a param, rounded to dtype before use, or of "accumulate". */
@@ -457,8 +457,8 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
 struct cg_rnn;                   /**< A plan: a network, its route, and its kernels, compiled for a device. */
 /** How layer 0 uses its input. */
 enum cg_input {
-	CG_LINEAR, /**< It is multiplied by input matrices. */
-	CG_SKIP,   /**< It is added to every gate; layer 0 has no input matrices.  Requires I = U. */
+	CG_LINEAR, /**< The input is multiplied by input matrices. */
+	CG_SKIP,   /**< The input is added to every gate; layer 0 has no input matrices.  Requires I = U. */
 	CG_AUTO    /**< CG_SKIP if I = U, else CG_LINEAR. */
 };
 /** Value of a param of a cell. */
@@ -509,7 +509,7 @@ struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	const struct cg_cell *cell; /**< At most one cell state; a split gate q_n requires a gate a_n. */
 	const char *options;     /**< The cell's options that are on, comma-separated; NULL or "": none. */
-	const struct cg_value *values; /**< Values of its params; a param without a default needs one. */
+	const struct cg_value *values; /**< The cell's params; one without a default needs a value. */
 	int     n_values;        /**< Length of `values`. */
 	int     dtype, /**< An enum cg_dtype. */  layers, /**< L, at least 1. */
 	        bidirectional, /**< 1: two directions. */  input_mode, /**< An enum cg_input. */
@@ -521,20 +521,20 @@ struct cg_rnn_config {
 	int     allow_tf32, /**< 1: cuDNN may use TF32 for f32; 0: f32 rounds as above on every route. */
 	        allow_vendor_dropout; /**< 1: cuDNN may draw masks; 0: masks are those of cg_rnn_call. */
 	const char *route;       /**< NULL: the best; "composed", "scan", "cudnn": that, or CG_UNSUPPORTED. */
-	int     strict_rounding; /**< 1: f16 and bf16 never use cuDNN, which rounds sums and c to them. */
+	int     strict_rounding; /**< 1: f16 and bf16 never use cuDNN, which rounds sums and c to 16 bits. */
 	int     reverse;         /**< 1: one direction, from each row's last valid step to its first. */
 	int     states_major;    /**< 1: states are [L*D B .] whatever time_major is, as PyTorch's are. */
 };
 /** Sets lstm, f32, 1 layer, CG_LINEAR, time_major, training and the rest 0.  size: sizeof the struct. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
-/** Checks a network and compiles its kernels for a device.  The plan keeps the context open and what it needs
- * of the cell.  The caller closes it. */
+/** Checks a network and compiles its kernels for a device.  The plan keeps the context open and what it
+ * needs of the cell.  The caller closes the plan. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Releases one reference to a plan; NULL is allowed. */
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
-/** Returns an existing plan of an equal config, or opens one.  Plans that came from this call are found if
- * they are open or among the last 32 closed.  The caller closes it. */
+/** Returns an existing plan of an equal config, or opens one.  Plans that came from cg_rnn_get() are found
+ * if they are open or among the last 32 closed.  The caller closes the plan. */
 CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Adds a reference: the plan closes after as many cg_rnn_close() as cg_rnn_open(), cg_rnn_get() and
  * cg_rnn_hold(). */
@@ -687,7 +687,7 @@ CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.
  * It leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory that another
  * forward or route wrote is rejected; one in device memory is rejected by its size, and by its header under
- * CELLGRAD_CHECK=1, which waits for the device.  The rest is as for cg_rnn_forward(). */
+ * CELLGRAD_CHECK=1, which waits for the device.  Everything else is as for cg_rnn_forward(). */
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
                             const struct cg_rnn_call *call);
 /** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of
@@ -750,8 +750,8 @@ CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg
  * into both. */
 CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
 /** Copies the k-th tensor, of the size from cg_weights_tensor(), out of params.  Where a format has one bias
- * for two, it is the sum; CG_UNSUPPORTED if load would restore a sum with other bits, unless `lossy` is
- * set.  Of two gradients that are equal to the bit one is taken; CG_UNSUPPORTED if they differ, unless
+ * for two, that bias is the sum; CG_UNSUPPORTED if load would restore a sum with other bits, unless `lossy`
+ * is set.  Of two gradients that are equal to the bit one is taken; CG_UNSUPPORTED if they differ, unless
  * `lossy` is set. */
 CG_API int  cg_weights_save(const struct cg_weights *weights, int k, void *tensor, size_t bytes);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All steps of a recurrence on the cpu.  Where the matrix is small, a thread keeps its rows of the batch for the whole sequence and waits
- * for no other thread.  Else it keeps its units: in each phase it multiplies by its own columns of the matrix, which stay in its cache, and
- * computes the cell on its own units, right after their product; one barrier ends a phase.  The sum of an element is one
+ * All steps of a recurrence on the cpu.  If the recurrent matrices are small, a thread keeps its rows of the batch for the whole sequence
+ * and waits for no other thread.  Else a thread keeps its units: in each phase it multiplies by its own columns of the matrix, which stay
+ * in its cache, and computes the cell on its own units, right after their product; one barrier ends a phase.  The sum of an element is one
  * chain in the order of k, so neither the threads nor other rows change its bits.
  */
 #include <stdio.h>
@@ -10,11 +10,11 @@
 
 #include "backends/cpu/cpu.h"
 
-/* Rows of an operand to copy, or of sums to round, at a time. */
+/* The number of rows of a product's operand that are copied, or of its sums that are rounded, at a time. */
 enum { ROWS_AT_ONCE = 64 };
 
-/* The most shares of a scan; the steps, a multiply and an add each, that pay for one more thread, in a phase's product and in a whole
- * scan; the most bytes of matrices that each thread can keep in its cache. */
+/* SHARES_MAX: the most shares of a scan.  SHARE and WHOLE_SHARE: the number of multiply-adds that pay for one more thread, in the
+ * product of a phase and in a whole scan.  SMALL: the most bytes of matrices that each thread can keep in its cache. */
 enum { SHARES_MAX = 64, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
 
@@ -35,12 +35,12 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- tiles ---- */
 
-/* How the columns of a product are cut.  Where a unit has several columns, one for each gate, a tile has a vector of units for each
- * gate; where it has one, a tile has several vectors of units side by side. */
+/* How the columns of a product are cut.  If a unit has several columns of the product, one for each gate, a tile has a vector of units
+ * for each gate; if a unit has one column, a tile has several vectors of units side by side. */
 struct cut {
 	const struct cg_tiles *tiles;
 	int gates, vectors;
-	int64_t units;                           /* units of a tile */
+	int64_t units;                           /* the number of units of a tile */
 	size_t bytes;                            /* bytes of a tile */
 };
 
@@ -49,7 +49,7 @@ static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, i
 	struct cut c = { .tiles = d->isa->tiles[g->dtype], .gates = (int)(g->n / units) };
 
 	c.vectors = c.gates;
-	/* A tile has fewer vectors than the registers hold where otherwise a thread would have no tile. */
+	/* A tile has fewer vectors than the registers hold if otherwise some threads would get no tile. */
 	if (c.gates == 1)
 		for (c.vectors = CG_TILE_VECTORS; c.vectors > 1 && units < (int64_t)c.vectors * c.tiles->lanes * d->threads; )
 			c.vectors /= 2;
@@ -78,7 +78,8 @@ static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int
 
 struct layout {
 	size_t matrix[CG_STAGES_MAX], bytes;     /* the offset of each matrix, and the bytes of all */
-	size_t registers, operand, sums;         /* bytes for each share: for the interpreter, a copy of a, and sums to be rounded later */
+	/* bytes for each share: the interpreter's registers; a copy of the operand a; sums to be rounded later */
+	size_t registers, operand, sums;
 };
 
 /* Must a product's operand be copied, to widen it to acc or to add zeros up to a whole number of steps? */
@@ -87,7 +88,7 @@ static int is_copied(const struct cg_gemm *g, const struct cg_tiles *tiles)
 	return cg_dtype_bytes(g->dtype) != tiles->bytes || g->k % tiles->steps;
 }
 
-/* Elements from one row of such a copy to the next. */
+/* The number of elements from one row of the copy of a product's operand to the next. */
 static int64_t operand_stride(const struct cg_gemm *g, const struct cg_tiles *tiles)
 {
 	return round_up(g->k, tiles->steps);
@@ -155,7 +156,7 @@ struct packing {
 	char *memory;
 };
 
-/* Packs a tile of f16 or bf16: widens DEEP steps of k at a time. */
+/* Packs a tile of an f16 or bf16 matrix: widens it to f32, DEEP steps of k at a time. */
 static void pack_narrow(const struct packing *p, struct cg_tile tile, int64_t column)
 {
 	enum { DEEP = 16, WIDEST = LINE / sizeof(float) };
@@ -210,13 +211,14 @@ struct sharing {
 	const struct cg_scan *scan;
 	struct layout layout;
 	char *work, *scratch;
-	int64_t shares, units, rows;             /* of a share: all rows and some units, or some rows and all units; rows 0: all rows */
+	/* units, rows: those of a share, which has all rows and some units, or some rows and all units; rows 0: all rows */
+	int64_t shares, units, rows;
 };
 
-/* What a share computes in a phase: some rows, not all of which a phase must have, and some units. */
+/* What a share computes in a phase: some rows, of which the phase may have only the first ones, and some units. */
 struct range { int64_t row, rows_end, unit, units_end; };
 
-/* Puts the start of a product's sums into some columns of them. */
+/* Writes the start of a product to some columns of the product's sums: zeros if the start is absent. */
 static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns, char *to,
                   size_t stride)
 {
@@ -237,7 +239,7 @@ static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t row
 	}
 }
 
-/* Copies some rows of a in the form that tiles read. */
+/* Copies some rows of a product's operand a in the form that the multiplication by tiles reads. */
 static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const struct cg_tiles *tiles, int64_t row, int64_t rows, char *to)
 {
 	const size_t real = cg_dtype_bytes(g->dtype), whole = (size_t)operand_stride(g, tiles) * tiles->bytes, bytes = (size_t)g->k * real;
@@ -254,8 +256,8 @@ static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const 
 	}
 }
 
-/* Multiplies some rows of a product, tile by tile.  Every other step takes the tiles backwards: the tiles read last are still in a
- * cache that is too small for all.  scratch: the share's. */
+/* Multiplies some rows of a product, tile by tile.  Every other step goes through the tiles backwards, since the tiles that were read
+ * last are still in the cache if it is too small for all tiles.  scratch: the scratch memory of the share. */
 static void multiply_rows(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
 {
 	const struct cg_isa *isa = s->device->isa;
@@ -300,7 +302,7 @@ static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage
 	}
 }
 
-/* Adds the two matrices of a phase for a share. */
+/* Adds the two matrices of a phase's sum, on the rows and units of a share. */
 static void add(const struct sharing *s, const struct cg_phase *phase, const struct range *r)
 {
 	const int dtype = s->scan->module->plan->dtype;
@@ -357,10 +359,10 @@ static void run_phase(const struct sharing *s, int64_t k, const struct range *r,
 
 /* ---- recurrences at once ---- */
 
-/* Recurrences of equal sizes.  Their shares are numbered one after the other. */
+/* Recurrences of equal sizes.  The shares of all recurrences of the group are numbered one after the other. */
 struct group { const struct sharing *each; int n; };
 
-/* Finds the recurrence of a share, whose number becomes the one within that recurrence. */
+/* Finds the recurrence that a share of the group belongs to; *share becomes the share's number within that recurrence. */
 static const struct sharing *find_recurrence(const struct group *g, int64_t *share)
 {
 	const struct sharing *s = g->each;
@@ -398,7 +400,7 @@ static void run_rows(void *context, int64_t share, int thread)
 	cg_float_leave(state);
 }
 
-/* The units of a share: whole tiles of every product, and no more shares than there is work for. */
+/* The number of units of a share: each share has whole tiles of every product, and there are no more shares than there is work for. */
 static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t whole = 1, shares = most_shares(d);
@@ -414,7 +416,7 @@ static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
 	return round_up((scan->units + shares - 1) / shares, whole);
 }
 
-/* The rows of a share, for at most so many shares. */
+/* The number of rows of a share if a recurrence is cut into at most `shares` shares of rows. */
 static int64_t share_rows(const struct cg_scan *scan, int64_t shares)
 {
 	int64_t rows = scan->n_products ? scan->products[0].m : 0;
@@ -435,8 +437,8 @@ static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 	return p.rows;
 }
 
-/* The most shares of rows.  There are more than threads where rows begin or end at different steps.  The phase before the last has a
- * launch, as the first has. */
+/* The most shares into which the rows of a recurrence are cut.  There are more shares than threads if batch rows begin or end at
+ * different steps.  The phase before the last has a launch, as the first phase has. */
 static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t most = most_shares(d);
@@ -444,7 +446,8 @@ static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *sca
 	return count_rows(scan, 0) == count_rows(scan, scan->phases - 2) ? most : least(4 * most, SHARES_MAX);
 }
 
-/* Are shares rows?  With several recurrences each may have a single row; a recurrence alone with one row has shares of units. */
+/* Is each share some rows of the batch, not some units?  If several recurrences run together, each may have a single row; a recurrence
+ * that runs alone with one row has shares of units. */
 static int takes_rows(const struct cg_dev *d, const struct cg_scan *scan, size_t matrices, int n)
 {
 	int64_t rows = scan->n_products ? scan->products[0].m : 0;
@@ -457,7 +460,7 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
 	struct layout l;
 
-	/* A BLAS sums in another order for another number of rows. */
+	/* A BLAS adds the terms of a sum in another order if the product has another number of rows. */
 	if (lag && cg_cpu_has_product(d->blas, scan->products[0].dtype))
 		return 1;
 	lay_out(d, scan, &l);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products of bf16 by AMX; panels.c computes them by vectors.  A panel of a has ROWS rows for 32 steps of k, and behind them the same
- * rows for the next 32; a panel of b has two steps of a column side by side.  Four registers keep the sums while k runs, so each sum is
- * one chain in the order of k, 32 steps at a time, wherever its element stands.
+ * Big products of bf16 by AMX; panels.c computes them by vectors.  A panel of the operand a has ROWS rows for 32 steps of k, and behind
+ * them the same rows for the next 32 steps; a panel of the operand b has two steps of a column side by side.  Four registers keep the sums
+ * while k runs, so each sum is one chain in the order of k, 32 steps at a time, wherever its element stands.
  */
 #include <string.h>
 
@@ -11,11 +11,12 @@
 enum { VECTOR_BYTES = 64 };
 #include "backends/cpu/items_bf16.h"
 
-/* A register has 16 rows of 64 bytes: 16 columns of sums, 32 steps of a, or 16 items of b in 16 columns.  A panel of a is two
- * registers high, one of b two wide.  A block of b for DEPTH steps fits the first-level cache, one of a the second-level cache. */
+/* A register has 16 rows of 64 bytes: 16 columns of sums, 32 steps of a, or 16 items of b in 16 columns.  A panel of the operand a is
+ * two registers high, and a panel of the operand b is two registers wide.  A block of b for DEPTH steps fits in the first-level cache, a
+ * block of a in the second-level cache. */
 enum { HIGH = 16, ROWS = 2 * HIGH, COLUMNS = 2 * LANES_bf16, STEPS = STEPS_bf16 * AT_ONCE_bf16, DEPTH = 512, HEIGHT = 256 };
 
-/* Packs rows of a that are rows of memory: 32 steps of each side by side. */
+/* Packs rows of the operand a that are rows of memory: 32 steps of each row side by side. */
 static void pack_rows(int64_t k, int64_t width, const uint16_t *from, int64_t ld, uint16_t *panel)
 {
 	for (int64_t p = 0; p < k; p += STEPS, panel += ROWS * STEPS) {
@@ -31,7 +32,7 @@ static void pack_rows(int64_t k, int64_t width, const uint16_t *from, int64_t ld
 	}
 }
 
-/* Packs rows of a that are columns of memory: it transposes the items, as many steps at a time as a register has. */
+/* Packs rows of the operand a that are columns of memory: transposes the items, as many steps at a time as a register has. */
 static void pack_columns(int64_t k, int64_t width, const uint16_t *from, int64_t ld, uint16_t *panel)
 {
 	for (int64_t p = 0; p < k; p += STEPS)
@@ -77,7 +78,7 @@ static void pack_b(int by_rows, int64_t k, int64_t width, const void *from, int6
 
 static void set_registers(void)
 {
-	/* The palette, the first row, and for eight registers the bytes of a row and the number of rows. */
+	/* The operand of ldtilecfg: the palette, the first row, and for eight registers the bytes of a row and the number of rows. */
 	static const struct { uint8_t palette, start, reserved[14]; uint16_t bytes[16]; uint8_t rows[16]; } sizes = {
 		.palette = 1, .bytes = { 64, 64, 64, 64, 64, 64, 64, 64 }, .rows = { HIGH, HIGH, HIGH, HIGH, HIGH, HIGH, HIGH, HIGH }
 	};
@@ -85,7 +86,8 @@ static void set_registers(void)
 	__asm__ volatile("ldtilecfg %0" : : "m"(sizes));
 }
 
-/* c = start + a b for one panel of each, `items` items long.  Registers 0 to 3 hold sums, 4 and 5 rows of a, 6 and 7 columns of b. */
+/* Computes c = start + a b for one panel of a and one panel of b, each `items` items long.  Registers 0 to 3 hold sums, registers 4 and
+ * 5 rows of a, registers 6 and 7 columns of b. */
 static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b, const float *start, int64_t start_stride, float *c, int64_t ldc)
 {
 	const int64_t row = ldc * (int64_t)sizeof *c, start_row = start_stride * (int64_t)sizeof *start;
@@ -119,7 +121,7 @@ static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b
 	_tile_stored(3, c + HIGH * ldc + LANES_bf16, row);
 }
 
-/* The same at an edge of c, through a copy. */
+/* Computes c = start + a b for a panel at an edge of c, by way of a copy of that part of c. */
 static void multiply_edge(int64_t m, int64_t n, int64_t items, const uint16_t *a, const item_bf16 *b, const float *start, int64_t start_stride,
                           float *c, int64_t ldc)
 {

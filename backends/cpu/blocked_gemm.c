@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products on the cpu by the library's own panels.  All threads pack b once; then each computes blocks of rows of c,
- * packing its rows of a.  Where c is one block high, each thread packs a panel of b just before it multiplies by it.  Each sum is one chain
- * in the order of k, so that neither blocks nor threads change a bit.  f16, and bf16 where no
- * instruction multiplies it, are widened as they are packed; both are summed in f32 and rounded once.
+ * Big products on the cpu by the library's own panels.  The threads together pack the operand b once; then each thread computes blocks of
+ * rows of the result c, and packs the rows of the operand a for them.  If c is one block high, each thread packs a panel of b just before
+ * it multiplies by that panel.  Each sum is one chain in the order of k, so that neither blocks nor threads change a bit.  f16, and bf16
+ * where no instruction multiplies it, are widened as they are packed; both are summed in f32 and rounded once.
  */
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
 
-/* The most bytes of packed b, and of sums that are rounded later. */
+/* SLAB: the most bytes of the packed operand b, and of sums that are rounded later. */
 enum { SLAB = 8 << 20, LINE = 64 };
-/* The least number of blocks for each thread, where each packs all of a and elsewhere; the least rows of a block; the steps, a
- * multiply and an add each, that pay for one more block. */
+/* LOW_BLOCKS and BLOCKS: the least number of blocks for each thread, if each thread packs all of the operand a, and in other products.
+ * LEAST_ROWS: the least rows of a block.  STEPS: the number of multiply-adds that pay for one more block. */
 enum { LOW_BLOCKS = 2, BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
 
 struct blocked {
 	const struct cg_dev *device;
 	const struct cg_gemm *g;
 	const struct cg_panels *panels;
-	size_t real, acc;                        /* bytes of an element */
-	cg_widen *widen;                         /* for the dtype; NULL where real is acc */
-	int64_t row, rows;                       /* of c: a part; where sums are rounded later, as many rows as there is memory for */
-	int64_t column, columns;                 /* of b: the part that is packed */
-	int64_t from, steps, depth;              /* of k: the current part, and the depth of a block, a multiple of the steps that the
-						  * panels multiply at once */
-	int64_t stored;                          /* the steps in a panel, with the zeros after them */
+	size_t real, acc;                        /* bytes of an element of the dtype, and of acc */
+	cg_widen *widen;                         /* the conversion from the dtype to acc; NULL if both are the same type */
+	/* the rows of c that are computed now; if sums are rounded later, as many rows as there is memory for */
+	int64_t row, rows;
+	int64_t column, columns;                 /* the columns of b that are packed now */
+	/* from, steps: the part of k that is multiplied now; depth: the steps of a block, a multiple of those that the panels multiply at
+	 * once */
+	int64_t from, steps, depth;
+	int64_t stored;                          /* the number of steps in a panel, including those of zeros at its end */
 	int64_t down, across;                    /* blocks of c below each other, and side by side */
-	struct cg_matrix sums, start;            /* of the current rows and columns; start is in acc */
+	struct cg_matrix sums, start;            /* the sums and the start for the current rows and columns of c; start is in acc */
 	int is_low;                              /* c is one block high, and each thread has one panel of b */
-	char *b, *a;                             /* packed operands; a: one for each thread */
-	size_t a_bytes, b_bytes;                 /* for each thread */
+	char *b, *a;                             /* the packed operands; a: one packed block for each thread */
+	size_t a_bytes, b_bytes;                 /* bytes of packed a, and of packed b, for each thread */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -55,8 +57,8 @@ static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 
 /* ---- packing ---- */
 
-/* Packs a panel of `width` rows of a, or columns of b, from `place` on, for steps of k from `from` on.  across: the rows or columns
- * of a whole panel.  by_rows: they are rows of memory. */
+/* Packs a panel of `width` rows of a, or columns of b, from number `place` on, for the steps of k from step `from` on.  across: the
+ * number of rows or columns of a whole panel.  by_rows 1: these rows or columns are rows of memory. */
 static void pack(const struct blocked *p, cg_pack_panel *pack, int64_t across, struct cg_matrix x, int by_rows, int64_t place, int64_t width,
                  int64_t from, int64_t steps, char *panel)
 {
@@ -76,7 +78,7 @@ static void pack(const struct blocked *p, cg_pack_panel *pack, int64_t across, s
 	}
 }
 
-/* Packs a panel of b from a column on, for some of the current steps. */
+/* Packs a panel of the operand b, from a column on, for some of the steps of k that are multiplied now. */
 static void pack_panel(const struct blocked *p, int64_t column, int64_t k, int64_t steps, char *panel)
 {
 	int64_t across = p->panels->columns;
@@ -85,7 +87,7 @@ static void pack_panel(const struct blocked *p, int64_t column, int64_t k, int64
 	     panel);
 }
 
-/* Packs a panel of b for all current steps: block after block of a depth. */
+/* Packs a panel of the operand b for all steps of k that are multiplied now: one block of `depth` steps after the other. */
 static void pack_b(void *context, int64_t t, int thread)
 {
 	const struct blocked *p = context;
@@ -98,13 +100,14 @@ static void pack_b(void *context, int64_t t, int thread)
 
 /* ---- blocks ---- */
 
-/* Where share k of `shares` begins, among n elements in panels of `panel`. */
+/* The first element of share k, if n elements in panels of `panel` elements are divided into `shares` shares. */
 static int64_t share_start(int64_t n, int64_t panel, int64_t k, int64_t shares)
 {
 	return least(n, divide_up(n, panel) * k / shares * panel);
 }
 
-/* Adds the products of some steps to some rows and columns of c, which hold earlier sums or take the start. */
+/* Adds the products of some steps of k to some rows and columns of c: to the sums that they hold, or in the first steps to the start of
+ * the product. */
 static void add_steps(const struct blocked *p, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t k, int64_t steps,
                       const char *a, const char *b, int64_t b_apart)
 {
@@ -151,7 +154,7 @@ static void round_row(void *context, int64_t row, int thread)
 	cg_float_leave(state);
 }
 
-/* Widens one row of the start into its sums. */
+/* Converts one row of the product's start to acc, and writes it to the row of sums. */
 static void begin_row(void *context, int64_t row, int thread)
 {
 	const struct blocked *p = context;
@@ -193,7 +196,7 @@ static int is_rounded(const struct cg_gemm *g)
 	return !cg_is_plain(g->dtype) && !g->c.acc;
 }
 
-/* Sets the sizes of the parts that are computed one after the other, and lays out the scratch memory. */
+/* Sets the sizes of the parts of a product that are computed one after the other, and lays out the scratch memory. */
 static struct scratch lay_out(struct blocked *p, int threads)
 {
 	const struct cg_gemm *g = p->g;
@@ -216,7 +219,7 @@ static struct scratch lay_out(struct blocked *p, int threads)
 	return s;
 }
 
-/* The matrix from a row and a column on.  An absent matrix stays absent. */
+/* The part of a matrix from a row and a column on.  An absent matrix stays absent. */
 static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
 	if (x.mem.data)
@@ -224,13 +227,13 @@ static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, si
 	return x;
 }
 
-/* The team for a pass over elements; NULL, one thread, where there are few. */
+/* The team of threads for a pass over rows x columns elements; NULL, which stands for one thread, if there are few elements. */
 static struct cg_team *team_for(struct cg_queue *queue, int64_t rows, int64_t columns)
 {
 	return rows * columns < STEPS ? NULL : queue->team;
 }
 
-/* Sets where the sums of a part of c are, and what they start from. */
+/* Sets where the sums of a part of c are, and from which values these sums start. */
 static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char *start)
 {
 	const struct cg_gemm *g = p->g;

@@ -12,7 +12,7 @@ struct cg_compiled {
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *arguments);
 };
 
-/* The arguments of row copies, as the text has them, for rows p with row <= p < rows. */
+/* The arguments of a compiled row copy, in the form of the generated text, for rows p with row <= p < rows. */
 struct cg_rows_bound {
 	void *src, *dst;
 	int64_t src_stride, dst_stride;

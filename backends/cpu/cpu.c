@@ -10,7 +10,7 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/core/environment.h"
 
-/* Chooses the instruction set of CELLGRAD_CPU_ISA, else the best that runs here. */
+/* Chooses the instruction set that CELLGRAD_CPU_ISA names, else the best that runs on this processor. */
 static int choose(const struct cg_isa **isa)
 {
 	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);
@@ -28,7 +28,8 @@ static int choose(const struct cg_isa **isa)
 	               names, wanted);
 }
 
-/* The number of threads of CELLGRAD_CPU_THREADS, else one for each processor that the process may run on and has the time of. */
+/* Sets the number of threads to CELLGRAD_CPU_THREADS; if that is unset, to one for each processor that the process may run on and whose
+ * time its quota covers. */
 static int count_threads(int *threads)
 {
 	int most = cg_count_processors();
@@ -41,7 +42,7 @@ static int count_threads(int *threads)
 	return CG_OK;
 }
 
-/* Reads the number of threads of "threads=N".  Any other text after "cpu:" is an error of its own. */
+/* Reads the number of threads of "threads=N".  For any other text after "cpu:" the message says what is expected there. */
 static int read_threads(const char *where, int *threads)
 {
 	static const char key[] = "threads=";
@@ -60,7 +61,8 @@ static int read_threads(const char *where, int *threads)
 	return CG_OK;
 }
 
-/* Loads OpenBLAS where the library's own big products are slower.  A library that the environment names is used or refused. */
+/* Loads OpenBLAS on processors where the library's own big products are slower than OpenBLAS's.  A library that the environment names is
+ * used, or refused with a failure. */
 static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
 	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };
@@ -136,7 +138,7 @@ static int supports(const struct cg_dev *device, int dtype)
 	return CG_OK;
 }
 
-/* No queue may be open. */
+/* Makes the device compute in a caller's thread pool; called before any queue of the device is open. */
 static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 {
 	struct cg_team *team;
@@ -237,7 +239,7 @@ static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t
 	return CG_OK;
 }
 
-/* Bytes that a thread clears at once. */
+/* The number of bytes of memory that one thread clears at a time. */
 enum { CLEARED = 1 << 17 };
 struct block { char *at; size_t bytes; };
 
@@ -261,7 +263,8 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
 	struct cg_module *built = cg_memory(NULL, sizeof *built);
-	int compiled = cg_is_template(plan->cell);       /* another cell of the same name has the same keys */
+	/* compiled kernels are used only for the built-in cell: a user's cell of the same name has the same keys */
+	int compiled = cg_is_template(plan->cell);
 
 	if (!built)
 		return CG_NO_MEMORY;

@@ -15,32 +15,34 @@ struct cg_dev {
 	const struct cg_isa *isa;
 	const struct cg_openblas *blas;
 	int threads;                     /* the most threads of a call */
-	pthread_mutex_t lock;            /* guards the next two */
-	int started;                     /* has the team started?  The team of one thread is NULL. */
-	struct cg_team *team;            /* made when the first queue opens */
+	pthread_mutex_t lock;            /* guards fields `started` and `team` */
+	int started;                     /* 1: the device's team of threads has started; a team of one thread is NULL */
+	struct cg_team *team;            /* the device's team of threads, made when the first queue opens */
 	char about[1024];
 };
 
 struct cg_queue {
 	struct cg_dev *device;
 	struct cg_team *team;            /* the team of the device */
-	void *scratch;                   /* for panels of f16 and bf16 products and the interpreter's registers; it grows */
+	void *scratch;                   /* scratch memory for panels of f16 and bf16 products and for the interpreter's registers; it grows */
 	size_t scratch_bytes;
 };
 
 struct cg_module {
 	const struct cg_pass_plan *plan;
 	size_t strip_bytes;
-	/* for each function; NULL: the interpreter computes it */
+	/* the compiled kernel of each function; NULL: the interpreter computes the function */
 	void (*call[CG_FUNCTIONS_MAX])(int64_t rows, int64_t units, const struct cg_bound *);
 };
 
 int cg_cpu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
 
-/* Scratch of at least so many bytes, which the next call may overwrite.  Without memory it returns NULL and sets the message. */
+/* Returns scratch memory of at least `bytes` bytes, which the queue's next call may overwrite.  If there is no memory, returns NULL and
+ * sets the message. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
 int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
-int   cg_cpu_blocked_gemm(struct cg_queue *, const struct cg_gemm *);    /* m, n and k are at least 1; b is not packed */
+/* Computes a big product, of which m, n and k are at least 1 and b is not packed. */
+int   cg_cpu_blocked_gemm(struct cg_queue *, const struct cg_gemm *);
 size_t cg_cpu_packed(const struct cg_dev *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
 size_t cg_cpu_scan_work(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
@@ -48,13 +50,13 @@ int   cg_cpu_scans_at_once(const struct cg_dev *, const struct cg_scan *, int la
 int   cg_cpu_scan(struct cg_queue *, const struct cg_scan *, int n);
 int   cg_cpu_copy_rows(struct cg_queue *, const struct cg_rows *);
 
-/* The floating-point state of the calling thread before cg_float_enter() sets ours: rounding to nearest, no traps and, where acc is
- * f32, subnormals flushed to zero. */
+/* The floating-point state of the calling thread before cg_float_enter() sets the library's: rounding to nearest, no traps and, if acc
+ * is f32, subnormals flushed to zero. */
 struct cg_float_state { unsigned long saved; };
 struct cg_float_state cg_float_enter(int dtype);
 void cg_float_leave(struct cg_float_state);
 
-/* Does the BLAS have products of the dtype? */
+/* Has a BLAS been loaded, and does it have products of the dtype? */
 static inline int cg_cpu_has_product(const struct cg_openblas *blas, int dtype)
 {
 	return dtype == CG_F64 ? blas->dgemm != NULL : blas->sgemm != NULL;

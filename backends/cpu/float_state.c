@@ -7,7 +7,8 @@
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 
-enum { DEFAULT = 0x1f80, FLUSH = 0x8040 };       /* all exceptions masked, rounding to nearest; FTZ and DAZ */
+/* bits of MXCSR.  DEFAULT: all exceptions masked, rounding to nearest; FLUSH: FTZ and DAZ */
+enum { DEFAULT = 0x1f80, FLUSH = 0x8040 };
 
 static unsigned long get(void)
 {
@@ -21,7 +22,7 @@ static void set(unsigned long state)
 
 #elif defined(__aarch64__)
 
-enum { DEFAULT = 0, FLUSH = 1 << 24 };           /* FPCR: no traps, rounding to nearest; FZ */
+enum { DEFAULT = 0, FLUSH = 1 << 24 };           /* bits of FPCR.  DEFAULT: no traps, rounding to nearest; FLUSH: FZ */
 
 static unsigned long get(void)
 {
@@ -38,7 +39,8 @@ static void set(unsigned long state)
 
 #else
 
-enum { DEFAULT = 0, FLUSH = 0 };                 /* the state stays as it is: kernels make no subnormals of their own */
+/* on other processors the floating-point state stays as it is: kernels make no subnormals of their own */
+enum { DEFAULT = 0, FLUSH = 0 };
 
 static unsigned long get(void)
 {

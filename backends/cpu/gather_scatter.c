@@ -5,7 +5,7 @@
  */
 #include "backends/cpu/cpu.h"
 
-/* Elements of a part: some ten microseconds of work, enough to pay for waking a thread. */
+/* The number of elements of a part of a row copy: some ten microseconds of work, enough to pay for waking a thread. */
 enum { PART = 1 << 14 };
 
 struct shared_copy {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products on the cpu.  They are cut into tiles by the shape alone, so the number of threads changes no bit.  Each tile is
- * multiplied by OpenBLAS, or by the library's own product where there are few rows or b is packed.  Panels of f16 and bf16 are widened to
- * f32, summed in f32 and rounded once.
+ * Matrix products on the cpu.  Products are cut into tiles by their shape alone, so the number of threads changes no bit.  Each tile is
+ * computed by OpenBLAS, or by the library's own code if there are few rows or the operand b is packed.  Panels of f16 and bf16 are widened
+ * to f32, summed in f32 and rounded once.
  */
 #include <limits.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 	return (char *)x.mem.data + x.mem.offset + (size_t)(row * x.stride + column) * bytes;
 }
 
-/* The BLAS, where it may make this product: not where sums must go in the order of k. */
+/* The BLAS that may compute this product: none if each sum must add its terms in the order of k. */
 static const struct cg_openblas *library_for(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	static const struct cg_openblas none;
@@ -27,19 +27,19 @@ static const struct cg_openblas *library_for(const struct cg_dev *d, const struc
 	return g->in_order ? &none : d->blas;
 }
 
-/* Has the product so few rows that packing b, as a BLAS and the panels do, takes longer than the product? */
+/* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying? */
 static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
 {
 	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
 }
 
-/* Does the instruction set multiply the dtype, neither f32 nor f64, as it is? */
+/* Does the instruction set multiply elements of this 16-bit dtype without widening them to f32?  For f32 and f64: no. */
 static int has_own_product(const struct cg_dev *d, int dtype)
 {
 	return !cg_is_plain(dtype) && d->isa->panels[dtype]->bytes == cg_dtype_bytes(dtype);
 }
 
-/* Does blocked_gemm.c make the product?  It makes big products, and it alone multiplies bf16 as it is. */
+/* Does blocked_gemm.c compute the product?  That file computes big products, and only it multiplies bf16 without widening it. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	if (has_own_product(d, g->dtype))
@@ -73,7 +73,7 @@ static void product_f64(const struct cg_dev *d, const struct cg_gemm *g, int64_t
 		d->isa->product_f64->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-/* Copies, unless a product starts with its own c. */
+/* Copies bytes; does nothing if source and destination are the same, as when a product's start is its own c. */
 static void copy(char *to, const char *from, size_t bytes)
 {
 	if (to != from)
@@ -98,7 +98,7 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 	}
 }
 
-/* The columns of a panel in the packed form; below, the panel that contains column j. */
+/* The number of columns of a panel of the packed operand b; the function below returns the panel that contains column j. */
 static int64_t panel_columns(const struct cg_dev *d, int dtype)
 {
 	return dtype == CG_F64 ? d->isa->product_f64->columns : d->isa->product_f32->columns;
@@ -117,7 +117,7 @@ static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t 
 
 	begin(g, d->isa, i, j, m, n, c, g->c.stride, acc);
 	if (!g->k)
-		return;                          /* then a and b may be absent */
+		return;                          /* if k is 0, the operands a and b may be absent */
 	a = at(g->a, g->transpose_a ? 0 : i, g->transpose_a ? i : 0, acc);
 	if (g->packed.data) {
 		int64_t stride = g->k * panel_columns(d, g->dtype);
@@ -137,7 +137,7 @@ static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t 
 		product_f32(d, g, m, n, g->k, (float *)(void *)a, g->a.stride, (float *)(void *)b, g->b.stride, (float *)(void *)c, g->c.stride);
 }
 
-/* Widens some rows and columns of a matrix of real. */
+/* Converts some rows and columns of a matrix from the dtype to f32. */
 static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64_t row, int64_t column, int64_t rows,
                   int64_t columns, float *to)
 {
@@ -145,7 +145,7 @@ static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64
 		isa->widen[dtype](columns, at(x, row + r, column, cg_dtype_bytes(dtype)), to + r * columns);
 }
 
-/* The columns of a tile.  They depend on the shape alone, so the number of threads changes no bit. */
+/* The number of columns of a tile.  It depends on the product's shape alone, so the number of threads changes no bit. */
 static int64_t tile_columns(const struct cg_gemm *g)
 {
 	int64_t columns = TILE_N, down = (g->m + TILE_M - 1) / TILE_M;
@@ -155,7 +155,7 @@ static int64_t tile_columns(const struct cg_gemm *g)
 	return columns;
 }
 
-/* The largest tile of a product; below, the floats that its panels in f32 need. */
+/* The size of a product's largest tile; the function floats() below gives the number of floats of its panels in f32. */
 struct tile_size { int64_t m, n, k; };
 
 static struct tile_size tile_size_of(const struct cg_gemm *g)
@@ -170,7 +170,7 @@ static size_t floats(struct tile_size r)
 	return (size_t)(r.m * r.k + r.k * r.n + r.m * r.n + LINE - 1) / LINE * LINE;
 }
 
-/* Computes a tile of f16 or bf16: operands and sums are in f32, with one rounding at the end. */
+/* Computes a tile of an f16 or bf16 product: its operands are widened to f32, and each sum in f32 is rounded once, at the end. */
 static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n,
                         float *scratch)
 {
@@ -206,8 +206,8 @@ static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t
 struct product {
 	const struct cg_dev *device;
 	const struct cg_gemm *g;
-	int64_t columns, across;                 /* columns of a tile; tiles side by side */
-	float *scratch;                          /* for f16 and bf16: panels of each thread */
+	int64_t columns, across;                 /* columns: the number of columns of a tile; across: the number of tiles side by side */
+	float *scratch;                          /* for f16 and bf16: memory for the panels of all threads */
 };
 
 static void tile(void *context, int64_t t, int thread)
@@ -249,7 +249,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 
 /* ---- b packed for many products ---- */
 
-enum { LEAST = 5 };                      /* with fewer rows a BLAS reads b in place */
+enum { LEAST = 5 };                      /* the least rows for which b is packed: with fewer rows a BLAS reads b in place */
 
 size_t cg_cpu_packed(const struct cg_dev *d, const struct cg_gemm *g)
 {
@@ -269,7 +269,7 @@ struct packing {
 	const struct cg_gemm *g;
 };
 
-/* Packs a panel of f16 or bf16: widens DEEP steps of k at a time. */
+/* Packs a panel of an f16 or bf16 operand: widens it to f32, DEEP steps of k at a time. */
 static void pack_narrow(const struct cg_isa *isa, const struct cg_gemm *g, int64_t j, int64_t width, float *to)
 {
 	enum { DEEP = 64, WIDEST = 64 };

@@ -4,7 +4,7 @@
  */
 #include "backends/cpu/isa.h"
 
-#include "backends/cpu/cells.h"                  /* CG_CELLS, made by cellgen */
+#include "backends/cpu/cells.h"                  /* the list CG_CELLS of the built-in cells, which cellgen makes */
 
 #ifdef CG_ISA_AVX512
 static int has_avx512(void)
@@ -32,7 +32,7 @@ static int has_fast_avx512bf16(void)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Asks Linux for the registers of AMX.  They are the process's from then on; asking again is harmless. */
+/* Asks Linux for permission to use the registers of AMX, which holds for the process from then on; asking again is harmless. */
 static int has_amxbf16(void)
 {
 	enum { FEATURES = 7, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };
@@ -55,7 +55,7 @@ static int always(void)
 	return 1;
 }
 
-/* What cellgen and the compiler make for an instruction set, for each dtype. */
+/* Declares what cellgen and the compiler make for an instruction set, for each cell and dtype. */
 #define DECLARE_CELL(cell, dtype, isa) extern const struct cg_compiled cg_compiled_##cell##_##dtype##_##isa[];
 #define DECLARE_DTYPE(isa, code, dtype, ...) \
 	extern cg_strip cg_strip_##dtype##_##isa; \
@@ -80,7 +80,7 @@ KERNELS(avx2)
 #ifdef CG_ISA_AVX512
 KERNELS(avx512)
 #endif
-#ifdef CG_ISA_AVX512BF16                         /* as avx512, except for products of bf16 */
+#ifdef CG_ISA_AVX512BF16                         /* kernels are those of avx512; only products of bf16 differ */
 extern const struct cg_tiles cg_tiles_bf16_avx512bf16;
 extern const struct cg_panels cg_panels_bf16_avx512bf16;
 #endif
@@ -93,7 +93,7 @@ extern const struct cg_panels cg_panels_bf16_amxbf16;
 #define WIDEN(isa, code, dtype, ...) cg_widen_##dtype##_##isa,
 #define NARROW(isa, code, dtype, ...) cg_narrow_##dtype##_##isa,
 #define ROWS(isa, code, dtype, ...) cg_rows_##dtype##_##isa,
-/* The products of each dtype: in acc, except for bf16, whose table `bf16` names. */
+/* The tables of product functions for each dtype: those of acc, except for bf16, for which argument `bf16` names the table. */
 #define PRODUCTS(kind, isa, bf16) { \
 	[CG_DTYPE_F32] = &cg_##kind##_f32_##isa, [CG_DTYPE_F64] = &cg_##kind##_f64_##isa, [CG_DTYPE_F16] = &cg_##kind##_f32_##isa, \
 	[CG_DTYPE_BF16] = &cg_##kind##_##bf16 }

@@ -10,9 +10,9 @@
 #include "gen/tile.h"
 
 /*
- * The library's product for few rows.  A panel [k columns] has some columns of b, row by row; the last panel has zeros beyond the last
- * column.  The panels of a b [k n] are `stride` elements apart.  multiply: c [m n] += op(a) [m k] op(b) [k n], row-major;
- * multiply_packed: the same with panels; pack: makes one panel of `width` columns of op(b).
+ * The library's product for few rows.  A panel [k columns] has some columns of the operand b, row by row; the last panel has zeros beyond
+ * the last column of b.  The panels of an operand b [k n] are `stride` elements apart.  Function multiply computes c [m n] += op(a) [m k]
+ * op(b) [k n], row-major; function multiply_packed does so with panels of b; function pack makes one panel of `width` columns of op(b).
  */
 #define CG_PRODUCT(t, type) \
 struct cg_product_##t { \
@@ -27,11 +27,10 @@ CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
 /*
- * Products by tiles of units.  Operands are in acc, elements of `bytes` bytes; bf16 stays as it is where an instruction multiplies it, with
- * two steps of k side by side.  One instruction multiplies `steps` steps.
- * pack: fills a tile from op(b) [k ...], which begins at the tile's first column, as c does in multiply.  multiply: c [m ...] +=
- * a [m k] tile, c in acc; rows of a have zeros up to a multiple of steps.  enter(m) and leave() surround products of m rows;
- * they are NULL where no registers need to be set.
+ * Products by tiles of units.  Operands are in acc, elements of `bytes` bytes; bf16 operands stay bf16 if an instruction multiplies them,
+ * with two steps of k side by side.  One instruction multiplies `steps` steps of k.  Function pack fills a tile from op(b) [k ...], which
+ * begins at the tile's first column, as c does in multiply.  multiply: c [m ...] += a [m k] tile, c in acc; rows of a have zeros up to a
+ * multiple of steps.  enter(m) and leave() surround products of m rows; these two functions are NULL if no registers need to be set.
  */
 struct cg_tiles {
 	int lanes, steps;
@@ -55,35 +54,37 @@ struct cg_tiles {
 typedef void cg_pack_panel(int by_rows, int64_t k, int64_t width, const void *from, int64_t ld, void *panel);
 struct cg_panels {
 	int rows, columns, steps;
-	int depth, height;                               /* steps of k and rows of a block of a that fits a core's cache */
+	/* depth: steps of k, and height: rows, of a block of the operand a that fits in a core's cache */
+	int depth, height;
 	size_t bytes;
 	cg_pack_panel *pack_a, *pack_b;
 	void (*multiply)(int64_t m, int64_t n, int64_t k, const void *a_panels, const void *b_panels, int64_t b_apart, const void *start,
 	                 int64_t start_stride, void *c, int64_t ldc);
 };
 
-/* Convert elements of real to acc, and back. */
+/* Functions that convert n elements: cg_widen from the dtype to acc, cg_narrow from acc to the dtype. */
 typedef void cg_widen(int64_t n, const void *from, void *to);
 typedef void cg_narrow(int64_t n, const void *from, void *to);
 
 struct cg_isa {
 	const char *name;
 	int (*runs_here)(void);
-	int (*is_best_here)(void);                       /* is it chosen where CELLGRAD_CPU_ISA is unset?  NULL: wherever it runs */
-	const struct cg_compiled *const *kernels;        /* tables, ended by NULL */
+	int (*is_best_here)(void);                       /* is the set chosen if CELLGRAD_CPU_ISA is unset?  NULL: yes, if it runs */
+	const struct cg_compiled *const *kernels;        /* the tables of compiled kernels, ended by NULL */
 	cg_strip *strip[CG_DTYPE_COUNT];
 	cg_widen *widen[CG_DTYPE_COUNT];
 	cg_narrow *narrow[CG_DTYPE_COUNT];
-	cg_rows_compiled *const *rows[CG_DTYPE_COUNT];   /* tables by cg_rows_index() */
+	cg_rows_compiled *const *rows[CG_DTYPE_COUNT];   /* compiled row copies, by cg_rows_index() */
 	const struct cg_product_f32 *product_f32;
 	const struct cg_product_f64 *product_f64;
 	const struct cg_tiles *tiles[CG_DTYPE_COUNT];
 	const struct cg_panels *panels[CG_DTYPE_COUNT];
-	int few;                                         /* the most rows for which product_* is the fastest, with a not transposed */
-	int takes_blas;                                  /* a BLAS has faster big products than the panels have */
+	int few;                                         /* the most rows of a for which product_* is the fastest, if a is not transposed */
+	int takes_blas;                                  /* 1: big products are faster by a BLAS than by the panels */
 };
 
-/* The best set first; a row whose name is NULL ends the list.  The set before it is the compiler's baseline, which runs everywhere. */
+/* The instruction sets of this build, the best first; a row whose name is NULL ends the list.  The last set is the compiler's baseline,
+ * which runs on every processor. */
 extern const struct cg_isa cg_isas[];
 
 #endif

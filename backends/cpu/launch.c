@@ -5,8 +5,8 @@
  */
 #include "backends/cpu/cpu.h"
 
-/* Elements of a part: a microsecond or two of work, enough for a thread that is awake, as between the products of a sequence.  ALIGN:
- * bytes to which the interpreter's registers are aligned. */
+/* PART: the number of elements of a part of a launch, a microsecond or two of work: enough for a thread that is awake, as between the
+ * products of a sequence.  ALIGN: the number of bytes to which the interpreter's registers are aligned. */
 enum { PART = 1 << 11, ALIGN = 64 };
 
 struct shared_launch {
@@ -15,14 +15,14 @@ struct shared_launch {
 	const struct cg_function *function;
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *);
 	int64_t rows, units;
-	int64_t rows_each, units_each, across;   /* the size of a part; parts side by side */
-	int values;                              /* for a sum: the values in each block of its scratch */
+	int64_t rows_each, units_each, across;   /* rows_each, units_each: the size of a part; across: the number of parts side by side */
+	int values;                              /* for a sum: the number of values in each block of partial sums in its scratch memory */
 	const struct cg_bound *bound;
 	char *registers;
-	size_t register_bytes;                   /* bytes for one thread */
+	size_t register_bytes;                   /* bytes of the interpreter's registers for one thread */
 };
 
-/* Sets the size of the parts.  Returns how many there are. */
+/* Sets the size of the parts into which a launch is cut.  Returns the number of parts. */
 static int64_t cut_parts(struct shared_launch *s)
 {
 	int64_t step = s->function->shape == CG_FUNCTION_SUM_PART ? CG_SUM_ROWS : 1;
@@ -54,7 +54,7 @@ static void compute(const struct shared_launch *s, int64_t rows, int64_t units, 
 	cg_float_leave(state);
 }
 
-/* Elements from the beginning of an argument to that of a part. */
+/* The number of elements from the beginning of an argument to the beginning of a part. */
 static int64_t distance(const struct shared_launch *s, const struct cg_argument *a, int64_t stride, int64_t row, int64_t unit)
 {
 	switch (a->kind) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: dlopen would return the host
- * program's instance, and setting
- * that to one thread would change the host's results and speed.  A library is used where it is OpenBLAS, is new enough, lets
- * several threads call it at once, and computes a product of small matrices correctly.  Else the message says why not, and the next soname
- * is tried.  The library is never closed: a process has few namespaces, and the library's own threads run in it.
+ * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: without it dlopen would return
+ * the host program's instance of the library, and setting that instance to one thread would change the host's results and speed.  A library
+ * is used if it is OpenBLAS, is new enough, lets several threads call it at once, and computes a product of small matrices correctly.  Else
+ * the message says why not, and the next soname is tried.  The library is never closed: a process has few namespaces, and the library's own
+ * threads run in it.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -24,11 +24,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(CG_OPENBLAS) && defined(LM_ID_NEWLM)
 
-/* The prefix of every name in PyPI's scipy-openblas32. */
+/* The prefix of every function's name in the OpenBLAS of PyPI's package scipy-openblas32. */
 static const char scipy[] = "scipy_";
 static const char *const sonames[] = { "libopenblas.so.0", "libopenblasp.so.0" };
 
-/* Releases give their version from 0.3.4 on.  This one fixed the last race between buffers of concurrent callers. */
+/* The oldest OpenBLAS that is used; OpenBLAS gives its version from 0.3.4 on.  Version 0.3.10 fixed the last race between buffers of
+ * concurrent callers. */
 enum { MAJOR = 0, MINOR = 3, PATCH = 10 };
 
 /* The values of openblas_get_parallel. */
@@ -42,7 +43,7 @@ static struct {
 	int (*threads)(void);
 	cg_sgemm *sgemm;
 	cg_dgemm *dgemm;
-	void (*omp_set_threads)(int);             /* where the library is built on OpenMP */
+	void (*omp_set_threads)(int);             /* present if the library is built on OpenMP */
 } lib;
 
 static const struct { const char *name; void *to; } symbols[] = {
@@ -84,8 +85,8 @@ static void dgemm_alone(int order, int ta, int tb, int m, int n, int k, double a
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };     /* cblas's values */
 enum { M = 9, N = 11, K = 7, PITCH = 13, BEYOND = 77 };
 
-/* Multiplies whole numbers so small that every sum is exact.  The elements beyond each row's end must stay as they are.  It takes a
- * few microseconds. */
+/* Multiplies whole numbers so small that every sum is exact.  The product must leave the elements beyond each row's end unchanged.  The
+ * whole check takes a few microseconds. */
 #define PROBE(name, real, gemm) \
 static int name(void) \
 { \
@@ -216,7 +217,7 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	return 0;
 }
 
-/* named: the path of a library; NULL: search by soname. */
+/* Loads OpenBLAS.  Argument `named`: the path of a library; NULL: the library is searched by soname. */
 static void load(const char *named)
 {
 	size_t used = 0;

@@ -12,12 +12,12 @@ typedef void cg_dgemm(int order, int ta, int tb, int m, int n, int k, double alp
                       int ldb, double beta, double *c, int ldc);
 
 struct cg_openblas {
-	/* NULL where OpenBLAS is not available; `why` then says why not, else its path and its configuration.  Several threads may
-	 * call at the same time, and each call computes on the calling thread alone. */
+	/* Functions of OpenBLAS, NULL if OpenBLAS is not available; `why` then has the reason, else the path and the configuration of the
+	 * library.  Several threads may call at the same time, and each call computes on the calling thread alone. */
 	cg_sgemm *sgemm;
 	cg_dgemm *dgemm;
 	char why[768];
-	int is_refused;                          /* the environment names a library that cannot be used */
+	int is_refused;                          /* 1: the environment names a library that cannot be used */
 };
 /* Loads OpenBLAS at the first call.  Any thread may call. */
 const struct cg_openblas *cg_load_openblas(void);

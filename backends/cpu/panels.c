@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products, compiled once for each instruction set (CG_ISA).  Both operands are packed in panels of some rows of a, or some
- * columns of b, in which the elements of a step of k stand side by side.  The sums of two panels stay in registers while k runs, so each is
- * one chain in the order of k, wherever its element stands.
+ * Big products, compiled once for each instruction set (CG_ISA).  Both operands are packed in panels, of some rows of the operand a or some
+ * columns of the operand b, in which the elements of a step of k are side by side.  The sums of two panels stay in registers while k runs,
+ * so each sum is one chain in the order of k, wherever its element stands.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers hold ROWS * VECTORS sums, VECTORS vectors of b, and one element of a.  A block of a has HEIGHT rows of DEPTH_BYTES:
- * processors with AVX-512 have a second-level cache of 1 MB or more. */
+/* Registers hold ROWS * VECTORS sums, VECTORS vectors of the operand b, and one element of the operand a.  A block of a has HEIGHT rows
+ * of DEPTH_BYTES bytes: processors with AVX-512 have a second-level cache of 1 MB or more. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, ROWS = 12, VECTORS = 2, DEPTH_BYTES = 4096, HEIGHT = 240 };
 #elif defined __AVX2__
@@ -23,7 +23,7 @@ enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 4, DEPTH_BYTES = 2048, HEIGHT = 12
 enum { VECTOR_BYTES = 16, ROWS = 6, VECTORS = 2, DEPTH_BYTES = 2048, HEIGHT = 120 };
 #endif
 
-#ifdef CG_PAIRS                                  /* bf16 by the instructions for it */
+#ifdef CG_PAIRS                                  /* products of bf16 by the processor's instructions for bf16 */
 #include "backends/cpu/items_bf16.h"
 #define DEFINE_EACH(define) define(bf16)
 #else
@@ -107,7 +107,7 @@ static inline void copy_##t(int64_t n, const number_##t *from, number_##t *to) \
 		memcpy(to, from, (size_t)n * sizeof(number_##t)); \
 } \
 \
-/* The same at an edge of c, through a copy. */ \
+/* c = start + a b at c's edge, with a copy. */ \
 static void edge_##t(int64_t m, int64_t n, int64_t items, const item_##t *a, const item_##t *b, const number_##t *start, \
                      int64_t start_stride, number_##t *c, int64_t ldc) \
 { \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the processors that threads may run on, by the affinity mask and by the quotas of control groups, and moves a thread to another
- * processor.  Linux may wake a thread on the processor of the thread that wakes it, although others are idle:
- * on virtual machines it takes a sleeping processor for one that the host has taken away.  Both threads then share one processor until
- * the load is balanced, some fifty milliseconds later.  So the woken thread moves by itself.
+ * processor.  Linux may wake a thread on the processor of the thread that wakes it, although others are idle: on virtual machines Linux
+ * takes a sleeping processor for one that the host has taken away.  Both threads then share one processor until Linux balances the load,
+ * some fifty milliseconds later.  So the woken thread moves itself to another processor.
  */
 #include <math.h>
 #include <sched.h>
@@ -34,9 +34,10 @@ int cg_count_processors(void)
 
 /* ---- quotas of control groups ---- */
 
-enum { PATH = 4352 };                    /* longer paths are ignored */
+enum { PATH = 4352 };                    /* bytes of a control group's path; groups with longer paths are ignored */
 
-/* Reads two numbers from a file, or, where `second` is named, one from each of two files.  Are both there and above zero? */
+/* Reads two numbers from the file `first`, or, if `second` is not NULL, one number from each of the two files.  Returns 1 if both are
+ * there and above zero. */
 static int read_two(const char *folder, const char *first, const char *second, double numbers[2])
 {
 	const char *const names[] = { first, second };
@@ -58,7 +59,7 @@ static int read_two(const char *folder, const char *first, const char *second, d
 	return n == 2 && numbers[0] > 0 && numbers[1] > 0;
 }
 
-/* The processors, at most n, that the quota of one group pays for.  "max" and -1 mean no quota. */
+/* The number of processors, at most n, for whose time the quota of one control group suffices.  "max" and -1 mean no quota. */
 static int limit_by_group(const char *folder, int n)
 {
 	double quota[2] = { 0, 0 };
@@ -68,7 +69,7 @@ static int limit_by_group(const char *folder, int n)
 	return quota[0] / quota[1] < n ? (int)ceil(quota[0] / quota[1]) : n;
 }
 
-/* Applies the quotas of the group of a line "ID:CONTROLLERS:PATH", and of the groups that contain it. */
+/* Limits n by the quotas of the control group that a line "ID:CONTROLLERS:PATH" names, and of the groups that contain that group. */
 static int limit_by_line(const char *root, char *line, int n)
 {
 	char *controllers = strchr(line, ':'), *path = controllers ? strchr(++controllers, ':') : NULL, folder[PATH];

@@ -13,11 +13,11 @@ int cg_get_processor(void);
 
 /* The change that a thread has made to its affinity mask: zeros before the first call. */
 struct cg_avoided {
-	int any, processor;                      /* is a processor left out of the mask, and which one */
-	unsigned char mask[2048];                /* the mask that was set then */
+	int any, processor;                      /* any 1: a processor is left out of the mask; processor: which one */
+	unsigned char mask[2048];                /* the affinity mask that the thread set then */
 };
-/* If the calling thread runs on this processor and may run on others, moves it to one of them and keeps it off this one until it has
- * to avoid another.  A mask that somebody else sets meanwhile stays. */
+/* If the calling thread runs on this processor and may run on others, moves the thread to one of the others and keeps it off this
+ * processor until it has to avoid another processor.  A mask that somebody else sets meanwhile stays. */
 void cg_avoid_processor(struct cg_avoided *, int processor);
 
 #endif

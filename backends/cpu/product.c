@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The library's product for few rows, compiled once for each instruction set (CG_ISA).  The sums of a block of rows and columns stay in
- * registers while k runs, so that each element is summed in the order of k, wherever it stands.  b is read in place, or
- * from panels of a block's columns, which are made on the way or, for several products with the same b, beforehand.
+ * registers while k runs, so that each element is summed in the order of k, wherever it stands.  The operand b is read in place, or from
+ * panels of a block's columns, which are made during the product or, for several products with the same b, beforehand.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers hold ROWS * VECTORS sums, VECTORS vectors of b, and one element of a. */
+/* Registers hold ROWS * VECTORS sums, VECTORS vectors of the operand b, and one element of the operand a. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, VECTORS = 4 };
 #elif defined __AVX2__
@@ -27,7 +27,8 @@ enum { VECTOR_BYTES = 16, VECTORS = 2 };
 #include "backends/cpu/items_f64.h"
 
 enum { ROWS = 6, PANEL_BYTES = VECTORS * VECTOR_BYTES };
-enum { DEPTH = 512, PANEL_DEPTH = 128 };                 /* steps of b read in place; steps of a panel made on the way */
+/* DEPTH: steps of k of an operand b that is read in place; PANEL_DEPTH: steps of a panel that is made during the product */
+enum { DEPTH = 512, PANEL_DEPTH = 128 };
 
 #define DEFINE_PRODUCT(type, t) \
 enum { PANEL_##t = PANEL_BYTES / sizeof(type) }; \
@@ -69,7 +70,7 @@ static void block_##t(int64_t m, int64_t k, const type *a, int64_t row, int64_t 
 	} \
 } \
 \
-/* The same for `width` columns of c, which may be fewer than a panel has. */ \
+/* c [m width] += a [m k] b [k width]; width is at most a panel's columns. */ \
 static void column_##t(int64_t m, int64_t width, int64_t k, const type *a, int64_t row, int64_t step, const type *b, int64_t ldb, \
                        type *c, int64_t ldc) \
 { \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a context.  A call claims the helpers that are idle when it begins and shares its parts with them.  It releases helpers
- * that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Helpers spin for
- * fifty microseconds, since calls come in quick succession and waking a thread takes as long on a virtual machine.  Then they sleep,
- * since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between
- * shares: another takes its share.
+ * The threads of a context.  A call claims the helpers that are idle when it begins and shares its parts with them.  The call releases
+ * helpers that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Helpers spin
+ * for fifty microseconds, since calls come in quick succession and waking a thread takes as long on a virtual machine.  Then they sleep,
+ * since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between shares:
+ * another takes its share.
  *
  * A caller's thread pool may run parts one after the other, so there each phase is a call of its own.
  */
@@ -19,23 +19,26 @@
 #include "backends/cpu/team.h"
 #include "runtime/core/core.h"
 
-enum { SPIN_NS = 50000, LINE = 64 };         /* LINE: bytes of a cache line, which separate what threads write from what others read */
+/* LINE: bytes of a cache line; so many bytes separate fields that some threads write from fields that others read */
+enum { SPIN_NS = 50000, LINE = 64 };
 
 /* The work of one call. */
 struct round {
 	int64_t parts;
 	void (*part)(void *context, int64_t k, int thread);
 	void *context;
-	int processor;                           /* the caller's processor */
-	int claimed;                             /* helpers that the call has claimed */
+	int processor;                           /* the processor on which the calling thread runs */
+	int claimed;                             /* the number of helpers that the call has claimed */
 	char before[LINE];
 	atomic_llong next;                       /* the first part that no thread has taken */
 	char after[LINE];
-	atomic_int entered, inside;              /* helpers that have entered; helpers that have not left */
+	/* entered: the number of helpers that have entered the round; inside: of those, the helpers that have not left */
+	atomic_int entered, inside;
 };
 
 struct helper {
-	_Atomic(struct round *) round;           /* NULL: idle; changes under the lock, as do the next two */
+	/* the round that claimed the helper; NULL: the helper is idle.  Changes under the team's lock, as `entered` and `asleep` do */
+	_Atomic(struct round *) round;
 	int entered, asleep;
 	struct cg_team *team;
 	pthread_cond_t woken;
@@ -44,7 +47,7 @@ struct helper {
 };
 
 struct cg_team {
-	struct cg_pool pool;                     /* run is NULL where the team has the helpers below */
+	struct cg_pool pool;                     /* the caller's thread pool; pool.run is NULL if the team has helpers of its own */
 	int threads;
 	pthread_mutex_t lock;
 	pthread_cond_t left;                     /* signals that a helper has left a round */
@@ -72,7 +75,7 @@ static int64_t now(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Pauses between two looks of a spinning thread.  May it look again? */
+/* Pauses a spinning thread before it looks again for work.  Returns 1 if the thread may look again, 0 if its time is over. */
 static int pause_before(int64_t end)
 {
 	for (int k = 0; k < 8; k++)
@@ -97,7 +100,8 @@ static void make_idle(struct cg_team *team, struct helper *helper)
 	team->idle[team->n_idle++] = helper;
 }
 
-/* Waits for the next round and enters it; *number: the helper's number in it.  NULL at the end of the team. */
+/* Makes a helper wait for the next round and enter it; *number receives the helper's number in that round.  Returns NULL when the team
+ * is closed. */
 static struct round *enter(struct helper *helper, int *number)
 {
 	struct cg_team *team = helper->team;
@@ -120,7 +124,7 @@ static struct round *enter(struct helper *helper, int *number)
 	return round;
 }
 
-/* Leaves a round.  It lies on the caller's stack and may vanish once no helper is inside. */
+/* Makes a helper leave a round.  The struct round lies on the calling thread's stack and may vanish once no helper is inside. */
 static void leave(struct helper *helper, struct round *round)
 {
 	struct cg_team *team = helper->team;
@@ -215,9 +219,11 @@ void cg_team_run(struct cg_team *team, int64_t parts, void (*part)(void *context
 
 struct phases_run {
 	int shares;
-	int64_t phases, phase;                   /* phase: the current one, in a caller's pool */
-	struct cg_team_count *taken, *done;      /* taken: for each share, the phases that were taken; done: the shares that are done,
-						  * over all phases */
+	/* phases: the number of phases; phase: the current phase, if the phases run in a caller's thread pool */
+	int64_t phases, phase;
+	/* taken: for each share, the number of phases in which a thread has taken it; done: the number of shares that are done, over all
+	 * phases */
+	struct cg_team_count *taken, *done;
 	void (*part)(void *context, int64_t phase, int share, int thread);
 	void *context;
 };
@@ -234,7 +240,7 @@ static void wait_until(struct cg_team_count *count, int64_t least)
 	}
 }
 
-/* Takes part in every phase from the current one on: first in its own share, then in those that no thread has taken. */
+/* Runs one thread's work in every phase from the current one on: first the thread's own share, then shares that no thread has taken. */
 static void run_phases(void *context, int64_t k, int thread)
 {
 	const struct phases_run *run = context;
@@ -296,7 +302,7 @@ static int make_team(int threads, struct cg_team **result)
 	return CG_OK;
 }
 
-/* Ends a team of which the first `started` helpers have started. */
+/* Ends a team of threads of which only the first `started` helpers have started. */
 static void end(struct cg_team *team, int started)
 {
 	pthread_mutex_lock(&team->lock);
@@ -335,7 +341,7 @@ int cg_team_open(int threads, struct cg_team **result)
 	if (threads == 1)
 		return CG_OK;
 	CG_TRY(make_team(threads, &team));
-	/* Signals are for the threads of the host program alone. */
+	/* Helpers block all signals, since signals are for the threads of the host program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (started < threads - 1 && !(code = start_helper(team, &team->helpers[started])))

@@ -9,7 +9,7 @@
 
 struct cg_team;
 
-/* Opens a team of so many threads, the caller's included.  The team of one thread is NULL, which every function below takes. */
+/* Opens a team of `threads` threads, the caller's included.  A team of one thread is NULL, which every function below takes. */
 int  cg_team_open(int threads, struct cg_team **);
 /* Makes a team that runs in a caller's thread pool and has no threads of its own. */
 int  cg_team_pool(const struct cg_pool *, struct cg_team **);
@@ -17,13 +17,13 @@ int  cg_team_pool(const struct cg_pool *, struct cg_team **);
 void cg_team_close(struct cg_team *);
 int  cg_team_threads(const struct cg_team *);
 /* Calls part(context, k, thread) once for each k < parts, in any order and on any of the threads, and returns when all calls have.
- * `thread` numbers the threads that take part, from 0 up; it is below parts and below the number of threads.  Several threads may
- * call at the same time: each gets the helpers that were idle when its call began. */
+ * `thread` numbers the threads that take part, from 0 up; the number is less than `parts` and less than the number of threads.  Several
+ * threads may call at the same time: each gets the helpers that were idle when its call began. */
 void cg_team_run(struct cg_team *, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context);
 
-/* Calls part(context, phase, share, thread) once for each share of each phase.  A phase begins when all shares of the one before it
- * are done.  The same thread takes a share in every phase, unless it is late: then another thread takes the share.  counts: memory
- * for shares + 1 counts. */
+/* Calls part(context, phase, share, thread) once for each share of each phase.  A phase begins when all shares of the one before it are
+ * done.  The same thread takes a share in every phase, unless that thread is late: then another thread takes the share.  Argument
+ * `counts`: memory for shares + 1 structs. */
 struct cg_team_count { _Alignas(64) _Atomic int64_t n; };
 void cg_team_run_phases(struct cg_team *, int shares, int64_t phases, struct cg_team_count *counts,
                         void (*part)(void *context, int64_t phase, int share, int thread), void *context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles the device's context: makes it current around every call and restores the caller's after it, records its loss, since the
- * driver then fails at every later call, and allocates memory in the order of a queue's work, where the driver can.
+ * Handles the device's CUDA context: makes it current for every call and restores the caller's context afterwards, records the loss of a
+ * context, after which every call of the driver fails, and allocates memory in the order of a queue's work, where the driver can.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "backends/cuda/cuda.h"
 
-/* After one of these errors nothing works in the context any more. */
+/* The driver's errors after which no call in the CUDA context works any more. */
 static const unsigned fatal[] = {
 	CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_CONTAINED, CUDA_ERROR_ILLEGAL_ADDRESS,
 	CUDA_ERROR_LAUNCH_TIMEOUT, CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_ASSERT, CUDA_ERROR_HARDWARE_STACK_ERROR,
@@ -19,7 +19,7 @@ static const unsigned fatal[] = {
 
 enum { WHOLE, BEING_LOST, LOST };
 
-/* Records the first failure, which later messages report. */
+/* Records the error that lost the CUDA context, which the messages of later calls report. */
 static void mark_lost(struct cg_dev *device)
 {
 	int whole = WHOLE;
@@ -63,7 +63,7 @@ int cg_cu_leave(struct cg_dev *device, int code)
 
 /* ---- capture ---- */
 
-/* Only an adopted stream can be captured: no one else knows the library's own streams. */
+/* Only an adopted stream can be captured, since no program knows the streams that the library made itself. */
 static int is_capturing(struct cg_queue *queue, unsigned *status)
 {
 	*status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -142,7 +142,8 @@ void cg_cu_finish(struct cg_queue *queue)
 		cg_cu.StreamSynchronize(queue->stream);
 }
 
-/* Work that is enqueued may use memory that is freed.  cuMemFree does not always wait for it. */
+/* Waits for the work of all queues before memory is freed.  Enqueued work may use that memory, and cuMemFree does not always wait for
+ * such work. */
 static void finish_all(struct cg_dev *device)
 {
 	pthread_mutex_lock(device->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a handle with a workspace of the
- * library, so that the same call gives the same bits.  Sums are in acc, never in TF32.  cublasLt adds a start that is not c itself: one
- * repeated row is its epilogue for biases.
+ * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a cuBLAS handle whose workspace this
+ * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  cublasLt computes products whose start is
+ * not c itself: a start of one repeated row is its epilogue for biases.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ struct key {
 	unsigned a, b, start, c;
 };
 
-/* A product with a start, described for cublasLt.  A problem for which there is no algorithm is remembered, too. */
+/* A product with a start, described for cublasLt.  A problem for which cublasLt has no algorithm is kept, too. */
 struct problem {
 	struct key key;
 	int used, possible;
@@ -28,7 +28,7 @@ struct problem {
 
 struct cg_cu_blas {
 	struct cublasContext *handle;
-	struct cublasLtContext *lt;              /* NULL: this cuBLAS has no cublasLt */
+	struct cublasLtContext *lt;              /* the handle of cublasLt; NULL: there is no cublasLt beside this cuBLAS */
 	CUdeviceptr workspace;
 	size_t workspace_bytes;
 	struct problem problems[PROBLEMS];
@@ -81,7 +81,8 @@ static int has_lt(void)
 	return all;
 }
 
-/* A handle replaces its workspace by its own when its stream is set, so the stream comes first. */
+/* Sets up a queue's cuBLAS handle.  Setting the stream makes the handle replace its workspace by one of its own, so the stream is set
+ * first and the workspace after it. */
 static int set_up(struct cg_queue *queue, struct cg_cu_blas *blas)
 {
 	CUBLAS_TRY(Create_v2, &blas->handle);
@@ -110,7 +111,7 @@ int cg_cu_open_blas(struct cg_queue *queue, struct cg_cu_blas **result)
 		if (!queue->blas)
 			return CG_NO_MEMORY;
 		memset(queue->blas, 0, sizeof *queue->blas);
-		/* The sizes that NVIDIA recommends. */
+		/* The sizes of a cuBLAS workspace that NVIDIA recommends. */
 		queue->blas->workspace_bytes = (size_t)(queue->device->major < 9 ? 4 : 32) * MEGABYTE;
 		code = set_up(queue, queue->blas);
 		if (code) {
@@ -149,7 +150,7 @@ static unsigned compute_type(int dtype)
 	return dtype == CG_F64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
 }
 
-/* 1 or 0 in acc. */
+/* The address of the number 1 or 0 in the accumulation type acc. */
 static const void *factor(int dtype, int one)
 {
 	static const double f64[] = { 0, 1 };
@@ -163,7 +164,7 @@ static const void *pointer(const struct cg_matrix *x)
 	return (const void *)(uintptr_t)cg_cu_address(x->mem);
 }
 
-/* The leading dimension.  The stride of a matrix of one row may be anything. */
+/* The leading dimension of a matrix.  A matrix of one row may have any stride, so its number of columns is used. */
 static int64_t leading(const struct cg_matrix *x, int64_t columns)
 {
 	return x->stride < columns ? columns : x->stride;
@@ -190,7 +191,7 @@ static int lacks(unsigned status)
 	return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-/* cuBLAS computes c' = b' a', which needs the same strides. */
+/* cuBLAS, whose matrices are column-major, computes the transposed product c' = b' a', with the same strides. */
 int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add, int *done)
 {
 	unsigned status = cg_cublas.GemmEx(queue->blas->handle, g->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -205,8 +206,8 @@ int cg_cu_blas_product(struct cg_queue *queue, const struct cg_gemm *g, int add,
 
 /* ---- products with a start ---- */
 
-/* The alignment of an address, 16 at most.  No load is wider, and a larger alignment would select another algorithm, with other bits,
- * where a block of the workspace happens to be aligned better. */
+/* The alignment of a matrix's address in bytes, 16 at most.  No load is wider than 16 bytes, and a larger alignment would select another
+ * algorithm, with other bits, if a block of the workspace happens to be aligned better. */
 static unsigned alignment(const struct cg_matrix *x)
 {
 	CUdeviceptr at = cg_cu_address(x->mem) | ALIGNED;
@@ -287,7 +288,7 @@ static int prefer(cublasLtMatmulPreference_t preference, const struct cg_cu_blas
 	return CG_OK;
 }
 
-/* Asks for the best algorithm.  That there is none is an answer, not an error. */
+/* Asks cublasLt for the best algorithm for a problem.  If cublasLt has none, that is an answer, not an error. */
 static int ask(const struct cg_cu_blas *blas, struct problem *p)
 {
 	cublasLtMatmulPreference_t preference;
@@ -310,7 +311,7 @@ static int ask(const struct cg_cu_blas *blas, struct problem *p)
 	return CG_OK;
 }
 
-/* Finds the problem of a product among the remembered ones, or replaces the oldest. */
+/* Finds the problem of a product among those that are kept, or puts it in the place of the oldest one. */
 static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem **result)
 {
 	struct key key = key_of(g);
@@ -338,7 +339,8 @@ static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem
 	return CG_OK;
 }
 
-/* Can cublasLt read the start?  No preference tells it the alignment of a bias, which its algorithm may read 16 bytes at a time. */
+/* Can cublasLt read the start?  cublasLt's preferences cannot state the alignment of a bias, which an algorithm may read 16 bytes at a
+ * time. */
 static int suits_start(const struct cg_gemm *g)
 {
 	return !is_bias(g) || cg_cu_address(g->start.mem) % ALIGNED == 0;
@@ -352,7 +354,7 @@ int cg_cu_blas_start(struct cg_queue *queue, const struct cg_gemm *g, int *done)
 	unsigned status;
 
 	*done = 0;
-	/* The start must have the type of c. */
+	/* For cublasLt the product's start must have the type of c. */
 	if (!blas->lt || !suits_start(g) || c_type(g) != (g->start.acc ? acc_type(g->dtype) : real_type(g->dtype)))
 		return CG_OK;
 	CG_TRY(find(blas, g, &p));

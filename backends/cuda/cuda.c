@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints its kernels and NVRTC compiles them; cuBLAS makes
- * products where it is found.  No call waits for the device unless the caller asks for it.
+ * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints its kernels and NVRTC compiles them; cuBLAS computes
+ * products if it is found.  No call waits for the device unless the caller asks for it.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static int count(int *n)
 	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s returns 0", cg_cuda_path(CG_CUDA_DRIVER));
 }
 
-/* Chooses a device by its number, as "0"; NULL: the first. */
+/* Chooses a device by its number, such as "0"; NULL: the first device. */
 static int choose(const char *where, int *id)
 {
 	char rest;
@@ -58,7 +58,7 @@ static int choose(const char *where, int *id)
 	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");
 }
 
-/* The path of a library, or why there is none, for a list. */
+/* The path of a library, or the reason why it is not loaded, for the description of a device. */
 static const char *where_is(int library)
 {
 	return cg_cuda_load(library) ? cg_message() : cg_cuda_path(library);
@@ -72,8 +72,8 @@ static void list_cudnn(char *about, size_t bytes)
 		snprintf(about, bytes, "; networks: cuDNN %d.%d.%d, %s", CUDNN_PARTS(cg_cudnn_version()), cg_cuda_path(CG_CUDA_CUDNN));
 }
 
-/* Appends "; MIG-0001..." or "; GPU-0001...", as CUDA_VISIBLE_DEVICES takes it.  For a part of a device the driver gives the part's
- * UUID, and the name contains MIG. */
+/* Appends "; MIG-0001..." or "; GPU-0001...", as CUDA_VISIBLE_DEVICES takes it.  If the device is a part of a GPU, the driver gives the
+ * part's UUID, and the device's name contains MIG. */
 static size_t list_uuid(int id, const char *name, char *about, size_t bytes)
 {
 	struct CUuuid_st uuid;
@@ -88,7 +88,7 @@ static size_t list_uuid(int id, const char *name, char *about, size_t bytes)
 	return (size_t)snprintf(about, bytes, "; %s-%s", strstr(name, " MIG ") ? "MIG" : "GPU", text);
 }
 
-/* Appends the compute mode where it does not let every process compute. */
+/* Appends the device's compute mode if that mode does not let every process compute. */
 static size_t list_mode(int id, char *about, size_t bytes)
 {
 	int mode = 0;
@@ -200,7 +200,7 @@ static int make_device(int id, struct CUctx_st *adopted, const char *number, str
 	return code;
 }
 
-/* Opens a device.  "ready" is the argument where no backend is named: the first device, if NVRTC can be loaded. */
+/* Opens a device.  If no backend is named, `where` is "ready": the first device, if NVRTC can be loaded. */
 static int open_device(const char *where, struct cg_dev **result)
 {
 	int ready = where && !strcmp(where, "ready"), id;
@@ -275,7 +275,7 @@ static int make_stream(struct cg_queue *queue, void *native)
 	CU_INSIDE(queue->device, adopt_stream(queue, native));
 }
 
-/* Frees a queue, perhaps half made: leaving the context may be what failed. */
+/* Frees a queue that may be incomplete, since leaving the CUDA context may be what failed when the queue was made. */
 static void free_queue(struct cg_queue *queue)
 {
 	if (queue->stream && !cg_cu_enter_anyway(queue->device)) {
@@ -370,8 +370,8 @@ static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, st
 	return code;
 }
 
-/* Checks that the device can use memory.  Memory of a pool, or mapped by the caller, belongs to no context: every context of its
- * device can use it. */
+/* Checks that the device can use memory.  Memory of a pool, or memory that the caller mapped, belongs to no CUDA context: every context
+ * of the memory's device can use it. */
 static int check_owner(struct cg_dev *device, CUdeviceptr at, struct CUctx_st **context)
 {
 	unsigned code = cg_cu.PointerGetAttribute(context, CU_POINTER_ATTRIBUTE_CONTEXT, at);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides which products cuBLAS makes.  It adds to what c holds.  Where a product starts with something else, and no algorithm of cuBLAS
- * adds that, generated text first puts it into c.  Generated text also makes the products that cuBLAS refuses, as bf16 on some devices.
+ * Decides which products cuBLAS computes.  cuBLAS adds a product to the values that c holds.  If a product starts with other values, and no
+ * algorithm of cuBLAS adds them, a generated kernel first writes them to c.  Generated kernels also compute the products that cuBLAS
+ * refuses, as of bf16 on some devices.
  */
 #include <limits.h>
 
@@ -13,14 +14,14 @@ static int is_c(const struct cg_gemm *g)
 	       cg_cu_address(g->start.mem) == cg_cu_address(g->c.mem);
 }
 
-/* Might cuBLAS round the product before it adds the start?  It may where c has 16 bits: cuBLAS 13.1 on an H200 chooses kernels
- * (nvjet_sm90_hsh_..._badd_NTT) which round the product to c's type before they add. */
+/* Might cuBLAS round the product before it adds the start?  It may do so if the elements of c have 16 bits: cuBLAS 13.1 on an H200
+ * chooses kernels (nvjet_sm90_hsh_..._badd_NTT) which round the product to c's type before they add. */
 static int rounds_twice(const struct cg_gemm *g)
 {
 	return g->start.mem.data && !g->c.acc && cg_acc_bytes(g->dtype) != cg_dtype_bytes(g->dtype);
 }
 
-/* cuBLAS counts in int. */
+/* Do the sizes of the product fit cuBLAS, which counts in int? */
 static int suits_blas(const struct cg_gemm *g)
 {
 	const int64_t sizes[] = { g->m, g->n, g->k, g->a.stride, g->b.stride, g->c.stride };

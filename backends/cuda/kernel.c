@@ -9,14 +9,14 @@
 
 struct form {
 	struct CUfunc_st *function;
-	int threads;                           /* the most threads of a block */
+	int threads;                           /* the most threads of a block of this function */
 };
 
 struct cg_module {
 	const struct cg_pass_plan *plan;
 	struct CUmod_st *module;
-	struct form forms[CG_FUNCTIONS_MAX][2];   /* for each function; the second form takes one unit a thread, where the first takes
-						   * runs */
+	/* for each function of the plan, two forms: in the first a thread computes a run of units, in the second one unit */
+	struct form forms[CG_FUNCTIONS_MAX][2];
 };
 
 void cg_cu_release(struct cg_dev *device, struct cg_module *built)
@@ -99,7 +99,7 @@ int cg_cu_build(struct cg_dev *device, const struct cg_pass_plan *plan, struct c
 	struct cg_module *built = NULL;
 	int code = build(device, plan, &built);
 
-	/* Leaving the context may be what failed, after the build. */
+	/* The module may have been built although the call failed, since leaving the CUDA context may be what failed. */
 	if (code)
 		cg_cu_release(device, built);
 	else
@@ -172,7 +172,8 @@ static unsigned least(uint64_t a, uint64_t b)
 	return (unsigned)(a < b ? a : b);
 }
 
-/* A block is as wide as the work of a row, and takes more rows where that is little.  The kernel loops over what lies beyond the grid. */
+/* A block of threads is as wide as the work of a row, and takes several rows if a row is narrow.  The kernel loops over the rows and
+ * columns beyond the grid. */
 static struct grid grid_for(const struct cg_dev *device, unsigned threads, int64_t rows, int64_t across, int tall)
 {
 	struct grid g = { .wide = 1, .tall = 1 };
@@ -186,7 +187,7 @@ static struct grid grid_for(const struct cg_dev *device, unsigned threads, int64
 	return g;
 }
 
-/* Makes blocks smaller where large ones would be fewer than the multiprocessors. */
+/* Chooses a grid: makes the blocks of threads smaller if there would be fewer large blocks than multiprocessors. */
 static struct grid grid_of(const struct cg_dev *device, int most, int64_t rows, int64_t across, int tall)
 {
 	enum { LARGEST = 256, SMALLEST = 64 };
@@ -211,7 +212,8 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 	CU_INSIDE(queue->device, enqueue(queue, function, g, parameters));
 }
 
-/* The grid of a cell's function: its second direction is a sum's values, a sum part's blocks of rows, or a point function's rows. */
+/* The grid of a cell's function: its second direction counts the values of a sum, the blocks of rows of partial sums, or the rows of a
+ * function over elements. */
 static struct grid function_grid(const struct cg_dev *device, const struct cg_function *p, int most, int64_t rows, int64_t across)
 {
 	int64_t down = p->shape == CG_FUNCTION_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
@@ -220,7 +222,7 @@ static struct grid function_grid(const struct cg_dev *device, const struct cg_fu
 	return grid_of(device, most, down, across, p->shape != CG_FUNCTION_SUM);
 }
 
-/* The grid of a matrix product or of row copies, whose sizes are counted as OpenCL does. */
+/* The grid of a matrix product or of row copies, whose global and local sizes are counted as in OpenCL. */
 static int text_grid(const struct cg_dev *device, const struct cg_pass_plan *plan, int64_t rows, int64_t units,
                      const struct cg_operand *operands, struct grid *g)
 {

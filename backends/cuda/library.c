@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads CUDA's libraries by soname and keeps them open for the life of the process, since they have threads and state.  A library that the
- * process has loaded already is preferred.  The driver comes first; NVRTC, cuBLAS and cuDNN are loaded when something is compiled or
- * multiplied or a network is opened, but a library that the environment names when a device is opened.
+ * process has loaded already is preferred.  The driver is loaded first; NVRTC, cuBLAS and cuDNN are loaded when a kernel is compiled, a
+ * product is computed or a network is opened.  A library that the environment names is loaded when a device is opened.
  */
 #include <dlfcn.h>
 #if defined(__linux__) || defined(__FreeBSD__)
@@ -19,11 +19,11 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/core.h"
 
-/* CUDA 11.0 in the driver's counting; cuDNN 8.1.0 in cuDNN's. */
+/* The oldest versions that are used: CUDA 11.0 as the driver counts versions, cuDNN 8.1.0 as cuDNN counts them. */
 enum { OLDEST = 11000, OLDEST_CUDNN = 8100 };
-/* The argument of cublasGetProperty. */
+/* The argument of cublasGetProperty that asks for the major version. */
 enum { CUBLAS_MAJOR_VERSION = 0 };
-/* The processor that this file is compiled for, by ELF's numbers. */
+/* The processor that this file is compiled for, as the number that ELF files have for it. */
 #if defined(__x86_64__)
 enum { MACHINE = 62 };
 #elif defined(__aarch64__)
@@ -44,7 +44,8 @@ struct cg_cublas cg_cublas;
 struct cg_cublaslt cg_cublaslt;
 struct cg_cudnn cg_cudnn;
 
-/* The sonames, the newest first.  A name without a version is for linking and is never tried: the toolkit's libcuda.so is a stub. */
+/* The sonames of the libraries, the newest first.  A name without a version is for linking and is never tried: the toolkit's libcuda.so
+ * is a stub. */
 struct name { int major; const char *name; };
 static const struct name driver_names[] = { { 0, "libcuda.so.1" }, { 0, NULL } };
 static const struct name nvrtc_names[] = {
@@ -53,12 +54,12 @@ static const struct name nvrtc_names[] = {
 static const struct name cublas_names[] = {
 	{ 13, "libcublas.so.13" }, { 12, "libcublas.so.12" }, { 11, "libcublas.so.11" }, { 0, NULL }
 };
-/* Files of one name may be for different versions of CUDA. */
+/* The sonames of cuDNN.  Files of the same soname may be for different versions of CUDA. */
 static const struct name cudnn_names[] = { { 0, "libcudnn.so.9" }, { 0, "libcudnn.so.8" }, { 0, NULL } };
-/* The toolkit's default folder, for systems whose loader does not search it. */
+/* The default folder of NVIDIA's toolkit, for systems whose loader does not search that folder. */
 static const char toolkit[] = "/usr/local/cuda/lib64/";
 
-/* Where the address of each call goes; NULL where a library lacks an optional one. */
+/* A function of a library, by name; `to` is where its address is stored, NULL if the library lacks it and it is optional. */
 struct symbol { const char *name; void *to; int optional; };
 static const struct symbol driver_symbols[] = {
 #define CU_CALL(name, parameters, names) { "cu" #name, &cg_cu.name, 0 },
@@ -94,11 +95,12 @@ static const struct symbol cudnn_symbols[] = {
 
 static struct library {
 	const char *what, *advice;
-	int variable;                            /* the environment variable that names it, of CG_ENV_ */
+	int variable;                            /* the environment variable that names the library, a CG_ENV_ number */
 	const struct name *names;
 	const struct symbol *symbols;
-	int absent;                              /* the code where the library is missing and the environment names none */
-	int tried, code, major;                  /* major: the CUDA version that it is for, 0 where it does not say */
+	int absent;                              /* the status code if the library is missing and the environment does not name one */
+	/* tried 1: loading was tried; code: its result; major: the CUDA version that the library is for, 0: unknown */
+	int tried, code, major;
 	char why[2048], path[512];
 } libraries[CG_CUDA_LIBRARIES] = {
 	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = CG_ENV_CUDA_LIB,
@@ -133,7 +135,7 @@ static void reason(struct library *l, const char *format, ...)
 	va_end(list);
 }
 
-/* Finds the calls of a library.  Returns the name of a required one that is missing, or NULL. */
+/* Finds the functions of a library.  Returns the name of a required function that is missing, or NULL. */
 static const char *find_symbols(const struct symbol *symbols, void *handle)
 {
 	for (const struct symbol *s = symbols; s->name; s++) {
@@ -146,7 +148,7 @@ static const char *find_symbols(const struct symbol *symbols, void *handle)
 	return NULL;
 }
 
-/* The CUDA version of a library, which may differ from what its file name says. */
+/* The CUDA version that a library is for, which may differ from the version in the file's name. */
 static int major_of(const struct library *l, void *handle)
 {
 	int (*property)(unsigned, int *) = NULL;
@@ -161,7 +163,8 @@ static int major_of(const struct library *l, void *handle)
 	return l == &libraries[CG_CUDA_CUBLAS] && property && !property(CUBLAS_MAJOR_VERSION, &major) ? major : 0;
 }
 
-/* Does cuDNN suit?  It calls the cuBLAS that it was built for, and two versions of cuBLAS in a process share nothing. */
+/* Does this cuDNN suit the cuBLAS that is loaded?  A cuDNN calls the cuBLAS that it was built for, and two versions of cuBLAS in a
+ * process share nothing. */
 static int suits_cudnn(struct library *l, const char *name)
 {
 	int ours = cg_cudnn_version(), major = libraries[CG_CUDA_CUBLAS].major;
@@ -187,7 +190,7 @@ static int suits(struct library *l, const char *name)
 	return 0;
 }
 
-/* Explains the loader's message "no such file" for a library that is for another processor. */
+/* Adds to the loader's message "no such file" that a library is for another processor, if it is. */
 static void explain(const char *name, char text[64])
 {
 	static const struct { int machine; const char *name; } machines[] = {
@@ -245,7 +248,7 @@ static int load_name(struct library *l, const char *name)
 struct look { const char *name; char path[sizeof libraries->path]; };
 
 #ifdef HAS_PHDR
-/* Is the file of this name, perhaps with more of a version? */
+/* Does the path end in this soname, perhaps followed by further numbers of a version? */
 static int is_named(const char *path, const char *name)
 {
 	const char *last = strrchr(path, '/'), *base = last ? last + 1 : path;
@@ -265,7 +268,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data)
 	return 1;
 }
 
-/* Has the process loaded a library of this name, as a program with PyTorch has?  Then that is the right one. */
+/* Finds a library of this name that the process has loaded already, as a program with PyTorch has.  Such a library is the right one. */
 static int is_loaded(struct look *look)
 {
 	return dl_iterate_phdr(look_at, look);
@@ -278,7 +281,7 @@ static int is_loaded(struct look *look)
 }
 #endif
 
-/* Loads a library, unless it is for a later CUDA than the driver's, which would refuse it. */
+/* Loads a library, unless it is for a later CUDA than the driver's: such a driver would refuse its work. */
 static int load_version(struct library *l, const struct name *n, const char *path)
 {
 	if (n->major <= version / 1000)
@@ -298,7 +301,7 @@ static int load_loaded(struct library *l)
 	return 0;
 }
 
-/* Looks beside another library, and where pip puts this one if it has put the other there. */
+/* Looks for a library in the folder of another one, and in the folder where pip would have put it beside the other one. */
 static int load_near(struct library *l, const char *other)
 {
 	static const char *const folders[] = { "", "../../cu13/lib/", "../../cuda_nvrtc/lib/", "../../cublas/lib/", "../../cudnn/lib/" };
@@ -338,7 +341,8 @@ static int load_from(struct library *l, const char *folder)
 	return 0;
 }
 
-/* Tries in order: a library that the process has loaded, one beside such a library, the system loader's, the toolkit folder's. */
+/* Tries libraries in this order: one that the process has loaded; one beside such a library; one that the system's loader finds; one in
+ * the toolkit's folder. */
 static int load_names(struct library *l)
 {
 	if (l == &libraries[CG_CUDA_DRIVER])
@@ -353,7 +357,8 @@ const char *cg_cuda_named(int library)
 	return wanted ? wanted : "";
 }
 
-/* The cublasLt of a cuBLAS stands beside it, and cuBLAS has loaded it already.  Without it a bias is added in another way. */
+/* Finds the cublasLt that belongs to a cuBLAS: it is in the same folder, and cuBLAS has loaded it already.  Without cublasLt a bias is
+ * added in another way. */
 static void find_cublaslt(const char *cublas)
 {
 	static const char old[] = "libcublas.", new[] = "libcublasLt.";
@@ -383,7 +388,7 @@ static int check_version(struct library *l)
 	               version % 1000 / 10, OLDEST / 1000, OLDEST % 1000 / 10);
 }
 
-/* Where the environment names a library, no other is tried. */
+/* Loads a library.  If the environment names one, no other is tried. */
 static int load(int library)
 {
 	struct library *l = &libraries[library];
@@ -404,7 +409,7 @@ int cg_cuda_load(int library)
 {
 	struct library *l = &libraries[library];
 
-	/* Which cuDNN suits depends on cuBLAS. */
+	/* cuBLAS is loaded before cuDNN, since it determines which cuDNN suits. */
 	if (library == CG_CUDA_CUDNN)
 		cg_cuda_load(CG_CUDA_CUBLAS);
 	pthread_mutex_lock(&lock);
@@ -427,7 +432,7 @@ int cg_cuda_check_named(void)
 	for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
 		int code = *cg_cuda_named(others[k]) ? cg_cuda_load(others[k]) : CG_OK;
 
-		/* "none" is no failure. */
+		/* CG_UNSUPPORTED is no failure: the environment may exclude a library by the word "none". */
 		if (code && code != CG_UNSUPPORTED)
 			return code;
 	}
@@ -451,7 +456,7 @@ int cg_cudnn_version(void)
 
 /* ---- errors ---- */
 
-/* The driver's codes on which a caller would act, in ranges that have one code of the library. */
+/* Error codes of the driver to which a caller may react, in ranges that stand for one status code of this library. */
 static const struct { unsigned first, last; int ours; } driver_codes[] = {
 	{ CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, CG_NO_MEMORY },
 	{ CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED, CG_NO_DEVICE },
@@ -466,7 +471,7 @@ static const struct { unsigned first, last; int ours; } driver_codes[] = {
 	{ CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CG_UNSUPPORTED },
 };
 
-/* Advice where the driver's message leaves the cause open. */
+/* Advice for error codes for which the driver's message does not say the cause. */
 static const struct { unsigned code; const char *text; } advice[] = {
 	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process uses the device exclusively, or its compute mode is prohibited (nvidia-smi -q -d COMPUTE)" },
 	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran longer than the driver allows on a device with a display: it is too slow for these sizes, "
@@ -481,7 +486,7 @@ static const char *advice_of(unsigned code)
 	return NULL;
 }
 
-/* The value of CUDA_VISIBLE_DEVICES, which may have hidden the devices: an empty value hides all. */
+/* The value of CUDA_VISIBLE_DEVICES, which may be why there is no device: an empty value hides all devices. */
 static const char *visible(unsigned code)
 {
 	static const char variable[] = "CUDA_VISIBLE_DEVICES=";
@@ -542,7 +547,7 @@ enum {
 #define CUDNN_CODE(name, of_8, of_9) name##_8 = of_8, name##_9 = of_9,
 #include "backends/cuda/values.h"
 #undef CUDNN_CODE
-	KIND = 1000                      /* cuDNN 9 has a thousand codes for each kind of error */
+	KIND = 1000                      /* the distance between kinds of errors: cuDNN 9 has a thousand codes for each kind */
 };
 
 static int code_of_8(unsigned code)
@@ -554,7 +559,7 @@ static int code_of_8(unsigned code)
 
 static int code_of_9(unsigned code)
 {
-	/* Out of host memory; the next code is out of device memory. */
+	/* cuDNN's code for lack of host memory; the code after it is for lack of device memory. */
 	if (code == CUDNN_STATUS_ALLOC_FAILED_9 || code == CUDNN_STATUS_ALLOC_FAILED_9 + 1)
 		return CG_NO_MEMORY;
 	return code / KIND == CUDNN_STATUS_NOT_SUPPORTED_9 / KIND ? CG_UNSUPPORTED : CG_DRIVER;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares the part of CUDA that this backend uses: the driver, NVRTC, cuBLAS and cuDNN, found at run time, their calls in tables, their
- * constants and errors.  The build needs no file of NVIDIA's; where its headers are found, a test compares these declarations
- * with them.
+ * Declares the part of CUDA that this backend uses: the driver, NVRTC, cuBLAS and cuDNN, which are found at run time: tables of their
+ * functions, their constants and their errors.  The build needs no file of NVIDIA's; where its headers are found, a test compares these
+ * declarations with them.
  */
 #ifndef CG_CUDA_LIBRARY_H
 #define CG_CUDA_LIBRARY_H
@@ -26,7 +26,8 @@ typedef struct cg_lt_preference *cublasLtMatmulPreference_t;
 typedef struct cg_lt_algorithm cublasLtMatmulAlgo_t;
 typedef struct cg_lt_result cublasLtMatmulHeuristicResult_t;
 
-/* All calls go through these tables, so a test can count a call or make it fail by putting a function of its own there. */
+/* All calls of these libraries go through these tables, so a test can count a call or make it fail by putting a function of its own in a
+ * table. */
 struct cg_cu {
 #define CU_CALL(name, parameters, names) unsigned (*name) parameters;
 #include "backends/cuda/cuda.fn"
@@ -74,25 +75,25 @@ enum {
 
 enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_CUDNN, CG_CUDA_LIBRARIES };
 
-/* Loads a library at the first call, for the life of the process, unless it is for a later CUDA than the driver's.  Returns
- * CG_NO_DEVICE without a new enough driver, CG_BUILD without NVRTC, CG_UNSUPPORTED without cuBLAS or cuDNN, and CG_BAD_ARGUMENT where
- * the environment names a library that cannot be loaded.  The message lists every name that was tried. */
+/* Loads a library at the first call, for the life of the process, unless it is for a later CUDA than the driver's.  Returns CG_NO_DEVICE
+ * if there is no driver that is new enough, CG_BUILD if there is no NVRTC, CG_UNSUPPORTED if there is no cuBLAS or cuDNN, and
+ * CG_BAD_ARGUMENT if the environment names a library that cannot be loaded.  The message lists every name that was tried. */
 int cg_cuda_load(int library);
-/* With the driver loaded: returns CG_BAD_ARGUMENT where the environment names another library that cannot be loaded. */
+/* Called after the driver was loaded: returns CG_BAD_ARGUMENT if the environment names another library that cannot be loaded. */
 int cg_cuda_check_named(void);
-/* The path of a library; "" where it is not loaded. */
+/* The path of a library; "" if the library is not loaded. */
 const char *cg_cuda_path(int library);
-/* What the environment names for a library; "" where it names nothing. */
+/* The path or word that the environment has for a library; "" if it has none. */
 const char *cg_cuda_named(int library);
 /* The latest CUDA that the driver supports: 12040 is 12.4. */
 int cg_cuda_version(void);
-/* The version of cuDNN in its own counting, 8907 for 8.9.7 and 91002 for 9.10.2; below, its three numbers. */
+/* The version of cuDNN in its own counting, 8907 for 8.9.7 and 91002 for 9.10.2; the macro below gives its three numbers. */
 int cg_cudnn_version(void);
 enum { CUDNN_9 = 90000 };
 #define CUDNN_PARTS(v) (v) < CUDNN_9 ? (v) / 1000 : (v) / 10000, (v) < CUDNN_9 ? (v) / 100 % 10 : (v) / 100 % 100, (v) % 100
 
-/* Returns CG_OK for success, else the library's code that fits, with a message like "cuda: cuInit: CUDA_ERROR_NO_DEVICE (100): no
- * device is found". */
+/* Returns CG_OK for success, else the status code of this library that fits, with a message like "cuda: cuInit: CUDA_ERROR_NO_DEVICE
+ * (100): no device is found". */
 int cg_cu_error(unsigned code, const char *call);
 int cg_nvrtc_error(unsigned code, const char *call);
 int cg_cublas_error(unsigned code, const char *call);

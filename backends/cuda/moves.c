@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves several sets of rows in one launch, by a text for each dtype, which is built at the first call that needs it.
+ * Moves several sets of rows in one launch, by a generated kernel for each dtype, which is built at the first call that needs it.
  */
 #include <pthread.h>
 
@@ -14,7 +14,7 @@ void cg_cu_release_moves(struct cg_dev *device)
 	}
 }
 
-/* Called under the device's lock. */
+/* Builds the kernel for several moves of a dtype; called under the device's lock. */
 static int make(struct cg_queue *queue, int dtype)
 {
 	struct cg_pass_plan *plan;
@@ -50,7 +50,7 @@ static int is_plain(const struct cg_rows_move *m)
 	return !m->from && !m->to && !m->drop;
 }
 
-/* Enqueues a single move that needs no kernel. */
+/* Enqueues a single move of rows, which needs no kernel for several moves. */
 static int copy(struct cg_queue *queue, const struct cg_rows_move *m, int dtype)
 {
 	size_t bytes = (size_t)(m->rows * m->columns) * cg_dtype_bytes(dtype);

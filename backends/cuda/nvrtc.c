@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a text into machine code: from the disk cache, else by NVRTC, which is not loaded before it is needed unless the
- * environment names one.  It compiles for the device's own architecture or, where NVRTC is older than the device, to PTX for the newest
- * architecture that NVRTC supports, which the driver translates.
+ * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is not loaded before it is
+ * needed, unless the environment names one.  NVRTC compiles for the device's own architecture or, where NVRTC is older than the device, to
+ * PTX for the newest architecture that NVRTC supports, which the driver translates.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,8 +24,8 @@ static void free_image(struct image *image)
 
 /* ---- options ---- */
 
-/* The library promises bits: as on the other backends, products and sums are fused only where the text says so, and subnormals are
- * flushed where arithmetic is f32.  No option trades accuracy for speed. */
+/* The options of NVRTC.  The library promises equal bits on all backends: as on the others, products and sums are fused only where the
+ * text says so, and subnormals are flushed where arithmetic is f32.  No option trades accuracy for speed. */
 struct options { char arch[40]; const char *at[3]; int n; };
 
 static void choose_options(struct options *o, int dtype, const char *word, int arch)
@@ -43,7 +43,8 @@ static int capability(const struct cg_dev *device)
 	return 10 * device->major + device->minor;
 }
 
-/* Chooses *arch: the device's own architecture, or the newest below it that NVRTC knows, and then sets *ptx. */
+/* Sets *arch to the device's own architecture, or, if NVRTC does not know that, to the newest older one that it knows; *ptx is 1 in the
+ * second case. */
 static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 {
 	int archs[ARCHS], n = 0, newest = 0, oldest = 0, major, minor;
@@ -69,7 +70,7 @@ static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 
 /* ---- compiling ---- */
 
-/* Reports a kernel that did not compile, with the beginning of the compiler's log, which matters most. */
+/* Reports a kernel that did not compile, with the beginning of the compiler's log, the part that matters most. */
 static int refused(struct _nvrtcProgram *program, const char *key, unsigned error)
 {
 	size_t bytes = 0;
@@ -133,9 +134,9 @@ static int compile_for(const char *text, const char *key, const struct options *
 }
 
 /*
- * A cache entry says which compiler made it.  Its key does not, since finding the compiler's version
- * requires loading it.  The text is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid while that file is unchanged or
- * missing; where another toolkit has replaced the file, the entry is made again.
+ * A cache entry says which compiler made it.  The key of the entry does not say it, since finding the compiler's version requires loading
+ * the compiler.  The text is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid while that file is unchanged or missing; if
+ * another toolkit has replaced the file, the entry is made again.
  */
 static int about_compiler(char about[ABOUT])
 {
@@ -180,8 +181,8 @@ static int compile(const struct cg_dev *device, const char *text, const char *ke
 
 /* ---- the cache ---- */
 
-/* The cache key: everything that the code depends on and that is known without loading the compiler.  The text is last, so the end of
- * the key is the text's end. */
+/* The cache key: everything that the code depends on and that is known without loading the compiler.  The kernel's text is the last part
+ * of the key, so the end of the key is the end of the text. */
 static int make_record(const struct cg_dev *device, const char *text, const char *key, int dtype, struct cg_text *record)
 {
 	const char *named = cg_cuda_named(CG_CUDA_NVRTC);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds programs from plans and kernels from programs, and launches kernels, for cells, products and row copies.  A plan's program is
- * built once for all sizes.  For a processor a cell has two programs: one tests for absent arguments, the other is for launches without
- * any.
+ * built once for all sizes.  If the device is a processor, a cell has two programs: one tests for absent arguments, the other is for
+ * launches that have no absent argument.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -11,34 +11,37 @@
 
 #include "backends/opencl/opencl.h"
 
-enum { STRIP = 1024, ROWS = 16 };        /* for a work-item of a processor: the units of a strip, and the most rows */
+/* For a device that is a processor.  STRIP: the units of a strip, which one work-item computes; ROWS: the most rows of a work-item. */
+enum { STRIP = 1024, ROWS = 16 };
 
 struct program {
-	uint64_t id;                             /* atomic; unique on the device; 0: not made yet */
+	/* the number of the program, unique on the device; 0: the program has not been made yet.  Atomic */
+	uint64_t id;
 	struct _cl_program *program;
 };
 
 struct cg_module {
 	const struct cg_pass_plan *plan;
-	struct program *programs;                /* two: for any launch, and for launches without absent arguments */
+	/* an array of two: the program for any launch, and that for launches without absent arguments */
+	struct program *programs;
 };
 
 /* The kernels of a program on one queue, each made at its first launch. */
 struct cg_cl_kernels {
 	struct cg_cl_kernels *next;
-	uint64_t id;                             /* the program's */
+	uint64_t id;                             /* the id of the program */
 	struct _cl_kernel *kernels[CG_FUNCTIONS_MAX];
 	size_t group[CG_FUNCTIONS_MAX];             /* the most work-items of a kernel's group */
 };
 
-/* Does the text work in strips?  A cell's text does where a work-item shares no faster memory with others: then it has a thread, and
- * its vector registers, to itself. */
+/* Does a kernel's text compute strips of units?  A cell's text does if work-items share no faster memory: then a work-item has a thread,
+ * and the thread's vector registers, to itself. */
 static int has_strips(const struct cg_dev *device, const struct cg_pass_plan *plan)
 {
 	return plan->cell && !device->local;
 }
 
-/* Reports the driver's log, which may be long: its beginning matters most. */
+/* Reports a text that the driver did not compile, with the driver's log, which may be long: the beginning of the log matters most. */
 static int refused(struct cg_dev *device, struct _cl_program *program, const char *key, int32_t error)
 {
 	size_t bytes = 0;
@@ -85,8 +88,8 @@ int cg_cl_compile(struct cg_dev *device, const char *text, const char *key, int 
 	return compile(device, text, key, options_of(dtype), result);
 }
 
-/* Prints and compiles a plan's text with its macros, under the device's lock.  -w silences compilers that warn that they have not
- * made vectors yet and make them later. */
+/* Prints and compiles a plan's text with its macros, under the device's lock.  Option -w silences compilers that warn that they have not
+ * vectorised a loop although they do so later. */
 static int make_program(struct cg_dev *device, const struct cg_pass_plan *plan, int whole, struct program *p)
 {
 	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));
@@ -108,7 +111,8 @@ static int make_program(struct cg_dev *device, const struct cg_pass_plan *plan, 
 	return code;
 }
 
-/* Finds the program for any launch, or with `whole` for launches without absent arguments, and makes it at first use. */
+/* Finds the program for any launch, or, if `whole` is 1, the program for launches without absent arguments, and makes that program at
+ * its first use. */
 static int get_program(struct cg_dev *device, const struct cg_module *built, int whole, struct program **result)
 {
 	struct program *p = *result = &built->programs[whole];
@@ -203,14 +207,14 @@ static int make_kernel(const struct cg_dev *device, const struct program *progra
 	return CG_OK;
 }
 
-/* Sets argument *at and advances *at. */
+/* Sets the kernel's argument number *at, and adds 1 to *at. */
 static int set(struct _cl_kernel *kernel, uint32_t *at, size_t bytes, const void *value)
 {
 	CL_TRY(SetKernelArg, kernel, (*at)++, bytes, value);
 	return CG_OK;
 }
 
-/* Sets a buffer and its offset in elements. */
+/* Sets two arguments of a kernel: a buffer, and the offset in it, in elements. */
 static int set_memory(struct _cl_kernel *kernel, uint32_t *at, struct cg_mem mem, size_t element)
 {
 	struct _cl_mem *buffer = mem.data;
@@ -270,7 +274,7 @@ static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size
 	return CG_OK;
 }
 
-/* Is no argument of the launch absent?  A sum tests for absent outputs in either text. */
+/* Is no argument of the launch absent?  A sum tests for absent outputs in both programs, so that its outputs do not count. */
 static int is_whole(const struct cg_function *function, const struct cg_operand *operands)
 {
 	if (function->shape == CG_FUNCTION_SUM)
@@ -294,8 +298,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* The rows that a processor's work-item takes, neighbours in memory, in a grid `wide` items wide, with enough items for all compute
- * units. */
+/* The number of rows, neighbours in memory, that a work-item computes on a processor, so that a grid of `wide` work-items in width has
+ * enough work-items for all compute units. */
 static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 {
 	enum { TURNS = 8 };
@@ -304,8 +308,8 @@ static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 	return each < 1 ? 1 : least(each, ROWS);
 }
 
-/* Sets the grid.  A processor's work-item takes a strip of some rows, or of a block's sums.  Elsewhere a group is as wide as the
- * units, within the device's limits, and the kernel loops over blocks of sums beyond the grid. */
+/* Sets the grid.  On a processor a work-item computes a strip of units in some rows, or in the sums of a block.  On other devices a
+ * work-group is as wide as the units, within the device's limits, and the kernel loops over blocks of sums beyond the grid. */
 static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                      size_t local[2])
 {
@@ -327,7 +331,7 @@ static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_
 	global[1] = shape == CG_FUNCTION_POINT ? (size_t)rows : least((size_t)rows, BLOCKS_MOST);
 }
 
-/* most: the most work-items of the kernel's group. */
+/* Finds the global and local sizes of a launch.  Argument `most`: the most work-items of a group of this kernel. */
 static void find_sizes(const struct cg_dev *device, const struct cg_pass_plan *plan, const struct cg_function *function, size_t most,
                        int64_t rows, int64_t units, const struct cg_operand *operands, size_t global[2], size_t local[2])
 {

@@ -12,7 +12,8 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/core.h"
 
-/* The loader of the Khronos group or of the system.  The name without a version is for linking and is never tried. */
+/* The names of OpenCL's loader, that of the Khronos group or of the system.  The name without a version is for linking and is never
+ * tried. */
 static const char *const names[] = {
 	"libOpenCL.so.1",
 	"/System/Library/Frameworks/OpenCL.framework/OpenCL",
@@ -29,7 +30,7 @@ static const struct { const char *name; size_t at; } calls[] = {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int loaded, named;                /* named: the environment names a library */
+static int loaded, named;                /* loaded 1: the loader is loaded; named 1: the environment names a library */
 static char why[1024], path[512];
 
 static int find_calls(void *handle, const char *name)
@@ -74,7 +75,7 @@ static void load_name(const char *name)
 	record_path(name);
 }
 
-/* Takes a loader that this process has already, linked or preloaded, as Oclgrind's. */
+/* Uses an OpenCL loader that this process has already, because the program is linked with it or it was preloaded, as Oclgrind's is. */
 static void load_own(void)
 {
 	void *handle = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
@@ -83,7 +84,7 @@ static void load_own(void)
 		record_path("this process");
 }
 
-/* Where the environment names a library, no other is tried. */
+/* Loads OpenCL's loader.  If the environment names a library, no other is tried. */
 static void load(void)
 {
 	const char *wanted = cg_variable_get(CG_ENV_OPENCL_LIB);
@@ -114,7 +115,8 @@ const char *cg_cl_path(void)
 	return path;
 }
 
-/* The errors that tell a caller something.  An error that only a bug of this library can cause appears as its number. */
+/* The errors of OpenCL that have names in messages, since a caller can react to them.  An error that only a bug of this library can
+ * cause appears as a number. */
 static const struct { int32_t code; const char *name; int ours; } errors[] = {
 	{ -1, "CL_DEVICE_NOT_FOUND", CG_NO_DEVICE },
 	{ -2, "CL_DEVICE_NOT_AVAILABLE", CG_NO_DEVICE },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares the part of OpenCL that this backend uses: the loader, found at run time, its calls in one table, its constants and errors.
- * The build needs no file of a vendor; where <CL/cl.h> is found, a test compares these declarations with it.
+ * Declares the part of OpenCL that this backend uses: the loader, found at run time, a table of its functions, its constants and its
+ * errors.  The build needs no file of a vendor; where <CL/cl.h> is found, a test compares these declarations with it.
  */
 #ifndef CG_OPENCL_LIBRARY_H
 #define CG_OPENCL_LIBRARY_H
@@ -12,7 +12,7 @@
 struct _cl_platform_id; struct _cl_device_id; struct _cl_context; struct _cl_command_queue; struct _cl_mem;
 struct _cl_program; struct _cl_kernel; struct _cl_event;
 
-/* All calls go through this table, so a test can count a call or make it fail by putting a function of its own here. */
+/* All calls of OpenCL go through this table, so a test can count a call or make it fail by putting a function of its own here. */
 struct cg_cl {
 #define CL_CALL(name, parameters, names) int32_t (*name) parameters;
 #define CL_MAKE(type, name, parameters, names) struct _cl_##type *(*name) parameters;
@@ -29,12 +29,13 @@ enum {
 };
 #define CL_DEVICE_TYPE_ALL UINT64_C(0xffffffff)
 
-/* Loads OpenCL's loader at the first call, for the life of the process.  Returns CG_NO_DEVICE where none can be loaded, and the
- * message lists every name that was tried. */
+/* Loads OpenCL's loader at the first call, for the life of the process.  Returns CG_NO_DEVICE if no loader can be loaded; the message
+ * then lists every name that was tried. */
 int cg_cl_load(void);
-/* The path of the loader. */
+/* The path of OpenCL's loader. */
 const char *cg_cl_path(void);
-/* Returns CG_OK for CL_SUCCESS, else the library's code that fits, with a message like "opencl: clFinish: CL_OUT_OF_RESOURCES (-5)". */
+/* Returns CG_OK for CL_SUCCESS, else the status code of this library that fits, with a message like "opencl: clFinish:
+ * CL_OUT_OF_RESOURCES (-5)". */
 int cg_cl_check(int32_t code, const char *call);
 const char *cg_cl_error(int32_t code);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks for signs of a GPU before any driver of OpenCL is loaded, where no backend is named.  Loading a driver takes long, starts
- * threads, and has crashed processes with an LLVM of their own or too little memory; and the loader loads all drivers at once.  So
- * this file first looks for two things: the device file of a GPU, and a driver that is not for processors alone among those that the
- * loader would load.  Where it cannot tell, it assumes a driver of a GPU.
+ * Looks for signs of a GPU before any driver of OpenCL is loaded, where no backend is named.  Loading a driver takes long, starts threads,
+ * and has crashed processes with an LLVM of their own or too little memory; and the loader loads all drivers at once.  So this file first
+ * looks for two things: the device file of a GPU, and a driver that is not for processors alone among those that the loader would load.  If
+ * this file cannot tell, it assumes that there is a driver of a GPU.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -27,8 +27,8 @@ static const struct { const char *folder, *name; int in_full; } devices[] = {
 	{ "/dev", "dxg", 1 },
 };
 
-/* Drivers for processors alone, by the beginnings of their libraries' names.  variable: where it is set, the driver may have a GPU;
- * -1: it never has. */
+/* Drivers for processors alone, by the beginnings of their libraries' names.  Field `variable`: an environment variable; if it is set,
+ * the driver may be for a GPU, too.  -1: the driver is never for a GPU. */
 static const struct { const char *library; int variable; } for_processors[] = {
 	{ "libpocl", -1 },
 	{ "libintelocl", -1 },                   /* Intel's runtime for processors; its runtime for GPUs is libigdrcl */
@@ -72,8 +72,8 @@ static int check_devices(const char *root)
 
 /* What is known so far of the drivers that the loader would load. */
 struct look {
-	int possible;                            /* one of them may be a driver of a GPU */
-	char seen[SEEN];                         /* the names of the others, with commas */
+	int possible;                            /* 1: one of these drivers may be for a GPU */
+	char seen[SEEN];                         /* the names of the drivers that are not, separated by commas */
 };
 
 /* Judges a driver by the name or path of its library. */
@@ -125,7 +125,8 @@ static int ends_in_icd(const char *name)
 	return n >= 4 && !strcmp(name + n - 4, ".icd");
 }
 
-/* Judges a folder of .icd files.  Where there is no such folder, the loader looks elsewhere or is a driver itself. */
+/* Judges a folder of .icd files.  If there is no such folder, the loader looks elsewhere or is a driver itself, so that a GPU is
+ * assumed. */
 static void judge_folder(struct look *look, const char *path)
 {
 	DIR *list = opendir(path);
@@ -151,7 +152,8 @@ static int is_folder(const char *path)
 	return !stat(path, &s) && S_ISDIR(s.st_mode);
 }
 
-/* Judges what OCL_ICD_VENDORS names: a folder, an .icd file, which without a slash is first looked for in the folder, or a library. */
+/* Judges what OCL_ICD_VENDORS names: a folder; an .icd file, which is first searched in the folder of .icd files if its name has no
+ * slash; or a library. */
 static void judge_vendors(struct look *look, const char *root)
 {
 	const char *named = cg_variable_get(CG_ENV_OCL_ICD_VENDORS), *path = cg_variable_get(CG_ENV_OPENCL_VENDOR_PATH);
@@ -171,7 +173,7 @@ static void judge_vendors(struct look *look, const char *root)
 	}
 }
 
-/* Judges the libraries that OCL_ICD_FILENAMES lists with colons; the loader adds them to the others. */
+/* Judges the libraries that OCL_ICD_FILENAMES lists, separated by colons; the loader loads these drivers in addition to the others. */
 static void judge_filenames(struct look *look)
 {
 	const char *at = cg_variable_get(CG_ENV_OCL_ICD_FILENAMES);
@@ -187,7 +189,7 @@ static void judge_filenames(struct look *look)
 #ifdef __linux__
 enum { FILES_ARE_KNOWN = 1 };
 #else
-enum { FILES_ARE_KNOWN = 0 };            /* which files belong to GPUs is known on Linux alone */
+enum { FILES_ARE_KNOWN = 0 };            /* 0: on systems other than Linux it is not known which device files belong to GPUs */
 #endif
 
 int cg_cl_is_likely(const char *root)
@@ -201,7 +203,7 @@ int cg_cl_is_likely(const char *root)
 	if (!FILES_ARE_KNOWN)
 		return CG_OK;
 	CG_TRY(check_devices(root));
-	/* A library that the environment names may be a driver itself, or a loader that looks elsewhere. */
+	/* A library that CELLGRAD_OPENCL_LIB names may be a driver itself, or a loader that looks for drivers elsewhere. */
 	if (library) {
 		judge(&look, library);
 	} else {

@@ -17,7 +17,7 @@ enum { PLATFORMS = 16, DEVICES = 32 };
 
 struct found { struct _cl_platform_id *platform; struct _cl_device_id *id; int p, d; uint64_t type; };
 
-/* Lists the devices of all platforms.  `why` gets the errors of platforms that fail, which have no device. */
+/* Lists the devices of all platforms.  `why` receives the errors of platforms that fail; these count as platforms without devices. */
 static int find_devices(struct found *found, int most, int *n, char *why, size_t bytes)
 {
 	struct _cl_platform_id *platforms[PLATFORMS];
@@ -177,7 +177,7 @@ static int open_device(const char *where, struct cg_dev **result)
 	return probe(device, name, result);
 }
 
-/* Adopts a caller's cl_context and one of its devices; id may be NULL where the context has only one. */
+/* Adopts a caller's cl_context and one of its devices; id may be NULL if the cl_context has only one device. */
 static int adopt(void *native, void *id, struct cg_dev **result)
 {
 	struct found f = { .id = id };

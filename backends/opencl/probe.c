@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Probes a device.  It reads the properties that the driver reports, and finds out by test kernels whether fma rounds once, whether
- * products and sums stay apart, whether subnormals are flushed, and whether zeros keep their signs: there it does not trust the driver's
- * report.
+ * Probes a device.  This file reads the properties that the driver reports, and finds out by test kernels whether fma rounds once, whether
+ * products and sums stay apart, whether subnormals are flushed, and whether zeros keep their signs: in these four points it does not trust
+ * the driver's report.
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,11 +33,11 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	CG_TRY(ask(device, CL_DEVICE_LOCAL_MEM_SIZE, &local_bytes, sizeof local_bytes));
 	CG_TRY(ask(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &device->vector_f32, sizeof device->vector_f32));
 	CG_TRY(ask(device, CL_DEVICE_SINGLE_FP_CONFIG, &device->config_f32, sizeof device->config_f32));
-	/* A name may be longer than its buffer, which the standard calls an error. */
+	/* The device's name may be longer than the buffer, which is an error in OpenCL's standard: the result of the call is ignored. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof model, model, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
-	/* A driver without double precision may lack this query. */
+	/* The driver of a device without double precision may lack this query: the result of the call is ignored. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof device->config_f64, &device->config_f64, NULL);
 	if (!available || !compiler)
 		return cg_fail(CG_NO_DEVICE, "%s: its driver reports that it %s", model, available ? "has no compiler" : "is not available");
@@ -49,9 +49,10 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	return CG_OK;
 }
 
-/* Cases of a b + c.  ROUNDED: the result is just beyond a tie, so a rounded product, or in f32 a sum in double, gives another one.
- * FLUSHED: a subnormal product or factor, 0 where subnormals are flushed.  SIGNED: a zero with the sign of a sum, +0 unless both
- * terms are -0. */
+/* Cases of a b + c.  ROUNDED: the exact result is just beyond a tie, so that rounding the product first, or in f32 adding in double,
+ * gives another result.
+ * FLUSHED: a product or factor is subnormal, and the result is 0 if the device flushes subnormals.  SIGNED: the result is a zero with
+ * the sign that a sum has, +0 unless both terms are -0. */
 enum kind { ROUNDED, FLUSHED, SIGNED };
 struct hard { enum kind kind; double a, b, c, right; };
 static const struct hard in_f32[] = {
@@ -92,7 +93,7 @@ static const char text[] =
 	"	x[k + 5] = x[k] + 0;\n"
 	"}\n";
 
-/* Runs the kernel on n rows, `bytes` bytes in all. */
+/* Runs the probing kernel on n rows of numbers, `bytes` bytes in all. */
 static int run(struct cg_queue *queue, struct _cl_kernel *kernel, struct _cl_mem *memory, void *rows, size_t bytes, size_t n)
 {
 	CL_TRY(SetKernelArg, kernel, 0, sizeof memory, &memory);
@@ -130,7 +131,7 @@ static int compute(struct cg_dev *device, struct _cl_program *program, void *row
 	return code;
 }
 
-/* The result that rounds first the product, then the sum. */
+/* The result of a b + c if the product is rounded first, then the sum. */
 static double apart(int dtype, const struct hard *h)
 {
 	volatile float narrow = (float)h->a * (float)h->b;
@@ -146,7 +147,8 @@ static int differ(double x, double y)
 
 struct found { int fma, contracted, subnormals, signless; }; /* numbers of wrong results */
 
-/* got: fma, product and sum apart, and a + 0. */
+/* Counts the wrong results of one case.  got: the device's results of fma, of a product and a sum that should be rounded separately, and
+ * of a + 0. */
 static void judge(const struct hard *h, int dtype, const double got[3], struct found *wrong)
 {
 	int fma = differ(got[0], h->right), sum = differ(got[1], h->kind == FLUSHED ? 0 : apart(dtype, h));

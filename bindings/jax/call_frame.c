@@ -73,7 +73,7 @@ struct xla_error *jax_error(const struct call_frame *f)
 	return f->xla->api->create_error(&create);
 }
 
-/* Finds an attribute of this name and type; NULL: there is none. */
+/* Finds the call's attribute with this name and type; NULL: there is none. */
 static const void *find(const struct call_frame *f, const char *name, int type)
 {
 	const struct xla_attributes *a = &f->xla->attributes;
@@ -85,7 +85,7 @@ static const void *find(const struct call_frame *f, const char *name, int type)
 	return NULL;
 }
 
-/* Finds a scalar attribute of this dtype; NULL, with an error, if there is none. */
+/* Finds the call's scalar attribute with this name and dtype; if there is none, keeps an error and returns NULL. */
 static const void *find_number(struct call_frame *f, const char *name, int dtype, const char *type)
 {
 	const struct xla_scalar *s = find(f, name, XLA_SCALAR);

@@ -12,7 +12,7 @@
 struct call_frame {
 	const struct xla_frame *xla;
 	const char *name;                        /* the handler's name, for messages */
-	int code;                                /* enum cg_status of the first error */
+	int code;                                /* the enum cg_status of the first error; CG_OK: no error */
 	char message[1024];
 };
 
@@ -24,14 +24,14 @@ int jax_is_answered(const struct xla_frame *xla);
 __attribute__((format(printf, 3, 4))) void jax_refuse(struct call_frame *f, int code, const char *format, ...);
 /* Keeps the library's message if `code`, which a call of the library returned, is a failure.  Returns 1 if there is an error. */
 int jax_has_failed(struct call_frame *f, int code);
-/* Makes XLA's error of the error that was kept; NULL: there is none. */
+/* Makes an error of XLA from the error that was kept; NULL: none was kept. */
 struct xla_error *jax_error(const struct call_frame *f);
 
-/* Read an attribute; it is an error if it is missing, of another type, or out of the range. */
+/* Read an attribute of the call; an attribute that is missing, of another type, or out of the range is an error. */
 int64_t jax_integer(struct call_frame *f, const char *name, int64_t low, int64_t high);
 double jax_real(struct call_frame *f, const char *name);
 struct xla_bytes jax_text(struct call_frame *f, const char *name);
-/* Copies a text attribute to a buffer of `size` bytes; it is an error if the text does not fit. */
+/* Copies a text attribute to a buffer of `size` bytes; a text that does not fit is an error. */
 void jax_copy_text(struct call_frame *f, const char *name, char *to, size_t size);
 
 /* Checks the numbers of arguments and results, and that all are buffers.  Returns 1 if there is no error. */

@@ -12,7 +12,7 @@
 #define VERSION_OF(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 #define PORT(name, type) { #name, offsetof(struct cg_rnn_call, name), type }
 
-/* An argument or a result: its name, its offset in struct cg_rnn_call, and XLA's element type; type 0: that of the input. */
+/* An argument or a result: its name, its offset in struct cg_rnn_call, and XLA's element type; type 0: the type of argument `input`. */
 struct port { const char *name; size_t at; int type; };
 /* The first arguments of both passes; lengths and counter follow them, then the pass's own arguments. */
 static const struct port COMMON[] = { PORT(input, 0), PORT(input_h, 0), PORT(input_c, 0), PORT(params, 0) };
@@ -22,7 +22,7 @@ enum { INPUT, N_COMMON = sizeof COMMON / sizeof *COMMON, LENGTHS = N_COMMON, COU
 struct pass {
 	const char *name;
 	int (*run)(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *);
-	int n_arguments, n_results;              /* numbers of the pass's own arguments and results */
+	int n_arguments, n_results;              /* the number of arguments, and of results, that only this pass has */
 	struct port arguments[4], results[4];
 };
 static const struct pass FORWARD = {
@@ -100,7 +100,7 @@ static void advise(const struct cg_rnn_call *call, const struct port *ports, int
 #endif
 }
 
-/* Runs a pass.  If giving the stream back fails, the call fails, since that is where errors of the computation may appear. */
+/* Runs a pass.  If giving the stream back fails, the call fails, since that is when errors of the computation may be reported. */
 static void run_pass(struct call_frame *f, const struct pass *pass)
 {
 	const struct xla_buffer *input;

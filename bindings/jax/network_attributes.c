@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a plan from a call's attributes, by the process's context, its cells that were parsed before, and the library's plan cache.
+ * Makes a plan from a call's attributes, in the process's context, with the cells that the process has parsed before and the library's plan
+ * cache.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -24,7 +25,7 @@ static int n_known_cells;
 /* A network's config, and the memory that it points to. */
 struct described {
 	struct cg_rnn_config config;
-	struct cg_cell *own;                     /* a cell that is closed after the call; NULL: none */
+	struct cg_cell *own;                     /* a cell that is not kept and is closed after the call; NULL: none */
 	struct cg_value values[CG_CELL_NAMES];
 	char options[NAMES_MAX], names[NAMES_MAX];
 };

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every struct begins with its size, as the program that fills it was compiled; newer versions add fields at the end. */
+/* Every struct begins with its size in the program that fills it; newer versions of XLA add fields at the end. */
 struct xla_extension { size_t size; int type; struct xla_extension *next; };
-enum { XLA_METADATA = 1 };                       /* a type of extension */
+enum { XLA_METADATA = 1 };                       /* the type of the extension struct xla_metadata */
 
 struct xla_version { size_t size; struct xla_extension *extensions; int major_version, minor_version; };
 enum { XLA_MAJOR_VERSION = 0, XLA_MINOR_VERSION = 1 };   /* the oldest version that the handlers support */
@@ -34,15 +34,15 @@ struct xla_api {
 enum { XLA_S32 = 4, XLA_U8 = 6, XLA_U32 = 8, XLA_S64 = 5, XLA_F16 = 10, XLA_F32 = 11, XLA_F64 = 12, XLA_BF16 = 16 };
 struct xla_buffer { size_t size; struct xla_extension *extensions; int dtype; void *data; int64_t rank, *dims; };
 
-enum { XLA_BUFFER = 1 };                         /* a type of arguments and results */
-enum { XLA_SCALAR = 3, XLA_STRING = 4 };  /* types of attributes */
+enum { XLA_BUFFER = 1 };                         /* the type of arguments and results that are buffers */
+enum { XLA_SCALAR = 3, XLA_STRING = 4 };  /* the types of attributes that the handlers read */
 struct xla_bytes { const char *data; size_t length; };
 struct xla_scalar { int dtype; void *value; };
 
 struct xla_values { size_t size; struct xla_extension *extensions; int64_t count; int *types; void **items; };
 struct xla_attributes { size_t size; struct xla_extension *extensions; int64_t count; int *types; struct xla_bytes **names; void **items; };
 
-enum { XLA_EXECUTE = 3 };                        /* the last stage of a call */
+enum { XLA_EXECUTE = 3 };                        /* the stage of a call that executes it, which is the last one */
 struct xla_frame {
 	size_t size;
 	struct xla_extension *extensions;

@@ -9,7 +9,8 @@
 
 struct cg_tf_api cg_tf;
 
-/* Python's TensorFlow makes its functions global; another program may have its library open for itself alone. */
+/* Python's TensorFlow makes its functions global; another program may have opened TensorFlow's library without making its functions
+ * global. */
 static void *find_symbol(const char *name)
 {
 	static const char *const libraries[] = { "libtensorflow_framework.so.2", "libtensorflow_cc.so.2", "libtensorflow.so.2" };

@@ -11,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The versions of TensorFlow that this was tested with, as MAJOR * 1000 + MINOR; README.md says them too. */
+/* The oldest and the newest version of TensorFlow that the plugin was tested with, as MAJOR * 1000 + MINOR; README.md names them, too. */
 enum { CG_TF_OLDEST = 2016, CG_TF_NEWEST = 2021 };
 
 #define CG_TF_TYPES(X) X(TF_FLOAT, 1) X(TF_DOUBLE, 2) X(TF_INT32, 3) X(TF_INT8, 6) X(TF_INT64, 9) X(TF_BFLOAT16, 14) X(TF_HALF, 19)
 #define CG_TF_CODES(X) \
 	X(TF_OK, 0) X(TF_INVALID_ARGUMENT, 3) X(TF_RESOURCE_EXHAUSTED, 8) X(TF_UNIMPLEMENTED, 12) X(TF_INTERNAL, 13) X(TF_UNAVAILABLE, 14)
 
-/* The test has TensorFlow's declarations in place of these. */
+/* tests/frameworks/tensorflow_api.c includes TensorFlow's own declarations in place of these. */
 #ifndef TENSORFLOW_C_KERNELS_H_
 #define CG_TF_VALUE(name, value) name = value,
 typedef enum { CG_TF_TYPES(CG_TF_VALUE) } TF_DataType;
@@ -29,11 +29,11 @@ typedef struct TF_Tensor TF_Tensor;
 typedef struct TF_KernelBuilder TF_KernelBuilder;
 typedef struct TF_OpKernelConstruction TF_OpKernelConstruction;
 typedef struct TF_OpKernelContext TF_OpKernelContext;
-/* TensorFlow makes and frees it; data and length are read. */
+/* A buffer that TensorFlow makes and frees; the plugin reads its data and length. */
 typedef struct TF_Buffer { const void *data; size_t length; void (*data_deallocator)(void *data, size_t length); } TF_Buffer;
 #endif
 
-/* RESULT, NAME behind TF_, ARGUMENTS */
+/* TensorFlow's functions, each as its result type, its name without TF_, and its arguments */
 #define CG_TF_FUNCTIONS(X) \
 	X(const char *, Version, (void)) \
 	X(TF_Status *, NewStatus, (void)) \
@@ -72,7 +72,7 @@ typedef struct TF_Buffer { const void *data; size_t length; void (*data_dealloca
 #define CG_TF_POINTER(result, name, arguments) result (*name) arguments;
 struct cg_tf_api { CG_TF_FUNCTIONS(CG_TF_POINTER) };
 
-/* The functions, NULL before cg_tf_look_up. */
+/* The addresses of TensorFlow's functions, NULL before cg_tf_look_up. */
 extern struct cg_tf_api cg_tf;
 
 /* Looks every function up in the process.  Returns the name of the first one that is missing; NULL: all were found. */

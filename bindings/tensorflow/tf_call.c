@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A call of a kernel: tensors and their shapes, and the status that TensorFlow is given.
+ * A call of a kernel: its tensors and their shapes, and the status that TensorFlow receives.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ int64_t cg_tf_dim(const struct cg_tf_call *call, int dim)
 	}
 }
 
-/* The k-th size of a port; 0 past the last.  Without time_major sequences and states are [B T .] and [B L*D .]. */
+/* The k-th dimension of a port's shape, an enum cg_tf_dim; 0 past the last.  Without time_major sequences and states are [B T .] and [B
+ * L*D .]. */
 static int dim_at(const struct cg_tf_call *call, const struct cg_tf_port *port, int k)
 {
 	int is_swapped = !call->kernel->config.time_major && k < 2 && port->shape[2];
@@ -92,7 +93,7 @@ static size_t append(char *text, size_t capacity, size_t used, const char *forma
 	return used + (n < 0 ? 0 : (size_t)n);
 }
 
-/* "[4, 3, L*D]": what is not known yet by its name. */
+/* Prints the shape that a port should have, "[4, 3, L*D]": a size that is not known yet is printed by its name. */
 static void print_expected(const struct cg_tf_call *call, const struct cg_tf_port *port, char *text, size_t capacity)
 {
 	static const char *const names[] = { "", "T", "B", "I", "U", "H", "L*D", "P", "R", "D*H", "I+U", "2*U", "4*U" };
@@ -128,7 +129,7 @@ static int is_used(const struct cg_tf_call *call, const struct cg_tf_port *port)
 	return !(port->flags & unused);
 }
 
-/* Sets the sizes that are not known yet by a tensor's shape; refuses a shape that contradicts the others. */
+/* Sets those sizes of the call that are not known yet from a tensor's shape; refuses a shape that contradicts the known sizes. */
 static int match_shape(struct cg_tf_call *call, const struct cg_tf_port *port, const TF_Tensor *tensor)
 {
 	int fits = cg_tf.NumDims(tensor) == rank_of(port);
@@ -220,7 +221,7 @@ int cg_tf_make_output(struct cg_tf_call *call, int index, TF_DataType type, cons
 	return CG_OK;
 }
 
-/* An output's shape, or that of the scalar in its place. */
+/* Sets dims to the shape of an output, or of the scalar that stands for an output that is not in use; returns the rank. */
 static int shape_of(const struct cg_tf_call *call, const struct cg_tf_port *port, int64_t dims[CG_TF_RANK])
 {
 	int rank = is_used(call, port) || port->flags & CG_TF_PEEPHOLE ? rank_of(port) : 0;

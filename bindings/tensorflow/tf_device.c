@@ -18,7 +18,7 @@ int cg_tf_is_set(const char *variable)
 	return value && !strcmp(value, "1");
 }
 
-/* Is there an entry for OpenCL in a list of backends? */
+/* Does the list of backends `where` have an entry for OpenCL? */
 static int has_opencl(const char *where)
 {
 	for (; *where; where += strcspn(where, ","), where += *where == ',')
@@ -34,7 +34,8 @@ int cg_tf_get_context(struct cg_tf_call *call, struct cg_context **found)
 
 	if (!where || !*where)
 		where = "cpu";
-	/* TensorFlow's library has LLVM's symbols for all; a driver with an LLVM of its own, as PoCL, binds to them and ends the process. */
+	/* TensorFlow's library makes LLVM's symbols global; an OpenCL driver with an LLVM of its own, such as PoCL, binds to these symbols
+	 * and ends the process. */
 	if (has_opencl(where) && !cg_tf_is_set("CELLGRAD_TF_FORCE"))
 		return cg_tf_fail(call, CG_UNSUPPORTED, "CELLGRAD_BACKEND: expected cpu or cuda inside TensorFlow, got %s: an OpenCL driver that "
 		                  "has LLVM in it, such as PoCL, crashes beside TensorFlow's LLVM; CELLGRAD_TF_FORCE=1 tries it", where);
@@ -56,7 +57,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The parent's context is of no use here, and closing it would touch its device. */
+/* Runs in a forked child, where the parent's context cannot be used; it is not closed, since that would touch the parent's device. */
 static void in_child(void)
 {
 	context = NULL;

@@ -10,7 +10,7 @@
 
 enum { WORD = 32 };
 
-/* The attributes as TensorFlow has them; those that an op does not have are as `absent` below. */
+/* The attributes of an op, with TensorFlow's types; an attribute that the op does not have keeps its value from `absent` below. */
 struct given {
 	TF_DataType T, S;
 	char rnn_mode[WORD], input_mode[WORD], direction[WORD];
@@ -34,7 +34,7 @@ static const struct { const char *name; enum kind kind; size_t at; } attributes[
 	ROW(use_peephole, TRUTH)
 };
 
-/* Words by their values; a list ends with NULL. */
+/* The words of TensorFlow's attributes by their numbers in this plugin; each list ends with NULL. */
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu", NULL };
 static const char *const input_modes[] = { [CG_LINEAR] = "linear_input", [CG_SKIP] = "skip_input", [CG_AUTO] = "auto_select", NULL };
 static const char *const directions[] = { "unidirectional", "bidirectional", NULL };
@@ -50,7 +50,7 @@ static void read_one(TF_OpKernelConstruction *c, const char *name, enum kind kin
 		cg_tf.OpKernelConstruction_GetAttrType(c, name, to, s);
 		break;
 	case WORDS:
-		/* TensorFlow ends a word that fills the memory with no 0. */
+		/* TensorFlow writes no final 0 after a word that fills the buffer, so the buffer is zeroed first. */
 		memset(to, 0, WORD);
 		cg_tf.OpKernelConstruction_GetAttrString(c, name, to, WORD - 1, s);
 		break;
@@ -66,7 +66,7 @@ static void read_one(TF_OpKernelConstruction *c, const char *name, enum kind kin
 	}
 }
 
-/* Reads what the op has.  Returns 0, with TensorFlow's words in the status, if it cannot be read. */
+/* Reads all attributes that the op has.  If one cannot be read, returns 0, and the status has TensorFlow's message. */
 static int read_all(TF_OpKernelConstruction *c, struct given *given, TF_Status *s)
 {
 	for (size_t k = 0; k < COUNT(attributes); k++) {
@@ -80,7 +80,7 @@ static int read_all(TF_OpKernelConstruction *c, struct given *given, TF_Status *
 	return 1;
 }
 
-/* What is wrong with an attribute's value. */
+/* Sets the status to a message that says what is wrong with an attribute's value. */
 static void refuse(TF_Status *s, const struct cg_tf_op *op, const char *name, const char *expected, const char *got)
 {
 	char words[256];
@@ -105,7 +105,7 @@ static int set_type(struct cg_tf_kernel *k, const struct given *given, TF_Status
 	return 0;
 }
 
-/* The value of a word; -1: it is not in the list. */
+/* The number of a word in a list; -1: the word is not in the list. */
 static int find_word(const char *const *words, const char *word)
 {
 	for (int k = 0; words[k]; k++)
@@ -138,7 +138,7 @@ static void set_numbers(struct cg_tf_kernel *k, const struct given *given)
 {
 	k->config.dropout = given->dropout;
 	k->config.seed = (uint64_t)given->seed << 32 | (uint32_t)given->seed2;
-	/* Other modes than lstm have no projection; TensorFlow reads num_proj there neither. */
+	/* Other modes than lstm have no projection; for them TensorFlow does not read num_proj either. */
 	k->config.proj = k->has_state ? given->num_proj : 0;
 	k->config.training = given->is_training != 0;
 	k->config.time_major = given->time_major != 0;

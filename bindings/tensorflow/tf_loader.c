@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file for TensorFlow's folder tensorflow-plugins, whose libraries TensorFlow loads while it is imported: it loads the plugin.
- * TensorFlow cannot be imported where a library in that folder does not load.  This one needs no other library, and where the plugin does
- * not load, it keeps the reason and TensorFlow goes on.
+ * The file for TensorFlow's folder tensorflow-plugins, whose libraries TensorFlow loads while it is imported: it loads the plugin.  If a
+ * library in that folder does not load, TensorFlow cannot be imported.  The loader needs no other library, and if the plugin does not load,
+ * the loader keeps the reason and TensorFlow's import goes on.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -18,7 +18,7 @@
 static int is_loaded;
 static char state[PATH_MAX + 512] = "TensorFlow has not called the loader";
 
-/* The folder of this file, behind links; 0: the system does not say. */
+/* Finds the folder of the loader's file, with symbolic links followed; returns 0 if the system does not say it. */
 static int find_folder(char folder[PATH_MAX])
 {
 	Dl_info self;
@@ -30,8 +30,8 @@ static int find_folder(char folder[PATH_MAX])
 }
 
 /*
- * The path of the plugin: what CELLGRAD_TF_PLUGIN names, else the file beside this one, as `make install` puts it, else that of the Python
- * package in the folder beside tensorflow-plugins.
+ * Finds the path of the plugin: the path in CELLGRAD_TF_PLUGIN; else the file in the loader's folder, as `make install` puts it; else the
+ * file of the Python package, in the folder beside tensorflow-plugins.
  */
 static int find_plugin(char *path, size_t capacity)
 {
@@ -64,7 +64,7 @@ static void load_plugin(void)
 	}
 }
 
-/* The plugin writes a line of its own. */
+/* TensorFlow calls this function of the loader, which loads the plugin.  The plugin reports in a line of its own what it registered. */
 CG_API void TF_InitKernel(void)
 {
 	static int is_done;

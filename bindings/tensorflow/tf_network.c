@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CudnnRNN, V2 and V3, and their Backprops: one call of a plan, which the library keeps from call to call.
+ * Kernels of CudnnRNN, CudnnRNNV2, CudnnRNNV3 and their Backprops: each call of a kernel is one call of a plan, which the library keeps
+ * from call to call.
  */
 #include <limits.h>
 
@@ -8,7 +9,7 @@
 
 /* ---- a plan ---- */
 
-/* The network of the call's sizes. */
+/* Describes the network that the kernel's attributes and the sizes of the call give. */
 static int describe(struct cg_tf_call *call, struct cg_rnn_config *config)
 {
 	const struct cg_tf_kernel *k = call->kernel;
@@ -30,9 +31,9 @@ static int describe(struct cg_tf_call *call, struct cg_rnn_config *config)
 	return CG_OK;
 }
 
-/* ---- a call of it ---- */
+/* ---- a call of a plan ---- */
 
-/* The input of this name, NULL: the op has none. */
+/* The call's input sequence_lengths; NULL: the op has no such input. */
 static const TF_Tensor *find_lengths(const struct cg_tf_call *call)
 {
 	const struct cg_tf_port *port = call->kernel->op->inputs;
@@ -43,7 +44,8 @@ static const TF_Tensor *find_lengths(const struct cg_tf_call *call)
 	return NULL;
 }
 
-/* Forward numbers its calls; backward finds the number in the reserve. */
+/* Sets the counter of a call: forward counts the kernel's calls, and backward reads the counter of its forward call from the reserve
+ * space. */
 static int set_counter(struct cg_tf_call *call, struct cg_rnn_call *args)
 {
 	if (call->kernel->op->is_gradient)

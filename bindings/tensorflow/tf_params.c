@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernels of CudnnRNNParamsSize, which counts the parameters, and of CudnnRNNParamsToCanonical, CudnnRNNCanonicalToParams and the V2 of
- * both, which copy between the buffer of parameters and its matrices and biases.  They need no device.
+ * both, which copy between the buffer of parameters and its matrices and biases.  These kernels need no device.
  */
 #include <limits.h>
 #include <string.h>
@@ -70,19 +70,19 @@ int cg_tf_run_params_size(struct cg_tf_call *call)
 	return CG_OK;
 }
 
-/* ---- the parameters one by one: all weights, then all biases ---- */
+/* ---- the list of parameter tensors: all weights, then all biases ---- */
 
 struct list {
 	struct cg_rnn_config config;
 	struct cg_weights weights;
-	int n;                                   /* tensors */
+	int n;                                   /* the number of tensors */
 };
 
-/* Makes the list, and refuses one that has other lengths than the op's attributes. */
+/* Makes the list of tensors, and refuses it if its numbers of weights and biases differ from the op's attributes. */
 static int make_list(struct cg_tf_call *call, struct list *list)
 {
 	struct cg_tensor tensor;
-	int64_t n[2] = { 0, 0 };                 /* weights, biases */
+	int64_t n[2] = { 0, 0 };                 /* the numbers of weights and of biases */
 	int status = describe(call, &list->config);
 
 	if (status)
@@ -137,7 +137,7 @@ int cg_tf_run_to_canonical(struct cg_tf_call *call)
 	return status;
 }
 
-/* Any shape of the right length, as in TensorFlow. */
+/* Copies one tensor into the params.  The tensor may have any shape with the right number of bytes, as in TensorFlow. */
 static int load_one(struct cg_tf_call *call, const struct list *list, int k)
 {
 	struct cg_tensor tensor;
@@ -167,7 +167,7 @@ int cg_tf_run_from_canonical(struct cg_tf_call *call)
 	if ((status = cg_tf_make_output(call, 0, call->kernel->type, &count, 1, call->kernel->element, &params)))
 		return status;
 	list.weights.params = cg_tf.TensorData(params);
-	/* What no tensor writes, as a peephole that the format lacks, is 0. */
+	/* Params that no tensor of the list sets, such as peepholes that the format lacks, are 0. */
 	memset(list.weights.params, 0, list.weights.bytes);
 	for (int k = 0; !status && k < list.n; k++)
 		status = load_one(call, &list, k);

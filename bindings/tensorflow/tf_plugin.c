@@ -37,14 +37,14 @@ static void *(*const creates[ROWS])(TF_OpKernelConstruction *) = {
 static int registered;
 static char state[512] = "the plugin's initialisation has not run";
 
-/* Is a kernel of an op registered for a device?  TensorFlow answers with a list of KernelDef, whose field 2 is the device's name. */
+/* Is a kernel of an op registered for a device?  TensorFlow returns a list of KernelDef messages, whose field 2 is the device's name. */
 static int is_registered(const char *op, const char device[3], TF_Status *s)
 {
 	const char field[] = { 2 << 3 | 2, 3, device[0], device[1], device[2] };
 	TF_Buffer *list = cg_tf.GetRegisteredKernelsForOp(op, s);
 	int is_there = 0;
 
-	/* TensorFlow gives no list where no kernel is registered. */
+	/* TensorFlow returns no list if no kernel is registered. */
 	if (!list)
 		return 0;
 	for (size_t k = 0; !is_there && k + sizeof field <= list->length; k++)
@@ -60,7 +60,7 @@ static int number_of(const char *version)
 	return version && sscanf(version, "%d.%d", &major, &minor) == 2 && minor < 1000 ? major * 1000 + minor : 0;
 }
 
-/* Writes why nothing may be registered and returns 0, or returns 1. */
+/* May the plugin register its kernels?  If not, writes the reason to `state` and returns 0. */
 static int may_register(void)
 {
 	int is_forced = cg_tf_is_set("CELLGRAD_TF_FORCE");
@@ -100,7 +100,7 @@ static int register_row(int k, TF_Status *s)
 	TF_KernelBuilder *builder = cg_tf.NewKernelBuilder(op->name, "CPU", creates[k], cg_tf_compute, cg_tf_kernel_destroy);
 	char name[64];
 
-	/* TensorFlow's own have priority 0. */
+	/* TensorFlow's own kernels have priority 0, so that a kernel with a higher priority replaces them. */
 	if (op->replaces)
 		cg_tf.KernelBuilder_Priority(builder, 1);
 	snprintf(name, sizeof name, "Cellgrad%s", op->name);
@@ -142,7 +142,8 @@ static void initialise(void)
 		fprintf(stderr, "cellgrad: TensorFlow: %s\n", state);
 }
 
-/* TensorFlow calls this in the libraries of its folder tensorflow-plugins; in one that tf.load_library loads it calls nothing. */
+/* TensorFlow calls this in the libraries of its folder tensorflow-plugins; in a library that tf.load_library loads TensorFlow calls
+ * nothing. */
 CG_API void TF_InitKernel(void)
 {
 	initialise();

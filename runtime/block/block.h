@@ -7,7 +7,7 @@
 
 #include "runtime/op/op.h"
 
-/* Each list ends with a row whose name is NULL. */
+/* The rows of the block ops in the op table; each list ends with a row whose name is NULL. */
 extern const struct cg_op cg_lstm_block_cell_ops[], cg_block_lstm_ops[], cg_gru_block_cell_ops[];
 
 #define ABOUT_T "steps"
@@ -15,7 +15,7 @@ extern const struct cg_op cg_lstm_block_cell_ops[], cg_block_lstm_ops[], cg_gru_
 #define ABOUT_I "width of the input"
 #define ABOUT_U "units, the width of the states"
 #define ABOUT_GATES "gradient of the gate pre-activations"
-/* For the weight matrices, which have the rows for x above those for h_prev. */
+/* The remark on weight matrices, in which the rows that multiply x are above those that multiply h_prev. */
 #define ABOUT_W "I rows for the input, then U rows for h of the step before"
 #define ONE_LAYER "num_layers=1 direction=unidirectional input_mode=linear_input num_proj=0"
 

@@ -89,13 +89,14 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 /* The gates r and u share one matrix of 2U columns; the candidate has its own. */
 enum { GATES = 3, CANDIDATE = 2 };
 
-/* The memory of the kernels' arguments, by index in the cell.  In an array of two, entry 0 is the value and entry 1 its gradient.  What
- * is not computed is absent. */
+/* The memory of the kernels' arguments, by index in the cell.  In an array of two, entry 0 is the value and entry 1 its gradient.
+ * Memory of a value that is not computed is absent. */
 struct kernel_memory {
 	const struct cg_gru_block *op;
 	struct cg_mem gates[2][GATES], bias[GATES];      /* gate pre-activations; the gradients of the biases */
-	struct cg_mem saved[4];                          /* r u c h */
-	struct cg_mem prev[2], stage_input[2];           /* h_prev, and the part of its gradient without the products; h_prev r */
+	struct cg_mem saved[4];                          /* the values r, u, c and h that the forward pass saves */
+	/* prev: h_prev, and the part of its gradient without the products; stage_input: h_prev r, and its gradient */
+	struct cg_mem prev[2], stage_input[2];
 	struct cg_mem partial;                           /* partial sums */
 };
 
@@ -310,8 +311,8 @@ static const struct cg_port gru_ports[] = {
 	{ .name = NULL }
 };
 
-/* The outputs that depend on d_r_bar.  They need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).  d_w_c needs r
- * for h_prev r. */
+/* The outputs that depend on d_r_bar.  These outputs need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).
+ * d_w_c needs r for h_prev r. */
 #define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
 
 static const struct cg_port gru_grad_ports[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LSTMBlockCell, and BlockLSTM, which is T steps of it, and their gradients.  Both run as a recurrence whose states cs and h are rounded
- * at every step.  The equations are in templates/lstm_block.cell, the checks in op/check.c.
+ * LSTMBlockCell, and BlockLSTM, which is T steps of it, and their gradients.  All these ops run as a recurrence whose states cs and h are
+ * rounded at every step.  The equations are in templates/lstm_block.cell, the checks in op/check.c.
  */
 #include <stddef.h>
 
@@ -135,8 +135,8 @@ int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t
 	return CG_OK;
 }
 
-/* The number of steps that are computed; for the others outputs are zero and inputs are not read.  Without batch rows it is 0, since T may
- * then have any value. */
+/* The number of steps that are computed; for the others outputs are zero and inputs are not read.  If there are no batch rows, the
+ * number is 0, since T may then have any value. */
 static int64_t steps(const struct cg_lstm_block *op)
 {
 	return !op->B ? 0 : op->seq_len_max < 0 ? op->T : op->seq_len_max;
@@ -263,7 +263,7 @@ static void set_weight_gradients(const struct cg_lstm_block *op, const struct gr
 	for (int k = 0; k < VECTORS && op->use_peephole; k++) {
 		recurrence->d_vector[k] = mem_at(op, vectors[k].grad);
 		recurrence->needs_sums |= cg_present(recurrence->d_vector[k]);
-		/* Without the gradient, prev_c may stay absent: it reads as zeros, and that sum is not used. */
+		/* If no peephole's gradient is requested, prev_c may stay absent: the sum then reads zeros, and nothing uses that sum. */
 		if (vectors[k].reads_cs_prev && cg_present(recurrence->d_vector[k]))
 			recurrence->prev_c = w->cs_prev;
 	}
@@ -323,14 +323,14 @@ static int run_grad(struct cg_stream *stream, const void *given, struct cg_work 
 
 /* ---- calls ---- */
 
-/* The row of the op that a call is.  A sequence of one computed step is a call of LSTMBlockCell. */
+/* The row in the op table for a call.  A sequence of one computed step counts as a call of LSTMBlockCell. */
 static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 {
 	int is_readable = op && op->size >= sizeof *op;
 
 	if (!is_readable || (op->T == 1 && (op->seq_len_max == -1 || op->seq_len_max == 1)))
 		return &cg_lstm_block_cell_ops[is_grad];
-	/* TensorFlow's V2 has no forget_bias. */
+	/* TensorFlow's BlockLSTMV2 has no forget_bias. */
 	return &cg_block_lstm_ops[2 * (op->gates == CG_IFCO && (is_grad || op->forget_bias == 0)) + is_grad];
 }
 

@@ -54,7 +54,7 @@ struct file {
 	int64_t age;
 };
 
-/* The difference, at most INT32_MAX: a file's date may be any number. */
+/* The seconds from `then` to `now`, at most INT32_MAX: a file's date may be any number. */
 static int64_t seconds_between(int64_t now, int64_t then)
 {
 	return then > now - INT32_MAX && then < now + INT32_MAX ? now - then : INT32_MAX;

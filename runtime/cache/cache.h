@@ -24,8 +24,8 @@ enum { CG_CACHE_PATH = 4096, CG_CACHE_ENTRY = 64 << 20, CG_CACHE_MOST = 256 << 2
 
 struct cg_cache_directory {
 	char path[CG_CACHE_PATH];                /* "": the environment names none */
-	char why[512];                           /* reason why the cache is not read; "": it is */
-	int reads, writes;                       /* allowed by CELLGRAD_CACHE */
+	char why[512];                           /* the reason why the cache is not read; "": the cache is read */
+	int reads, writes;                       /* 1: CELLGRAD_CACHE allows reading; writing */
 	uint64_t most;                           /* limit on the bytes of all files together */
 };
 /* Finds the folder by the environment variables, and checks it if it exists. */

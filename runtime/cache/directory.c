@@ -54,7 +54,7 @@ struct cg_disk cg_disk = {
 
 /* ---- the environment ---- */
 
-/* *result: the number, or the index of the word; unchanged where the variable is unset. */
+/* Reads an environment variable.  *result: its number, or the index of its word; unchanged if the variable is unset. */
 static int read_variable(struct cg_cache_directory *directory, int which, uint64_t *result)
 {
 	return cg_variable_judge(which, cg_disk.variable(which), result, directory->why, sizeof directory->why);
@@ -76,7 +76,7 @@ static void find_path(struct cg_cache_directory *directory)
 		snprintf(directory->why, sizeof directory->why, "none of CELLGRAD_CACHE_DIR, XDG_CACHE_HOME and HOME is an absolute path");
 		return;
 	}
-	/* Removes slashes at the end, with which open() would follow a symbolic link. */
+	/* Removes slashes at the end of the folder's path, with which open() would follow a symbolic link. */
 	for (n = strlen(choices[k].folder); n && choices[k].folder[n - 1] == '/'; n--)
 		;
 	if (n >= most || (size_t)snprintf(directory->path, most, "%.*s%s", (int)n, choices[k].folder, choices[k].below) >= most) {

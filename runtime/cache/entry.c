@@ -177,7 +177,7 @@ static int check_digest(struct entry *e)
 	return read_bytes(e, have, DIGEST) && !memcmp(have, want, DIGEST);
 }
 
-/* Opens a file and reads its header.  The flags keep pipes from blocking and links from being followed. */
+/* Opens a file and reads its header.  The flags of the open call keep a pipe from blocking it and symbolic links from being followed. */
 static enum cg_cache_verdict open_entry(struct entry *e, int folder, const char *name)
 {
 	unsigned char header[HEADER];

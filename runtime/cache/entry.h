@@ -19,13 +19,13 @@ void cg_cache_set_record(struct cg_cache_record *, const void *key, size_t key_b
 enum { CG_CACHE_NAME = 72, CG_CACHE_ABOUT = 120 };
 void cg_cache_name(const struct cg_cache_record *, char name[CG_CACHE_NAME]);
 int cg_cache_is_entry(const char *name);
-/* Is it the name of a file that is being written, or whose writer died? */
+/* Is the name that of a temporary file, which is being written or whose writer died? */
 int cg_cache_is_temporary(const char *name);
 
 enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };   /* bad: the file is damaged and should be removed */
 
-/* Reads the payload of a file that is undamaged and has this record; *at is cg_memory() that the caller frees.  touch: sets the file's
- * date, which orders entries by last use.  CG_NO_MEMORY: the file was not judged; the verdict is CG_CACHE_MISS. */
+/* Reads the payload of a file that is undamaged and has this record; *at is cg_memory() that the caller frees.  Argument `touch` 1: sets
+ * the file's date, which orders entries by last use.  CG_NO_MEMORY: the file was not judged; the verdict is CG_CACHE_MISS. */
 int cg_cache_read(int folder, const char *name, const struct cg_cache_record *, int touch, void **at, size_t *bytes,
                   enum cg_cache_verdict *);
 /* Is the file undamaged?  about: the first line of its key, with ? in place of characters that are not printable ASCII. */

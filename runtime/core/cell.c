@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public calls for cells and kernel texts.  They call the compiler in gen/ and turn its mistakes into messages.
+ * The public calls for cells and kernel texts.  These calls use the compiler of cells in gen/ and turn the mistakes that it finds into
+ * messages.
  */
 #include <math.h>
 #include <pthread.h>
@@ -147,14 +148,14 @@ int cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts)
 	return CG_OK;
 }
 
-/* ---- its digest ---- */
+/* ---- the digest of a cell ---- */
 
 static int is_of_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-/* Hashes the text without comments, empty lines, blanks that do not separate words, and line ends within parentheses. */
+/* Hashes a cell's text without comments, empty lines, blanks that do not separate words, and line ends within parentheses. */
 uint64_t cg_cell_digest(const struct cg_cell *cell)
 {
 	uint64_t digest = CG_FINGERPRINT;

@@ -27,7 +27,7 @@ static ssize_t read_all(int fd, char *to, size_t most)
 	return (ssize_t)length;
 }
 
-/* `text` has space for one byte more than a cell may have, and for the final NUL. */
+/* Reads a cell's text from an open file.  The buffer `text` has space for one byte more than a cell may have, and for the final NUL. */
 static int read_text(int fd, const char *path, char *text)
 {
 	struct stat is;

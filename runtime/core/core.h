@@ -23,13 +23,14 @@ void *cg_memory(void *p, size_t bytes);
 /* For tests: makes the n-th allocation from now fail (1: the next; 0: none).  Returns the number of allocations since the last call. */
 size_t cg_memory_fail(size_t n);
 
-/* A public struct that starts with its size and grows at its end: its size in the first version of the header, and now. */
+/* A public struct that starts with its size and grows at its end.  Field `first`: its size in the first version of the header; field
+ * `size`: its size now. */
 struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
 /* last: the last field of the struct in the first version of the header. */
 #define CG_SIZED(type, last, init) { offsetof(type, last) + sizeof(((type *)0)->last), sizeof(type), init }
 /* Initialises a caller's struct of `size` bytes: its size, then the defaults, then zeros. */
 void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
-/* Checks the size of a struct that is at least as long as ours; the message is "call: size: ...". */
+/* Checks the size of a caller's struct that is at least as long as this library's; the message is "call: size: ...". */
 int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
 /* Completes a struct that was compiled against an earlier header: copies its fields to `storage`, which has the current size, sets the
  * missing fields to their defaults, and returns `storage`.  Any other struct, NULL too, is returned unchanged. */
@@ -59,25 +60,26 @@ static inline uint64_t cg_common_divisor(uint64_t a, uint64_t b)
 
 /* ---- lines on standard error: line.c ---- */
 
-enum { CG_LINE = 6 * 1024 };             /* bytes: one message and half as much again */
+enum { CG_LINE = 6 * 1024 };             /* bytes of a line: those of a message, and half as many again */
 /* Appends to a line; text that does not fit is cut. */
 void cg_line_add(char *line, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Appends text that may contain arbitrary bytes of a caller; replaces line ends and other control characters by blanks. */
 void cg_line_add_plain(char *line, size_t capacity, const char *text);
 /* Ends the line, which must have space for one more character, and writes it to standard error. */
 void cg_line_write(char *line);
-/* The time of a monotonic clock. */
+/* The time of a monotonic clock, in milliseconds. */
 double cg_milliseconds(void);
 
 /* ---- element types: dtype.c ---- */
 
-/* cg_dtype_name returns "f16" "bf16" "f32" "f64", or "?" for an invalid dtype.  cg_dtype_find returns the dtype of such a name, or of its
- * spelling in TensorFlow, numpy or safetensors; -1, with an error message, for any other name.  Sizes are in gen/cell.h. */
+/* cg_dtype_name returns "f16" "bf16" "f32" "f64", or "?" for an invalid dtype.  cg_dtype_find returns the dtype of such a name, or of
+ * its spelling in TensorFlow, numpy or safetensors; -1, with an error message, for any other name.  The sizes of dtypes are in
+ * gen/cell.h. */
 const char *cg_dtype_name(int dtype);
 int         cg_dtype_find(const char *name);
 /* Rounds to a dtype, to nearest even. */
 double      cg_round(int dtype, double);
-/* Reads or writes one element at any address, aligned or not; put rounds to nearest even. */
+/* Reads or writes one element at any address, aligned or not; cg_element_put() rounds to nearest even. */
 double      cg_element_get(int dtype, const void *at);
 void        cg_element_put(int dtype, void *at, double value);
 

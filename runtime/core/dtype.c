@@ -7,7 +7,7 @@
 
 #include "runtime/core/core.h"
 
-/* The public enums must equal those of the compiler's tables. */
+/* The enums of cellgrad.h must equal those of the tables in gen/. */
 #define SAME_DTYPE(with, code, ...) _Static_assert((int)CG_##code == (int)CG_DTYPE_##code, "enum cg_dtype is not dtypes.h");
 #define SAME_PASS(with, code, ...) _Static_assert((int)CG_##code == (int)CG_PASS_##code, "enum cg_pass is not passes.h");
 CG_DTYPES(SAME_DTYPE,)

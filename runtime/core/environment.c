@@ -123,7 +123,7 @@ static const char *word_of(const char *choices, int k, size_t *length)
 	return NULL;
 }
 
-/* "off, ro or rw" */
+/* Joins the allowed words of a variable to one text: "off, ro or rw". */
 static void join(const char *choices, char *text, size_t capacity)
 {
 	const char *word;
@@ -146,7 +146,7 @@ const char *cg_variable_allowed(int which, char *text, size_t capacity)
 
 enum { WORDS = 8, WORD = 32 };
 
-/* Is the value one of these words?  *index: which; if not, near: the nearest word, "" for none. */
+/* Is the value one of these words?  *index: the number of that word; if the value is none of them, near: the nearest word, "" for none. */
 static int is_word(const char *choices, const char *value, uint64_t *index, char near[WORD])
 {
 	char names[WORDS][WORD];
@@ -201,7 +201,7 @@ int cg_variable_read(int which, uint64_t *result)
 
 int cg_verbose_level(int *level)
 {
-	uint64_t word = 0;               /* index into the words "0 none 1 calls" */
+	uint64_t word = 0;               /* the index of the variable's value in the words "0 none 1 calls" */
 
 	*level = 0;
 	CG_TRY(cg_variable_read(CG_ENV_VERBOSE, &word));

@@ -31,20 +31,20 @@ struct cg_variable {
 	const char *choices;             /* allowed words, separated by blanks; NULL: none */
 	uint64_t least;                  /* least number allowed */
 	const char *allowed;             /* allowed values in prose; NULL: the list of words */
-	const char *fallback;            /* value when unset; NULL: none */
-	const char *what;                /* effect, in prose */
-	int withheld;                    /* ignored in programs that run with another user's rights (setuid) */
+	const char *fallback;            /* the variable's value when it is unset; NULL: none */
+	const char *what;                /* the variable's effect, in prose */
+	int withheld;                    /* 1: the variable is ignored in programs that run with another user's rights (setuid) */
 };
 extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 
-/* The value; NULL if the variable is unset, empty, or withheld from this program. */
+/* The value of a variable; NULL if the variable is unset, empty, or withheld from this program. */
 const char *cg_variable_get(int which);
 /* The allowed values as text, "off, ro or rw". */
 const char *cg_variable_allowed(int which, char *text, size_t capacity);
 /* Is the value allowed?  If so, returns 1 and sets *result (may be NULL) to the number or to the index of the word; a path, a text
  * and the value NULL leave it unchanged.  If not, returns 0 and writes the reason to `why`. */
 int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity);
-/* The same for the variable's current value; fails with CG_BAD_ARGUMENT and the reason. */
+/* Judges the current value of a variable as cg_variable_judge() does; fails with CG_BAD_ARGUMENT and the reason. */
 int cg_variable_read(int which, uint64_t *result);
 /* Reads CELLGRAD_VERBOSE: 0 prints nothing, 1 a line for each call. */
 int cg_verbose_level(int *level);
@@ -58,7 +58,8 @@ const char *cg_environment_entry(const char *beginning, int k);
 /* If no row of the table has the entry's name, writes "CELLGRAD_BACKEDN is not a variable of cellgrad; did you mean CELLGRAD_BACKEND?"
  * and returns 1; else returns 0. */
 int cg_environment_unknown(const char *entry, char *message, size_t capacity);
-/* Reports each such entry, once per process.  report: the function that receives the text; NULL prints a line on standard error. */
+/* Reports each entry of the environment that cg_environment_unknown() names, once per process.  report: the function that receives the
+ * text; NULL prints a line on standard error. */
 void cg_environment_warn(void (*report)(const char *message));
 
 #endif

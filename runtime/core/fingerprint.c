@@ -4,7 +4,7 @@
  */
 #include "runtime/core/core.h"
 
-/* FNV-1a. */
+/* Continues a hash by the method FNV-1a with more bytes. */
 uint64_t cg_fingerprint(uint64_t fingerprint, const void *p, size_t bytes)
 {
 	for (size_t k = 0; k < bytes; k++)

@@ -38,7 +38,7 @@ static void *standard(void *user, void *p, size_t bytes)
 }
 
 static struct cg_allocator from = { standard, NULL };
-/* Blocks in use; requests made; the request that fails in a test. */
+/* live: the number of blocks in use; made: that of allocations requested; fatal: the number of the request that fails in a test. */
 static atomic_size_t live, made, fatal;
 
 int cg_set_allocator(const struct cg_allocator *allocator)

@@ -11,7 +11,7 @@ enum { CAPACITY = CG_MESSAGE_MAX };      /* longer compiler logs are cut, since 
 
 static _Thread_local char message[CAPACITY];
 
-/* Ends a text that was cut with dots, at the boundary of a UTF-8 character. */
+/* Puts dots at the end of a text that was too long and was cut, at the boundary of a UTF-8 character. */
 static void cut(char *text)
 {
 	size_t n = CAPACITY - sizeof "...";

@@ -11,7 +11,7 @@
 #include "runtime/device/mem.h"
 #include "runtime/device/net.h"
 
-/* Each backend defines these four. */
+/* Each backend defines these four structs. */
 struct cg_dev;                           /* an open device */
 struct cg_queue;                         /* an in-order queue of work on the device */
 struct cg_module;                        /* the functions of one plan, ready to launch */
@@ -32,7 +32,7 @@ struct cg_operand {
 struct cg_matrix {                       /* a row-major matrix; one that is all zeros is absent */
 	struct cg_mem mem;
 	int64_t stride;                  /* elements from row to row; 0 repeats one row */
-	int     acc;                     /* elements have the accumulation type, acc; else the dtype, real */
+	int     acc;                     /* 1: elements have the accumulation type, acc; 0: the dtype, real */
 };
 
 /* A matrix product: c [m n] = start [m n] + op(a) [m k] op(b) [k n], summed in acc and rounded once.  start may be absent, one repeated
@@ -40,7 +40,7 @@ struct cg_matrix {                       /* a row-major matrix; one that is all 
 struct cg_gemm {
 	int     dtype;
 	int64_t m, n, k;
-	int     transpose_a, transpose_b;        /* the memory holds a [k m], b [n k] */
+	int     transpose_a, transpose_b;        /* 1: the memory of a has shape [k m]; that of b has [n k] */
 	struct cg_matrix a, b, start, c;
 	struct cg_mem packed;                    /* b as pack() made it for products of at least m rows; absent: b is read */
 	int     in_order;                        /* each sum adds its terms one by one in the order of k, as the backend's scan does */
@@ -56,7 +56,8 @@ struct cg_drop {
 	double   rate;                           /* 0: nothing is dropped; 1: everything */
 	uint64_t key;
 	struct cg_mem t, b;                      /* int64 [rows]: step and batch row of row p; absent: p / batch and p % batch */
-	int64_t  first_t, batch, first_unit;     /* a number added to t; rows of a step, used if t or b is absent; the unit of column 0 */
+	/* first_t: a number added to t.  batch: the rows of a step, used if t or b is absent.  first_unit: the unit of column 0 */
+	int64_t  first_t, batch, first_unit;
 };
 
 /* Copies rows: dst[to[p], j] = drop(src[from[p], j]) for p < rows and j < columns; with add, the value is added to dst instead.  Each
@@ -65,8 +66,9 @@ struct cg_drop {
 struct cg_rows {
 	int     dtype;
 	int64_t rows, columns;
-	struct cg_matrix src, dst;               /* dst shares no memory with the others; a stride of 0 repeats one row of src */
-	struct cg_mem from, to;                  /* int64 [rows], in device memory; absent: p.  No row occurs twice in `to`. */
+	struct cg_matrix src, dst;               /* dst shares no memory with src and the index arrays; a stride of 0 of src repeats one row */
+	/* index arrays, int64 [rows], in device memory; one that is absent gives p for row p.  No index occurs twice in `to`. */
+	struct cg_mem from, to;
 	int     add;
 	struct cg_drop drop;
 };
@@ -101,9 +103,10 @@ struct cg_net_route {
  * unit's columns of the product; the product reads all units that earlier phases wrote, and nothing that its own phase writes.
  */
 struct cg_phase {
-	struct cg_gemm product;                  /* m 0: absent; b as in `products`; start and c in acc, of n = units columns also real */
+	/* m 0: there is no product.  b is that of `products`; start and c are in acc, or, with n = units columns, also in real */
+	struct cg_gemm product;
 	struct cg_matrix sum, addend;            /* [rows units] real: the addend is added to the sum; absent: there is no sum */
-	int function;                            /* the function of the module to launch; -1: absent */
+	int function;                            /* the number of the function that is launched, in its module; -1: there is no launch */
 	int64_t rows;                            /* rows of the sum and the launch */
 	struct cg_operand operands[CG_SLOTS_MAX];
 };
@@ -121,7 +124,7 @@ struct cg_scan {
 enum { CG_SCANS_MAX = 4 };                       /* the most recurrences of one call */
 
 struct cg_backend {
-	const char *name;                /* the name in CELLGRAD_BACKEND, and of the backend's folder */
+	const char *name;                /* the name of the backend in CELLGRAD_BACKEND, which its folder has, too */
 	const char *unasked;             /* open()'s argument when CELLGRAD_BACKEND is unset; NULL: the default device */
 	/* Called when CELLGRAD_BACKEND is unset.  Returns, without loading a driver, CG_OK if a device is likely; CG_NO_DEVICE, with the
 	 * reason in the message, if the backend is to be skipped; CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is
@@ -131,8 +134,10 @@ struct cg_backend {
 	int all_tiles;                   /* 1: a product is built for all tile sizes at once, so that no later call waits for one */
 	int host;                        /* 1: the backend works on host memory; 0: the runtime copies host memory to the device and back */
 
-	/* All functions are required unless their comment allows NULL.  Each returns CG_OK or a code after cg_fail(). */
-	/* The i-th device's name, as it stands after "NAME:"; NULL past the last.  about: what it is, or why it cannot be opened. */
+	/* All functions of a backend are required unless their comment allows NULL.  Each function that can fail returns CG_OK or a code
+	 * after cg_fail(). */
+	/* The i-th device's name, as it stands after "NAME:"; NULL past the last.  about: a description of the device, or why it cannot be
+	 * opened. */
 	const char *(*list)(int i, char *about, size_t bytes);
 	int  (*open)(const char *where, struct cg_dev **);    /* where: the text after "NAME:"; NULL: the default device */
 	int  (*adopt)(void *native, void *device, struct cg_dev **);  /* uses the caller's native context; NULL: not supported */
@@ -145,8 +150,8 @@ struct cg_backend {
 	int  (*sync)(struct cg_queue *);
 	/* Waits for all enqueued work, then frees the queue: after that no host memory is in use any more. */
 	void (*stop)(struct cg_queue *);
-	/* queue: the only queue whose work will use the memory; NULL: any queue.  free gets the same queue.  Enqueued work may still use
-	 * the memory when free is called. */
+	/* queue: the only queue whose work will use the memory; NULL: any queue.  Function `free` gets the same queue as `alloc`.  Enqueued
+	 * work may still use the memory when free is called. */
 	int  (*alloc)(struct cg_dev *, struct cg_queue *, size_t bytes, struct cg_mem *);
 	void (*free)(struct cg_dev *, struct cg_queue *, struct cg_mem *);
 	int  (*check)(struct cg_dev *, struct cg_mem);        /* checks that the memory is this device's, and as large as its fields say */
@@ -167,7 +172,8 @@ struct cg_backend {
 	/* Matrix products by a library of the device or by the backend's own code; m and n are not 0.  *left: an enum cg_left.
 	 * NULL: generated kernels compute all products. */
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *, int *left);
-	/* The limits of the device, by which the tiles of a generated product are chosen.  NULL: gemm never leaves a product to one. */
+	/* The limits of the device, by which the tiles of a generated product are chosen.  NULL: function gemm never leaves a product to a
+	 * generated kernel. */
 	struct cg_gemm_limits (*limits)(const struct cg_dev *, int dtype);
 	/* For products that are repeated with the same b.  packed: bytes of b in the layout that the product reads fastest; 0: b is not
 	 * packed. pack: writes b in that layout to `packed`.  The bytes are at most those of op(b) in acc, its columns rounded up to a
@@ -188,7 +194,7 @@ struct cg_backend {
 	/* Row copies by the backend's own code, with the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch,
 	 * without waiting.  NULL: a generated kernel is used. */
 	int  (*rows)(struct cg_queue *, const struct cg_rows *);
-	const struct cg_net_route *net;          /* networks by a vendor's library; NULL: not supported */
+	const struct cg_net_route *net;          /* the route on which a vendor's library computes whole networks; NULL: the backend has none */
 };
 
 #endif

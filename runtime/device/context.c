@@ -119,8 +119,8 @@ const char *cg_describe(const struct cg_context *context)
 	return context ? context->backend->describe(context->device) : "";
 }
 
-/* Appends the description without its name and what stands in parentheses: "cpu: kernels avx512; products OpenBLAS (0.3.21 at /usr/lib)"
- * gives " kernels avx512; products OpenBLAS". */
+/* Appends a context's description, without the backend's name and without text in parentheses: "cpu: kernels avx512; products OpenBLAS
+ * (0.3.21 at /usr/lib)" gives " kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *context)
 {
 	const char *about = context->backend->describe(context->device), *name = context->backend->name;

@@ -20,8 +20,8 @@ struct cg_context {
 	struct cg_generated *generated;          /* generated products and row copies built so far; added under the lock */
 	void *lock;
 	int holders;                             /* reference count: the caller, open streams and plans; atomic */
-	int fork;                                /* cg_fork_count() at the opening */
-	int verbose;                             /* CELLGRAD_VERBOSE at the opening */
+	int fork;                                /* the value of cg_fork_count() when the context was opened */
+	int verbose;                             /* the value of CELLGRAD_VERBOSE when the context was opened */
 	struct cg_context_attachment *_Atomic attachments;       /* data of other files, see below; added under the lock */
 };
 
@@ -29,7 +29,7 @@ struct cg_attachment;
 struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
-	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none; grows */
+	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none; it grows when a call needs more */
 	struct cg_attachment *attachments;       /* data of other files, see below */
 	int is_taken;                            /* cg_stream_take returned it, and it was not given back yet */
 	uint64_t header[8];                      /* host side of a copy of a reserve header: kept here, since after a failed sync the
@@ -37,7 +37,7 @@ struct cg_stream {
 };
 /* Appends a short description of the context's code: "kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);
-/* Takes a reference, as streams and plans do. */
+/* Takes a reference to a context, as streams and plans do. */
 void cg_context_retain(struct cg_context *);
 /* Frees a stream whose reference to its context has been dropped. */
 void cg_stream_free(struct cg_stream *);
@@ -65,7 +65,7 @@ struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_ki
 /* The stream's attachment of that kind; if there is none yet, makes one of `bytes` bytes, zeroed after its first field.  NULL: out of
  * memory. */
 struct cg_attachment *cg_stream_get_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
-/* Do calls of this stream print lines?  This test is the whole cost of CELLGRAD_VERBOSE for a call that prints none. */
+/* Do calls of this stream print lines on standard error?  This test is the whole cost of CELLGRAD_VERBOSE for a call that prints none. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {
 	return stream && stream->context->verbose;
@@ -118,7 +118,7 @@ struct cg_staged_rows {
 	size_t bytes;                            /* bytes of a row */
 };
 struct cg_staged {
-	struct cg_mem *mem, host;                /* the argument, which is replaced by the copy; its original value */
+	struct cg_mem *mem, host;                /* mem: the argument, which is replaced by the copy; host: its original value */
 	struct cg_staged_rows lie;
 	size_t at, bytes;                        /* offset and size of the copy in the stream's scratch */
 	int in, out;
@@ -131,7 +131,7 @@ struct cg_staging {
 	size_t bytes;
 };
 void cg_staging_begin(struct cg_staging *, struct cg_stream *);
-/* Adds *mem to the arguments; its address must stay valid until cg_staging_close. */
+/* Adds the argument *mem to those that are staged; the pointer `mem` must stay valid until cg_staging_close. */
 void cg_staging_add(struct cg_staging *, struct cg_mem *mem, struct cg_staged_rows, int in, int out);
 /* Allocates `more` bytes of workspace and the copies of all arguments in the stream's scratch, and enqueues the copies of inputs. */
 int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products and row copies on any backend by generated kernels.  Each is a plan of one function, which the backend builds and
- * launches like the kernels of a cell.  A context builds each kernel once and keeps it.
+ * Matrix products and row copies on any backend by generated kernels.  Each generated kernel is a plan of one function, which the backend
+ * builds and launches like the kernels of a cell.  A context builds each kernel once and keeps it.
  */
 #include <pthread.h>
 #include <string.h>
@@ -35,7 +35,8 @@ static int is_of(const struct cg_pass_plan *plan, const struct text *t)
 	               : plan->functions->shape == CG_FUNCTION_ROWS && !memcmp(&plan->rows, t->rows, sizeof *t->rows);
 }
 
-/* Finds a kernel; NULL: not built yet.  Needs no lock, since kernels are only ever added, at the front of the list. */
+/* Finds a generated kernel of the context; NULL: it has not been built yet.  Needs no lock, since kernels are only ever added, at the
+ * front of the list. */
 static const struct cg_generated *find(const struct cg_context *context, const struct text *t)
 {
 	const struct cg_generated *g = __atomic_load_n(&context->generated, __ATOMIC_ACQUIRE);
@@ -93,7 +94,8 @@ static struct cg_operand operand(const struct cg_matrix *x)
 
 /* ---- products ---- */
 
-/* Gets the kernel whose tile suits the size of c.  If the backend has all_tiles set, builds those of the other tiles first. */
+/* Gets the generated kernel of a product whose tile suits the size of the result c.  If the backend has all_tiles set, builds those of
+ * the other tiles first. */
 static int get_product(struct cg_context *context, const struct cg_gemm *g, const struct cg_generated **result)
 {
 	const struct cg_backend *backend = context->backend;
@@ -130,7 +132,8 @@ static int multiply(struct cg_stream *stream, const struct cg_gemm *g)
 	return launch(stream, product, g->m, g->n, operands);
 }
 
-/* Writes the start of a product to c, as a product with k = 0.  That does not read a and b, so that one kernel serves all transposes. */
+/* Writes the start of a product to c, as a product with k = 0.  Such a product does not read a and b, so that one kernel serves for
+ * transposed and other operands. */
 static int spread_start(struct cg_stream *stream, const struct cg_gemm *g)
 {
 	struct cg_gemm start = *g;

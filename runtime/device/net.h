@@ -9,11 +9,12 @@
 
 struct cg_network {
 	const struct cg_cell *cell;
-	const char *name, *options;              /* for messages: "lstm" "./mine.cell", "peephole"; NULL but while a route is chosen */
+	/* texts for messages: the cell's name, "lstm" or "./mine.cell", and the options, "peephole"; NULL except while a route is chosen */
+	const char *name, *options;
 	int dtype, layers, directions, skip, time_major, training;
 	int reverse;                             /* the network has one direction, which begins at the last valid step */
 	int states_major;                        /* states are [L*D B .], as time_major or the caller's states_major demands */
-	int64_t I, U, P, H;                      /* widths: of the input, of the cell (units), of the projection or 0, of the output */
+	int64_t I, U, P, H;                      /* width of the input; units; width of the projection, or 0; width of the output */
 	double dropout;
 	uint64_t seed;
 	int allow_tf32, allow_vendor_dropout, strict_rounding;
@@ -21,8 +22,8 @@ struct cg_network {
 	int64_t params;                          /* elements of params */
 };
 
-/* Texts of a network's cell, options and values for messages: "./mine.cell", "peephole", "k=0.5".  values has those that differ from their
- * defaults. */
+/* Texts of a network's cell, options and values for messages: "./mine.cell", "peephole", "k=0.5".  Field `values` has the params whose
+ * values differ from their defaults. */
 struct cg_network_text {
 	char cell[CG_NAME_MAX + 8], options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)], values[CG_PARAMS_MAX * (CG_NAME_MAX + 26)];
 };

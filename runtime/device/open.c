@@ -11,7 +11,7 @@
 #include "runtime/device/device.h"
 #include "runtime/core/environment.h"
 
-/* Tests define a list of their own. */
+/* Tests define a list of backends of their own. */
 #ifndef CG_BACKEND_LIST
 #define CG_BACKEND_LIST "backends/list.h"
 #endif
@@ -40,7 +40,7 @@ static int names(const char **list)
 	return n;
 }
 
-/* "cpu, opencl" */
+/* Writes the names of all backends as a list: "cpu, opencl". */
 static void list_names(char *text, size_t bytes)
 {
 	size_t used = 0;

@@ -27,7 +27,7 @@ void cg_staging_add(struct cg_staging *stage, struct cg_mem *mem, struct cg_stag
 	size_t bytes = lie.blocks.n && lie.rows.n
 		? (size_t)(lie.blocks.n - 1) * lie.blocks.copy_pitch + (size_t)(lie.rows.n - 1) * lie.rows.copy_pitch + lie.bytes : 0;
 
-	/* Rows without bytes between them are copied as one row, and such blocks as one block. */
+	/* Rows without bytes between them are copied as one row, and blocks without bytes between them as one block. */
 	if (lie.rows.pitch == lie.bytes && lie.rows.copy_pitch == lie.bytes) {
 		lie.bytes *= (size_t)lie.rows.n;
 		lie.rows.n = 1;

@@ -44,7 +44,7 @@ static int n_words(const struct cg_attribute *a)
 	return n;
 }
 
-/* ---- how they are printed ---- */
+/* ---- how attributes are printed ---- */
 
 static const char *words(const struct cg_attribute *a, const void *op)
 {
@@ -73,7 +73,7 @@ void cg_attribute_set(const struct cg_attribute *a, void *op, double value)
 	else if (a->kind == CG_NATURAL)
 		*(uint64_t *)at = (uint64_t)value;
 	else if (a->kind == CG_TEXT)
-		*(const char **)at = NULL;       /* a number cannot be a text */
+		*(const char **)at = NULL;       /* an attribute of kind CG_TEXT becomes NULL, since a number cannot be a text */
 	else
 		*(int *)at = (int)value;
 }
@@ -124,7 +124,7 @@ const char *cg_attribute_text(const struct cg_attribute *a, const void *op, char
 	return text;
 }
 
-/* ---- checks of their values ---- */
+/* ---- checks of the values of attributes ---- */
 
 #define REFUSE(row, a, ...) (cg_fail(CG_BAD_ARGUMENT, __VA_ARGS__), cg_fail_in(CG_BAD_ARGUMENT, "%s: %s", (row)->name, (a)->name))
 
@@ -156,7 +156,7 @@ static long long value_of(const struct cg_op *row, const struct cg_range_end *en
 	return end->dim < 0 ? end->number : *(const int64_t *)(const void *)((const char *)op + row->dims[end->dim].at);
 }
 
-/* "0", or "T=5" */
+/* Writes an end of a range as text: a number as "0", the symbol of a size as "T=5". */
 static const char *format_end(const struct cg_op *row, const struct cg_range_end *end, const void *op, char text[CG_ATTRIBUTE_TEXT])
 {
 	const char *symbol = end->dim < 0 ? "" : row->dims[end->dim].symbol;

@@ -10,8 +10,8 @@
 	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " expected, (row)->name, argument, __VA_ARGS__)
 
 /*
- * The range of bytes that a call reads or writes; memory beyond the argument may belong to another one.  A handle of device memory need
- * not be an address, so that ranges in device memory are compared only if they have the same handle.
+ * The range of bytes that a call reads or writes; memory beyond the argument's rows may belong to another argument.  A handle of device
+ * memory need not be an address, so that ranges in device memory are compared only if they have the same handle.
  */
 struct range { const struct cg_port *port; const char *name; const void *data; uintptr_t first, end; int is_host, written; };
 
@@ -151,7 +151,8 @@ static int check_work(struct check *c)
 	if (!cg_is_given(m))
 		return CG_OK;
 	CG_TRY(c->row->work(c->op, &bytes));
-	CG_TRY(check_memory(c->row, "work", m, sizeof(double)));         /* the largest type that may be stored there */
+	/* aligned for double, the largest type that may be stored in the workspace */
+	CG_TRY(check_memory(c->row, "work", m, sizeof(double)));
 	if (m->bytes < bytes)
 		return REFUSE(c->row, "work", "expected at least %zu bytes, got %zu bytes", bytes, m->bytes);
 	add_range(c, NULL, "work", m, bytes, 1);

@@ -7,7 +7,7 @@
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
-/* A stage has at most four functions: its input, its elements, the partial sums, the sums. */
+/* A stage has at most four functions: for its input, for its elements, for partial sums, and for the sums. */
 enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 4 };
 
 struct call {
@@ -194,7 +194,7 @@ static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
-		/* The function before a sum computes the partial sums that it adds. */
+		/* The function before a sum computes the partial sums that the sum adds. */
 		if (function->shape == CG_FUNCTION_SUM)
 			wanted[p - 1] = 1;
 	}
@@ -265,7 +265,7 @@ static int run(const struct call *c)
 	return cg_staging_close(&stage, code);
 }
 
-/* *known: set to the kernel's options once the kernel has been checked. */
+/* Checks the call and runs it.  *known is set to the kernel's options once the kernel has been checked. */
 static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kernel, int64_t rows, int64_t units,
                          const struct cg_arg *args, int n, int *known)
 {

@@ -10,39 +10,40 @@
 
 /* A size of the op, int64_t in its struct.  Ports name it in their shapes. */
 struct cg_dim {
-	const char *symbol;              /* "B" */
+	const char *symbol;              /* the letters that stand for the size in shapes: "B" */
 	size_t      at;                  /* offset in the op's struct */
-	int64_t     least;               /* smallest legal value */
+	int64_t     least;               /* smallest legal value of the size */
 	const char *only;                /* not NULL: values above `least` are CG_UNSUPPORTED, for this reason */
 	int         flags;               /* an or of enum cg_dim_flag */
 	const char *about;               /* a description in a few words, which the command prints */
 };
 
 enum cg_dim_flag {
-	CG_INFERRED = 1,                 /* follows from other sizes: `infer` of the row computes it, not a shape */
-	CG_UNSAID  = 2                   /* follows from other sizes: cg_op_describe() leaves it out */
+	CG_INFERRED = 1,                 /* the size follows from other sizes: `infer` of the row computes it, not a shape */
+	CG_UNSAID  = 2                   /* the size follows from other sizes: cg_op_describe() leaves it out */
 };
 
 enum cg_attribute_kind {
-	CG_REAL,                         /* double in the struct, no NaN */
-	CG_BOOL,                         /* int, 0 or 1 */
-	CG_INTEGER,                      /* int64_t, of a range */
-	CG_WORD,                         /* int: which of the words */
-	CG_TEXT,                         /* const char *, NULL for none; not checked by its row */
-	CG_NATURAL                       /* uint64_t, any */
+	CG_REAL,                         /* a double in the op's struct, not NaN */
+	CG_BOOL,                         /* an int in the op's struct, 0 or 1 */
+	CG_INTEGER,                      /* an int64_t in the op's struct, within the attribute's range */
+	CG_WORD,                         /* an int in the op's struct: the index of one of the attribute's words */
+	CG_TEXT,                         /* a const char * in the op's struct, NULL for no text; the row has no check of it */
+	CG_NATURAL                       /* a uint64_t in the op's struct, with any value */
 };
 
 /* An attribute.  Rows are written with designated initialisers, so that all other fields are 0. */
 struct cg_attribute {
-	const char *name;                /* TensorFlow's, "cell_clip" */
+	const char *name;                /* TensorFlow's name of the attribute, "cell_clip" */
 	int         kind;
 	const char *range;               /* CG_INTEGER: "0 T", the least and the largest value, or "1", the least alone; each is a
 	                                  * number or the symbol of a size.  NULL: any. */
-	const char *const *words;        /* CG_WORD: ended by NULL */
-	int         scalar;              /* CG_INTEGER: TensorFlow's op has it as an input, a tensor of rank 0 */
-	int         required;            /* TensorFlow gives it no default */
-	int         extra;               /* TensorFlow's op does not have it */
-	double      fallback;            /* the default if not required; legal in the struct even if it is out of the range */
+	const char *const *words;        /* for CG_WORD: the words that are allowed, ended by NULL */
+	int         scalar;              /* for CG_INTEGER: TensorFlow's op has the attribute as an input, a tensor of rank 0 */
+	int         required;            /* 1: TensorFlow gives the attribute no default */
+	int         extra;               /* 1: TensorFlow's op does not have the attribute */
+	/* the attribute's default if it is not required; legal in the op's struct even if it is out of the range */
+	double      fallback;
 	size_t      at;                  /* offset in the op's struct; an attribute may have the offset of a size */
 	const char *about;               /* a remark that the command prints; NULL: none */
 };
@@ -55,12 +56,13 @@ enum cg_flow {
 
 /* An argument: a struct cg_mem in the op's struct. */
 struct cg_port {
-	const char *name;                /* TensorFlow's, or ours where TensorFlow has none */
-	const char *shape;               /* "I+U 4*U": dimensions separated by blanks */
+	const char *name;                /* TensorFlow's name of the argument, or the library's own if TensorFlow does not have the argument */
+	const char *shape;               /* the argument's shape, "I+U 4*U": dimensions separated by blanks */
 	int         flow;
-	const char *need;                /* when an input is required.  NULL: always, if there is any output.  Else the names of outputs
-	                                  * and boolean attributes, separated by blanks: if one of them is present or on.  "": never. */
-	int         extra;               /* outputs: TensorFlow's op does not have it */
+	/* says when an input is required.  NULL: whenever any output is present.  Names of outputs and boolean attributes, separated by
+	 * blanks: when one of these outputs is present or one of these attributes is on.  "": never. */
+	const char *need;
+	int         extra;               /* for an output, 1: TensorFlow's op does not have the output */
 	size_t      at;                  /* offset in the op's struct */
 	int         type;                /* the type of its elements, an enum cg_element */
 	int         flags;               /* an or of enum cg_port_flag */
@@ -68,20 +70,22 @@ struct cg_port {
 };
 
 enum cg_element {
-	CG_REAL_TYPE,                    /* the op's dtype */
-	CG_INT8, CG_INT32, CG_INT64,     /* integers in host memory, as in TensorFlow */
+	CG_REAL_TYPE,                    /* the elements have the op's dtype */
+	CG_INT8, CG_INT32, CG_INT64,     /* the elements are integers in host memory, as in TensorFlow */
 	CG_INT_S                         /* CG_INT32 or CG_INT64: TensorFlow's attribute S, a CG_WORD, says which */
 };
 
 enum cg_port_flag {
-	CG_ON_HOST     = 1,              /* it is allocated in host memory */
-	CG_OPAQUE      = 2,              /* its contents are private to this library and are not compared with expected ones */
-	CG_MAY_LACK    = 4,              /* TensorFlow's op requires it; it may be absent here */
-	CG_OURS_LACKS  = 8,              /* the same, but only if the op is called by the library's own name */
-	CG_LIST        = 16,             /* a list of tensors NAME_0, NAME_1, ...; `item` of the row gives the shape of each */
+	CG_ON_HOST     = 1,              /* the argument is allocated in host memory */
+	CG_OPAQUE      = 2,              /* the argument's contents are private to this library and are not compared with expected ones */
+	CG_MAY_LACK    = 4,              /* TensorFlow's op requires the argument; in this library it may be absent */
+	CG_OURS_LACKS  = 8,              /* the argument may be absent, but only if the op is called by the library's own name */
+	/* the argument is a list of tensors NAME_0, NAME_1, ...; function `item` of the row gives the shape of each */
+	CG_LIST        = 16,
 	CG_SHAPE_ALONE = 32,             /* an input of TensorFlow's op whose shape is checked and whose values are not read */
-	CG_UNSET       = 64,             /* TensorFlow leaves the memory of steps that are not computed as it was; here they are zeros */
-	CG_OF_STATE    = 128             /* it belongs to the cell state; must be absent for a cell without one */
+	/* for steps that are not computed, TensorFlow leaves the output's memory as it was; this library writes zeros */
+	CG_UNSET       = 64,
+	CG_OF_STATE    = 128             /* the argument belongs to the cell state; for a cell without one it must be absent */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };
@@ -113,24 +117,26 @@ struct cg_spacing {
 struct cg_op {
 	const char *name;                /* the library's own name, "lstm_block_cell_grad" */
 	const char *tensorflow;          /* TensorFlow's name, "LSTMBlockCellGrad" */
-	const char *type;                /* its struct in C, "cg_lstm_block" */
-	const struct cg_dim       *dims;         /* each list ends with an entry whose name is NULL */
+	const char *type;                /* the name of the op's struct in C, "cg_lstm_block" */
+	const struct cg_dim       *dims;         /* each list ends with an entry whose name, or symbol, is NULL */
 	const struct cg_attribute *attributes;
 	const struct cg_port      *ports;        /* inputs in TensorFlow's order, then outputs, TensorFlow's first */
 	struct cg_reading *readings;             /* by port: the parsed texts; NULL: they are parsed at each use */
-	struct cg_range   *ranges;               /* by attribute: the parsed range; NULL: the same */
-	/* Sizes and offsets of the op's struct; an offset of 0 means that it has no such field. */
+	struct cg_range   *ranges;               /* by attribute: the parsed range; NULL: ranges are parsed at each use */
+	/* Sizes and offsets of the op's struct; an offset of 0 means that the struct has no such field. */
 	size_t size, dtype_at, accumulate_at, work_at;
-	size_t gates_at;                 /* the order of the gates */
+	size_t gates_at;                 /* offset of the field with the order of the gates */
 	const char *gates;               /* "i ci f o": the gates of a dimension that is a multiple of U, for the command; NULL: none */
-	size_t steps_at;                 /* int64_t: how many of T steps are computed, negative for all */
-	size_t time_major_at;            /* int: if 0, the first two dimensions of shapes of rank 3 are exchanged */
-	size_t states_major_at;          /* int: if 1, shapes that begin with L*D, those of states, are not exchanged */
+	size_t steps_at;                 /* offset of an int64_t: how many of the T steps are computed; negative: all */
+	size_t time_major_at;            /* offset of an int: if it is 0, the first two dimensions of shapes of rank 3 are exchanged */
+	/* offset of an int: if it is 1, the dimensions of shapes that begin with L*D, those of states, are not exchanged */
+	size_t states_major_at;
 	const char *means;               /* Facts of every call that no attribute states: NAME=VALUE, separated by blanks.  A name that is
 	                                  * also an attribute of the op is ignored.  cell: the cells that the op may have, separated by
 	                                  * commas; weights_format: the format of its weights, as `cellgrad convert` names it. */
 	void (*init)(void *op, size_t size);
-	int  (*work)(const void *op, size_t *bytes);     /* cg_op_check calls it, so it must not call cg_op_check */
+	/* gives the bytes of the workspace; cg_op_check calls this function, which must not call cg_op_check */
+	int  (*work)(const void *op, size_t *bytes);
 	int  (*call)(struct cg_stream *, const void *op);
 
 	/* 1: the op is a network and has a plan.  Code that makes arguments from shapes alone skips such ops. */
@@ -138,34 +144,36 @@ struct cg_op {
 	/* Called after the given shapes have set their sizes: sets the sizes that follow from them, and their bits in *bound, and checks
 	 * that all sizes agree.  NULL: no sizes follow. */
 	int  (*infer)(const struct cg_op *, void *op, unsigned *bound);
-	/* Does the op use this port under these attributes?  If not, an input may be absent or contain anything.  NULL: it always does. */
+	/* Does the op use this port, given the values of its attributes?  An input that the op does not use may be absent or contain
+	 * anything.  NULL: the op uses every port. */
 	int  (*reads)(const struct cg_op *, const struct cg_port *, const void *op);
-	/* Sets the layout of an argument's rows, in an op whose sizes were checked; returns 0 if they are dense.  NULL: they always are. */
+	/* Sets the layout of an argument's rows, in an op whose sizes were checked; returns 0 if the rows are dense.  NULL: the rows of
+	 * every argument are dense. */
 	int  (*spacing)(const struct cg_port *, const void *op, struct cg_spacing *);
 	/* The number of weights that each valid row is multiplied with, in an open op.  NULL: the elements of all ports of two dimensions
 	 * without B. */
 	int64_t (*weights)(const void *op);
 	/* The route of a call, in a few words.  NULL: the op has no routes. */
 	const char *(*route)(const void *op);
-	/* open prepares everything that can fail before the call, and sets the sizes that infer left unbound; close undoes it.  A call
-	 * without open prepares itself.  NULL: there is nothing to prepare. */
+	/* Function `open` prepares everything that can fail before the call, and sets the sizes that `infer` left unset; function `close`
+	 * undoes that.  A call that `open` did not precede does these preparations itself.  NULL: there is nothing to prepare. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
 	void (*close)(void *op);
-	/* items: the number of tensors in the lists, or a failure.  item: the port of the k-th of them, except its offset.  NULL: the op
-	 * has no lists. */
+	/* Function `items` gives the number of tensors in the op's lists, or fails.  Function `item` gives the port of the k-th of these
+	 * tensors, except its offset.  NULL: the op has no lists. */
 	int  (*items)(const struct cg_op *, const void *op, int *n);
 	int  (*item)(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
 };
 
-/* The next row of the table; after NULL the first one, and after the last one NULL. */
+/* Returns the row after the given row of the op table; for NULL the first row, and for the last row NULL. */
 const struct cg_op *cg_op_next(const struct cg_op *);
 
-/* The row of an op, by the library's own name or by TensorFlow's; *theirs (may be NULL) is 1 for the latter.  NULL: there is none, and
- * the message suggests the nearest name. */
+/* The row of an op, by the library's own name or by TensorFlow's; *theirs is 1 if the name is TensorFlow's; the pointer `theirs` may be
+ * NULL.  NULL: there is none, and the message suggests the nearest name. */
 const struct cg_op *cg_op_find(const char *name, int *theirs);
 
-/* The row of the gradient of an op, or, for a gradient, that of its op; *is_grad is 1 if the given row is the gradient.  NULL: it has
- * no such pair. */
+/* The row of the gradient of an op, or, for a gradient, that of its op; *is_grad is 1 if the given row is the gradient.  NULL: the op
+ * has no gradient and is no gradient. */
 const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 
 /* ---- shapes: shape.c ---- */
@@ -178,7 +186,8 @@ const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const
  * CG_BAD_ARGUMENT, which is negative, if one does not fit in 64 bits. */
 int cg_op_shape(const struct cg_op *, const struct cg_port *, const void *op, int64_t shape[CG_RANK]);
 
-/* The type of a port's elements, in which attribute S has replaced CG_INT_S; its name, "f32" "int32"; the bytes of one element. */
+/* Three functions: the type of a port's elements, where attribute S has replaced CG_INT_S; the name of that type, "f32" or "int32"; the
+ * bytes of one element. */
 int         cg_op_type(const struct cg_op *, const struct cg_port *, const void *op);
 const char *cg_op_type_name(const struct cg_op *, const struct cg_port *, const void *op);
 size_t      cg_op_type_bytes(const struct cg_op *, const struct cg_port *, const void *op);
@@ -199,10 +208,11 @@ int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 /* The number of steps that are computed, of T. */
 int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
-/* Is any output present? */
+/* Is any output of the op present? */
 int cg_op_has_output(const struct cg_op *, const void *op);
 
-/* Is the port an input that is required, given the outputs and attributes that are set in op?  Without outputs none is. */
+/* Is the port an input that is required, given the outputs and attributes that are set in op?  If no output is present, no input is
+ * required. */
 int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
 
 /* ---- attributes: attribute.c ---- */
@@ -210,10 +220,11 @@ int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
 /* Checks a value; the message is "op: seq_len_max: expected 0 to T=5, got 7".  given 0: the value may also be the default, even if that is
  * out of the range; 1: a user gave the value, which must be within the range. */
 int cg_attribute_check(const struct cg_op *, const struct cg_attribute *, const void *op, int given);
-/* The value as a number: for a CG_WORD its index, for a CG_TEXT 1 if there is one. */
+/* An attribute's value as a number: for a CG_WORD its index, for a CG_TEXT 1 if there is one. */
 double cg_attribute_number(const struct cg_attribute *, const void *op);
 void   cg_attribute_set(const struct cg_attribute *, void *op, double value);
-/* The value as text, "true" "0.5" "lstm"; a number if it is not a legal boolean or word.  Returns text, or the CG_TEXT itself. */
+/* An attribute's value as text, "true" "0.5" "lstm"; a number if it is not a legal boolean or word.  Returns the buffer `text`, or for
+ * kind CG_TEXT the attribute's own text. */
 enum { CG_ATTRIBUTE_TEXT = 64 };
 const char *cg_attribute_text(const struct cg_attribute *, const void *op, char text[CG_ATTRIBUTE_TEXT]);
 

@@ -13,9 +13,10 @@ enum { CG_OP_BYTES = 4096 };             /* the largest struct of an op; a test 
 struct cg_op_call {
 	struct cg_stream *stream;
 	const struct cg_op *row;
-	const void *given, *op;          /* the caller's op; the op to compute, with arguments that the device can read, NULL: none */
+	/* given: the caller's op struct.  op: the op struct to compute, with arguments that the device can read; NULL: nothing */
+	const void *given, *op;
 	struct cg_mem work;
-	double start;                    /* the time at the start, if the call prints a line */
+	double start;                    /* the time when the call started, set if the call prints a line */
 	int is_staged;
 	struct cg_staging stage;
 	union { size_t size; char bytes[CG_OP_BYTES]; } staged;

@@ -96,7 +96,8 @@ static const char *read_dimension(const struct cg_op *row, const char *s, struct
 		length = cg_word_length(s, '+');
 		of->dim = (short)cg_size_find(row, s, length);
 		s += length;
-		if (*s != '+' || d->n == CG_MULTIPLES_MAX)         /* a test reads every row */
+		/* the dimension ends here; no row has more terms than fit, which a test of all rows checks */
+		if (*s != '+' || d->n == CG_MULTIPLES_MAX)
 			return s;
 	}
 }
@@ -155,7 +156,7 @@ const struct cg_reading *cg_read_port(const struct cg_op *row, const struct cg_p
 	return to;
 }
 
-/* Do shapes begin as they are written although the op is not time-major? */
+/* Does a shape keep its first two dimensions in the written order although the op is not time-major? */
 static int keeps_order(const struct cg_op *row, const struct cg_reading *reading, const void *op)
 {
 	return row->states_major_at && integer(op, row->states_major_at) && reading->is_states;
@@ -185,10 +186,10 @@ const char *cg_op_shape_text(const struct cg_op *row, const struct cg_port *port
 
 /* ---- computing with a shape ---- */
 
-/* The value of one dimension: known + factor * the symbol that is not bound yet. */
+/* The value of one dimension: known + factor * the size of the symbol that has no value yet. */
 struct sum {
 	int64_t known, factor;
-	int     open, symbol;            /* number of symbols that are not bound, and the last of them */
+	int     open, symbol;            /* open: the number of symbols that have no value yet; symbol: the last of them */
 	int     overflow;
 };
 
@@ -301,7 +302,8 @@ int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const 
 
 	if (row->spacing && row->spacing(port, op, &s))
 		return span_bytes(&s, each, bytes) ? too_large(row, port, op, size) : CG_OK;
-	/* Written without add_up(), since a call does this for each argument.  The order of the dimensions does not matter. */
+	/* This loop does not call add_up(), since every call computes the bytes of each of its arguments and has to be fast.  The order of
+	 * the dimensions does not matter. */
 	for (const struct cg_dimension *d = reading->dimensions; d < reading->dimensions + reading->rank; d++) {
 		int64_t sum = 0, term;
 

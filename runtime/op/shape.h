@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parsed shapes and needs of a row, for the files of this folder.  They read the sizes of an op once for all its arguments.
+ * The parsed shapes and needs of a row, for the files of this folder.  The functions of this folder read the sizes of an op once for all
+ * its arguments.
  */
 #ifndef CG_SHAPE_H
 #define CG_SHAPE_H
 
 #include "runtime/op/op.h"
 
-enum { CG_SHAPE_LINE = 256 };            /* bytes of a shape with its sizes */
+enum { CG_SHAPE_LINE = 256 };            /* bytes of the text of a shape with its sizes */
 
 /* Was the argument given?  A cg_mem that is all zeros is absent; one with any field set is checked. */
 static inline int cg_is_given(const struct cg_mem *m)

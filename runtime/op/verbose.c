@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes: a command that repeats the call and, after a #, its time
- * or its failure.  The arguments of the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if the
- * variable is not set.
+ * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes: a command that repeats the call and, after a #, the time
+ * that the call took or its failure.  The arguments of the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is
+ * printed if the variable is not set.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void finish(char line[CG_LINE], const struct cg_stream *stream, int code,
 	static const char *const codes[] = {
 		"CG_OK", "CG_BAD_ARGUMENT", "CG_NO_MEMORY", "CG_NO_DEVICE", "CG_UNSUPPORTED", "CG_BUILD", "CG_DRIVER", "CG_FILE"
 	};
-	size_t capacity = CG_LINE - 1;              /* leaves space for the line end */
+	size_t capacity = CG_LINE - 1;              /* the line's capacity less one byte, which is left for the line end */
 
 	cg_line_add(line, capacity, "%s# %s; %.4f ms", *line ? " " : "", stream->context->backend->name, ms);
 	if (code) {

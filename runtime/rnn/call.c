@@ -37,7 +37,7 @@ int cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *given,
 	return cg_rnn_measure_sizes(rnn, &call, sizes);
 }
 
-/* ---- the rows ---- */
+/* ---- rows of the op table ---- */
 
 static int forward_work(const void *op, size_t *bytes)
 {
@@ -58,7 +58,8 @@ const char *cg_rnn_op_route(const void *given)
 	return cg_rnn_route_at(op->rnn, op->call.T);
 }
 
-/* The rows of calls, by pass: they check a call, give the size of its workspace and describe it in its verbose line. */
+/* The rows of network calls in the op table, by pass.  By its row a call is checked, its workspace is measured, and its verbose line is
+ * written. */
 #define NETWORK_CALL \
 	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major), \
 	.states_major_at = RNN(states_major), .spacing = cg_rnn_op_spacing
@@ -103,7 +104,8 @@ static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, co
 	return CG_OK;
 }
 
-/* Checks that the reserve space is aligned for acc, since it holds values in acc; the row asks for the dtype's alignment alone. */
+/* Checks that the reserve space is aligned for acc, since it holds values in acc; the call's row in the op table checks only the dtype's
+ * alignment. */
 static int check_alignment(const struct cg_rnn_op *op)
 {
 	const struct cg_mem *m = &op->call.reserve;
@@ -136,8 +138,10 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 struct call {
 	struct cg_op_call run;
 	struct cg_rnn_shape shape;
-	struct cg_rnn_op op;             /* the call as its row describes it; its size is 0 until its fields are set */
-	struct cg_rnn_call whole;        /* storage for a call of an earlier header */
+	/* the op struct of the call, for the call's row in the op table; op.call.size is 0 until the fields are set */
+	struct cg_rnn_op op;
+	/* storage for the call of a program that was compiled against an earlier header, completed by the missing fields */
+	struct cg_rnn_call whole;
 	const struct cg_rnn_call *given;
 };
 

@@ -60,7 +60,7 @@ static int find_saved(const struct cg_rnn *rnn, int value)
 	return -1;
 }
 
-/* Is a value an argument of a function of the plan? */
+/* Does a function of this shape in the kernel's plan have an argument with this role, index and derivative?  index -1: any index. */
 static int reads(const struct cg_pass_plan *plan, int shape, int role, int index, int derivative)
 {
 	for (int p = 0; p < plan->n_functions; p++)

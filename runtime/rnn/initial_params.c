@@ -34,7 +34,7 @@ static double draw_normal(uint64_t *state)
 
 /* ---- matrices ---- */
 
-/* A dense matrix to be filled.  units: U; state: that of the random numbers. */
+/* A dense matrix to be filled.  units: U, the units of the network; state: the state of the random number generator. */
 struct matrix { int dtype; char *at; int64_t rows, columns, units; uint64_t state; };
 
 static void put(const struct matrix *m, int64_t k, double value)
@@ -67,7 +67,7 @@ static int uniform(struct matrix *m)
 	return fill(m, -most, most);
 }
 
-/* Glorot and Bengio 2010. */
+/* The rule xavier_uniform of Glorot and Bengio 2010: uniform, with a bound from the number of the matrix's rows and columns. */
 static int xavier_uniform(struct matrix *m)
 {
 	double most = sqrt(6 / (double)(m->rows + m->columns));
@@ -75,7 +75,7 @@ static int xavier_uniform(struct matrix *m)
 	return fill(m, -most, most);
 }
 
-/* He, Zhang, Ren and Sun 2015. */
+/* The rule kaiming_uniform of He, Zhang, Ren and Sun 2015: uniform, with a bound from the number of the matrix's columns. */
 static int kaiming_uniform(struct matrix *m)
 {
 	double most = sqrt(6 / (double)m->columns);
@@ -118,7 +118,8 @@ static void make_orthogonal(double *vectors, int64_t n, int64_t length, uint64_t
 	}
 }
 
-/* Saxe, McClelland and Ganguli 2014: makes the columns orthogonal with norm 1, or the rows if there are fewer of them. */
+/* The rule orthogonal of Saxe, McClelland and Ganguli 2014: makes a matrix's columns orthogonal with norm 1, or its rows if it has fewer
+ * rows than columns. */
 static int orthogonal(struct matrix *m)
 {
 	const int of_rows = m->rows < m->columns;

@@ -159,7 +159,8 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 
 /* ---- the input and the states of a pseudo-layer ---- */
 
-/* Prepares the input of a layer in the order of the direction.  If all rows have T steps, both directions share it. */
+/* Prepares the input of a layer in the order of the direction.  If all batch rows have T steps, both directions share one prepared
+ * input. */
 static int prepare_input(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -193,7 +194,8 @@ static int prepare_input(struct layers *q, struct pseudo_layer *p)
 	return CG_OK;
 }
 
-/* Prepares an initial state in the sorted order, in acc if the cell carries it in acc.  Uses the caller's memory if it is so already. */
+/* Prepares an initial state with its batch rows sorted by falling length, in acc if the cell carries that state in acc.  Uses the
+ * caller's memory itself if the state has that order and type already. */
 static int prepare_first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
 {
 	int same = storage.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
@@ -238,7 +240,7 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 
 /* ---- forward ---- */
 
-/* Copies the state after the last step of each row; for a row without steps its initial state. */
+/* Copies the state after the last step of each batch row; for a batch row without steps, the row's initial state. */
 static int copy_last(const struct layers *q, int d, struct cg_matrix src, struct cg_matrix given, struct cg_matrix to, int64_t width)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -251,7 +253,7 @@ static int copy_last(const struct layers *q, int d, struct cg_matrix src, struct
 		r.src = column(q, src, cg_packed_offset(sequence, d, sequence->S - 1) * src.stride);
 	CG_TRY(copy_rows(q, r));
 	if (n == sequence->B || !cg_present(given.mem))
-		return CG_OK;            /* without a given state it is zero already */
+		return CG_OK;            /* if the caller gave no initial states, those rows' last states are zero already */
 	return copy_rows(q, (struct cg_rows){ .rows = sequence->B - n, .columns = width, .src = given, .dst = to,
 	                                      .from = index_from(sequence->order, n), .to = index_from(sequence->order, n) });
 }
@@ -270,7 +272,7 @@ static int end_forward(struct layers *q, const struct pseudo_layer *p)
 	                 state(q, c->output_c, p, rnn->net.U), rnn->net.U);
 }
 
-/* Zeros the last states if some of them belong to rows without steps, which no step writes. */
+/* Zeros the last states if some of them belong to batch rows without steps: no step writes those states. */
 static int clear_states(const struct layers *q, struct cg_mem mem, int64_t width)
 {
 	const int64_t states = (int64_t)q->rnn->net.layers * q->rnn->net.directions * q->sequence.B;
@@ -414,7 +416,7 @@ static int prepare_inner_dy(struct layers *q, int layer, int d, struct cg_matrix
 	return copy_rows(q, r);
 }
 
-/* Copies the caller's gradient of a last state to the carry that each row's last step reads. */
+/* Copies the caller's gradient of a last state to the carry that the last step of each batch row reads. */
 static int prefill(struct layers *q, struct cg_mem given, const struct pseudo_layer *p, int64_t width, struct cg_mem carry)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -437,7 +439,8 @@ static int prefill(struct layers *q, struct cg_mem given, const struct pseudo_la
 	return copy_rows(q, (struct cg_rows){ .rows = sequence->B, .columns = width, .src = src, .dst = last, .from = sequence->order });
 }
 
-/* With a projection: sets dh of all rows to dy, and adds the gradient of output_h to that of each row's last step. */
+/* In a network with a projection: sets dh, the gradient of the hidden state, to dy in all packed rows, and adds the gradient of output_h
+ * to dh of the last step of each batch row. */
 static int prefill_projected(struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_packed *sequence = &q->sequence;
@@ -510,8 +513,8 @@ static int end_backward(const struct layers *q, const struct pseudo_layer *p)
 	return q->rnn->state < 0 ? CG_OK : copy_first_backprop(q, q->call->input_c_backprop, w->d_c_first, p);
 }
 
-/* Sets the destination of the gradient of the layer's input.  Each direction adds to the sum of those before it; the last one gives the
- * result. */
+/* Sets the destination of the gradient of the layer's input.  Each direction adds its gradient to the sum of the directions before it;
+ * the last direction gives the result. */
 static int begin_dx(void *user, int k)
 {
 	struct layers *q = user;

@@ -19,23 +19,24 @@ struct cg_rnn_shape;
  * lists follow the struct in memory.
  */
 struct cg_rnn_op {
-	struct cg_rnn_call call;                 /* first: its size is the op's */
-	const struct cg_rnn *rnn;                /* set by `open`, else NULL */
+	struct cg_rnn_call call;                 /* the first field, so that call.size is where ops have their size */
+	const struct cg_rnn *rnn;                /* the plan, set by `open` of the op's row; NULL before that */
 	const struct cg_rnn_shape *shape;        /* the shape of the call, set by call.c; else NULL */
 
 	/* attributes */
 	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;    /* in the order of TensorFlow's words; input_mode is an enum cg_input */
 	int64_t seed, seed2, num_proj;
 	double dropout;
-	int64_t num_layers, num_units, input_size;               /* 0: inferred from the shapes */
+	int64_t num_layers, num_units, input_size;               /* each is 0 if it is to be inferred from the shapes of the arguments */
 	int64_t num_params, num_params_weights, num_params_biases;
 	const char *cell_name, *options, *values_text, *route;
 	const struct cg_cell *cell;              /* the cell of cell_name; NULL: that of rnn_mode.  values: those of values_text */
 	const struct cg_value *values;
 	int n_values;
 
-	/* The sizes of the ports' shapes, except T and B, which the call has.  C: the width of the cell state, 0 for a cell without one.
-	 * in: the columns of layer 0's input matrices, 0 with skip_input.  states: L D.  wide: D H. */
+	/* The sizes that the shapes of arguments consist of, except T and B, which are in `call`.  Field C: the width of the cell state, 0
+	 * for a cell without one.  Field `in`: the number of columns of layer 0's input matrices, 0 with skip_input.  Field `states`: L
+	 * times D.  Field `wide`: D times H. */
 	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
 	int dtype, time_major, states_major, reverse;
 	struct cg_mem sequence_lengths, host_reserved, params_size;

@@ -6,7 +6,7 @@
 
 #include "runtime/rnn/op_rows.h"
 
-/* The values of TensorFlow's attributes, in its order. */
+/* The words of TensorFlow's attributes rnn_mode, input_mode and direction, in TensorFlow's order. */
 const char *const cg_rnn_modes[] = { "rnn_relu", "rnn_tanh", "lstm", "gru", NULL };
 const char *const cg_rnn_inputs[] = { "linear_input", "skip_input", "auto_select", NULL };
 const char *const cg_rnn_directions[] = { "unidirectional", "bidirectional", NULL };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of the rows of networks: sizes, attributes, inputs and outputs.  Each is written once, for the library's own calls and for all
- * versions of TensorFlow's CudnnRNN.
+ * The parts of the rows of networks: sizes, attributes, inputs and outputs.  Each part is written once, for the library's own calls and for
+ * all versions of TensorFlow's CudnnRNN.
  */
 #ifndef CG_OP_ROWS_H
 #define CG_OP_ROWS_H
@@ -49,7 +49,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ .name = "cell",    .kind = CG_TEXT, .extra = 1, .at = RNN(cell_name), .about = "a built-in cell or a .cell file" }, \
 	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, separated by commas" }, \
 	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER separated by commas" }
-/* Attributes of the library's own calls alone. */
+/* Attributes that the library's own calls have and TensorFlow's ops lack. */
 #define ABOUT_NO_STATES "0: by the shape of input_h"
 #define OURS \
 	ANY_CELL, \
@@ -71,8 +71,8 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 #define ABOUT_PARAMS  "all weights and biases in one buffer; cellgrad convert makes it from other formats"
 #define ABOUT_RESERVE "the reserve space, which the gradient reads; its format is private"
 
-/* For a cell without a cell state, input_c is not read and output_c is empty.  lack: the flag of input_h, which may be absent if attributes
- * give the sizes that its shape would. */
+/* For a cell without a cell state, input_c is not read and output_c is empty.  Argument `lack` of this macro: the flag of port input_h,
+ * which may be absent if attributes give the sizes that its shape would give. */
 #define INPUTS(lack) \
 	{ "input",   "T B I",   CG_IN, NULL, 0, .at = CALL(input) }, \
 	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = lack }, \
@@ -88,7 +88,8 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 #define PLACEHOLDER(flow, need, lack) \
 	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
 	  .about = "not used; TensorFlow's op has it" }
-/* Of the outputs of the forward pass only the reserve space is read.  If it is absent, the op runs the forward pass first. */
+/* Inputs of the gradient op that are outputs of the forward op: the gradient reads only the reserve space.  If the reserve space is
+ * absent, the gradient op runs the forward pass first. */
 #define FROM_FORWARD \
 	{ "output",            "T B D*H", CG_IN, "", 0, .at = CALL(output),            .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
 	{ "output_h",          "L*D B H", CG_IN, "", 0, .at = CALL(output_h),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \

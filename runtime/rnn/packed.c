@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed sequences: the order of the valid rows of a call, and the index arrays that describe it to a device.  A stream keeps the arrays
- * of its last call, since a backward call has the lengths of its forward call, and often all calls of a training run have the same.
+ * Packed sequences: the order of the valid rows of a call, and the index arrays that describe it to a device.  A stream keeps the arrays of
+ * its last call, since a backward call has the lengths of its forward call, and often all calls of a training run have the same lengths.
  */
 #include <string.h>
 
@@ -14,9 +14,9 @@ struct cache {
 	struct cg_rnn_spacing input, output;
 	int input_in_place, output_in_place;
 	int sent;                                /* a copy of `host` to the device may still be running */
-	int32_t *lengths;                        /* [B]; NULL: all rows have T steps */
-	int64_t *host;                           /* all arrays, one after the other; the first are n and off */
-	size_t capacity;                         /* elements of host */
+	int32_t *lengths;                        /* valid steps of each batch row, [B]; NULL: all batch rows have T steps */
+	int64_t *host;                           /* the host's index arrays, one after the other; the first two are n and off */
+	size_t capacity;                         /* the number of elements that fit in `host` */
 	struct cg_mem device;
 };
 
@@ -49,7 +49,7 @@ static int check_batch_sizes(const struct cg_rnn_shape *shape, int64_t *longest)
 	return CG_OK;
 }
 
-/* Calls `visit` with the length of each batch row, computed from the batch sizes; lengths fall from row to row. */
+/* Calls `visit` with the length of each batch row, computed from the batch sizes; the lengths never grow from one batch row to the next. */
 static void list_lengths(const int32_t *batch_sizes, int64_t longest, int64_t B, void (*visit)(void *, int64_t b, int32_t length), void *user)
 {
 	int64_t b = 0;
@@ -112,7 +112,7 @@ static int64_t length(const struct cache *cache, int64_t b)
 	return cache->lengths ? cache->lengths[b] : cache->packed.T;
 }
 
-/* Sorts the batch rows by falling length, stably, into order; sets n and off of each step.  A counting sort. */
+/* Sorts the batch rows by falling length, stably, into order; sets n and off of each step.  The method is a counting sort. */
 static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *order)
 {
 	const struct cg_packed *packed = &cache->packed;
@@ -121,7 +121,8 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 		n[s] = 0;
 	for (int64_t b = 0; b < packed->B; b++)
 		n[packed->S - length(cache, b)]++;
-	/* n[S - l] is the number of rows of length l; replace it by the position of the first such row, longest first. */
+	/* Here n[S - l] is the number of batch rows of length l; this loop replaces it by the position of the first such row in the order of
+	 * falling length. */
 	for (int64_t k = 0, at = 0; k <= packed->S; k++) {
 		int64_t count = n[k];
 
@@ -152,7 +153,7 @@ static int64_t unit_of(struct cg_rnn_spacing rows)
 	return unit ? unit : 1;
 }
 
-/* The same for rows that are evenly spaced. */
+/* The number of elements that an index counts if the caller's rows are evenly spaced: the distance from one row to the next. */
 static int64_t even_unit(const struct cg_packed *packed, struct cg_rnn_spacing rows)
 {
 	return packed->B > 1 ? rows.b : rows.t;
@@ -224,7 +225,7 @@ static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, 
 	return at;
 }
 
-/* The index of a caller's row. */
+/* The index of the row for step t and batch row b in the caller's sequence. */
 static int64_t index_of(const struct cache *cache, const struct arrays *a, struct cg_rnn_spacing units, int64_t t, int64_t b)
 {
 	return cache->is_packed ? a->off[t] + b : t * units.t + b * units.b;

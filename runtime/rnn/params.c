@@ -43,7 +43,8 @@ int cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes)
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "cg_rnn_config_region: " __VA_ARGS__)
 
-/* Finds a gate or a per-unit weight of the network by its name; *k: its number among those in params. */
+/* Finds a gate or a per-unit weight of the network by its name; *k receives its number among the gates, or among the per-unit weights,
+ * that have a region in params. */
 static int find_part(const struct cg_rnn *rnn, enum cg_rnn_part part, const char *name, int *k)
 {
 	const struct cg_cell *cell = rnn->net.cell;

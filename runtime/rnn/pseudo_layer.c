@@ -90,7 +90,7 @@ size_t cg_rnn_packed_bytes(const struct cg_rnn *rnn, int pass, int stage, int64_
 	return cg_recurrence_measure_packed(rnn->context, &g, N);
 }
 
-/* Describes a scan of B rows, without its operands. */
+/* Describes a call of the backend's scan for B batch rows, without the memory of its operands. */
 static struct cg_scan describe_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t steps)
 {
 	struct cg_scan scan = { .units = rnn->net.U, .phases = steps * rnn->net.cell->n_stages, .n_products = rnn->net.cell->n_stages };
@@ -122,7 +122,8 @@ int cg_rnn_can_scan(const struct cg_rnn *rnn, char why[CG_WHY_NOT])
 	return !rnn->net.P && rnn->context->backend->scan_work && ask_scan(rnn, CG_FORWARD, 1, why) && ask_scan(rnn, CG_GRAD, 1, why);
 }
 
-/* For a few steps the workspace is 0, since packing takes longer than it saves. */
+/* For a call of few steps the workspace of the scan is 0 bytes, and the call runs without the scan, since packing the matrices takes
+ * longer than it saves. */
 size_t cg_rnn_measure_scan(const struct cg_rnn *rnn, int pass, int64_t B, int64_t N)
 {
 	char why[CG_WHY_NOT];

@@ -6,7 +6,7 @@
  */
 #include "runtime/rnn/recurrence.h"
 
-/* Stands for a step in launches of sums, which cover all steps. */
+/* A step number that stands for all steps, in launches of the sums over all packed rows. */
 enum { ALL_STEPS = -1 };
 
 static int is_grad(const struct cg_recurrence *w)
@@ -81,7 +81,8 @@ static struct cg_matrix stage_input_of(const struct cg_recurrence *w, const stru
 	          packed && s != ALL_STEPS ? off(w, s) : 0, 0);
 }
 
-/* The destination of a gate's bias gradient.  If the gate has both bW and bR, side 1 is the second of the two; else it is absent. */
+/* The destination of a gate's bias gradient.  A gate with both bW and bR has two destinations, for side 0 and side 1; a gate with one
+ * bias has none for side 1. */
 static struct cg_matrix bias_of(const struct cg_recurrence *w, int gate, int side)
 {
 	const struct cg_rnn_gate *g = &w->gate[gate];
@@ -458,8 +459,8 @@ static int n_points(const struct cg_recurrence *w, int *functions)
 	return n;
 }
 
-/* Before a step's first launch, adds the upstream gradient of c to the carry from the step after.  Only kernels of a single step need it.
- * */
+/* Before a step's first launch, adds the upstream gradient of c to the carry from the step after.  Only kernels of a single step need
+ * this sum. */
 static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
 {
 	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))
@@ -468,8 +469,8 @@ static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_pha
 	p->addend = at(w, w->dc, off(w, s), 0);
 }
 
-/* Describes a phase of the backward pass: the backward product of the launch before it, then a launch.  The first phase has no product, the
- * one after the last launch has nothing else. */
+/* Describes a phase of the backward pass: the backward product of the launch before it, then a launch.  The first phase has no product;
+ * the phase after the last launch has only a product. */
 static void describe_backward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;
@@ -531,8 +532,8 @@ static int launch_sums(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* Runs the products over the rows of a span.  With a lag, spans are short; then the gradients of matrices, which no other recurrence waits
- * for, are computed in one product over all steps, with the last span. */
+/* Runs the products over the rows of a span.  If recurrences run with a lag, spans are short; then the gradients of matrices, which no
+ * other recurrence waits for, are computed in one product over all steps, with the last span. */
 static int multiply_spans(const struct cg_recurrence *w, const struct cg_span *span, int lag)
 {
 	const struct cg_span all = cut_span(w, 0, w->sequence->S);
@@ -546,7 +547,7 @@ static int multiply_spans(const struct cg_recurrence *w, const struct cg_span *s
 int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (*begin_products)(void *user, int k), void *user)
 {
 	struct cg_scan scans[CG_SCANS_MAX];
-	/* Without steps there is one empty span, which sets the gradients of matrices to zeros. */
+	/* A sequence without steps has one empty span, which sets the gradients of matrices to zeros. */
 	const int64_t spans = w[0]->sequence->S ? count_spans(w[0]) : 1;
 
 	for (int k = 0; k < n; k++) {

@@ -10,8 +10,9 @@
 /* An absent operand. */
 static const struct cg_matrix none = { .stride = 0 };
 
-/* Is the kernel one of a sequence?  Such kernels carry states from step to step in acc, and have a separate argument for the upstream
- * gradient of the output.  Kernels of a single step have rounded states, and one argument for the whole gradient of a state. */
+/* Is the recurrence's kernel one for a step of a sequence?  Such kernels carry states from step to step in acc, and have a separate
+ * argument for the upstream gradient of the output.  Kernels of a single step have rounded states, and one argument for the whole
+ * gradient of a state. */
 static inline int is_of_sequence(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
@@ -64,8 +65,8 @@ static inline int64_t off(const struct cg_recurrence *w, int64_t s)
 	return cg_packed_offset(w->sequence, w->direction, s);
 }
 
-/* The columns of the gates that the recurrent product of a stage adds to.  stage_width: the columns of that product's operand, which is the
- * hidden state or a stage input. */
+/* stage_columns(): the number of columns of the gates that the recurrent product of a stage adds to.  stage_width(): the number of
+ * columns of that product's operand, which is the hidden state or a stage input. */
 static inline int64_t stage_columns(const struct cg_recurrence *w, int stage)
 {
 	return (w->first[stage + 1] - w->first[stage]) * w->U;
@@ -101,7 +102,8 @@ struct cg_span { int64_t first, end, row, rows; };
 int cg_span_multiply_inputs(const struct cg_recurrence *, const struct cg_span *);
 /* Fills prev_h and prev_c for all steps. */
 int cg_span_gather_prev(const struct cg_recurrence *);
-/* Adds a span's part to the gradients of the matrices, from the gradients of its gates.  Spans come from the last to the first. */
+/* Adds a span's part to the gradients of the matrices, from the gradients of its gates.  The caller goes through the spans from the last
+ * one to the first. */
 int cg_span_multiply_weights(const struct cg_recurrence *, const struct cg_span *);
 /* Computes the gradient of x for a span, from the gradients of its gates. */
 int cg_span_multiply_gradients(const struct cg_recurrence *, const struct cg_span *);

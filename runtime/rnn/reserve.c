@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of the reserve space.  It identifies the network and the forward call that wrote it, so that a backward call rejects the
- * reserve space of another network or call.
+ * The header of the reserve space.  The header identifies the network and the forward call that wrote it, so that a backward call rejects
+ * the reserve space of another network or call.
  */
 #include <string.h>
 
@@ -20,14 +20,14 @@ static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_cal
 	struct header h = { .magic = MAGIC, .fingerprint = rnn->fingerprint, .counter = c->counter, .T = shape->T, .B = shape->B,
 	                    .N = shape->N, .first_step = (uint32_t)c->first_step, .no_dropout = (uint32_t)c->no_dropout };
 
-	/* If all rows have T steps, the header is the same with and without lengths. */
+	/* If all batch rows have T steps, the header is the same with and without lengths. */
 	if (!shape->is_whole)
 		h.lengths = shape->lengths_stamp;
 	return h;
 }
 
-/* Sets *checked to 1 if calls write and check the header.  In device memory they do so only if CELLGRAD_CHECK is 1, since the call then
- * waits for the device. */
+/* Sets *checked to 1 if calls write and check the header.  If the reserve space is in device memory, calls do so only if CELLGRAD_CHECK
+ * is 1, since the call then waits for the device. */
 static int is_checked(const struct cg_rnn_call *c, int *checked)
 {
 	uint64_t word = 0;

@@ -9,8 +9,9 @@
 #include "runtime/op/op.h"
 #include "runtime/rnn/network_op.h"
 
-/* A gate: its number among the gates with weights, in the order of params, and its column block.  The matrix of gate pre-activations
- * consists of blocks of U columns: first the gates that a recurrent product adds to, then the input parts of split gates. */
+/* A gate.  Field `weight`: its number among the gates with weights, in the order of params.  Field `block`: the number of its column
+ * block.  The matrix of gate pre-activations consists of blocks of U columns: first the gates that a recurrent product adds to, then the
+ * input parts of split gates. */
 struct cg_rnn_gate { int weight, block, has_input, has_recurrent; };
 
 /* A range of contiguous column blocks whose input matrices are contiguous too, so that one product computes them all. */
@@ -29,17 +30,18 @@ _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space
 struct cg_rnn_own {
 	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_RNN_PACKED_MAX], scan, h_first, c_first, x;
 	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c;
-	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* set in inference, which has no reserve space */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* memory for saved values, set in inference alone: it has no reserve space */
 };
 
 /* The parts of a pass's workspace.  All members are cg_mem: storage.c lays them out as offsets, layers.c assigns memory to them. */
 struct cg_rnn_workspace {
 	/* Hidden states by direction, if they are not in the reserve space: those of the layers that run at once and of the layer below.
-	 * Those of layer l are at index l modulo their number. */
+	 * The hidden states of layer l are at index l modulo the number of these layers. */
 	struct cg_mem h[CG_SCANS_MAX + 1][2];
-	struct cg_mem dx[2], dx_real, dy[2];     /* dx: sums in acc, by direction, with rows in the order of the direction */
+	/* dx: sums of the gradient of a layer's input, in acc, by direction, with rows in that direction's order */
+	struct cg_mem dx[2], dx_real, dy[2];
 	struct cg_mem partial, sum;
-	struct cg_rnn_own own[CG_SCANS_MAX];     /* last, since only the first at_once entries are set */
+	struct cg_rnn_own own[CG_SCANS_MAX];     /* the last field, since only its first at_once entries are set */
 };
 
 /* The strides of a caller's sequence: elements from step to step, and from batch row to batch row.  In a packed sequence, whose rows are
@@ -49,26 +51,29 @@ struct cg_rnn_spacing { int64_t t, b; };
 /* The shape of a call: everything that follows from its sizes, lengths and strides, computed once and passed down. */
 struct cg_rnn_shape {
 	int64_t T, B, N, longest;                /* N: valid steps of all batch rows; longest: the largest length */
-	const int32_t *lengths, *batch_sizes;    /* both NULL: all rows have T steps */
+	const int32_t *lengths, *batch_sizes;    /* if both are NULL, all batch rows have T steps */
 	uint64_t lengths_stamp;                  /* a hash of the lengths */
 	struct cg_rnn_spacing input, output;     /* strides of input and output, and of their gradients */
 	int is_plain;                            /* input and output are dense and are not packed sequences */
-	int is_whole;                            /* all rows have T steps */
-	int input_in_place, output_in_place;     /* is_whole, and the caller's rows are in packed order, evenly spaced: no index */
-	int is_vendors;                          /* a vendor's library runs the call, else layers.c does */
-	int at_once;                             /* pseudo-layers that layers.c runs together: two directions, or several layers */
+	int is_whole;                            /* all batch rows have T steps */
+	/* all batch rows have T steps, and the caller's rows are in packed order and evenly spaced: no index array is needed */
+	int input_in_place, output_in_place;
+	int is_vendors;                          /* 1: a vendor's library runs the call; 0: layers.c runs it */
+	/* the number of pseudo-layers that layers.c runs together: two directions, or several layers */
+	int at_once;
 	struct cg_net_sizes bytes;               /* bytes of the reserve space, and of the workspace of one pass */
-	struct cg_rnn_workspace workspace;       /* the workspace of that pass, if layers.c runs it */
+	struct cg_rnn_workspace workspace;       /* the layout of the workspace of that pass, if layers.c runs the call */
 };
 
 struct cg_rnn {
-	struct cg_context *context;              /* the plan has a reference to it while `holders` is not 0 */
+	struct cg_context *context;              /* the context, to which the plan has a reference while `holders` is not 0 */
 	int holders, is_cached;                  /* holders: reference count; atomic, or, for a cached plan, under the cache's lock */
 	struct cg_network net;                   /* the network's description, which vendors' libraries read, too */
 	int options;
 	uint64_t fingerprint;                    /* a hash of everything that the reserve space depends on */
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded */
-	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];  /* beyond: the route of calls with more steps than the vendor's library supports */
+	/* route: the plan's route; beyond: that of calls with more steps than the vendor's library supports */
+	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];
 	int by_name, scans;                      /* by_name: the caller named a vendor's route.  scans: the route is scan */
 	struct cg_net *vendor;                   /* the network of the vendor's library; NULL: the route is composed or scan */
 	struct cg_network_text text;
@@ -79,16 +84,18 @@ struct cg_rnn {
 	struct cg_gate_range ranges[CG_GATES_MAX];
 	int n_ranges;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; the last entry is the number of gates */
-	int vectors[CG_WEIGHTS_MAX];             /* per-unit weights of the options that are on, by the cell's index */
-	int state, output;                       /* index of cell state and output among the cell's prevs; state -1: no cell state */
+	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight whose option is on */
+	/* indices, among the cell's values of the step before, of the cell state and the output; state -1: no cell state */
+	int state, output;
 	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];     /* the values that the cell saves, then output and cell state if it does not */
 	int n_saved, saved_h, saved_c;
 	/* By pass (0 forward, 1 gradient) and stage: the saved value that is the operand of the product after the stage; -1: the operand is
 	 * not saved and has separate memory. */
 	signed char stage_input_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* number of values of the gradient's largest sum */
-	int sums_prev_h, sums_prev_c, sums_carry;        /* the sums read h, or c, of the step before, or the carried gradients */
-	int uses_h_prev;                         /* an equation reads h_prev, beside the recurrent product */
+	/* flags: the gradient's sums read h of the step before; c of it; the carried gradients */
+	int sums_prev_h, sums_prev_c, sums_carry;
+	int uses_h_prev;                         /* 1: an equation of the cell reads h_prev, beside the recurrent product */
 	int keeps_gates;                         /* the reserve space holds the gate pre-activations, which the gradient reads */
 	struct cg_rnn_op op;                     /* in an open plan: the attributes and sizes of its calls */
 };
@@ -102,20 +109,23 @@ struct cg_rnn {
  * from the end.  The reserve space has this order too, so that it does not depend on the layout of the caller's rows.
  */
 struct cg_packed {
-	int64_t T, B, N, S;                      /* N: valid steps of all batch rows; S: the largest length */
+	/* N: valid steps of all batch rows; S: the length of the longest batch row, the number of steps */
+	int64_t T, B, N, S;
 	int is_dense;                            /* all rows have T steps: packed row p is batch row p % B at time p / B in both directions;
 	                                          * of the arrays below only input and output may be present */
-	int64_t *n, *off;                        /* [S]; NULL if dense */
+	int64_t *n, *off;                        /* [S] each: the rows of a step, and its first packed row; NULL if is_dense */
 	/* Arrays of int64 in device memory.  Direction 0 of a network with `reverse` has the order of direction 1 of other networks. */
-	struct cg_mem order, last;               /* [B], by sorted row: its batch row; the packed row of its last step */
+	struct cg_mem order, last;               /* [B] each, by sorted row.  order: its batch row; last: the packed row of its last step */
 	/* The position of each packed row in the caller's input and output, and in their gradients: [N] indices, by direction, and the
 	 * number of elements that an index counts.  Absent: packed row p has index p. */
 	struct cg_mem input[2], output[2];
 	int64_t input_unit, output_unit;
-	struct cg_mem dense;                     /* [N]: the row in dense memory, for a vendor's call that is not plain, direction 0 */
-	struct cg_mem t[2], b;                   /* [N], by direction: the time of a packed row; its batch row */
+	/* [N]: the row in dense memory of each packed row of direction 0, for a vendor's call that is not plain */
+	struct cg_mem dense;
+	struct cg_mem t[2], b;                   /* [N] each.  t: the time of each packed row, by direction; b: its batch row */
 	struct cg_mem reversed_index;            /* [N]: the packed row of the other direction for the same time and batch row */
-	struct cg_mem prev;                      /* [N]: the packed row of the step before; in the first step the sorted row */
+	/* [N]: for each packed row, the packed row of the step before it; in the first step, the number of the sorted row */
+	struct cg_mem prev;
 };
 static inline int64_t cg_packed_rows(const struct cg_packed *sequence, int64_t s)
 {
@@ -129,8 +139,8 @@ static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int dir
 int  cg_packed_count(struct cg_rnn_shape *);
 /* Computes the lengths, [B], from the batch sizes, in cg_memory that the caller frees; NULL if there are no batch sizes. */
 int  cg_packed_get_lengths(const struct cg_rnn_shape *, int32_t **lengths);
-/* Zeros a caller's sequence of rows of `width` elements, if it has padding; memory between rows is unchanged.  any: memory of at least one
- * row, which is copied with everything dropped. */
+/* Zeros a caller's sequence of rows of `width` elements, if it has padding; memory between rows is unchanged.  Argument `any`: memory of
+ * at least one row, which is copied with every element dropped, so that it gives zeros. */
 int  cg_packed_clear(struct cg_stream *, int dtype, const struct cg_rnn_shape *, struct cg_rnn_spacing, int64_t width, struct cg_mem,
                      struct cg_mem any);
 /* Gets the packed sequence of a call.  The stream keeps the last one for the next call with the same lengths. */
@@ -161,7 +171,7 @@ const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *,
 int cg_rnn_measure(const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* Computes the bytes of params, of the reserve space, and of a workspace that is large enough for both passes. */
 int cg_rnn_measure_sizes(const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_sizes *);
-/* Makes the checks of a call that its row in the op table does not make, and sets the call's shape. */
+/* Makes those checks of a call that the call's row in the op table does not make, and sets the call's shape. */
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* The size of the reserve space in elements of the plan's dtype. */
 int64_t cg_rnn_reserve_elements(const struct cg_rnn *, const struct cg_rnn_shape *);
@@ -170,7 +180,7 @@ int64_t cg_rnn_reserve_elements(const struct cg_rnn *, const struct cg_rnn_shape
 
 /* Checks that a route of this name exists on some backend; NULL is legal. */
 int  cg_rnn_check_route(const char *route);
-/* Chooses the route and opens the vendor's network; wanted NULL: the best route. */
+/* Chooses the route of a plan, and opens the vendor's network if the route is a vendor's.  Argument `wanted` NULL: the best route. */
 int  cg_rnn_open_route(struct cg_rnn *, const char *wanted);
 void cg_rnn_close_route(struct cg_rnn *);
 /* Sets *is_vendors if the vendor's library runs calls of T steps; CG_UNSUPPORTED if it does not and the caller named its route. */
@@ -200,7 +210,8 @@ int  cg_rnn_op_spacing(const struct cg_port *, const void *op, struct cg_spacing
 
 /* ---- reserve.c ---- */
 
-/* Write and check the header of the reserve space.  If that is in device memory, both do nothing unless CELLGRAD_CHECK is 1. */
+/* cg_reserve_write() writes the header of a reserve space, and cg_reserve_check() checks it.  If the reserve space is in device memory,
+ * both do nothing unless CELLGRAD_CHECK is 1. */
 int  cg_reserve_write(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, const struct cg_rnn_shape *);
 int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, const struct cg_rnn_shape *);
 
@@ -229,7 +240,8 @@ void cg_layers_lay_out_saved(const struct cg_rnn *, int64_t N, struct cg_mem res
 
 /* ---- layers.c ---- */
 
-/* Run a checked call on route scan or composed.  Both assign memory to the shape's workspace. */
+/* cg_layers_forward() and cg_layers_backward() run a checked call on route scan or composed.  Both assign memory to the parts of the
+ * shape's workspace. */
 int cg_layers_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
                       struct cg_mem work);
 int cg_layers_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
@@ -254,24 +266,24 @@ struct cg_recurrence {
 	const struct cg_rnn_gate *gate;
 	const struct cg_gate_range *ranges;
 	const int *first;
-	const signed char *stage_input_saved;    /* the plan's, for this pass */
+	const signed char *stage_input_saved;    /* the plan's array of this name, for this pass */
 	int n_ranges, n_blocks, output, saved_h, saved_c, uses_h_prev;
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
 	 * TensorFlow. */
-	int64_t U, H, P, width;                  /* widths: of the cell (units), of the output, of the projection or 0, of x */
+	int64_t U, H, P, width;                  /* units; width of the output; of the projection, or 0; of x */
 	int skip, by_input;                      /* skip: there is no input matrix; x is added to each gate */
 	int in_order;                            /* recurrent products have the bits of the backend's scan */
 	struct cg_matrix_pair input, recurrent, projection;
 	struct cg_mem vector[CG_WEIGHTS_MAX], d_vector[CG_WEIGHTS_MAX];  /* per-unit weights and their gradients, by the cell's index */
 	struct cg_mem d_bias[2];                 /* [gates U]: gradients of the biases, of bW and bR if there are two */
 
-	struct cg_matrix x;                      /* [N, width] */
-	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* [N, U] each; absent if no kernel reads it */
+	struct cg_matrix x;                      /* the input of the recurrence, [N, width] */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent if no kernel reads the value */
 	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: it holds n steps in turn, [n B, U] */
 	struct cg_matrix h;                      /* [N, H]: the hidden state, that is the saved output or its projection */
-	struct cg_matrix h_first, c_first;       /* [B, H] real, [B, U]: the initial states, in the sorted order */
-	struct cg_matrix bias;                   /* one row of all blocks */
+	struct cg_matrix h_first, c_first;       /* the initial states, [B, H] in real and [B, U], with their batch rows in the sorted order */
+	struct cg_matrix bias;                   /* the biases: one row with the column blocks of all gates */
 	/*
 	 * span: the number of steps whose input products, or gradients of matrices, are computed together, so that their gates are still
 	 * in a cache when the steps read them; 0: all.  gates_of_span: `gates` holds the rows of one span; gates_row: the first of them.
@@ -279,7 +291,7 @@ struct cg_recurrence {
 	int64_t span, gates_row;
 	int gates_of_span;
 	struct cg_matrix gates;                  /* [N, blocks U] acc: gate pre-activations */
-	struct cg_mem stage_input[CG_STAGES_MAX]; /* real, forward [B, U], backward [N, U] */
+	struct cg_mem stage_input[CG_STAGES_MAX]; /* operands of the products between stages, in real: forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_RNN_PACKED_MAX]; /* matrices packed for the products of single steps; absent: not packed */
 	struct cg_mem scan;                      /* the workspace of the backend's scan; absent: products and launches step by step */
 
@@ -287,28 +299,28 @@ struct cg_recurrence {
 	struct cg_matrix d_gates;                /* [N, blocks U] real: gradients of the gate pre-activations */
 	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: the upstream gradients of h and c; dc: in a block op alone */
 	/*
-	 * The carries: gradients of h and c that a step passes to the step before it, two of [B, U] that are used in turn.  In a network
-	 * they are in acc, and both begin as the gradients of output_h and output_c.  No step writes a row's carry before the row's last
-	 * step, so that this one still reads the initial values.  every_carry: all carries are kept, [N + B, U], one for each packed row
-	 * and those of the initial states; set for cells whose sums read the carries.
+	 * The carries: gradients of h and c that a step passes to the step before it.  Each carry is two matrices [B, U] that are used in turn.
+	 * In a network the carries are in acc, and begin as the gradients of output_h and output_c.  No step writes a row's carry before the
+	 * row's last step, so that the row's last step still reads the initial values.  every_carry: all carries are kept, [N + B, U], one for
+	 * each packed row and those of the initial states; set for cells whose sums read the carries.
 	 */
 	struct cg_mem carry_h, carry_c;
 	struct cg_matrix d_h_first, d_c_first;   /* the gradients of h_first and c_first; absent: not computed */
-	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* [B, U] acc; with every_carry [N, U], like dm */
+	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* gradients of stage_input: [B, U] in acc; with every_carry [N, U], as dm is */
 	int every_carry;
 	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy.  carry_h is then [B, P], the gradient of
 	                                          * h_first */
 	struct cg_mem dm;                        /* with a projection: the gradient of the cell's output */
 	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: h and c of the step before; absent if h and c_first suffice */
 	struct cg_mem partial, sum;              /* partial: partial sums.  sum: in f16 and bf16, a part of dR in acc */
-	/* The gradient of x, [N, width].  add: the gradient by another recurrence, which `sums` holds, [N, width] acc, is added.  `sums` is
-	 * overwritten; `result` may be `sums`; if it is absent, the gradient is not computed. */
+	/* The gradient of x, [N, width].  Field `add` 1: `sums` holds the gradient by another recurrence, [N, width] in acc, which is added.
+	 * `sums` is overwritten; `result` may be the same memory as `sums`; if `result` is absent, the gradient is not computed. */
 	struct { struct cg_matrix sums, result; int add; } dx;
 	int accumulate, needs_sums;              /* needs_sums: the gradients of biases and per-unit weights are computed; some of them may
 	                                          * be absent */
 };
-/* Runs n recurrences of equal sizes, 1 to CG_SCANS_MAX; more than one only by the backend's scan.  With a lag of 1 each recurrence is one
- * span behind the one before it, and may read the output of that one.  Sets gates_row for each span. */
+/* Runs n recurrences of equal sizes, 1 to CG_SCANS_MAX; more than one only if the backend's scan runs them.  With a lag of 1 each
+ * recurrence is one span of steps behind the recurrence before it, and may read that recurrence's output.  Sets gates_row for each span. */
 int cg_recurrence_forward(struct cg_recurrence *const *, int n, int lag);
 /* The number of steps of a span for the backend's scan; 0: all.  gates: columns of gate pre-activations; matrix_rows: rows of the weight
  * matrices that give them. */
@@ -317,8 +329,8 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
 /* Describes the product with the projection matrix [P, U]: forward of the cell's output, backward of the gradient of h. */
 struct cg_gemm cg_recurrence_describe_projection(int dtype, int back, int64_t P, int64_t U, int64_t rows);
-/* Bytes of `packed` for such a product in a call of N valid rows; 0: it is not packed.  Packing reads and writes the matrix once, which
- * saves time from CG_STEPS_TO_PACK steps on. */
+/* Bytes of the packed matrix of a product of single steps, in a call of N valid rows; 0: the matrix is not packed.  Packing reads and
+ * writes the matrix once, which saves time from CG_STEPS_TO_PACK steps on. */
 enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_recurrence_measure_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
 /* Computes h of n packed rows from the saved output by the projection. */
@@ -334,15 +346,16 @@ struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *, struct cg
 /* Fills the fields of a recurrence that follow from the plan, the pseudo-layer and the pass.  params_backprop may be absent. */
 void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
                             struct cg_recurrence *);
-/* Writes the recurrence's bias, in acc: bW + bR for each gate whose biases are added to one sum; for a split gate each by itself. */
+/* Writes the recurrence's biases, in acc: bW + bR for a gate whose two biases are added to one sum; for a split gate, bW and bR
+ * separately. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
-/* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid rows; 0: it is not packed. */
+/* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid rows; 0: the matrix is not packed. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
 /* Does the backend's scan support this network?  If not, `why` gets a few words. */
 int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);
 /* Bytes of the workspace of the backend's scan in a pass of N valid rows; 0: the call runs step by step, with the same bits. */
 size_t cg_rnn_measure_scan(const struct cg_rnn *, int pass, int64_t B, int64_t N);
-/* How many recurrences of the network to run together by the backend's scan, so that all threads are busy. */
+/* Returns how many recurrences of the network the backend's scan should run together, so that all threads are busy. */
 int cg_rnn_count_at_once(const struct cg_rnn *, int pass, int64_t B, int64_t steps);
 
 #endif

@@ -42,7 +42,7 @@ const char *cg_rnn_route_of_reserve(const char *route)
 	return strcmp(route, scan) ? route : composed;
 }
 
-/* Callers may name any route, also one of a backend that is not open. */
+/* Checks that a route exists.  Callers may name any route, also one of a backend that is not open. */
 int cg_rnn_check_route(const char *route)
 {
 	const char *names[ROUTES_MAX];
@@ -94,7 +94,7 @@ static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_ven
 	return CG_OK;
 }
 
-/* Is it composed, or scan on a backend that has it? */
+/* Is the route composed, or scan on a backend that has a scan? */
 static int is_ours(const struct cg_rnn *rnn, const char *route)
 {
 	return !strcmp(route, composed) || (!strcmp(route, scan) && rnn->context->backend->scan_work);

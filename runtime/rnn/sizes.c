@@ -11,7 +11,8 @@ static int too_many(const struct cg_rnn_shape *shape)
 	return REFUSE("T=%lld, B=%lld: more than memory can hold", (long long)shape->T, (long long)shape->B);
 }
 
-/* Can memory hold the index arrays of packed.c?  They are n and off, two numbers for each batch row, and ten for each valid row. */
+/* Can memory hold the index arrays of packed.c?  The index arrays are n and off, two numbers for each batch row, and ten numbers for
+ * each valid row. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;
@@ -36,7 +37,8 @@ static int fits(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, int6
 	       end <= (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(rnn->net.dtype));
 }
 
-/* Checks the strides of a sequence and sets *rows.  A stride of 0, or one that does not matter since T or B is 1, becomes the dense one. */
+/* Checks the strides of a sequence and sets *rows.  A stride of 0, or one that does not matter since T or B is 1, is replaced by the
+ * stride of a dense sequence. */
 static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, const struct sequence *s, struct cg_rnn_spacing *rows,
                       int *is_plain)
 {
@@ -53,7 +55,8 @@ static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape
 	is_given = rows->t != dense.t || rows->b != dense.b;
 	*is_plain &= !is_given;
 	if (!T || !B || (!is_given && overflows))
-		return CG_OK;            /* there are no rows; or the check of the argument's bytes will refuse the dense size */
+		/* there are no rows; or the dense size is too large, and the check of the argument's bytes will refuse it */
+		return CG_OK;
 	if (is_given && (overflows || !fits(rnn, shape, s->width, *rows)))
 		return REFUSE("%s_t_stride=%lld, %s_b_stride=%lld: more than memory can hold", s->name, (long long)s->t_stride, s->name,
 		              (long long)s->b_stride);
@@ -93,7 +96,7 @@ static int place_sequences(const struct cg_rnn *rnn, const struct cg_rnn_call *c
 	return CG_OK;
 }
 
-/* Counts the valid rows.  This comes first, since its checks keep all later products from overflowing. */
+/* Counts the valid rows.  The count comes first, since its checks keep all later multiplications of sizes from overflowing. */
 static int count_rows(struct cg_rnn_shape *shape)
 {
 	int64_t T = shape->T, B = shape->B, rows;
@@ -110,8 +113,8 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* The bytes of the workspace.  If pseudo-layers run at once, at least those of running one at a time, so that the same workspace also
- * suffices for calls with fewer steps or rows. */
+/* The bytes of the workspace.  If pseudo-layers run at once, at least the bytes for running one pseudo-layer at a time, so that the same
+ * workspace also suffices for calls with fewer steps or rows. */
 static size_t count_work(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
 {
 	size_t bytes = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);

@@ -92,7 +92,7 @@ static int multiply_weights(const struct cg_recurrence *w, int by_input, int64_t
 	struct cg_gemm g = { .dtype = w->kernel->dtype, .m = by_input ? n : m, .n = by_input ? m : n, .k = rows, .transpose_a = 1,
 	                     .start = start, .c = c };
 
-	/* Without rows, the memory of the operands may be absent. */
+	/* If there are no rows, the memory of the operands may be absent. */
 	if (rows) {
 		g.a = by_input ? in : d;
 		g.b = by_input ? d : in;

@@ -22,7 +22,7 @@ int cg_rnn_drops(const struct cg_rnn *rnn)
 	return rnn->net.training && rnn->net.dropout > 0 && rnn->net.layers > 1;
 }
 
-/* Do other steps read the value, so that those of all steps are stored even without a reserve space? */
+/* Do other steps read saved value k?  Then the values of all steps are stored even without a reserve space. */
 int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 {
 	return k == rnn->saved_c || k == rnn->saved_h;
@@ -40,8 +40,8 @@ static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_sha
 	return rnn->net.directions == 1 && !rnn->net.reverse && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
 }
 
-/* The number of pseudo-layers that run at once.  More than 1 only by the backend's scan, whose bits do not depend on what runs beside it.
- * */
+/* The number of pseudo-layers that run at once.  It is more than 1 only if the backend's scan runs them, whose bits do not depend on
+ * what else runs at the same time. */
 static int count_at_once(const struct cg_rnn *rnn, int pass, int most, const struct cg_rnn_shape *shape)
 {
 	int at_once = rnn->net.directions == 2 ? 2 : runs_layers_at_once(rnn, shape) ? rnn->net.layers : 1;
@@ -122,7 +122,7 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const
 		r->prev_c = cg_work_alloc(work, N, rnn->net.U, acc);
 }
 
-/* Carves the parts that all pseudo-layers of the backward pass share. */
+/* Carves from the workspace the parts that all pseudo-layers of the backward pass share. */
 static void carve_sums(const struct cg_rnn *rnn, struct cg_work *work, const struct cg_rnn_shape *shape, struct cg_rnn_workspace *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
@@ -139,7 +139,7 @@ static void carve_sums(const struct cg_rnn *rnn, struct cg_work *work, const str
 		r->dy[d] = cg_work_alloc(work, N, rnn->net.H, real);
 }
 
-/* Carves the separate parts of the k-th pseudo-layer of those that run at once. */
+/* Carves from the workspace the parts that the k-th of the pseudo-layers that run at once has for itself. */
 static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, const struct cg_rnn_shape *shape, int k, struct cg_rnn_own *r)
 {
 	size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype);
@@ -148,8 +148,8 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 
 	r->h_first = cg_work_alloc(work, B, rnn->net.H, real);
 	r->c_first = cg_work_alloc(work, B, rnn->net.U, acc);
-	/* A copy of the input is for the first alone: layers that run at once read the output of the layer below, and both directions of a
-	 * dense call share one input. */
+	/* Only the first pseudo-layer has a copy of the input: layers that run at once read the output of the layer below, and both
+	 * directions of a dense call share one input. */
 	if (!k || (rnn->net.directions == 2 && !shape->is_whole))
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)
@@ -218,7 +218,8 @@ size_t cg_layers_measure_reserve(const struct cg_rnn *rnn, int64_t N)
 	return bytes;
 }
 
-/* Each block grows by a fixed number of bytes per step; `fixed` has the header and the most padding that aligning all blocks can need. */
+/* Each block of the reserve space grows by a fixed number of bytes per valid step; `fixed` has the header and the most padding that
+ * aligning all blocks can need. */
 void cg_layers_bound_reserve(const struct cg_rnn *rnn, size_t *fixed, size_t *step)
 {
 	const size_t real = cg_dtype_bytes(rnn->net.dtype), acc = cg_acc_bytes(rnn->net.dtype), U = (size_t)rnn->net.U;

@@ -8,7 +8,8 @@
 /* The parts of the workspace: the vendor's own, then the dense copies.  A copy that the pass does not need is absent. */
 struct copies { struct cg_mem own, input, output, input_backprop; };
 
-/* Lays out the parts, and returns their bytes.  `output` is for the output, or in the backward pass for its gradient. */
+/* Lays out the parts of the workspace, and returns their bytes.  Part `output` is for the output, or in the backward pass for the
+ * gradient of the output. */
 static size_t lay_out(const struct cg_rnn *rnn, int pass, const struct cg_rnn_shape *shape, size_t own, struct cg_mem work, struct copies *copies)
 {
 	const size_t each = cg_dtype_bytes(rnn->net.dtype);

@@ -81,7 +81,7 @@ static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound
 	return CG_OK;
 }
 
-/* Sets U, the last dimension of input_c, and H, that of input_h.  Without a projection they must be equal. */
+/* Sets U, the last dimension of input_c, and H, that of input_h.  In a network without a projection, U and H must be equal. */
 static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H, int has_U)
 {
 	const struct cg_cell *cell = cg_rnn_op_cell(op);

@@ -27,7 +27,7 @@ static const char *const integers[] = { "int32", "int64", NULL };
 static const struct cg_attribute v1_attributes[] = { NETWORK, TRAINING, END };
 static const struct cg_attribute backprop_v1_attributes[] = { NETWORK, END };
 
-/* Each is a scalar input of TensorFlow's ops. */
+/* Each of these attributes is a scalar input of TensorFlow's ops. */
 #define SIZES \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "1 2147483647", .scalar = 1, .required = 1, .at = RNN(num_layers) }, \
 	{ .name = "num_units",  .kind = CG_INTEGER, .range = "1", .scalar = 1, .required = 1, .at = RNN(num_units)  }, \
@@ -50,7 +50,7 @@ static const struct cg_port v1_ports[] = { INPUTS(0), OUTPUTS, END };
 static const struct cg_port backprop_v2_ports[] = { INPUTS(0), FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
 static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRADIENTS, END };
 
-/* Params are copied in host memory. */
+/* The ports of the ops between params and canonical tensors; these ops copy params in host memory. */
 #define CANONICAL(flow) \
 	{ "weights", "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
 	  .about = "for each layer and direction: an input matrix for each gate, [U, in], above layer 0 [U, D*H]; a recurrent matrix for " \
@@ -58,7 +58,7 @@ static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRA
 	{ "biases",  "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
 	  .about = "for each layer and direction: an input bias for each gate, [U]; a recurrent bias for each gate, [U]" }
 #define PARAMS(flow) { "params", "params", flow, NULL, 0, .at = CALL(params), .flags = CG_ON_HOST, .about = ABOUT_PARAMS }
-/* The shape is [1], as in TensorFlow. */
+/* The output of CudnnRNNParamsSize has the shape [1], as in TensorFlow. */
 static const struct cg_port params_size_ports[] = {
 	{ "params_size", "one", CG_OUT, NULL, 0, .at = RNN(params_size), .type = CG_INT_S, .flags = CG_ON_HOST }, END
 };

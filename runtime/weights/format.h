@@ -36,25 +36,25 @@ struct cg_form {
 	const char *cell;                        /* name of a built-in cell; NULL: any cell */
 	const char *gates;                       /* the gates in the order of the format; NULL: in the order of the cell */
 	const struct cg_template *templates;     /* end with a name of NULL */
-	const char *prefix, *word;               /* %s and %c in the names of groups */
+	const char *prefix, *word;               /* the texts that %s and %c stand for in the names of groups */
 	unsigned params;                         /* the params of lstm_block that the format stores as attributes */
 };
 
 enum cg_bias { CG_BIAS_RECURRENT, CG_BIAS_INPUT, CG_BIAS_HALVES, CG_BIASES };
 
 /*
- * A tensor's full name starts with the name of its group.  In the name of a group %l and %r are as above, %u is "_2" in layer 2 and
- * empty in layer 0, %L is "layer_2/" in a network of several layers and else empty, %d is fw or bw, %w forward or backward, %s and %c
- * are the prefix and the word of the form.
+ * A tensor's full name starts with the name of its group.  In the name of a group %l and %r are as in the name of a tensor, %u is "_2" in
+ * layer 2 and empty in layer 0, %L is "layer_2/" in a network of several layers and else empty, %d is fw or bw, %w forward or backward, %s
+ * and %c are the prefix and the word of the form.
  */
 struct cg_format {
 	const char *name;
 	const char *group[2];                    /* names of groups, for 1 and for 2 directions */
 	int stacked;                             /* a group is a layer; the direction is the first dimension of its tensors */
-	int skips;                               /* may lack input matrices (skip_input) */
-	int optional_biases;                     /* may lack biases */
+	int skips;                               /* 1: the format can hold a network without input matrices (skip_input) */
+	int optional_biases;                     /* 1: a file of the format may lack the tensors of biases */
 	int bias;                                /* enum cg_bias: how one bias b becomes bW and bR */
-	double forget_bias, cell_clip;           /* defaults of the attributes */
+	double forget_bias, cell_clip;           /* the format's defaults for its attributes of these names */
 	const struct cg_form *forms;             /* end with templates of NULL */
 };
 extern const struct cg_format cg_formats[];      /* end with a name of NULL */
@@ -74,7 +74,7 @@ struct cg_layout {
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded */
 	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1];       /* codes, in the order of the cell */
 	int gradients;
-	int each, groups, n;                     /* tensors per group; groups; tensors in all */
+	int each, groups, n;                     /* each: tensors of a group; groups: the number of groups; n: tensors in all */
 };
 /* Makes the layout of a network.  CG_UNSUPPORTED: the format cannot hold the network, for the reason in the message. */
 int  cg_layout_open(struct cg_layout *, const struct cg_format *, const struct cg_rnn_config *, int gradients);
@@ -95,7 +95,7 @@ struct cg_layer_range { int first, end; };
 struct cg_layer_range cg_layout_layers(const struct cg_layout *, int k);
 
 /* The location of a matrix, bias or vector of the network.  Element (r, c) is element offset + r * row + c * column of the tensor.
- * tensor -1: the format does not hold it.  shared: the tensor holds the sum bW + bR. */
+ * Field `tensor` -1: the format does not hold the part.  shared: the tensor holds the sum bW + bR. */
 struct cg_location { int tensor, shared; int64_t offset, row, column, rows, columns; };
 struct cg_location cg_layout_locate(const struct cg_layout *, int pseudo_layer, enum cg_rnn_part, char gate);
 

@@ -53,8 +53,10 @@ static const struct cg_template one_bias[] = { KERNELS, { "bias", "b", NULL, 0 }
 static const struct cg_template two_biases[] = { KERNELS, { "bias", "wr", NULL, CG_PAIR }, END };
 static const struct cg_form keras[] = {
 	{ "lstm",      "ifco", .templates = one_bias,   .prefix = "lstm",       .word = "lstm_cell"       },
-	{ "gru",       "zrn",  .templates = two_biases, .prefix = "gru",        .word = "gru_cell"        },   /* reset_after */
-	{ "gru_block", "zrn",  .templates = one_bias,   .prefix = "gru",        .word = "gru_cell"        },   /* not reset_after */
+	/* Keras's GRU with reset_after */
+	{ "gru",       "zrn",  .templates = two_biases, .prefix = "gru",        .word = "gru_cell"        },
+	/* Keras's GRU without reset_after */
+	{ "gru_block", "zrn",  .templates = one_bias,   .prefix = "gru",        .word = "gru_cell"        },
 	{ "rnn_tanh",  "h",    .templates = one_bias,   .prefix = "simple_rnn", .word = "simple_rnn_cell" },
 	{ "rnn_relu",  "h",    .templates = one_bias,   .prefix = "simple_rnn", .word = "simple_rnn_cell" },
 	END_FORMS
@@ -114,8 +116,8 @@ static const struct cg_template node[] = { INPUTS, END };
 static const struct cg_template lstm_node[] = { INPUTS, { "P", "v", "iof", 0 }, END };
 static const struct cg_form onnx[] = {
 	{ "lstm",      "iofc", .templates = lstm_node },
-	{ "gru",       "zrn",  .templates = node      },         /* linear_before_reset 1 */
-	{ "gru_block", "zrn",  .templates = node      },         /* linear_before_reset 0 */
+	{ "gru",       "zrn",  .templates = node      },         /* ONNX's GRU with linear_before_reset 1 */
+	{ "gru_block", "zrn",  .templates = node      },         /* ONNX's GRU with linear_before_reset 0 */
 	{ "rnn_tanh",  "h",    .templates = node      },
 	{ "rnn_relu",  "h",    .templates = node      },
 	END_FORMS

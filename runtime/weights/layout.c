@@ -192,7 +192,7 @@ static int64_t number_tensor(const struct cg_layout *l, const struct cg_template
 	return group * alike + before + gate;
 }
 
-/* Writes the text for a letter after %. */
+/* Writes the text that a letter after % stands for in the name of a tensor or of a group. */
 static void expand(const struct cg_layout *l, char letter, int layer, int direction, int64_t number, char *text, size_t capacity)
 {
 	static const char *const suffixes[] = { "", "_reverse" }, *const ways[] = { "fw", "bw" }, *const words[] = { "forward", "backward" };

@@ -241,7 +241,7 @@ int64_t cg_count_lost_biases(const struct cg_conversion *m, int rule, int k)
 	return count_lost_biases(m, rule, k, &of);
 }
 
-/* Counts the nonzero elements of vectors that only `from` holds. */
+/* Counts the nonzero elements of per-unit vectors that only `from` holds. */
 static int64_t count_lost_vectors(const struct cg_conversion *m)
 {
 	const struct cg_layout *from = m->from.layout;

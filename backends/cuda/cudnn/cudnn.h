@@ -10,23 +10,23 @@
 
 #include "backends/cuda/cuda.h"
 
-/* A matrix or a bias: which of the network's it is, and where cuDNN keeps it. */
+/* A weight matrix or a bias of the network, and its place in cuDNN's weight space. */
 struct cg_dnn_part {
-	int pseudo_layer;                        /* within the segment */
+	int pseudo_layer;                        /* the number of the pseudo-layer within its segment */
 	enum cg_rnn_part part;
 	int k;
-	size_t at;                               /* bytes from the start of cuDNN's weight space */
+	size_t at;                               /* the offset of the part in bytes from the start of cuDNN's weight space */
 };
 
 /* cuDNN's layout of the parameters of a segment. */
 struct cg_dnn_layout {
 	size_t bytes;
-	struct cg_dnn_part *parts;               /* in the order of the library's layout */
+	struct cg_dnn_part *parts;               /* the matrices and biases, in the order of this library's layout */
 	int n;
-	int is_identity;                         /* the layout is the library's, and these are all parameters of the plan */
+	int is_identity;                         /* 1: cuDNN's layout equals this library's, and the parts are all parameters of the plan */
 };
 
-/* An algorithm of cuDNN: the standard one, which is the first, or a persistent one, which suits some sizes. */
+/* An algorithm of cuDNN: the standard algorithm, which is the first, or a persistent algorithm, which suits some sizes. */
 struct cg_dnn_algorithm {
 	unsigned algorithm;
 	struct cudnnRNNStruct *rnn;
@@ -34,47 +34,52 @@ struct cg_dnn_algorithm {
 };
 enum { CG_DNN_ALGORITHMS = 3 };
 
-/* What one call of cuDNN runs: all layers, or one layer where the library's masks lie between layers. */
+/* The layers that one call of cuDNN runs: all layers of a network, or one layer if this library applies dropout masks between layers. */
 struct cg_dnn_segment {
 	int layers, skip;
-	int64_t width;                           /* width of the input */
+	int64_t width;                           /* the width of the segment's input */
 	struct cg_dnn_algorithm algorithms[CG_DNN_ALGORITHMS];
 	int n_algorithms;
 };
 
 /*
- * The steps of one call of cuDNN: a whole call of a network, or a part of it.  Time-major memory of a part is cut to its steps; batch-major
- * memory is whole, and the part begins at step `first` of its `whole` steps.
+ * The steps of one call of cuDNN: a whole call of a network, or a part of it.  Time-major memory of a part is cut to the part's steps;
+ * batch-major memory is that of the whole call, and the part begins at step `first` of the call's `whole` steps.
  */
 struct cg_dnn_range {
 	int64_t T, B;
-	const int32_t *lengths;                  /* [B], within these steps; NULL: all are T */
+	const int32_t *lengths;                  /* the valid steps of each batch row within the range, [B]; NULL: all are T */
 	int64_t first, whole;
 };
 
-/* The sizes of a range of steps, and what cuDNN needs for them. */
+/* The sizes of a range of steps, and the descriptors, index arrays and sizes of memory that cuDNN needs for them. */
 struct cg_dnn_shape {
-	int64_t T, B, first, steps;              /* steps: of the memory, where it is whole */
-	int32_t *lengths;                        /* [B]; NULL: all are T */
-	int64_t N, live;                         /* N: valid steps; live: batch rows with at least one */
-	int whole;                               /* all rows have T steps */
-	int compact;                             /* some rows have no step, or the memory has more steps than the range: cuDNN gets
-						  * the others, gathered and time-major */
-	int moves;                               /* cuDNN's states have another order than the caller's */
-	int algorithm;                           /* for each segment: the index of the persistent algorithm that suits, or 0 */
-	size_t work, reserve[2];                 /* cuDNN's: the largest of all segments; that of the first segment and of each other */
-	struct cudnnRNNDataStruct *x[2], *y;     /* x: for the first segment and for the others */
+	int64_t T, B, first, steps;              /* steps: the number of steps that the memory has, which may be that of the whole call */
+	int32_t *lengths;                        /* the valid steps of each batch row, [B]; NULL: all are T */
+	int64_t N, live;                         /* N: valid steps; live: the batch rows with at least one valid step */
+	int whole;                               /* all batch rows have T steps */
+	/* some batch rows have no step, or the memory has more steps than the range: cuDNN gets the range's steps of the other rows,
+	 * gathered and time-major */
+	int compact;
+	int moves;                               /* 1: cuDNN's states have another order than the caller's, so that they are copied */
+	/* the index of the persistent algorithm that suits these sizes, the same in each segment; 0: none suits */
+	int algorithm;
+	/* bytes for cuDNN.  work: the largest workspace of all segments; reserve: that of the first segment, and of each other one */
+	size_t work, reserve[2];
+	/* descriptors of sequences.  x: the input of the first segment, and of the others; y: the output */
+	struct cudnnRNNDataStruct *x[2], *y;
 	struct cudnnTensorStruct *h, *c;
 
-	/* Arrays on the device, only in the state of a queue. */
+	/* Index arrays on the device, which only the shapes in the state of a queue have. */
 	int64_t *host;
 	CUdeviceptr device;
-	struct cg_mem from;                      /* int64 [N]: the caller's row of each valid step; with compact */
-	struct cg_mem rows, t, b;                /* int64 [N]: cuDNN's row of each, its time and its batch row; absent: in order */
-	struct cg_mem states, dead;              /* int64: the caller's row of each state of cuDNN; the caller's rows of states
-						  * without a step */
+	struct cg_mem from;                      /* int64 [N], only if `compact` is set: the row of each valid step in the caller's memory */
+	/* int64 [N] each, by valid step: its row in cuDNN's memory, its time, its batch row; absent: the steps are in order */
+	struct cg_mem rows, t, b;
+	/* int64.  states: the caller's row of each state of cuDNN; dead: the caller's rows of states of batch rows without a step */
+	struct cg_mem states, dead;
 	struct cg_mem padding;                   /* int64 [T B - N]: the caller's rows in the padding */
-	struct cg_mem device_lengths;            /* int32 [live], where this version of cuDNN needs them on the device */
+	struct cg_mem device_lengths;            /* the lengths, int32 [live], if this version of cuDNN needs them on the device */
 };
 enum { CG_DNN_SHAPES = 4 };
 
@@ -84,23 +89,25 @@ struct cg_dnn_state {
 	struct cg_queue *queue;
 	struct cg_dnn_shape *shapes[CG_DNN_SHAPES];
 	int oldest;
-	/* cuDNN's dropout, whose generator goes on from call to call; NULL where the masks are the library's. */
+	/* cuDNN's dropout, whose generator goes on from call to call; NULL if the masks are this library's. */
 	CUdeviceptr generator;
 	struct cudnnDropoutStruct *dropout;
 	struct cudnnRNNStruct *algorithms[CG_DNN_ALGORITHMS];
 };
 
 struct cg_net {
-	struct cg_net *next;                     /* the next of the device's networks; under the device's lock, as all that changes here */
+	/* the next open network of the device; this field, as all that change later, changes under the device's lock */
+	struct cg_net *next;
 	struct cg_dev *device;
 	const struct cg_network *rnn;
 	int version;
 	unsigned cell, type;
-	struct cg_dnn_segment segments[2];       /* the first, and each of the others */
-	int n_segments;                          /* 1, or the number of layers */
+	struct cg_dnn_segment segments[2];       /* the description of the first segment, and that of each of the others */
+	int n_segments;                          /* the number of segments: 1, or the number of layers */
 	int vendor_dropout;
-	int persistent;                          /* atomic; an enum of forward_backward.c: do persistent algorithms work here? */
-	CUdeviceptr generator;                   /* for queries; calls use that of the queue's state */
+	/* do persistent algorithms work for the network?  Atomic; a value of an enum in forward_backward.c */
+	int persistent;
+	CUdeviceptr generator;                   /* the generator of cuDNN's dropout for queries; calls use that of the queue's state */
 	struct cudnnDropoutStruct *dropout;
 	struct cg_dnn_shape *sizes[2 * CG_DNN_SHAPES];   /* the shapes of the latest queries */
 	int oldest;
@@ -112,7 +119,7 @@ static inline const struct cg_dnn_segment *cg_dnn_segment_of(const struct cg_net
 	return &net->segments[n > 0];
 }
 
-/* The width of an output; below, the number of states of a batch row. */
+/* The width of a layer's output; the function below returns the number of states of a batch row. */
 static inline int64_t cg_dnn_wide(const struct cg_network *rnn)
 {
 	return rnn->directions * rnn->H;
@@ -124,28 +131,29 @@ static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 
 /* ---- descriptor.c ---- */
 
-/* Makes a descriptor of a segment.  The dropout is the network's or that of its state on a queue. */
+/* Makes a descriptor of a segment.  The dropout descriptor is the network's or that of the network's state on a queue. */
 int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_segment *, unsigned algorithm, struct cudnnDropoutStruct *,
                      struct cudnnRNNStruct **);
-/* Makes cuDNN's dropout with a generator, or dropout of rate 0, which has none.  The seeding is enqueued on the handle's stream. */
+/* Makes a descriptor of cuDNN's dropout with a random generator, or of dropout of rate 0, which has no generator.  The seeding is
+ * enqueued on the handle's stream. */
 int  cg_dnn_make_dropout(const struct cg_net *, struct cudnnContext *, struct cg_queue *, CUdeviceptr *generator,
                          struct cudnnDropoutStruct **);
 
 /* ---- queue.c ---- */
 
-/* Finds the network's state on a queue, or makes it at its first call there, with the queue's handle. */
+/* Finds the network's state on a queue, or makes it at the network's first call on that queue, and with it the queue's cuDNN handle. */
 int  cg_dnn_find_state(struct cg_net *, struct cg_queue *, struct cg_dnn_state **);
-/* Moves the state of a network that is closed to the queue; under the device's lock. */
+/* Moves the state *at from its network's list to the list of states that its queue frees later; called under the device's lock. */
 void cg_dnn_leave_state(struct cg_dnn_state **);
 
 /* ---- weight_space.c ---- */
 
-/* Finds where cuDNN keeps a segment's parameters. */
+/* Finds the place of each of a segment's parameters in cuDNN's weight space. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
 void cg_dnn_release_layout(struct cg_dnn_layout *);
-/* Does cuDNN have input matrices for the first layer?  With skip_input it should have none. */
+/* Does cuDNN have input matrices for the first layer?  With skip_input cuDNN should have none. */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
-/* Moves the parameters of a segment, whose first layer is `first`, between the library's buffer and cuDNN's. */
+/* Copy the parameters of a segment, whose first layer is `first`, from this library's buffer to cuDNN's weight space, and back. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
                     struct cg_mem ours, struct cg_mem theirs);
 int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
@@ -153,41 +161,43 @@ int  cg_dnn_copy_out(struct cg_queue *, struct cg_cu_moves *, const struct cg_ne
 
 /* ---- rnn_data.c ---- */
 
-/* Finds the shape of a call's sizes among the latest ones, or makes it; under the device's lock. */
+/* Finds the shape of a range of steps among the latest ones of the network's queries, or makes it; called under the device's lock. */
 int  cg_dnn_find_sizes(struct cg_net *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
-/* The same for the state on a queue, with its arrays on the device. */
+/* Finds the shape of a range of steps among those of the network's state on a queue, or makes it, with its index arrays on the device. */
 int  cg_dnn_find_shape(struct cg_net *, struct cg_dnn_state *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
 void cg_dnn_release_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *);
-/* Rows of cuDNN's sequences. */
+/* The number of rows of the sequences that cuDNN gets. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
 /* ---- temp_space.c ---- */
 
-enum { CG_DNN_ALIGN = 256 };                     /* what cuDNN's own memory is aligned to, as memory of cudaMalloc is */
+/* the alignment of cuDNN's workspace and reserve in bytes, as memory of cudaMalloc has it */
+enum { CG_DNN_ALIGN = 256 };
 
 /* The workspace of a pass. */
 struct cg_dnn_workspace {
 	struct cg_mem vendor, weights, reserve;
-	struct cg_mem dweights[2];                               /* segments use them in turn */
+	struct cg_mem dweights[2];                               /* memory for cuDNN's gradients of weights, which the segments use in turn */
 	struct cg_mem x, masked, y, dy, dx;
-	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states in cuDNN's order */
+	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states and their gradients, in cuDNN's order */
 };
 void cg_dnn_carve_workspace(const struct cg_net *, const struct cg_dnn_shape *, int pass, struct cg_work *, struct cg_dnn_workspace *);
 /* Carves one segment's part of the reserve space: its output, and cuDNN's own reserve. */
 void cg_dnn_carve_reserve(const struct cg_net *, const struct cg_dnn_shape *, struct cg_work *, int segment, struct cg_mem *y,
                           struct cg_mem *reserve);
-/* The bytes that a range of steps needs; under the device's lock. */
+/* Computes the bytes of workspace and reserve space that a range of steps needs; called under the device's lock. */
 int  cg_dnn_range_needs(struct cg_net *, const struct cg_dnn_range *, struct cg_net_sizes *);
 
 /* ---- forward_backward.c ---- */
 
-/* Runs a call, or a range of its steps, with the memory of the range. */
+/* Runs a network call, or a range of its steps, on the memory of that range. */
 int cg_dnn_range_run(struct cg_queue *, struct cg_net *, int pass, const struct cg_dnn_range *, const struct cg_rnn_call *,
                      struct cg_mem work);
 
 /* ---- range.c ---- */
 
-enum { CG_DNN_STEPS = 65535 };                   /* the most steps of a data descriptor: cuDNN 9.26 reports more as not supported */
+/* the most steps of a cuDNN data descriptor: cuDNN 9.26 reports more steps as not supported */
+enum { CG_DNN_STEPS = 65535 };
 
 int cg_dnn_declines(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
 int cg_dnn_needs(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);

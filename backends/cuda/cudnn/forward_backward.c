@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a network's forward and backward by cuDNN.  cuDNN gets the caller's memory itself where possible; all that must be gathered, copied,
- * dropped or cleared before or after is one launch.  The last layer's output is saved in the reserve space, since cuDNN's backward reads
- * it and callers do not pass it again.  With the library's masks between layers each layer is a call of cuDNN, and its output is saved.
+ * Runs a network's forward and backward by cuDNN.  cuDNN gets the caller's memory itself where possible; all memory that must be gathered,
+ * copied, dropped out or cleared before or after a call of cuDNN is handled by one launch.  The last layer's output is saved in the reserve
+ * space, since cuDNN's backward reads that output and callers do not pass it again.  If this library applies dropout masks between layers,
+ * each layer is a call of cuDNN, and the output of each layer is saved.
  */
 #include <pthread.h>
 #include <string.h>
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-enum { UNTRIED, WORKS, REFUSED };                /* whether persistent algorithms work here */
+enum { UNTRIED, WORKS, REFUSED };                /* whether cuDNN's persistent algorithms work for the network */
 
 struct range_call {
 	struct cg_queue *queue;
@@ -20,7 +21,7 @@ struct range_call {
 	const struct cg_dnn_shape *shape;
 	int algorithm;
 	struct cg_dnn_workspace space;
-	struct cg_cu_moves moves;                /* to be enqueued before the next call of cuDNN, or at the end */
+	struct cg_cu_moves moves;                /* copies that are enqueued together, before the next call of cuDNN or at the end */
 };
 
 static const struct cg_mem none = { .bytes = 0 };
@@ -49,13 +50,14 @@ static struct cg_mem aligned(struct cg_mem mem)
 	return mem.bytes > beyond ? cg_part(mem, beyond, mem.bytes - beyond) : mem;
 }
 
-/* Is the memory aligned for cuDNN?  A reserve space may move between the passes, so nothing in it may depend on its address. */
+/* Is the memory aligned for cuDNN?  A reserve space may be at another address in the backward pass, so nothing in it may depend on its
+ * address. */
 static int is_aligned(struct cg_mem mem)
 {
 	return cg_cu_address(mem) % CG_DNN_ALIGN == 0;
 }
 
-/* The place of a segment's output in the reserve space; *reserve: that of cuDNN's own reserve. */
+/* Returns the part of the reserve space for a segment's output; *reserve receives the part for cuDNN's own reserve. */
 static struct cg_mem saved_output(const struct range_call *r, int segment, struct cg_mem *reserve)
 {
 	struct cg_work work = { .mem = r->call->reserve };
@@ -67,7 +69,7 @@ static struct cg_mem saved_output(const struct range_call *r, int segment, struc
 
 /* ---- copies ---- */
 
-/* Copies rows of a width; index arrays `from` and `to` select them where they are present.  src absent: writes zeros. */
+/* Copies `rows` rows of `width` elements; index arrays `from` and `to`, if present, select the rows.  If src is absent, writes zeros. */
 static int copy_rows(struct range_call *r, int64_t rows, int64_t width, struct cg_mem src, struct cg_mem from, struct cg_mem dst,
                      struct cg_mem to)
 {
@@ -82,7 +84,7 @@ static int zero(struct range_call *r, struct cg_mem mem, int64_t elements)
 	return copy_rows(r, 1, elements, none, none, mem, none);
 }
 
-/* The elements of some bytes of cuDNN's memory, rounded up: there is memory beyond an incomplete element. */
+/* The number of elements in some bytes of cuDNN's memory, rounded up: the memory has space for the rest of an incomplete element. */
 static int64_t elements(const struct range_call *r, size_t bytes)
 {
 	return (int64_t)(bytes / each(r) + (bytes % each(r) != 0));
@@ -93,7 +95,8 @@ static int copy_bytes(struct range_call *r, struct cg_mem to, struct cg_mem from
 	return copy_rows(r, 1, elements(r, bytes), from, none, to, none);
 }
 
-/* Persistent algorithms load and store this many bytes at a time; the standard one needs no such alignment. */
+/* Persistent algorithms load and store this many bytes at a time, at multiples of this; cuDNN's standard algorithm needs no such
+ * alignment. */
 enum { PERSISTENT_ALIGN = 16 };
 
 static int suits_algorithm(const struct range_call *r, struct cg_mem mem)
@@ -101,8 +104,8 @@ static int suits_algorithm(const struct range_call *r, struct cg_mem mem)
 	return !r->algorithm || cg_cu_address(mem) % PERSISTENT_ALIGN == 0;
 }
 
-/* Lets cuDNN read *mem itself, or a copy in `space` where the algorithm needs it aligned.  A persistent algorithm's sequences and
- * states are contiguous. */
+/* Lets cuDNN read *mem itself, or, if the algorithm needs aligned memory and *mem is not aligned, a copy in `space`.  A persistent
+ * algorithm's sequences and states are contiguous. */
 static int copy_unsuited(struct range_call *r, struct cg_mem space, int64_t elements, struct cg_mem *mem)
 {
 	struct cg_mem given = *mem;
@@ -118,13 +121,14 @@ static int flush(struct range_call *r)
 	return cg_cu_flush(r->queue, &r->moves);
 }
 
-/* Gathers the caller's rows of valid steps into cuDNN's rows. */
+/* Copies the rows of valid steps from the caller's sequence to cuDNN's sequence. */
 static int gather(struct range_call *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
 	return copy_rows(r, r->shape->N, width, from, r->shape->from, to, r->shape->rows);
 }
 
-/* Copies a sequence of cuDNN's to the caller's, which may be the same memory.  Clears the padding, where cuDNN writes values of its own. */
+/* Copies a sequence of cuDNN's to the caller's memory, which may be the same memory.  Clears the padding, to which cuDNN writes values
+ * of its own. */
 static int hand_out(struct range_call *r, struct cg_mem from, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -140,7 +144,7 @@ static int hand_out(struct range_call *r, struct cg_mem from, struct cg_mem to, 
 	return copy_rows(r, s->N, width, from, s->rows, to, s->compact ? s->from : s->rows);
 }
 
-/* Clears a sequence without valid steps. */
+/* Clears a caller's sequence that has no valid steps. */
 static int hand_out_zeros(struct range_call *r, struct cg_mem to, int64_t width)
 {
 	return cg_present(to) ? copy_rows(r, r->shape->T * r->shape->B, width, none, none, to, r->shape->padding) : CG_OK;
@@ -151,7 +155,7 @@ static int64_t state_elements(const struct range_call *r, int64_t width)
 	return cg_dnn_states(r->rnn) * r->shape->live * width;
 }
 
-/* Gives cuDNN a caller's states in its order.  Absent states are zeros to cuDNN, too. */
+/* Gives cuDNN a caller's states in cuDNN's order.  cuDNN takes absent states for zeros, as this library does. */
 static int copy_states_in(struct range_call *r, struct cg_mem given, struct cg_mem space, int64_t width, struct cg_mem *result)
 {
 	*result = given;
@@ -163,13 +167,13 @@ static int copy_states_in(struct range_call *r, struct cg_mem given, struct cg_m
 	return copy_rows(r, cg_dnn_states(r->rnn) * r->shape->live, width, given, r->shape->states, space, none);
 }
 
-/* Where cuDNN writes states: the caller's memory where its order and alignment suit, else the workspace. */
+/* The memory to which cuDNN writes states: the caller's if its order and alignment suit cuDNN, else a part of the workspace. */
 static struct cg_mem states_for(const struct range_call *r, struct cg_mem wanted, struct cg_mem space)
 {
 	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
 }
 
-/* Copies final states to the caller's.  The final states of a batch row without a step are its initial states. */
+/* Copies final states to the caller's.  For a batch row without a step the final states are the row's initial states. */
 static int copy_states_out(struct range_call *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -192,7 +196,7 @@ static struct cg_mem of_segment(const struct range_call *r, struct cg_mem mem, i
 
 /* ---- the library's masks ---- */
 
-/* Applies a layer's mask to its output, or to the gradient of that output. */
+/* Applies a layer's dropout mask to the layer's output, or to the gradient of that output. */
 static int mask(struct range_call *r, int layer, struct cg_mem from, struct cg_mem to)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -204,7 +208,7 @@ static int mask(struct range_call *r, int layer, struct cg_mem from, struct cg_m
 	});
 }
 
-/* Prepares a segment's input: the caller's input, or the output of the segment below under its mask. */
+/* Prepares a segment's input: the caller's input, or the output of the segment below with that segment's dropout mask applied. */
 static int prepare_input(struct range_call *r, int segment, struct cg_mem *x)
 {
 	struct cg_mem reserve;
@@ -273,7 +277,7 @@ static int begin(struct range_call *r, struct cg_queue *queue, struct cg_net *ne
 
 /* ---- forward ---- */
 
-/* The memory of one forward call of cuDNN. */
+/* The arguments in memory of one forward call of cuDNN. */
 struct forward_memory { struct cg_mem x, y, hx, cx, hy, cy, reserve; };
 
 static int call_forward(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
@@ -320,7 +324,7 @@ static int run_forward(struct range_call *r, int segment, const struct forward_m
 	return call_forward(r, segment, w, theirs);
 }
 
-/* Where the last layer's output goes where it is not saved in the reserve space. */
+/* The memory to which cuDNN writes the last layer's output, if that output is not saved in the reserve space. */
 static struct cg_mem output_for(const struct range_call *r)
 {
 	return cg_present(r->call->output) && !r->shape->compact && suits_algorithm(r, r->call->output) ? r->call->output : r->space.y;
@@ -335,8 +339,8 @@ static int clear_end(struct range_call *r, struct cg_mem part, size_t from)
 	return part.data && from < end ? zero(r, cg_part(part, from, end - from), (int64_t)((end - from) / each(r))) : CG_OK;
 }
 
-/* Clears what no call of cuDNN writes in the reserve space, so that equal calls leave equal bytes: the header, which the runtime
- * fills, and the gaps between the parts; all of it where there are no steps. */
+/* Clears the bytes of the reserve space that no call of cuDNN writes, so that equal calls leave equal bytes: the header, which the
+ * runtime fills, and the gaps between the parts; if there are no steps, the whole reserve space. */
 static int clear_gaps(struct range_call *r)
 {
 	for (int n = 0; n < r->net->n_segments; n++) {
@@ -348,7 +352,7 @@ static int clear_gaps(struct range_call *r)
 	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
 }
 
-/* Copies to the reserve space what cuDNN left in the workspace instead, where the next segment reads it. */
+/* Copies a segment's output to the reserve space if cuDNN wrote it to the workspace, where the next segment reads it. */
 static int save_output(struct range_call *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs, y = saved_output(r, segment, &theirs);
@@ -411,7 +415,8 @@ static int forward(struct range_call *r)
 
 struct backward_memory { struct cg_mem x, y, dy, dx, hx, cx, dhy, dcy, dhx, dcx, reserve, weights, dweights; };
 
-/* Gives cuDNN a reserve that it may overwrite: its backward for the data writes there what its backward for the weights reads. */
+/* Gives cuDNN a reserve that cuDNN may overwrite: cuDNN's backward call for the data writes there what its backward call for the weights
+ * reads. */
 static int open_reserve(struct range_call *r, int segment, struct backward_memory *b)
 {
 	struct cg_mem theirs;
@@ -425,7 +430,7 @@ static int open_reserve(struct range_call *r, int segment, struct backward_memor
 	return copy_bytes(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
 }
 
-/* Prepares the sums of parameter gradients, to which cuDNN can only add. */
+/* Prepares the memory of the parameters' gradients, to which cuDNN can only add. */
 static int open_sums(struct range_call *r, int segment, struct backward_memory *b)
 {
 	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;
@@ -434,7 +439,7 @@ static int open_sums(struct range_call *r, int segment, struct backward_memory *
 
 	if (!cg_present(ours))
 		return CG_OK;
-	/* The other half of dweights is still to be copied for the segment before. */
+	/* The other one of dweights still holds the gradients of the segment before, which are yet to be copied. */
 	b->dweights = is_direct ? ours : r->space.dweights[segment % 2];
 	if (!r->call->accumulate)
 		return zero(r, b->dweights, elements(r, layout->bytes));
@@ -470,7 +475,7 @@ static int sum_up(struct range_call *r, int segment, const struct backward_memor
 	return cg_dnn_copy_out(r->queue, &r->moves, r->net, segment, layout, b->dweights, ours);
 }
 
-/* Prepares the gradient of a layer's output, which cuDNN requires: zeros where the caller gives none. */
+/* Prepares the gradient of a layer's output, which cuDNN requires: zeros if the caller gives no gradient. */
 static int prepare_dy(struct range_call *r, int segment, struct cg_mem *dy)
 {
 	struct cg_mem given = r->call->output_backprop;
@@ -516,7 +521,8 @@ static int run_segments_backward(struct range_call *r, const struct backward_mem
 	return CG_OK;
 }
 
-/* Without steps only the states' gradients pass through. */
+/* Runs the backward pass of a call without steps: zeros the gradients of the input and the parameters; only the gradients of the states
+ * pass through. */
 static int run_without_steps(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;

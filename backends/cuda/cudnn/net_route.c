@@ -19,7 +19,7 @@ static const struct mode { const char *cell; unsigned mode; } modes[] = {
 	{ "lstm", CUDNN_LSTM }, { "gru", CUDNN_GRU }, { "rnn_tanh", CUDNN_RNN_TANH }, { "rnn_relu", CUDNN_RNN_RELU }, { NULL, 0 }
 };
 
-/* The mode of a built-in cell.  A user's cell of the same name is another cell. */
+/* The cuDNN mode of a built-in cell; NULL: cuDNN has none.  A user's cell with the name of a built-in cell is another cell. */
 static const struct mode *mode_of(const struct cg_network *rnn)
 {
 	const struct mode *m = modes;
@@ -76,8 +76,8 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 }
 
 /*
- * How cuDNN's kernels were observed to round; tests/fake/cudnn_descriptor.c says where.  The bounds that follow are in the
- * reference.  `cellgrad info` prints these lines; the documents repeat them, which tests/rounding.sh checks.
+ * How cuDNN's kernels were observed to round; tests/fake/cudnn_descriptor.c says where.  The bounds that follow from these lines are in the
+ * reference, runtime/cellgrad.h.  `cellgrad info` prints these lines; the documents repeat them, which tests/rounding.sh checks.
  */
 static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",
@@ -86,7 +86,7 @@ static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_BF16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed",
 };
 
-/* With narrow elements cuDNN's kernels pass sums and states on in 16 bits. */
+/* Does cuDNN round as the caller demands?  With f16 and bf16 elements cuDNN's kernels pass sums and states on in 16 bits. */
 static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int is_narrow = !cg_is_plain(rnn->dtype);
@@ -94,8 +94,8 @@ static int suits_rounding(const struct cg_network *rnn, char why[CG_WHY_NOT])
 	return rnn->strict_rounding && is_narrow ? decline(why, "strict_rounding in %s", cg_dtype_name(rnn->dtype)) : CG_OK;
 }
 
-/* Does cuDNN suit the network?  CG_BAD_ARGUMENT, where the environment names a library that cannot be loaded, lets no other route be
- * taken. */
+/* Does cuDNN suit the network?  If the environment names a library that cannot be loaded, the result is CG_BAD_ARGUMENT, and no other
+ * route is taken. */
 static int suits(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	int code;
@@ -146,7 +146,7 @@ static void close_inside(struct cg_net *net)
 	close_segment(&net->segments[1]);
 	if (net->dropout)
 		cg_cudnn.DestroyDropoutDescriptor(net->dropout);
-	/* The seeding may still run where waiting for it has failed. */
+	/* The seeding of the generator may still run if waiting for it has failed. */
 	if (net->generator) {
 		cg_cu.StreamSynchronize(device->dnn_stream);
 		cg_cu_free(device, NULL, net->generator);
@@ -162,7 +162,7 @@ static void close_net(struct cg_dev *device, struct cg_net *net)
 	cg_memory(net, 0);
 }
 
-/* Adds an algorithm to a segment.  One that cuDNN refuses is left out, except for the first, which is required. */
+/* Adds an algorithm to a segment.  An algorithm that cuDNN refuses is left out, except for the first one, which is required. */
 static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, unsigned algorithm)
 {
 	struct cg_dnn_algorithm *entry = &segment->algorithms[segment->n_algorithms];
@@ -185,8 +185,8 @@ static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, uns
 }
 
 /*
- * Adds persistent algorithms where a network may have sizes that suit them; rnn_data.c decides by the sizes.  Their tanh is an
- * instruction that is accurate to 2^-11, so f32 uses them only where TF32 is allowed, too.
+ * Adds cuDNN's persistent algorithms if calls of the network may have sizes that suit them; rnn_data.c decides by the sizes of a call.  The
+ * tanh of these algorithms is an instruction that is accurate to 2^-11, so f32 networks use them only if TF32 is allowed.
  */
 static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 {
@@ -233,7 +233,7 @@ static int make_queries(struct cg_dev *device)
 	return CG_OK;
 }
 
-/* Makes the handle for all queries of a device. */
+/* Makes the cuDNN handle that serves all queries of a device. */
 static int begin_queries(struct cg_dev *device)
 {
 	int code = device->dnn ? CG_OK : make_queries(device);
@@ -243,7 +243,7 @@ static int begin_queries(struct cg_dev *device)
 	return code;
 }
 
-/* Called under the device's lock. */
+/* Fills the fields of a network that is being opened; called under the device's lock. */
 static int fill(struct cg_net *net)
 {
 	const struct cg_network *rnn = net->rnn;
@@ -294,7 +294,7 @@ static int make(struct cg_net *net, char why[CG_WHY_NOT])
 	return code;
 }
 
-/* Fails during a capture, in which no route can load the code that it needs. */
+/* Fails while a stream is being captured, since no route can then load the code that it needs. */
 static int is_possible_now(struct cg_dev *device)
 {
 	CU_INSIDE(device, cg_cu_check_all_uncaptured(device, "the opening of a network"));
@@ -316,7 +316,7 @@ static int open_net(struct cg_dev *device, const struct cg_network *rnn, struct 
 	net->version = cg_cudnn_version();
 	net->cell = mode_of(rnn)->mode;
 	net->type = type_of(rnn->dtype);
-	/* cuDNN multiplies the elements that it keeps by 1 / (1 - rate); at rate 1 the library's masks serve. */
+	/* cuDNN's dropout multiplies the elements that it keeps by 1 / (1 - rate); at rate 1 this library's masks are used instead. */
 	net->vendor_dropout = drops(rnn) && rnn->allow_vendor_dropout && rnn->dropout < 1;
 	net->n_segments = drops(rnn) && !net->vendor_dropout ? rnn->layers : 1;
 	code = make(net, why);

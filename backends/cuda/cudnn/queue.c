@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the state of a network on one queue: cuDNN's handle, the shapes of the latest calls, and the generator of its dropout.  It is
- * made at the network's first call on the queue.  It outlives the network until the next first call of a network there, since only the
- * queue's work shows when the state is unused.
+ * Keeps the state of a network on one queue: cuDNN's handle, the shapes of the latest calls, and the generator of its dropout.  The state
+ * is made at the network's first call on the queue.  The state outlives the network, until another network makes its first call on that
+ * queue, since the queue's work may still use the state.
  */
 #include <pthread.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static struct cg_dnn_state *find_state(const struct cg_net *net, const struct cg
 	return p;
 }
 
-/* Enqueued work may still use the state, so this waits for it. */
+/* Frees a state.  Enqueued work may still use the state, so the function waits for that work. */
 static void free_state(struct cg_dev *device, struct cg_dnn_state *p)
 {
 	cg_cu_finish(p->queue);
@@ -49,8 +49,8 @@ static int make_handle(struct cg_queue *queue)
 	return code;
 }
 
-/* Makes a state.  Where the masks are cuDNN's, each queue has its own generator, from which two queues would otherwise draw at the
- * same time. */
+/* Makes a state.  If cuDNN draws the dropout masks, each queue has a generator of its own; otherwise two queues would draw from one
+ * generator at the same time. */
 static int make_state(const struct cg_net *net, struct cg_dnn_state *p)
 {
 	CG_TRY(make_handle(p->queue));

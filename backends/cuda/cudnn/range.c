@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cuts calls of more steps than cuDNN takes at once into ranges of steps, which run one after the other.  The final states of a
- * range are the initial states of the next; training saves them behind the reserve spaces of all ranges.  The gradient goes through the
- * ranges from the last to the first.  A bidirectional network cannot be cut so and runs composed.
+ * Cuts calls of more steps than cuDNN takes at once into ranges of steps, which run one after the other.  The final states of a range are
+ * the initial states of the next; training saves them behind the reserve spaces of all ranges.  The backward pass goes through the ranges
+ * from the last to the first.  A call of a bidirectional network cannot be cut in this way and runs on route composed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "backends/cuda/cudnn/cudnn.h"
 
-/* The number of ranges.  T = 0 is one range without steps. */
+/* The number of ranges into which a call of T steps is cut.  T = 0 gives one range without steps. */
 static int64_t count(int64_t T)
 {
 	return T <= CG_DNN_STEPS ? 1 : (T + CG_DNN_STEPS - 1) / CG_DNN_STEPS;
@@ -36,7 +36,7 @@ static int64_t steps_of(int64_t T, int64_t k)
 	return T - first_of(k) < CG_DNN_STEPS ? T - first_of(k) : CG_DNN_STEPS;
 }
 
-/* Makes range k.  scratch: [B], for the lengths within the range. */
+/* Makes the k-th range of a call.  scratch: memory [B] for the lengths within the range. */
 static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t B, const int32_t *lengths, int64_t k,
                                     int32_t *scratch)
 {
@@ -54,7 +54,7 @@ static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t
 	return range;
 }
 
-/* Allocates scratch for the lengths of ranges.  It stays NULL where a call has one range, whose lengths are the call's. */
+/* Allocates scratch for the lengths of ranges.  The scratch stays NULL if a call has one range, whose lengths are those of the call. */
 static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **scratch)
 {
 	*scratch = NULL;
@@ -84,7 +84,7 @@ static struct states carve_states(const struct cg_net *net, int64_t B, struct cg
 	return s;
 }
 
-/* The initial and the final states of a range, which swap from range to range. */
+/* Two sets of states, the initial and the final states of a range, which swap their roles from range to range. */
 enum { TURNS = 2 };
 
 static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)
@@ -166,7 +166,8 @@ struct split_call {
 	int32_t *scratch;
 	struct cg_mem work;
 	struct states turns[TURNS];
-	size_t reserve, saved;                   /* offsets in the reserve space: of the next range's part, and of the saved states */
+	/* offsets in the reserve space.  reserve: that of the next range's part; saved: that of the saved states */
+	size_t reserve, saved;
 };
 
 /* Cuts time-major memory to the steps of a range. */
@@ -179,7 +180,8 @@ static struct cg_mem cut(const struct split_call *w, struct cg_mem mem, const st
 	return cg_part(mem, (size_t)first_of(k) * step, (size_t)range->T * step);
 }
 
-/* The initial states of range k, from 1 on: in the reserve space, or without training in the workspace in turn. */
+/* The memory of the initial states of range k, which is at least 1: in the reserve space, or, without training, one of two sets in the
+ * workspace. */
 static struct states begins(const struct split_call *w, int64_t k)
 {
 	struct cg_work one = { .used = 0 }, saved = { .mem = w->call->reserve };
@@ -221,7 +223,7 @@ static void pass_on(struct split_call *w, int64_t k, struct cg_rnn_call *c)
 	}
 	if (w->pass == CG_FORWARD)
 		return;
-	/* The gradient of the parameters begins with the last range. */
+	/* The last range, which comes first, begins the gradient of the parameters; every other range adds to it. */
 	c->accumulate |= k + 1 < w->n;
 	if (k + 1 < w->n) {
 		c->output_h_backprop = w->turns[(k + 1) % TURNS].h;
@@ -267,7 +269,8 @@ static int run_range(struct split_call *w, int64_t k)
 	return CG_OK;
 }
 
-/* Lays out the states: behind the workspace of a range those that two ranges swap, behind all reserve spaces the saved ones. */
+/* Lays out the states between ranges: behind the workspace of a range the two sets that swap roles, behind the reserve spaces of all
+ * ranges the saved states. */
 static int lay_out_states(struct split_call *w, struct cg_mem work)
 {
 	struct cg_work carved = { .mem = work };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes what depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and index arrays that map batch rows.
- * cuDNN refuses a batch row without a step; where there is one, cuDNN gets the other rows, gathered.
+ * Makes what depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and index arrays that map batch rows.  cuDNN
+ * refuses a batch row without a step; if a call has such rows, cuDNN gets the other rows, gathered.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -24,8 +24,8 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
 /* ---- which algorithm ---- */
 
 /*
- * Decide whether a persistent algorithm is faster, by PyTorch's measurements.  It keeps the recurrent weights in registers, for
- * small networks or for some shapes in f16, and needs rows of equal length.
+ * The functions that decide whether one of cuDNN's persistent algorithms is faster, by PyTorch's measurements.  A persistent algorithm
+ * keeps the recurrent weights in registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
  */
 static int suits_small(const struct cg_net *net)
 {
@@ -47,8 +47,8 @@ static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return net->cell == CUDNN_LSTM || s->live < 96 || U < 896;
 }
 
-/* Are the states of each layer aligned?  Those of the layers lie one behind the other, and a persistent algorithm needs them at
- * multiples of 16. */
+/* Are the states of each layer aligned?  The states of the layers lie one behind the other, and a persistent algorithm needs each
+ * layer's states at a multiple of 16 bytes. */
 static int suits_states(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	return net->n_segments == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;
@@ -109,7 +109,7 @@ static int make_all(const struct cg_net *net, struct cg_dnn_shape *s, const int3
 	return make_state(net, s, net->rnn->U, &s->c);
 }
 
-/* Makes the descriptors with the lengths of the rows that have a step. */
+/* Makes cuDNN's descriptors of the sequences, with the lengths of the batch rows that have a step. */
 static int describe(const struct cg_net *net, struct cg_dnn_shape *s)
 {
 	int32_t *lengths = cg_memory(NULL, (size_t)s->live * sizeof *lengths);
@@ -128,7 +128,8 @@ static int describe(const struct cg_net *net, struct cg_dnn_shape *s)
 
 /* ---- how much memory ---- */
 
-/* Finds the memory that an algorithm needs.  All algorithms that the call may use count: which one works shows only in the call. */
+/* Finds the memory that an algorithm needs.  The memory suffices for every algorithm that the call may use, since only the call shows
+ * which one works. */
 static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int algorithm)
 {
 	unsigned mode = net->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
@@ -267,7 +268,8 @@ int cg_dnn_find_sizes(struct cg_net *net, const struct cg_dnn_range *range, cons
 
 /* ---- arrays ---- */
 
-/* The arrays, in their order in memory.  lay_out() sets the place of each on the device and returns the elements of all. */
+/* The arrays, in their order in memory.  lay_out() sets the place of each array on the device and returns the number of elements of all
+ * arrays. */
 struct arrays { int64_t *from, *rows, *t, *b, *states, *dead, *padding, *lengths; };
 
 static size_t lay_out(const struct cg_net *net, struct cg_dnn_shape *s, int64_t *base, struct arrays *a)
@@ -348,7 +350,7 @@ static void list_lengths(const struct cg_dnn_shape *s, const struct arrays *a)
 		}
 }
 
-/* Enqueues the copy of the arrays to the device.  The host's memory stays, since the copy may take long. */
+/* Enqueues the copy of the arrays to the device.  The arrays in host memory are kept, since the copy may run long after this call. */
 static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_shape *s)
 {
 	struct arrays a;
@@ -402,7 +404,7 @@ int cg_dnn_find_shape(struct cg_net *net, struct cg_dnn_state *state, const stru
 		if (is_sent)
 			CG_TRY(cg_cu_check_uncaptured(state->queue, "a wait"));
 		CG_TRY(make_for(net, state, range, &s));
-		/* Enqueued work may still use the arrays of the old shape, or copy them. */
+		/* Enqueued work may still use or copy the index arrays of the shape that is replaced. */
 		if (is_sent)
 			cg_cu_finish(state->queue);
 		cg_dnn_release_shape(net->device, state->queue, *old);

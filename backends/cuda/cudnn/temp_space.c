@@ -13,7 +13,8 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* The bytes for converted parameters.  A persistent algorithm also gets here a copy of parameters that are not aligned for it. */
+/* The bytes for converted parameters.  If the caller's parameters are not aligned for a persistent algorithm, their copy is in these
+ * bytes, too. */
 static size_t weight_bytes(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	size_t bytes = 0;
@@ -29,7 +30,7 @@ static struct cg_mem carve(struct cg_work *work, int64_t rows, int64_t columns, 
 {
 	struct cg_mem mem = cg_work_alloc(work, rows, columns, bytes);
 
-	/* Rounds up to a multiple of CG_DNN_ALIGN. */
+	/* Rounds the number of bytes that are in use up to a multiple of CG_DNN_ALIGN. */
 	if (work->used != SIZE_MAX && __builtin_add_overflow(work->used, (size_t)-work->used % CG_DNN_ALIGN, &work->used))
 		work->used = SIZE_MAX;
 	return mem;
@@ -81,7 +82,7 @@ void cg_dnn_carve_workspace(const struct cg_net *net, const struct cg_dnn_shape 
 	carve_states(net, s, work, &r->dhx, &r->dcx);
 }
 
-/* The bytes of a workspace, with room to align one that begins at any multiple of 8 to CG_DNN_ALIGN. */
+/* The bytes of a workspace, with space to align a workspace that begins at any multiple of 8 to CG_DNN_ALIGN. */
 static size_t work_bytes(const struct cg_net *net, const struct cg_dnn_shape *s, int pass)
 {
 	struct cg_work work = { .used = 0 };

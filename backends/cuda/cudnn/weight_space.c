@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts parameters between the library's buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version
- * tried the layouts are equal, and then cuDNN gets the caller's buffer itself; nothing relies on that.
+ * Converts parameters between the library's buffer and cuDNN's weight space, whose layout cuDNN reports at run time.  In every version of
+ * cuDNN that was tried the two layouts are equal, and then cuDNN gets the caller's buffer itself; the code does not rely on equal layouts.
  */
 #include <string.h>
 
@@ -17,8 +17,8 @@ struct question {
 	struct cudnnTensorStruct *matrix, *bias;
 };
 
-/* Finds the offset of a tensor in bytes from the base, and its shape; rows 0: cuDNN has no such tensor.  Its elements must be
- * contiguous. */
+/* Finds the offset of one of cuDNN's weight tensors in bytes from the base, and its shape; 0 rows: cuDNN has no such tensor.  The
+ * elements of the tensor must be contiguous. */
 static int find_offset(const struct question *q, struct cudnnTensorStruct *tensor, const void *at, size_t each,
                        struct cg_rnn_region *region, size_t *state)
 {
@@ -41,19 +41,20 @@ static int find_offset(const struct question *q, struct cudnnTensorStruct *tenso
 	               strides[2], *state, q->layout->bytes);
 }
 
-/* Adds a part of the parameters to the list where cuDNN has it in the same shape.  A part that neither layout has is left out. */
+/* Adds a matrix or bias to the list of parts; fails if cuDNN has that part in another shape.  A part that neither layout has is left
+ * out. */
 static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct cg_rnn_region ours, struct cg_rnn_region theirs,
                struct cg_dnn_layout *layout)
 {
 	int is_vector = part->part == CG_RNN_BIAS_W || part->part == CG_RNN_BIAS_R;
 
-	/* cuDNN's biases are columns. */
+	/* cuDNN describes a bias as a column; this library has it as a row. */
 	if (is_vector && theirs.columns == 1)
 		theirs = (struct cg_rnn_region){ .rows = 1, .columns = theirs.rows };
 	if (!theirs.rows && !ours.rows)
 		return CG_OK;
 	if (theirs.rows && !ours.rows && part->part == CG_RNN_INPUT && net->rnn->skip) {
-		layout->parts[layout->n++] = *part;      /* cg_dnn_has_input() reports it */
+		layout->parts[layout->n++] = *part;      /* cuDNN has input matrices despite skip_input, which cg_dnn_has_input() reports */
 		return CG_OK;
 	}
 	if (theirs.rows != ours.rows || theirs.columns != ours.columns)
@@ -165,7 +166,7 @@ struct weight_copy {
 	struct cg_cu_moves *moves;
 	const struct cg_net *net;
 	struct cg_mem ours, theirs;
-	int out;                                 /* from cuDNN's to the library's */
+	int out;                                 /* 1: copies from cuDNN's weight space to the library's buffer */
 	struct contiguous pending;
 };
 
