@@ -42,8 +42,8 @@ const char *about_needed(const struct about *, const struct cg_port *, char list
 int  about_needs(const struct about *, const struct cg_port *input, const struct cg_port *output);
 const char *about_needed_for(const struct about *, const struct cg_port *, char list[ABOUT_LIST]);
 
-/* Where an input of an op comes from. AN_INPUT: the op is no gradient. An input of a gradient is an input (ITS_INPUT) or an output
- * (ITS_OUTPUT) of the forward op, or an upstream gradient (FROM_ABOVE). */
+/* What an input of a gradient op is to the forward op: its input (ITS_INPUT), its output (ITS_OUTPUT), or neither but an upstream gradient
+ * (FROM_ABOVE). AN_INPUT: an input of an op that is not a gradient op. */
 enum about_origin { AN_INPUT, ITS_INPUT, ITS_OUTPUT, FROM_ABOVE, ORIGINS };
 int  about_find_origin(const struct about *, const struct cg_port *);
 /* The argument of the forward op whose gradient a port is, found by the port's name: "d_h", "h_grad", "h_backprop" give "h"; or NULL. */
