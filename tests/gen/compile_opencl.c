@@ -7,10 +7,9 @@
  * warn that it passes such vectors otherwise than that other device does.  And a processor is given elements and sums in strips and
  * vectors, too, which its compiler may make so late that it warns that it has not made them yet.
  *
- * A text FILE is built as any device is given it, and, where the device is a processor, as a processor is; after --given only as the
- * device is given it.
+ * A text FILE is built as the device is given it.
  *
- *	compile_opencl [--given] FILE...     exit 0: all were built; 1: some were not, their logs are printed; 77: there is no device
+ *	compile_opencl FILE...     exit 0: all were built; 1: some were not, their logs are printed; 77: there is no device
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -91,21 +90,19 @@ static int build_fails(const char *before, const char *text, const char *options
 	return failed;
 }
 
-/* Builds a text as for any device, and on a processor also as backends/opencl/kernel.c builds it for one: with or without
-   WHOLE, which means that no argument is absent. */
-static int fails(const char *path, int whole, int only_given)
+/* Builds a text as backends/opencl/kernel.c does: on a processor with or without WHOLE, which means that no argument is absent. */
+static int fails(const char *path, int whole)
 {
-	int lanes = device.vector_bytes / (strstr(path, "_f64_") ? 8 : 4), failed = 0;
+	int lanes = device.vector_bytes / (strstr(path, "_f64_") ? 8 : 4), failed;
 	char *text = text_of(path), options[200];
-	int strips = device.is_processor && strstr(text, "#ifdef STRIP");
 
-	if (!strips || !only_given)
-		failed = build_fails(vector_bytes_of(text) > device.vector_bytes ? passed_otherwise : "", text, flags, path);
-	if (strips) {
+	if (device.is_processor && strstr(text, "#ifdef STRIP")) {
 		snprintf(options, sizeof options, "%s -DSTRIP=1024%s", flags, whole ? " -DWHOLE" : "");
 		if (lanes > 1)
 			snprintf(options + strlen(options), sizeof options - strlen(options), " -DLANES=%d", lanes);
-		failed |= build_fails(made_late, text, options, path);
+		failed = build_fails(made_late, text, options, path);
+	} else {
+		failed = build_fails(vector_bytes_of(text) > device.vector_bytes ? passed_otherwise : "", text, flags, path);
 	}
 	free(text);
 	return failed;
@@ -151,18 +148,18 @@ static const char *open_device(void)
 int main(int argc, char **argv)
 {
 	const char *missing = open_device();
-	int failed = 0, left = 0, only_given = argc > 1 && !strcmp(argv[1], "--given"), first = 1 + only_given;
+	int failed = 0, left = 0;
 
 	if (missing) {
 		printf("# %s\n", missing);
 		return 77;
 	}
-	for (int k = first; k < argc; k++)
+	for (int k = 1; k < argc; k++)
 		if (!device.doubles && strstr(argv[k], "_f64_"))
 			left++;
 		else
-			failed += fails(argv[k], k % 2, only_given);
+			failed += fails(argv[k], k % 2);
 	printf("# %s, %s, vectors of %d bytes: %d built, %d not, %d left out without f64\n", device.platform, device.name,
-	       device.vector_bytes, argc - first - left - failed, failed, left);
+	       device.vector_bytes, argc - 1 - left - failed, failed, left);
 	return failed != 0;
 }
