@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Python package, which is built by pyproject.toml's backend and not by make.
+# The files of the Python package, which is built by the build backend of pyproject.toml and not by make.
 EXTRA_DIST += \
 	pyproject.toml %D%/README.md \
 	%D%/plugin/README.md %D%/plugin/pyproject.toml %D%/plugin/cellgrad_plugin_build.py \

@@ -21,13 +21,13 @@ def read(*path):
 
 
 def version():
-    """The version, from CG_VERSION_* in the header."""
+    """Returns the version, from CG_VERSION_* in the header."""
     return ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", read("runtime", "cellgrad.h"), re.M))
 
 
 def project(folder=""):
-    """The tables of a pyproject.toml by name.  Their values are strings and lists of strings, which TOML and Python write alike; tables of
-    tools are left out."""
+    """Returns the tables of a pyproject.toml by name, without the tables [tool.*].  The values in these tables are strings and lists of
+    strings, whose syntax is the same in TOML and Python."""
     tables, table, key = {}, {}, None
     for line in read(folder, "pyproject.toml").splitlines():
         line = re.sub(r"\s+#.*$|^#.*$", "", line).strip()
@@ -47,7 +47,8 @@ def project(folder=""):
 
 
 def metadata(folder=""):
-    """The text of the files METADATA and PKG-INFO.  Dynamic dependencies are the package of the same version."""
+    """The text of the files METADATA and PKG-INFO.  A project without a list of dependencies depends on the package cellgrad of its own
+    version."""
     tables = project(folder)
     about, extras = tables["project"], tables.get("project.optional-dependencies", {})
     lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {version()}", f"Summary: {about['description']}",

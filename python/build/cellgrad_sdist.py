@@ -12,7 +12,8 @@ from cellgrad_wheel import name_of
 
 
 def moment():
-    """The date of the files: SOURCE_DATE_EPOCH, else that of the last commit, else that of configure.ac, which a tarball sets to it."""
+    """The date of the files in the sdist: SOURCE_DATE_EPOCH, else the date of the last commit, else that of the file configure.ac.  In a
+    tarball all files have the date of the last commit."""
     if os.environ.get("SOURCE_DATE_EPOCH"):
         return int(os.environ["SOURCE_DATE_EPOCH"])
     if os.path.exists(os.path.join(TOP, ".git")):
@@ -23,7 +24,7 @@ def moment():
 
 
 def build(directory, room):
-    """Makes the archive in a folder and returns its name."""
+    """Makes the sdist in a folder and returns the sdist's name."""
     source, folder, base = prepared(room), os.path.join(room, "dist"), name_of()
     os.mkdir(folder)
     configure = os.path.relpath(os.path.join(source, "configure"), folder)

@@ -10,8 +10,8 @@ AUTOTOOLS = (("autoconf", "autoconf"), ("automake", "automake"), ("libtoolize", 
 
 
 def run(arguments, folder, what):
-    """Runs a program; its output goes to that of the build."""
-    # If make has called pip, make's variables would change the builds below.
+    """Runs a program, whose output becomes a part of the build's output."""
+    # If make has called pip, that make's variables are in the environment, and would change what the program builds.
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     try:
         status = subprocess.call(arguments, cwd=folder, env=environment)
@@ -22,7 +22,7 @@ def run(arguments, folder, what):
 
 
 def tracked():
-    """The existing files that git tracks here; None if this is not a git checkout."""
+    """Returns the existing files that git tracks here; None if this is not a git checkout."""
     if not os.path.exists(os.path.join(TOP, ".git")):
         return None
     try:
@@ -33,7 +33,7 @@ def tracked():
 
 
 def prepared(room):
-    """Returns a folder with the source and its configure.  room: a temporary folder."""
+    """Returns a folder that has the source and the script configure.  room: a temporary folder."""
     names = tracked()
     if names is None:
         if not os.path.exists(os.path.join(TOP, "configure")):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the wheels.  That of cellgrad has the package with the library and the command, which are built by configure and make or taken from
-CELLGRAD_PREFIX; the other one is that of cellgrad-tensorflow.
+"""Makes the wheels of cellgrad and of cellgrad-tensorflow.  The wheel of cellgrad has the package with the library and the command, which
+are built by configure and make or taken from CELLGRAD_PREFIX.
 
-Their tag is py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow opens the loader, so that one wheel works with
-every version of Python.
+The tag of both wheels is py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow opens the loader, so that one wheel
+works with every version of Python.
 """
 import base64
 import glob
@@ -31,7 +31,7 @@ def tag():
 
 
 def name_of(suffix="", folder=""):
-    """The name of a project's file or folder."""
+    """Returns the name of a project's wheel, or of its folder of metadata: the project, its version, and `suffix`."""
     return f"{project(folder)['project']['name'].replace('-', '_')}-{version()}{suffix}"
 
 
@@ -45,7 +45,7 @@ def has_module(name):
 
 
 def configured(room, prefix):
-    """Makes a configured build folder in `room`; without the command if its libraries are missing."""
+    """Configures a build in a new folder in `room`, without the command `cellgrad` if the command's libraries are missing."""
     source, build = prepared(room), os.path.join(room, "build")
     os.mkdir(build)
     options = ["--prefix", prefix, "--libdir", os.path.join(prefix, "lib"), "--disable-static", "-q"]
@@ -63,7 +63,7 @@ def make(build, *goals):
 
 
 def built(room):
-    """Builds the library out of tree, in `room`, and installs it there."""
+    """Builds the library in the folder `room`, outside of the source, and installs it in `room`, too."""
     prefix = os.path.join(room, "prefix")
     build = configured(room, prefix)
     make(build)
@@ -87,7 +87,7 @@ def found(prefix):
 
 
 def stripped(path, room):
-    """The bytes of a binary without its debugging symbols."""
+    """Returns the bytes of a binary without its debugging symbols."""
     copy = os.path.join(room, "stripped")
     shutil.copyfile(path, copy)
     if shutil.which("strip"):
@@ -97,7 +97,7 @@ def stripped(path, room):
 
 
 def module_of(library, name):
-    """The path of a module that is installed with a library."""
+    """Returns the path of a module that is installed with a library."""
     path = os.path.join(os.path.dirname(library), "cellgrad", name)
     if not os.path.exists(path):
         raise BuildFailure(f"there is no {path}: it comes with a shared library of this version")
@@ -105,13 +105,14 @@ def module_of(library, name):
 
 
 def module_beside(library, name, room):
-    """A module's bytes, which finds the library beside itself: in place of the folder where that was installed stands $ORIGIN."""
+    """The bytes of a module, changed so that it finds the library in the module's own folder: $ORIGIN replaces the path of the folder in
+    which the library was installed."""
     place = os.fsencode(os.path.dirname(library))
     return stripped(module_of(library, name), room).replace(b"\0" + place + b"\0", b"\0" + b"$ORIGIN".ljust(len(place), b"\0") + b"\0")
 
 
 def entries(prefix, room):
-    """The wheel's files without its metadata, as bytes by name."""
+    """Returns the files of cellgrad's wheel, without the metadata files, as bytes by name."""
     files = {}
     package = os.path.join(TOP, "python", "cellgrad")
     parts = sorted(name + "/" for name in os.listdir(package) if os.path.exists(os.path.join(package, name, "__init__.py")))
@@ -136,7 +137,7 @@ def entries(prefix, room):
 
 
 def info_files(folder=""):
-    """The metadata files of a project: METADATA, WHEEL and the licence."""
+    """Returns the metadata files of a project: METADATA, WHEEL and the licence."""
     info = name_of(".dist-info", folder)
     with open(os.path.join(TOP, "LICENSE"), "rb") as file:
         licence = file.read()
@@ -145,7 +146,7 @@ def info_files(folder=""):
 
 
 def write_info(directory, folder=""):
-    """Writes the metadata files into a directory, and returns the name of their folder."""
+    """Writes the metadata files into a new folder in a directory, and returns the name of that folder."""
     for name, data in info_files(folder).items():
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -155,7 +156,7 @@ def write_info(directory, folder=""):
 
 
 def write(directory, files, folder=""):
-    """Writes a project's wheel, with RECORD, into a directory, and returns its name; the same files give the same bytes."""
+    """Writes a project's wheel, with RECORD, into a directory, and returns the wheel's name; the same files give the same bytes."""
     wheel, files, record = name_of(f"-{tag()}.whl", folder), {**files, **info_files(folder)}, []
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -173,12 +174,13 @@ def write(directory, files, folder=""):
 
 
 def build(directory, room):
-    """Makes the package's wheel in a directory and returns its name."""
+    """Makes the wheel of cellgrad in a directory and returns the wheel's name."""
     return write(directory, entries(os.environ.get("CELLGRAD_PREFIX") or built(room), room))
 
 
 def loader(room):
-    """The path of TensorFlow's loader: that of CELLGRAD_PREFIX, else one that is built in `room`, without the library."""
+    """The path of the loader, the file that TensorFlow loads: the one in CELLGRAD_PREFIX, else a new one, which is built in `room` without
+    the library."""
     prefix = os.environ.get("CELLGRAD_PREFIX")
     if prefix:
         return module_of(found(prefix), LOADER)
@@ -188,5 +190,6 @@ def loader(room):
 
 
 def build_plugin(directory, room):
-    """Makes the wheel of cellgrad-tensorflow in a directory and returns its name: TensorFlow loads what it has in tensorflow-plugins."""
+    """Makes the wheel of cellgrad-tensorflow in a directory and returns the wheel's name.  TensorFlow loads the file that the wheel has in
+    tensorflow-plugins."""
     return write(directory, {f"tensorflow-plugins/{LOADER}": stripped(loader(room), room)}, PLUGIN)

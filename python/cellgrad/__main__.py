@@ -9,7 +9,7 @@ from ._load import FOLDER
 
 
 def find_command() -> Optional[str]:
-    """The path of the executable."""
+    """Returns the path of the executable."""
     library = os.environ.get("CELLGRAD_LIBRARY")
     prefix = os.path.dirname(os.path.dirname(os.path.abspath(library))) if library else None
     candidates = [os.path.join(prefix, "bin", "cellgrad")] if prefix else []
@@ -26,7 +26,7 @@ def main(arguments: List[str]) -> int:
         print("cellgrad: there is no command: this package was built without it, since jansson or popt was missing, and there is none on the PATH",
               file=sys.stderr)
         return 1
-    # The demo reads its cases from this package, if the package has them.
+    # `cellgrad demo` reads the stored answers from this package, if the package has them.
     data = os.path.join(FOLDER, "data")
     if arguments[:1] == ["demo"] and os.path.isdir(data) and not any(word.split("=")[0] == "--data" for word in arguments):
         arguments = ["demo", "--data", data, *arguments[1:]]

@@ -26,7 +26,7 @@ OF_MANIFEST = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bf
 
 
 def text(name: str, value: Any) -> bytes:
-    """A str as bytes for the library; ArgumentTypeError for another type, ArgumentError for a NUL character."""
+    """Returns a str as bytes for the library; ArgumentTypeError for another type, ArgumentError for a NUL character."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
     if "\0" in value:
@@ -35,7 +35,7 @@ def text(name: str, value: Any) -> bytes:
 
 
 def words(name: str, value: Any) -> bytes:
-    """Words joined by commas, from a str that has them so already, or from an iterable of str."""
+    """Returns words joined by commas, from a str that has them so already, or from an iterable of str."""
     if isinstance(value, str):
         return text(name, value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, np.ndarray)):
@@ -44,7 +44,7 @@ def words(name: str, value: Any) -> bytes:
 
 
 def integer(name: str, value: Any, low: int, high: int) -> int:
-    """An int from low to high; any integer type is accepted, and no float."""
+    """Returns an int from low to high; any integer type is accepted, and no float."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -58,7 +58,7 @@ INT_MAX, INT64_MAX, UINT64_MAX = 2**31 - 1, 2**63 - 1, 2**64 - 1
 
 
 def real(name: str, value: Any) -> float:
-    """A number that is not NaN."""
+    """Returns a number that is not NaN."""
     try:
         number = float(value) if not isinstance(value, (str, bytes)) else None
     except (TypeError, ValueError, OverflowError):
@@ -71,7 +71,7 @@ def real(name: str, value: Any) -> float:
 
 
 def one_of(name: str, value: Any, names: Sequence[str]) -> int:
-    """The index of a word in a list."""
+    """Returns the index of a word in a list."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
     if value not in names:
@@ -83,7 +83,7 @@ def one_of(name: str, value: Any, names: Sequence[str]) -> int:
 
 
 def dtype_of(value: Any) -> "np.dtype[Any]":
-    """The NumPy dtype of a name, a type or a dtype: float32, float64, float16 or ml_dtypes.bfloat16."""
+    """Returns the NumPy dtype of a name, a type or a dtype: float32, float64, float16 or ml_dtypes.bfloat16."""
     if isinstance(value, str) and value == "bfloat16":
         try:
             import ml_dtypes
@@ -102,7 +102,7 @@ def dtype_of(value: Any) -> "np.dtype[Any]":
 
 
 def dtype_code(value: Any) -> int:
-    """The enum cg_dtype of a dtype."""
+    """Returns the enum cg_dtype of a dtype."""
     return _CODES[dtype_of(value).name]
 
 
@@ -114,7 +114,7 @@ def _spell(shape: Shape, axes: str) -> str:
 
 
 def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
-    """An array in host memory that np.from_dlpack cannot convert, such as one of bfloat16, converted by __array__; None if that fails."""
+    """Converts by __array__ an array in host memory that np.from_dlpack cannot convert, such as bfloat16; None if __array__ fails."""
     try:
         return np.asarray(value) if value.__dlpack_device__()[0] == 1 and hasattr(value, "__array__") else None
     except (RuntimeError, TypeError, ValueError):
@@ -147,7 +147,7 @@ def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any
 
 
 def shown(name: str, value: Any, dtype: "np.dtype[Any]", shape: Optional[Shape] = None, axes: str = "") -> "np.ndarray[Any, Any]":
-    """An input as an array with its own strides; its dtype must be this one, and its shape, unless shape is None."""
+    """Returns an input as an array with its own strides.  Its dtype must be `dtype`, and its shape must be `shape`, unless that is None."""
     array = _show(name, value, dtype)
     if array.dtype != dtype:
         raise ArgumentTypeError(f"{name}: expected {dtype}, got {array.dtype}; astype() converts it")
@@ -157,18 +157,18 @@ def shown(name: str, value: Any, dtype: "np.dtype[Any]", shape: Optional[Shape] 
 
 
 def dense(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """The array, or a copy of it, in C order and aligned to its elements."""
+    """Returns the array, or a copy of it, in C order and aligned to its elements."""
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else np.array(array, order="C", subok=False)
 
 
 def given(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "") -> "np.ndarray[Any, Any]":
-    """An input as a dense array, copied if necessary."""
+    """Returns an input as a dense array, copied if necessary."""
     return dense(shown(name, value, dtype, shape, axes))
 
 
 def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "", strided: bool = False) -> "np.ndarray[Any, Any]":
-    """The caller's array, which is never copied; it must be dense unless `strided`."""
+    """Returns the caller's array, which is never copied; it must be dense unless `strided`."""
     if not isinstance(value, np.ndarray):
         raise ArgumentTypeError(f"{name}: expected a NumPy array, which is used in place, got {type(value).__name__}")
     array = shown(name, value, dtype, shape, axes)
@@ -178,7 +178,7 @@ def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
 
 
 def writable(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "", strided: bool = False) -> "np.ndarray[Any, Any]":
-    """The caller's array for an output, which must be writable."""
+    """Returns the caller's array for an output, which must be writable."""
     array = in_place(f"out: {name}", value, dtype, shape, axes, strided)
     if not array.flags.writeable:
         raise ArgumentError(f"out: {name}: the array is read-only")
@@ -186,22 +186,22 @@ def writable(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
 
 
 def span(array: "np.ndarray[Any, Any]") -> int:
-    """Bytes from the first element of an array of positive strides to the end of its last one."""
+    """Returns the number of bytes from the start of an array's first element to the end of its last element; all strides are positive."""
     if array.flags.c_contiguous:
         return int(array.nbytes)
     return int(array.itemsize + sum((n - 1) * stride for n, stride in zip(array.shape, array.strides)))
 
 
 def memory(array: Optional["np.ndarray[Any, Any]"]) -> Any:
-    """The array's memory as a struct cg_mem; None gives absent memory.  The caller keeps the array alive while the struct is in use."""
+    """Makes a struct cg_mem of an array's memory; None gives absent memory.  The array must live as long as the struct is in use."""
     if array is None:
         return C.cg_mem()
     return C.cg_mem(data=array.ctypes.data, bytes=span(array))
 
 
 def row_lengths(name: str, value: Any, count: Optional[int], high: int, what: str = "row") -> "np.ndarray[Any, np.dtype[np.int32]]":
-    """Integers of 0 to high as int32, one for each row."""
-    # Python numbers keep their type, so that a float is refused and not converted to an integer.
+    """Checks integers from 0 to `high`, one for each row, such as lengths, and converts them to an int32 array."""
+    # A list keeps the type of its numbers here, so that a float is rejected below and not converted to an integer.
     array = np.asarray(value) if isinstance(value, (list, tuple, int, float)) else _show(name, value, np.dtype(np.int64))
     if array.size == 0 and isinstance(value, (list, tuple)):
         array = array.astype(np.int64)
@@ -216,19 +216,19 @@ def row_lengths(name: str, value: Any, count: Optional[int], high: int, what: st
 
 
 def address(array: Optional["np.ndarray[Any, Any]"]) -> Optional[int]:
-    """The address of an array, for a call that takes a pointer; None for None, and for an array without elements."""
+    """Returns the address of an array, for a call that takes a pointer; None for None, and for an array without elements."""
     return array.ctypes.data if array is not None and array.size else None
 
 
 def struct_of(kind: str, init: Any) -> Any:
-    """A struct of this kind, initialised by its function `init`."""
+    """Returns a struct of this kind, initialised by its function `init`."""
     struct = getattr(C, kind)()
     init(ctypes.byref(struct), ctypes.sizeof(struct))
     return struct
 
 
 def path_of(value: Any) -> Optional[str]:
-    """The path, if the value is a path object or a str that ends in .cell; else None."""
+    """Returns the path of a .cell file, if the value is a path object or a str that ends in .cell; else None."""
     if isinstance(value, os.PathLike):
         path = os.fspath(value)
         return path if isinstance(path, str) else os.fsdecode(path)

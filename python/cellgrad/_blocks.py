@@ -18,7 +18,7 @@ GATES = ("icfo", "ifco")
 
 
 def _axes(shape: str, sizes: Dict[str, int]) -> Tuple[int, ...]:
-    """A shape such as "I+U 4U" in numbers."""
+    """Returns the numbers of a shape that is written with letters, such as "I+U 4U"."""
     dims = []
     for term in shape.split():
         dims.append(sum(int(number or 1) * sizes[letter] for number, letter in re.findall(r"(\d*)([TBIU])", term)))
@@ -26,7 +26,7 @@ def _axes(shape: str, sizes: Dict[str, int]) -> Tuple[int, ...]:
 
 
 class _Block:
-    """The arguments and outputs of an op, as attributes with the header's names; grad() computes its gradients."""
+    """The arguments and outputs of an op, as attributes with the header's names; grad() computes the op's gradients."""
 
     _struct: ClassVar[str]
     _inputs: ClassVar[Dict[str, str]]
@@ -35,7 +35,8 @@ class _Block:
     _gradients: ClassVar[Dict[str, str]]
 
     def __init__(self, context: Optional[Context] = None, **arrays: Any):
-        """The shapes of x and h_prev determine the sizes.  Outputs may be given, to compute gradients from another program's results."""
+        """The shapes of x and h_prev determine the sizes.  The caller may pass the op's outputs, too, to compute gradients from another
+        program's results."""
         self._context = context
         self.dtype = dtype_of(getattr(arrays["x"], "dtype", np.float32))
         x = shown("x", arrays["x"], self.dtype)
@@ -103,8 +104,8 @@ class _Block:
 class LSTMBlock(_Block):
     """The result of `lstm_block_cell` or `lstm_block`: a step or a sequence of an LSTM.
 
-    Attributes are the arguments x, cs_prev, h_prev, w, b, wci, wcf, wco, and the outputs: the gates i, f, o and ci after activation,
-    the cell state cs, co = tanh(cs) and the hidden state h, each [B, U], or [T, B, U] for a sequence.
+    The object has as attributes the arguments x, cs_prev, h_prev, w, b, wci, wcf, wco, and the outputs: the gates i, f, o and ci after
+    activation, the cell state cs, co = tanh(cs) and the hidden state h, each [B, U], or [T, B, U] for a sequence.
     """
 
     _struct = "cg_lstm_block"
@@ -130,7 +131,7 @@ class LSTMBlock(_Block):
         op.forget_bias, op.cell_clip = self.forget_bias, self.cell_clip
 
     def grad(self, cs_grad: Any = None, h_grad: Any = None, want: Optional[Sequence[str]] = None) -> Dict[str, "np.ndarray[Any, Any]"]:
-        """The gradients, computed from the upstream gradients of cs and h, which have the shapes of cs and h; None is zero.
+        """Computes the gradients from the upstream gradients of cs and h, which have the shapes of cs and h; None is zero.
 
         Returns x_grad, cs_prev_grad, h_prev_grad, dgates, w_grad, b_grad and, with peepholes, wci_grad, wcf_grad, wco_grad, or those in
         `want`.
@@ -150,7 +151,7 @@ class GRUBlock(_Block):
                   "d_b_ru": "2U", "d_b_c": "U"}
 
     def grad(self, d_h: Any = None, want: Optional[Sequence[str]] = None) -> Dict[str, "np.ndarray[Any, Any]"]:
-        """The gradients, computed from the upstream gradient of h, [B, U]; None is zero.
+        """Computes the gradients from the upstream gradient of h, [B, U]; None is zero.
 
         Returns d_x, d_h_prev, d_c_bar, d_r_bar_u_bar, d_w_ru, d_w_c, d_b_ru and d_b_c, or those in `want`.
         """
@@ -159,7 +160,7 @@ class GRUBlock(_Block):
 
 def lstm_block_cell(x: Any, cs_prev: Any, h_prev: Any, w: Any, b: Any, wci: Any = None, wcf: Any = None, wco: Any = None, *,
                     forget_bias: float = 1.0, cell_clip: float = 3.0, gates: str = "icfo", context: Optional[Context] = None) -> LSTMBlock:
-    """One step of an LSTM: TensorFlow's LSTMBlockCell.  Method grad() of the result computes LSTMBlockCellGrad, and more gradients.
+    """Computes a step of an LSTM, TensorFlow's LSTMBlockCell.  Method grad() of the result computes LSTMBlockCellGrad, and more gradients.
 
     x: [B, I].  cs_prev, h_prev: [B, U].  w: [I+U, 4U].  b: [4U].  wci, wcf, wco: [U], peepholes, all or none.
     gates: the order of the gates in w, b and dgates, "icfo" or "ifco".  cell_clip: 0 or less means no clipping.  The dtype is that of x.
@@ -183,7 +184,7 @@ def lstm_block_cell(x: Any, cs_prev: Any, h_prev: Any, w: Any, b: Any, wci: Any 
 def lstm_block(x: Any, cs_prev: Any, h_prev: Any, w: Any, b: Any, wci: Any = None, wcf: Any = None, wco: Any = None, *,
                forget_bias: float = 1.0, cell_clip: float = 3.0, gates: str = "icfo", seq_len_max: int = -1,
                context: Optional[Context] = None) -> LSTMBlock:
-    """A sequence of steps: TensorFlow's BlockLSTM; with gates "ifco", forget_bias 0 and cell_clip 0 BlockLSTMV2.
+    """Computes an LSTM over a sequence, TensorFlow's BlockLSTM; with gates "ifco", forget_bias 0 and cell_clip 0 BlockLSTMV2.
 
     x: [T, B, I]; the other arguments are those of `lstm_block_cell`.  seq_len_max: the number of steps that are computed, 0 to T, or -1 for
     T; the outputs of further steps are zero.
@@ -203,7 +204,7 @@ def lstm_block(x: Any, cs_prev: Any, h_prev: Any, w: Any, b: Any, wci: Any = Non
 
 
 def gru_block_cell(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any, *, context: Optional[Context] = None) -> GRUBlock:
-    """One step of a GRU: TensorFlow's GRUBlockCell, in any dtype.  Method grad() of the result computes GRUBlockCellGrad, and more.
+    """Computes a step of a GRU, TensorFlow's GRUBlockCell, in any dtype.  Method grad() of the result computes GRUBlockCellGrad, and more.
 
     x: [B, I].  h_prev: [B, U].  w_ru: [I+U, 2U], r before u.  w_c: [I+U, U].  b_ru: [2U].  b_c: [U].
 

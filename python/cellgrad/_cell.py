@@ -11,7 +11,7 @@ from ._load import check, lib, names_of
 
 
 def cell_names() -> Tuple[str, ...]:
-    """The names of the built-in cells.
+    """Returns the names of the built-in cells.
 
     >>> import cellgrad
     >>> sorted(cellgrad.cell_names())
@@ -57,7 +57,7 @@ class Cell:
         if not isinstance(source, (str, os.PathLike)):
             raise ArgumentTypeError(f"cell: expected the name, the path or the text of a cell, got {type(source).__name__}")
         self.source = source
-        # Closed with the object, also in a forked child, since a cell does not depend on a device.
+        # The library's cell is closed when this object is deleted, also in a forked child, since a cell does not depend on a device.
         self._own: Optional[ctypes.c_void_p] = None
         path = path_of(source)
         if path is not None:
@@ -108,5 +108,5 @@ class Cell:
 
 
 def cell_of(value: Any) -> Cell:
-    """The argument, if it is a Cell, or else the Cell that it names."""
+    """Returns the argument, if it is a Cell, or else a new Cell by the argument's name, path or text."""
     return value if isinstance(value, Cell) else Cell(value)

@@ -9,7 +9,8 @@ from ._arguments import dtype_code, text
 from ._errors import UnsupportedError
 from ._load import check, lib
 
-# Held while anything is opened, and while the process forks, so that a forked child finds no half-opened object, and the lock free.
+# The lock `opening` is held while an object of the library is opened, and while the process forks, so that a forked child finds no
+# half-opened object, and the lock free.
 opening = threading.Lock()
 _forks = 0
 
@@ -25,7 +26,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Handle:
-    """An object of the library, which is closed when the last reference to the handle is gone; not in a forked child."""
+    """An object of the library, which is closed when the last reference to the handle is gone, except in a forked child."""
 
     __slots__ = ("pointer", "_close", "_forks")
 
@@ -36,7 +37,7 @@ class Handle:
         return self._forks == _forks
 
     def __del__(self) -> None:
-        # After an exception in __init__ there is no pointer.
+        # If __init__ raised an exception, the handle has no pointer.
         if getattr(self, "pointer", None) and self._forks == _forks:
             self._close(self.pointer)
 
@@ -88,7 +89,7 @@ class Context:
         self.handle()
 
     def handle(self) -> Handle:
-        """The handle of the library's context in this process."""
+        """Returns the handle of the library's context in this process."""
         handle = self._open
         if handle is None or not handle.is_of_this_process():
             with opening:
@@ -112,18 +113,18 @@ class Context:
         try:
             check(function(stream, *arguments))
         except BaseException:
-            # Reports the first failure, not one of giving the stream back.
+            # The exception reports the failure of the call, even if giving the stream back fails, too.
             lib.cg_stream_give(stream)
             raise
         check(lib.cg_stream_give(stream))
 
     @property
     def about(self) -> str:
-        """Device, instruction set and libraries, in one line."""
+        """One line that describes the device, the instruction set and the libraries."""
         return str(lib.cg_describe(self.handle().pointer).decode(errors="replace"))
 
     def supports(self, op: str, dtype: Any = "float32") -> bool:
-        """Whether the device can compute an op in a dtype; op: TensorFlow's name or the library's.
+        """Returns whether the device can compute an op in a dtype; op: TensorFlow's name or the library's.
 
         Raises ArgumentError if there is no such op.
         """
@@ -144,7 +145,7 @@ _default: Optional[Context] = None
 
 
 def default_context() -> Context:
-    """The context of networks and calls that get no `context` argument: `Context()`, opened once.
+    """Returns the context of networks and calls that get no `context` argument: `Context()`, opened once.
 
     >>> import cellgrad
     >>> cellgrad.default_context() is cellgrad.default_context()

@@ -36,7 +36,7 @@ class Declarations:
         raise AttributeError(name)
 
     def _type(self, base: str, stars: int) -> Any:
-        """The ctypes type of a base type with this number of stars.
+        """Returns the ctypes type of a base type with this number of stars.
 
         Pointers to arrays, to memory and to opaque structs are c_void_p, and so is a text that the caller frees.  Pointers that a call
         writes through are POINTER types, for byref().

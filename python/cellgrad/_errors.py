@@ -81,5 +81,5 @@ _OF_STATUS: Dict[int, Type[Error]] = {
 
 
 def error_of(status: int, message: str) -> Error:
-    """The exception for an enum cg_status."""
+    """Returns the exception for an enum cg_status."""
     return _OF_STATUS.get(status, Error)(message)

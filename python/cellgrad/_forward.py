@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._network import Network
 
 Array = Any
-# A strided input that spans more than this many times a dense one's memory is copied, since its gradient gets the same strides.
+# A strided input that spans more than MOST times the memory of a dense input is copied, since the input's gradient gets the same strides.
 MOST = 2
 
 
@@ -23,7 +23,8 @@ class Run:
     """The results of a forward pass, and everything that its backward pass reads.
 
     output: [T, B, D*H].  h: [L*D, B, H].  c: [L*D, B, units], None if the cell has no cell state.  reserve: the reserve space as bytes,
-    None unless training.  The arguments: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
+    None unless training.  The other attributes are the arguments of the forward pass: network, params, x, h0, c0, lengths, batch_sizes,
+    counter, first_step, drop.
     """
 
     __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "batch_sizes", "counter", "first_step", "drop", "output", "h", "c", "reserve")
@@ -48,7 +49,7 @@ class Run:
             setattr(self, name, fields.get(name))
 
     def backward(self, d_output: Any = None, d_h: Any = None, d_c: Any = None, **keywords: Any) -> "Gradients":
-        """`network.backward` of this run."""
+        """Calls `network.backward` with this run."""
         return self.network.backward(self, d_output, d_h, d_c, **keywords)
 
     def __reduce__(self) -> Any:
@@ -86,7 +87,7 @@ def _state_axes(network: "Network", width: str) -> str:
 
 
 def _shapes(network: "Network", T: int, B: int, batch_sizes: Optional[Array]) -> Dict[str, Tuple[Tuple[int, ...], str]]:
-    """The shape of each argument, and the names of its axes."""
+    """Returns the shape of each argument of forward and backward, and the names of its axes."""
     config = network.config
     N = None if batch_sizes is None else int(batch_sizes.sum())
 
@@ -113,7 +114,7 @@ def _refuse_state(network: "Network", name: str, value: Any) -> None:
 
 
 def _outputs(out: Any, names: Sequence[str]) -> Mapping[str, Any]:
-    """The caller's arrays for outputs, by name."""
+    """Returns the caller's arrays for the outputs, by the outputs' names."""
     if out is None:
         return {}
     if isinstance(out, Run):
@@ -134,7 +135,7 @@ def _make(network: "Network", out: Mapping[str, Any], name: str, shape: Tuple[Tu
 
 
 def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
-    """The strides of the caller's array for an output; ArgumentError if the library cannot write to it."""
+    """Returns the strides of the caller's array for an output; ArgumentError if the library cannot write to it."""
     strides = strides_of(array, network.config.time_major)
     if strides is None:
         raise ArgumentError(f"out: {name}: the array is used in place: expected contiguous rows and positive strides")
@@ -142,7 +143,7 @@ def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
 
 
 def _begin(run: Run, T: int, B: int) -> Any:
-    """A struct cg_rnn_call, with the fields that forward and backward share."""
+    """Returns a struct cg_rnn_call, with the fields that forward and backward share."""
     call = struct_of("cg_rnn_call", lib.cg_rnn_call_init)
     call.T, call.B, call.counter, call.first_step = T, B, run.counter, run.first_step
     call.lengths, call.batch_sizes, call.no_dropout = address(run.lengths), address(run.batch_sizes), 0 if run.drop else 1
@@ -152,7 +153,7 @@ def _begin(run: Run, T: int, B: int) -> Any:
 
 
 def _steps(run_batch_sizes: Optional[Array], x: Array, time_major: bool) -> Tuple[int, int]:
-    """T and B of a call."""
+    """Returns the number of steps T and the number of rows B of a call."""
     if run_batch_sizes is not None:
         return len(run_batch_sizes), int(run_batch_sizes[0]) if len(run_batch_sizes) else 0
     return (x.shape[0], x.shape[1]) if time_major else (x.shape[1], x.shape[0])
@@ -210,7 +211,7 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
 
 
 def _reserve(array: Any, size: int) -> Array:
-    """An array of bytes for the reserve space: the caller's, if it is large enough, or a new one of `size` bytes."""
+    """Returns an array of bytes for the reserve space: the caller's, if it is large enough, or a new one of `size` bytes."""
     if array is None:
         return np.empty(size, np.uint8)
     if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.uint8 and array.size < size:
@@ -223,7 +224,7 @@ def _reserve(array: Any, size: int) -> Array:
 
 
 def _lie_alike(run: Run, call: Any, arrays: Mapping[str, Any]) -> Tuple[Array, Mapping[str, Any]]:
-    """The input, copied if the caller's array for its gradient has other strides, since the library has one pair of strides for both."""
+    """Copies the input if the caller's array for its gradient has other strides: the library has one pair of strides for both."""
     array = arrays.get("input")
     if not isinstance(array, np.ndarray) or array.shape != run.x.shape:
         return run.x, arrays

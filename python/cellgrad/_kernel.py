@@ -23,8 +23,8 @@ class Kernel:
 
     cell: a `Cell`, or an argument of `Cell`.  pass_: "forward", "grad", "gradgrad", "seq_forward" or "seq_grad".  options: the cell's
     options that are on, separated by commas or as a list.  stage: 1 to the number of the cell's stages, or 0 for all.  shape: "point"
-    computes elements; "sum" sums over rows, for the gradients of biases and per-unit weights; "scan" is all steps of a sequence, as text
-    only.
+    computes elements; "sum" sums over rows, for the gradients of biases and per-unit weights; "scan" computes all steps of a sequence, and
+    can be printed but not run.
 
     >>> import cellgrad, numpy as np
     >>> kernel = cellgrad.Kernel("rnn_tanh", "grad")
@@ -53,7 +53,7 @@ class Kernel:
             lib.cg_text_free(pointer)
 
     def emit(self, lang: str = "c") -> str:
-        """The source of every function that the pass needs, in "c", "opencl" or "cuda".  It compiles without other sources.
+        """Returns the source of every function that the pass needs, in "c", "opencl" or "cuda".  It compiles without other sources.
 
         Raises BuildError if a name in the cell is reserved in that language, UnsupportedError or ArgumentError for a combination that
         has no text, such as sums alone.
@@ -65,7 +65,7 @@ class Kernel:
         return self._text(lib.cg_kernel_emit, lang)
 
     def manifest(self, lang: str = "c") -> Dict[str, Any]:
-        """The manifest, by which a program can call the functions of emit(lang): their names, arguments and launches.
+        """Returns the manifest, by which a program can call the functions of emit(lang): their names, arguments and launches.
 
         >>> import cellgrad
         >>> cellgrad.Kernel("gru", "grad", dtype="float64").manifest()["acc"]
@@ -75,7 +75,7 @@ class Kernel:
         return manifest
 
     def _arguments(self) -> List[Dict[str, Any]]:
-        """The arguments of the functions that run() calls, as the manifest describes them; each name once."""
+        """Returns the arguments of the functions that run() calls, as the manifest describes them; each name once."""
         shape = self._struct.shape
         self._struct.shape = C.CG_POINT
         try:
@@ -94,7 +94,7 @@ class Kernel:
         return list(found.values())
 
     def inputs(self) -> Dict[str, str]:
-        """The inputs of run(): each name, with "tensor" for [rows, units], "per_unit" for [units], or "scalar".
+        """Returns the inputs of run(): each name, with "tensor" for [rows, units], "per_unit" for [units], or "scalar".
 
         >>> import cellgrad
         >>> cellgrad.Kernel("rnn_tanh", "grad").inputs()
@@ -103,7 +103,7 @@ class Kernel:
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "in"}
 
     def outputs(self) -> Dict[str, str]:
-        """The outputs of run(), in the form of inputs()."""
+        """Returns the outputs of run(), in the form of inputs()."""
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "out"}
 
     def run(self, arguments: Mapping[str, Any], want: Optional[Sequence[str]] = None,
@@ -141,7 +141,7 @@ class Kernel:
 
     @staticmethod
     def _sizes(known: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> Tuple[int, int]:
-        """The numbers of rows and units, from the first array that has them."""
+        """Returns the numbers of rows and units, from the first array that has them."""
         rows = units = None
         for name, value in arguments.items():
             if value is None or known[name]["kind"] == "scalar":
@@ -158,7 +158,7 @@ class Kernel:
         return rows, units
 
     def _bind(self, at: Any, about: Mapping[str, Any], value: Any, rows: int, units: int, keep: List[Any]) -> None:
-        """Fills in a struct cg_arg, and appends the array that it points to, to `keep`."""
+        """Fills in a struct cg_arg, and appends the array to which the struct points to the list `keep`."""
         name = about["name"]
         at.name = text("name", name)
         if about["kind"] == "scalar":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The declarations of cellgrad.h as ctypes types.
 
-The header is that in this package, or runtime/cellgrad.h when the package is used from the source tree.
+The header cellgrad.h is the copy in this package, or runtime/cellgrad.h when the package is used from the source tree.
 """
 import os
 import re
@@ -13,9 +13,9 @@ _HEADERS = (os.path.join(_FOLDER, "include", "cellgrad.h"), os.path.join(_FOLDER
 
 
 def header_folder() -> str:
-    """The folder of cellgrad.h.
+    """Returns the folder of cellgrad.h.
 
-    Raises ImportError if it is missing.
+    Raises ImportError if cellgrad.h is missing.
     """
     for path in _HEADERS:
         if os.path.exists(path):
@@ -29,7 +29,7 @@ def _read_header() -> str:
 
 
 def _strip(header: str) -> str:
-    """The declarations and the version; removes comments and other preprocessor lines."""
+    """Returns the header's declarations and version, without comments and other preprocessor lines."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S).replace("CG_API ", "").replace('extern "C" {', "")
     text = re.sub(r"^#(?!define CG_VERSION_).*$", "", text, flags=re.M)
     return re.sub(r"[ \t]+$", "", text, flags=re.M)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds and loads the shared library: CELLGRAD_LIBRARY, else the one in this package, else the system's.
 
-`lib` has its functions as attributes.  Importing this module tries to load it and ignores a failure, so that `import cellgrad` works
-without a library; the first access to a function tries again, and raises LibraryError.
+`lib` has the library's functions as attributes.  Importing this module tries to load the library and ignores a failure, so that `import
+cellgrad` works without a library; the first access to a function tries again, and raises LibraryError.
 """
 import ctypes
 import importlib.util
@@ -19,7 +19,7 @@ NAME = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
 
 
 def _advice() -> str:
-    """The advice for a user without a library."""
+    """Returns the advice for a user whose system has no shared library of cellgrad."""
     if sys.platform == "darwin":
         return ("There are no wheels for macOS: build the library from its source with ./configure && make && make install, "
                 "and set CELLGRAD_LIBRARY to the path of libcellgrad.0.dylib.")
@@ -32,7 +32,7 @@ def _advice() -> str:
 
 
 def _use_scipy_openblas() -> None:
-    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, unless the user has set it; imports nothing."""
+    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, unless the user has set the variable; imports no module of it."""
     if "CELLGRAD_OPENBLAS_LIB" in os.environ:
         return
     try:
@@ -88,7 +88,7 @@ class Library:
             return None
 
     def _bind(self, library: ctypes.CDLL, path: str) -> None:
-        """Declares all functions.  The library must have the version of this package, since others have other functions and structs."""
+        """Declares all functions of the library.  The library must have the package's version: others have other functions and structs."""
         try:
             version = library.cg_version
         except AttributeError:
@@ -116,7 +116,7 @@ except LibraryError:
 
 
 def names_of(function: Any) -> Tuple[str, ...]:
-    """The names that a function of the library returns for 0, 1, 2 and so on, until it returns NULL."""
+    """Returns the names that a function of the library returns for 0, 1, 2 and so on, until it returns NULL."""
     names: List[str] = []
     while (name := function(len(names))) is not None:
         names.append(name.decode())

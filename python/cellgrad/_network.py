@@ -26,7 +26,7 @@ class Region(NamedTuple):
 
 
 def default_rules(cell: Cell) -> str:
-    """The default rules for the initial values of params, which are those of Keras."""
+    """Returns the default rules for the initial values of params, which are those of Keras."""
     return "xavier_uniform orthogonal zeros" + (" unit_forget" if "a_f" in cell.gates else "")
 
 
@@ -41,15 +41,15 @@ class Network:
     proj: the width of a projection of the output, 0 for none.
     input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
     time_major: sequences are [T, B, .], else [B, T, .].  states_major: states are [L*D, B, .] in either case.
-    dropout: between layers, in training; seed: of its masks.
+    dropout: the probability of dropout between layers, in training; seed: the seed of dropout's masks.
     training: False makes no reserve space and has no dropout; there is no backward pass.
     reverse: one direction, from each sequence's last step to its first.
     route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see cellgrad(3).
     context: the device; None is `default_context()`.
 
-    L is the number of layers, D of directions, H the width of an output: proj, or units.
+    L is the number of layers, D the number of directions, H the width of an output: proj, or units.
 
-    Threads may share a network.  It can be used in a forked child, and be pickled.
+    Threads may share a network.  A network can be used in a forked child, and be pickled.
 
     Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type, UnsupportedError if the device cannot compute the network.
 
@@ -77,7 +77,7 @@ class Network:
             raise ArgumentTypeError(f"values: expected a mapping of names to numbers, got {type(values).__name__}")
         self._context = context
         config = self.config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
-        # The struct points to these, so that the network keeps them.
+        # The struct cg_rnn_config points to these objects, so the network keeps references to them.
         self._options, self._route = words("options", options), None if route is None else text("route", route)
         numbers = [C.cg_value(name=text("values", name), value=real(f"values: {name}", value)) for name, value in (values or {}).items()]
         self._values = (C.cg_value * max(1, len(numbers)))(*numbers)
@@ -104,7 +104,7 @@ class Network:
 
     @property
     def context(self) -> Context:
-        """The device."""
+        """The context on the network's device."""
         return self._context or default_context()
 
     @property
@@ -114,7 +114,7 @@ class Network:
 
     @property
     def directions(self) -> int:
-        """1, or 2 if bidirectional."""
+        """The number of directions: 1, or 2 if the network is bidirectional."""
         return 2 if self.config.bidirectional else 1
 
     @property
@@ -123,7 +123,7 @@ class Network:
         return int(self.directions * (self.config.proj or self.config.units))
 
     def plan(self) -> Handle:
-        """The handle of the library's plan in this process."""
+        """Returns the handle of the library's plan in this process."""
         plan = self._plan
         if plan is None or not plan.is_of_this_process():
             context = self.context.handle()
@@ -136,7 +136,7 @@ class Network:
         return plan
 
     def replace(self, **changes: Any) -> "Network":
-        """A network with these arguments changed; `network.replace(training=False)` uses the same params.
+        """Returns a network with these arguments changed; `network.replace(training=False)` uses the same params.
 
         >>> import cellgrad
         >>> network = cellgrad.Network("gru", input=3, units=4, dropout=0.5, layers=2)
@@ -206,7 +206,7 @@ class Network:
         return self._regions
 
     def params_view(self, params: "np.ndarray[Any, Any]") -> Dict[str, "np.ndarray[Any, Any]"]:
-        """The parts of params, or of their gradients, by the names of `regions`, as views: writing to a view changes params.
+        """Returns the parts of params, or of their gradients, by the names of `regions`, as views: writing to a view changes params.
 
         params: [params_size]; it must be contiguous, since it is not copied.
 
@@ -236,7 +236,7 @@ class Network:
         drop: False switches dropout off, as in evaluation, and still allows a backward pass.
         out: an array for the output, or a mapping of "output", "h", "c", "reserve" to arrays, or a `Run` whose arrays are overwritten.
 
-        Returns a `Run`.  It refers to the arguments without a copy, so that they must be unchanged when `backward` is called.
+        Returns a `Run`, which refers to the arguments without a copy, so that they must be unchanged when `backward` is called.
 
         Raises ArgumentError for a wrong shape or value, ArgumentTypeError for a wrong dtype, OutOfMemoryError.
 
@@ -255,8 +255,9 @@ class Network:
 
         d_output, d_h, d_c: the upstream gradients, with the shapes of run.output, run.h, run.c; None is zero.
         want: the gradients to compute, by name.
-        out: arrays for them, by the same names.  accumulate: adds to out["params"] instead of overwriting it.
-        spend_reserve: the backward pass may overwrite the reserve space, which avoids a copy on route cudnn; it can then run only once.
+        out: arrays for the gradients, by the same names.  accumulate: adds to out["params"] instead of overwriting it.
+        spend_reserve: the backward pass may overwrite the reserve space, which avoids a copy on route cudnn; the run then has only this one
+        backward pass.
 
         Returns `Gradients`: of input, h and c (that is x, h0 and c0) and params; None for those that are not wanted or do not exist.
 
@@ -272,7 +273,7 @@ class Network:
     # ---- weights in the formats of other programs, in _weights.py ----
 
     def weight_shapes(self, format: str) -> Dict[str, Tuple[int, ...]]:
-        """The shapes of the tensors that a format has for this network, by name.  `formats()` lists the formats.
+        """Returns the shapes of the tensors that a format has for this network, by name.  `formats()` lists the formats.
 
         Raises UnsupportedError if the format cannot hold the network.
 
@@ -284,11 +285,11 @@ class Network:
 
     def load_weights(self, tensors: Mapping[str, Any], format: str, *, prefix: str = "", strict: bool = True, gradients: bool = False,
                      lossy: bool = False) -> "np.ndarray[Any, Any]":
-        """Params, [params_size], from the tensors of another program.
+        """Makes params, [params_size], from the tensors of another program.
 
-        tensors: arrays by the format's names, each with `prefix` before it.  strict: all tensors must be there, and no other name may begin
-        with the prefix; without strict, missing tensors are zeros.  gradients: the tensors are gradients of weights.  lossy: loads even
-        tensors that save_weights would not restore.
+        tensors: arrays by the format's names, each with `prefix` before it.  strict: all tensors must be present, and no other name may
+        begin with the prefix; without strict, missing tensors are zeros.  gradients: the tensors are gradients of weights.  lossy: loads
+        even tensors that save_weights would not restore.
 
         Raises ArgumentError for a name or a shape, ArgumentTypeError for a dtype.
 
@@ -302,9 +303,9 @@ class Network:
 
     def save_weights(self, params: Any, format: str, *, prefix: str = "", gradients: bool = False,
                      lossy: bool = False) -> Dict[str, "np.ndarray[Any, Any]"]:
-        """Params, or their gradients, as the tensors of another program, by the format's names with `prefix` before each.
+        """Converts params, or their gradients, to the tensors of another program, by the format's names with `prefix` before each.
 
-        Raises UnsupportedError if the format cannot hold them without loss, unless lossy.
+        Raises UnsupportedError if the format cannot hold the params without loss, unless lossy.
         """
         return _weights.save(self, params, format, prefix, gradients, lossy)
 

@@ -13,7 +13,8 @@ DENSE: Strides = (0, 0)
 
 
 def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
-    """Elements from step to step and from batch row to batch row; (0, 0) for a dense array; None if the library needs a copy."""
+    """The number of elements from one step to the next, and from one row of the batch to the next; (0, 0) for a dense array; None if the
+    library needs a copy."""
     if array.ndim == 2 or array.flags.c_contiguous:
         return DENSE if array.flags.c_contiguous and array.flags.aligned else None
     each = array.itemsize
@@ -28,8 +29,8 @@ def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
 
 
 def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: str, time_major: bool, most: Optional[int] = None) -> Array:
-    """An input, as it is or copied.  It is copied if a row is not contiguous, if rows overlap as those of broadcast_to do, or if it spans
-    more than `most` times the memory of a dense array."""
+    """Returns an input, as it is or copied.  The input is copied if a row is not contiguous, if rows overlap, as they do after
+    np.broadcast_to, or if it spans more than `most` times the memory of a dense array."""
     array = shown(name, value, dtype, shape, axes)
     if strides_of(array, time_major) is None or (most and not array.flags.c_contiguous and span(array) > most * array.nbytes):
         return dense(array)
@@ -37,7 +38,7 @@ def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: st
 
 
 def like(array: Array) -> Array:
-    """A new array with the shape and the strides of this one."""
+    """Returns a new array with the shape and the strides of this one."""
     if array.flags.c_contiguous:
         return np.empty(array.shape, array.dtype)
     memory = np.empty(span(array) // array.itemsize, array.dtype)

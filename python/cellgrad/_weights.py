@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def formats() -> Tuple[str, ...]:
-    """The names of the formats that weights are loaded from and saved in.
+    """Returns the names of the formats that weights are loaded from and saved in.
 
     >>> import cellgrad
     >>> cellgrad.formats()
@@ -33,7 +33,7 @@ def _weights(network: "Network", format: Any, gradients: Any, lossy: Any, params
 
 
 def _tensors(weights: Any) -> Dict[str, Tuple[int, ...]]:
-    """The shapes of the format's tensors by name, in the order of the library."""
+    """Returns the shapes of the format's tensors by name, in the order of the library."""
     found: Dict[str, Tuple[int, ...]] = {}
     tensor = C.cg_tensor()
     while True:

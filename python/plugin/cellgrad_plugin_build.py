@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build backend of cellgrad-tensorflow, PEP 517: python/build of the same source makes the wheel.
+"""The build backend of cellgrad-tensorflow, as PEP 517 defines it: python/build of the same source makes the wheel.
 
-Environment: as for python/build/cellgrad_build.py.
+The environment variables are those of python/build/cellgrad_build.py.
 """
 import os
 import sys

@@ -22,13 +22,13 @@ Results = Tuple[Array, Array, Optional[Array]]
 
 
 def _given(array: Optional[Array], dtype: Any) -> Array:
-    """An argument of a handler; an absent one becomes an empty array."""
+    """Returns an argument of a handler; an absent one becomes an empty array."""
     return jnp.zeros((0,), dtype) if array is None else array
 
 
 def _arguments(x: Array, h0: Optional[Array], c0: Optional[Array], params: Array, lengths: Optional[Array],
                counter: Optional[Array]) -> Tuple[Array, ...]:
-    """The first arguments of both handlers."""
+    """Returns the arguments with which the list of both handlers, forward and backward, begins."""
     no_counter = jnp.zeros((2,), jnp.uint32)
     return (x, _given(h0, x.dtype), _given(c0, x.dtype), params, _given(lengths, jnp.int32), no_counter if counter is None else counter)
 
@@ -62,14 +62,14 @@ def rnn(network: "Network", x: Array, h0: Optional[Array], c0: Optional[Array], 
         counter: Optional[Array]) -> Results:
     """Computes output, h and c; c is None for a cell without a cell state.
 
-    counter: the number of the call, on which the masks of dropout depend, as two of uint32; None switches dropout off.
+    counter: the number of the call, on which the masks of dropout depend, as two numbers of uint32; None switches dropout off.
     """
     return _forward(network, False, (x, h0, c0, params, lengths, counter))[0]
 
 
 def _rnn_forward(network: "Network", *primals: Any) -> Tuple[Results, Any]:
     inputs = jax.tree.map(lambda primal: primal.value, primals, is_leaf=_is_primal)
-    # None and () are not arrays, but part of the structure, so that they stay static.
+    # None and () are no arrays but parts of the pytree's structure, so that they stay static when JAX traces.
     wanted = tuple(() if primal is not None and primal.perturbed else None for primal in primals[:4])
     made, reserve = _forward(network, True, inputs)
     return made, (inputs, reserve, wanted)
@@ -84,7 +84,7 @@ def _rnn_backward(network: "Network", kept: Any, upstream: Any) -> Tuple[Any, ..
     given = tuple(None if gradient is None or isinstance(gradient, SymbolicZero) else gradient for gradient in upstream)
     are_wanted = tuple(want is not None for want in wanted)
     made = _gradients(network, are_wanted, inputs, reserve, given)
-    # Gradients that are not needed are zeros, which XLA removes: JAX 0.7 requires the same structure of results for all of them.
+    # A gradient that is not needed is an array of zeros, which XLA removes, and not None: JAX 0.7 requires an array for each input array.
     return (*(gradient if want else _zeros_like(array) for gradient, want, array in zip(made, are_wanted, inputs)), None, None)
 
 
@@ -93,7 +93,8 @@ def _zeros_like(array: Optional[Array]) -> Optional[Array]:
 
 
 rnn.defvjp(_rnn_forward, _rnn_backward, symbolic_zeros=True)
-# Compiled, so that calls outside of jax.jit are traced only once, and since a shard_map outside of jax.jit does not take symbolic zeros.
+# `compiled` is under jax.jit, so that calls by the user outside of jax.jit are traced only once, and since a shard_map outside of jax.jit
+# does not take symbolic zeros.
 compiled = jax.jit(rnn, static_argnums=0)
 
 
@@ -111,7 +112,7 @@ _gradients.defvjp(_refuse, _refuse)
 
 
 def halves_of(key: Any) -> Array:
-    """A number of 64 bits drawn by a key, as two of 32 bits.
+    """Returns a number of 64 bits that is drawn by a key, as two numbers of 32 bits.
 
     Raises ArgumentTypeError if the argument is not a key.
     """
@@ -122,6 +123,6 @@ def halves_of(key: Any) -> Array:
 
 
 def init_params(network: "Network", key: Array, rules: str, dtype: Any) -> Array:
-    """Computes initial params by the handler."""
+    """Computes initial params by the module's handler."""
     results = [((network.params_size,), dtype)]
     return _module.call(_module.INIT_PARAMS, results, [halves_of(key)], {**network.attributes(True, False, input_width=True), "rules": rules})[0]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mesh axes over which an array varies in a shard_map.  JAX tracks them under check_vma; elsewhere there are none.
+"""The mesh axes over which an array varies in a shard_map.  JAX tracks these axes under check_vma; otherwise an array has none.
 
-Several versions of JAX have different names for these functions and attributes.
+JAX's functions and attributes for these axes have different names in different versions of JAX.
 """
 from typing import Any, FrozenSet, Sequence
 
@@ -13,7 +13,7 @@ Axes = FrozenSet[Any]
 
 
 def axes_of(arrays: Sequence[Array]) -> Axes:
-    """The axes over which any of the arrays varies."""
+    """Returns the axes over which any of the arrays varies."""
     found: Axes = frozenset()
     for kind in map(jax.typeof, arrays) if hasattr(jax, "typeof") else ():
         manual = getattr(kind, "manual_axis_type", None)
@@ -22,7 +22,7 @@ def axes_of(arrays: Sequence[Array]) -> Axes:
 
 
 def varying(array: Array, axes: Axes) -> Array:
-    """The array, marked as varying over the axes; JAX then sums its gradient over the axes over which it did not vary before."""
+    """Returns the array, marked as varying over the axes; JAX then sums its gradient over the axes over which it did not vary before."""
     more = tuple(axes - axes_of([array]))
     if not more:
         return array
@@ -30,5 +30,6 @@ def varying(array: Array, axes: Axes) -> Array:
 
 
 def result(shape: Sequence[Any], dtype: Any, axes: Axes) -> Any:
-    """The type of a result that varies over the axes, for ffi_call.  With axes it is an array, whose values are not used."""
+    """The type, for ffi_call, of a result that varies over the axes.  If there are axes, the type is given by an array, whose values are
+    not used."""
     return varying(jnp.zeros(shape, dtype), axes) if axes else jax.ShapeDtypeStruct(tuple(shape), dtype)

@@ -28,7 +28,7 @@ class _Found(ctypes.Structure):
 
 
 def library_folder() -> str:
-    """The folder of the library that is loaded."""
+    """Returns the folder of the library that is loaded."""
     lib.load()
     found = _Found()
     dladdr = ctypes.CDLL(None).dladdr
@@ -72,7 +72,7 @@ def _context_of(where: str) -> Context:
 
 
 def context() -> Context:
-    """A context on the device that the module opens.  It is used for sizes, not for calls."""
+    """Returns a context on the device that the module opens.  This context is used for sizes, not for calls."""
     return _context_of(os.environ.get("CELLGRAD_BACKEND") or "cpu")
 
 

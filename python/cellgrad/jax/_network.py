@@ -22,8 +22,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
 def _text_of(cell: Cell) -> str:
-    """The name of a built-in cell, or the text of a cell, read from its file if it has one, so that a compiled program does not need the
-    file."""
+    """The name of a built-in cell, or the text of a cell.  The text is read from the cell's file, if it has one, so that a compiled program
+    does not need the file."""
     path = path_of(cell.source)
     if path is None:
         return str(cell.source)
@@ -41,11 +41,12 @@ class Network:
     proj: the width of a projection of the output, 0 for none.
     input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
     time_major: sequences are [T, B, .], else [B, T, .].
-    dropout: between layers, in calls that have a key.
+    dropout: the probability of dropout between layers, in calls that have a key.
     reverse: one direction, from each sequence's last step to its first.
 
-    L is the number of layers, D of directions, H the width of an output: proj, or units.  `params_size` is the size of params.
-    Networks with equal arguments are equal, so that a network may be a static argument of jax.jit.  It holds no arrays, and can be pickled.
+    L is the number of layers, D the number of directions, H the width of an output: proj, or units.  `params_size` is the size of params.
+    Networks with equal arguments are equal, so that a network may be a static argument of jax.jit.  A network holds no arrays, and can be
+    pickled.
 
     Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type, BuildError for a wrong text of a cell.
 
@@ -72,7 +73,7 @@ class Network:
         self._attributes: Dict[str, Any] = {name: np.int64(getattr(config, name)) for name in (
             "layers", "bidirectional", "input_mode", "time_major", "reverse", "units", "proj")}
         numbers = {name: real(f"values: {name}", value) for name, value in self._keywords["values"].items()}
-        # A copy: the caller may change his.
+        # The network keeps a copy of the values, since the caller may change the mapping later.
         self._keywords["values"] = numbers
         self._attributes.update(cell=self.cell.source, options=config.options.decode(), dropout=np.float64(config.dropout),
                                 value_names=",".join(numbers))
@@ -96,7 +97,7 @@ class Network:
     # ---- facts from the library ----
 
     def numpy(self, dtype: Any = "float32") -> _network.Network:
-        """The same network for NumPy, a `cellgrad.Network` of a dtype.
+        """Returns the same network for NumPy, a `cellgrad.Network` of a dtype.
 
         It takes the same params as this one, and its load_weights makes params from the weights of other programs.
 
@@ -113,12 +114,12 @@ class Network:
         return self._of_dtype[name]
 
     def attributes(self, has_reserve: bool, drops: bool, input_width: bool = False) -> Dict[str, Any]:
-        """The attributes of a handler."""
+        """Returns the attributes with which a handler is called."""
         more: Dict[str, Any] = {"input": np.int64(self._keywords["input"])} if input_width else {"drop": np.int64(drops)}
         return {**self._attributes, "training": np.int64(has_reserve), **more}
 
     def shapes(self, x: Sequence[Any]) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Optional[Tuple[Any, ...]]]:
-        """The shapes of output, h and c for the shape of an input; that of c is None if the cell has no cell state."""
+        """Returns the shapes of output, h and c for the shape of an input; that of c is None if the cell has no cell state."""
         numpy = self.numpy()
         config, B = numpy.config, x[1] if self.time_major else x[0]
         count = config.layers * numpy.directions
@@ -126,7 +127,7 @@ class Network:
                 (count, B, config.units) if self.cell.has_state else None)
 
     def reserve_size(self, dtype: Any, x: Sequence[Any]) -> Any:
-        """Bytes that suffice for the reserve space, for the shape of an input, whatever the lengths are."""
+        """Returns bytes that suffice for the reserve space, for the shape of an input, whatever the lengths are."""
         name = str(np.dtype(dtype))
         if name not in self._bounds:
             fixed, step = ctypes.c_size_t(), ctypes.c_size_t()
@@ -154,7 +155,7 @@ class Network:
         return _call.init_params(self, key, _network.default_rules(self.cell) if rules is None else rules, np.dtype(dtype))
 
     def weights(self, params: Array) -> Dict[str, Array]:
-        """The matrices, biases and per-unit weights of params, or of their gradients, by name.
+        """Returns the matrices, biases and per-unit weights of params, or of their gradients, by name.
 
         params: [params_size].  The names are those of `cellgrad.Network.regions`.
 

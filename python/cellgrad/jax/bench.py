@@ -2,9 +2,9 @@
 """`python -m cellgrad.jax.bench`: times a training step of an LSTM by this package, jax.lax.scan and `cellgrad bench`, as a Markdown table.
 
 A step is a forward and a backward pass, compiled by jax.jit, with the gradients of params and input, without an optimizer.  The network by
-jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` uses no Python and no XLA.  Each runs
-alone for a while, since XLA's threads keep spinning after a call; the turns are repeated, and the least time of each is printed.  The page
-faults are those of a step by this package: they show memory that is allocated anew.
+jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` uses no Python and no XLA.  Each of
+the three runs alone for a while, since XLA's threads keep spinning after a call; these turns are repeated, and the least time of each is
+printed.  The table has the page faults of a step by this package, which show memory that is allocated anew.
 """
 import argparse
 import json
@@ -20,14 +20,14 @@ import jax.numpy as jnp
 
 from . import Network
 
-# T, B, I, U
+# The sizes T, B, I, U of each LSTM that is timed.
 SIZES = ((100, 32, 64, 128), (100, 32, 512, 512), (1, 1, 4, 4))
 ROUNDS = 3
 Step = Callable[..., Any]
 
 
 def scanned(weights: Tuple[Any, Any, Any], x: Any) -> Any:
-    """The outputs of an LSTM by jax.lax.scan.  weights: [4U, I], [4U, U], [4U], in the library's order of gates."""
+    """Returns the outputs of an LSTM by jax.lax.scan.  weights: [4U, I], [4U, U], [4U], in the library's order of gates."""
     w, r, b = weights
 
     def step(state: Any, a: Any) -> Any:
@@ -42,7 +42,7 @@ def scanned(weights: Tuple[Any, Any, Any], x: Any) -> Any:
 
 
 def weights_of(network: Network, params: Any) -> Tuple[Any, Any, Any]:
-    """Params as the weights that `scanned` takes."""
+    """Converts params to the weights that the function `scanned` takes."""
     parts = network.weights(params)
     gates = network.cell.gates
     return (jnp.concatenate([parts[f"layer0.input.{gate}"] for gate in gates]),
@@ -51,7 +51,7 @@ def weights_of(network: Network, params: Any) -> Tuple[Any, Any, Any]:
 
 
 def step_of(forward: Step) -> Step:
-    """A compiled training step: returns the outputs, and the gradients of both arguments."""
+    """Returns a compiled training step, which returns the outputs, and the gradients of both arguments."""
     def step(params: Any, x: Any, upstream: Any) -> Any:
         output, pull = jax.vjp(forward, params, x)
         return output, pull(upstream)
@@ -61,7 +61,7 @@ def step_of(forward: Step) -> Step:
 
 
 def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
-    """The least time of a call that is repeated for some seconds, and the page faults of one call."""
+    """Returns the least time of a call that is repeated for some seconds, and the page faults of one call."""
     jax.block_until_ready(call())
     best, rounds, end, faults = float("inf"), 0, time.perf_counter() + seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     while time.perf_counter() < end or rounds < 3:
@@ -73,7 +73,7 @@ def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
 
 
 def of_command(size: Tuple[int, int, int, int], seconds: float) -> Tuple[float, float]:
-    """The least time of the same step by `cellgrad bench`; NaN without the command."""
+    """Returns the least time of the same training step by `cellgrad bench`; NaN without the command."""
     words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
     ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", *words,
                             "--time", str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of ONNX's LSTM, GRU and RNN: built-in ones, or texts that have a clip, a coupled forget gate or other activations.
+"""The cells of ONNX's LSTM, GRU and RNN: built-in cells, or cells that are written here with a clip, a coupled forget gate or other
+activations.
 
-A text has the gates of the built-in cell of its operator, in its order, so that parameters of both lie alike.
+A cell that is written here has the gates of its operator's built-in cell, in the same order, so that the params of both have the same
+layout.
 """
 import functools
 import math
@@ -12,7 +14,7 @@ from .._errors import ArgumentError, UnsupportedError
 
 
 class Activation(NamedTuple):
-    """An activation of ONNX as an expression of {x} in the cell language; which of alpha and beta it takes, and their defaults."""
+    """An activation of ONNX as an expression of {x} in the cell language; which of alpha and beta the activation takes; their defaults."""
 
     equation: str
     takes: str = ""
@@ -34,8 +36,8 @@ ACTIVATIONS: Dict[str, Activation] = {
 }
 DEFAULTS: Dict[str, Tuple[str, ...]] = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
-# {f}, {g} and {h} are the activations, in ONNX's order, of what follows in brackets.  The arguments of the gates' activations are clipped.
-# The cell state is not: ONNX's specification leaves that open, and ONNX Runtime does not clip it either.
+# {f}, {g} and {h} stand for the activations, in ONNX's order; the argument of each follows in brackets.  The arguments of the gates'
+# activations are clipped.  The cell state is not clipped: ONNX's specification leaves that open, and ONNX Runtime does not clip it either.
 _LSTM = """cell onnx_lstm
 gates  a_i a_f a_g a_o
 state  c
@@ -85,7 +87,7 @@ output h
 h = {f}[a]
 save h
 """
-# The language's clip has a derivative of 1 everywhere; this one's is 0 beyond the limit.
+# The function `clip` of the cell language has a derivative of 1 everywhere; the derivative of _CLIP is 0 beyond the limit.
 _CLIP = "clip({x}, {limit}) * (1 - step({x} - {limit}) - step(-{x} - {limit})) + {limit} * (step({x} - {limit}) - step(-{x} - {limit}))"
 
 
@@ -101,13 +103,13 @@ class Functions(NamedTuple):
 
 
 def built_in(operator: str, reset_after: bool) -> str:
-    """The name of the built-in cell whose params have the same layout as those of the operator's cells."""
+    """Returns the name of the built-in cell whose params have the same layout as those of the operator's cells."""
     return {"LSTM": "lstm", "GRU": "gru" if reset_after else "gru_block", "RNN": "rnn_tanh"}[operator]
 
 
 @functools.lru_cache(maxsize=64)
 def cell_of(functions: Functions) -> Cell:
-    """The built-in cell that computes the same, or else a cell whose text is written here."""
+    """Returns the built-in cell that computes these functions, or else a cell whose text this function writes."""
     if functions.clip is None and not functions.input_forget:
         if functions.names == DEFAULTS[functions.operator]:
             return Cell(built_in(functions.operator, functions.reset_after))
@@ -128,7 +130,7 @@ def _text(functions: Functions) -> str:
         if line.startswith("save"):
             line = " ".join([line, *saved])
         elif bracket:
-            # The argument gets a name, since it occurs in an equation more than once.
+            # The activation's argument gets a name, since it may occur more than once in the activation's expression.
             saved.append("in_" + name.strip())
             lines.append(f"{saved[-1]} = {argument[:-1]}")
             if functions.clip is not None and function != "{h}":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ONNX's LSTM, GRU and RNN for ONNX's reference evaluator, which computes all other nodes; and a backend made of both."""
+"""ONNX's LSTM, GRU and RNN for ONNX's reference evaluator, which computes all other nodes; and an ONNX backend by that evaluator."""
 from typing import Any, Dict, Sequence, Tuple
 
 import onnx
@@ -28,7 +28,7 @@ class _Recurrent(OpRun):
         require_version(self._label(), self.__class__.__name__, run_params["opsets"])
 
     def _label(self) -> str:
-        """The operator and the node's name, or the names of its outputs if it has none, for messages."""
+        """Returns the operator and the node's name, or the names of its outputs if it has none, for messages."""
         return f"{self.__class__.__name__} node '{self.onnx_node.name or ' '.join(filter(None, self.onnx_node.output))}'"
 
     def _run(self, *inputs: Any, **attributes: Any) -> Tuple[Any, ...]:
@@ -37,13 +37,14 @@ class _Recurrent(OpRun):
             given = dict(zip(names, inputs))
             if len(inputs) > len(names) or any(given.get(name) is None for name in names[:3]):
                 raise ArgumentError(f"expected the inputs {', '.join(names)}, of which X, W and R must be there")
-            # Those of the schema's defaults are left out: RNN's activations are two, for one direction as for two.
+            # Attributes that the node lacks, which have the schema's defaults, are left out: the default of RNN's `activations` has two
+            # names, for one direction, too.
             said = {attribute.name for attribute in self.onnx_node.attribute}
             attributes = {name: value for name, value in attributes.items() if name in said}
             layer = Layer(self.__class__.__name__, given["W"], given["R"], given.get("B"), given.get("P"), training=False, **attributes)
             run = layer.forward(given["X"], *(given[name] for name in ("sequence_lens", "initial_h", "initial_c") if name in given))
         except Error as error:
-            # The evaluator puts words of its own in the place of a TypeError's.
+            # A TypeError becomes an ArgumentError, since the evaluator replaces the message of a TypeError by its own.
             kind = ArgumentError if isinstance(error, TypeError) else type(error)
             raise kind(f"{self._label()}: {error}") from error
         return run[:2] if run.Y_c is None else run[:3]
@@ -80,7 +81,7 @@ def evaluator(model: Any) -> ReferenceEvaluator:
 
 
 def _feeds(names: Sequence[str], inputs: Any) -> Dict[str, Any]:
-    """The inputs as a dict by name."""
+    """Returns the inputs as a dict by name."""
     if isinstance(inputs, dict):
         return inputs
     if not isinstance(inputs, (list, tuple)) or len(inputs) != len(names):
@@ -113,7 +114,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether the backend can run models on the device."""
+        """Returns whether the backend can run models on the device."""
         return cls.supports_device(device)
 
     @classmethod
@@ -131,5 +132,5 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether the device is the CPU."""
+        """Returns whether the device is the CPU."""
         return device == "CPU"

@@ -45,7 +45,7 @@ class LayerGradients(NamedTuple):
 
 
 def _words(name: str, value: Any) -> Optional[List[str]]:
-    """A list of str; protobuf stores them as bytes."""
+    """Returns a list of str; protobuf stores a str as bytes."""
     if value is None:
         return None
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or not all(isinstance(word, (str, bytes)) for word in value):
@@ -60,7 +60,7 @@ def _numbers(name: str, value: Any) -> List[float]:
 
 
 def _dtype(W: Any) -> "np.dtype[Any]":
-    """The dtype of the layer, which is that of W."""
+    """Returns the dtype of the layer, which is that of W."""
     try:
         return dtype_of(getattr(W, "dtype", None))
     except ArgumentTypeError:
@@ -155,10 +155,10 @@ class Layer:
                 for d in range(self.directions)]
 
     def weights(self, params: Optional[Sequence[Any]] = None, *, gradients: bool = False) -> Dict[str, Array]:
-        """The params as the node's inputs W, R, B and, if the layer was given it, P.
+        """Returns the params as the node's inputs W, R, B and, if the layer was made with P, P.
 
-        params: those of each direction, [params_size]; None is the layer's own.  gradients: the arrays are gradients of params, which
-        backward returns.
+        params: the params of each direction, [params_size]; None is the layer's own params.  gradients: the arrays are gradients of params,
+        which backward returns.
 
         Raises ArgumentError for a wrong number or shape, ArgumentTypeError for a wrong dtype.
 
@@ -176,7 +176,7 @@ class Layer:
         return {name: np.concatenate([each[name] for each in saved]) for name in saved[0]}
 
     def _part(self, state: Optional[Array], d: int) -> Optional[Array]:
-        """The part of a state for one direction."""
+        """Returns the part of a state for one direction."""
         return None if state is None else state[:, d:d + 1] if self.layout else state[d:d + 1]
 
     def _join(self, states: Sequence[Optional[Array]]) -> Optional[Array]:

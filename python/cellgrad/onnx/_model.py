@@ -11,9 +11,10 @@ from .._context import Context
 from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ._layer import GATES, Layer
 
-# The supported versions of the operators, each named by its first opset.  Earlier versions have outputs of another shape.
+# The supported versions of LSTM, GRU and RNN, each named by its first opset.  Earlier versions of these operators have outputs of another
+# shape.
 VERSIONS = (7, 14, 22)
-# Both names mean ONNX's own domain.
+# Both "" and "ai.onnx" name ONNX's own domain of operators.
 DOMAINS = ("", "ai.onnx")
 # The index of each weight among a node's inputs.
 _PLACES = {"W": 1, "R": 2, "B": 3, "P": 7}
@@ -29,7 +30,7 @@ def require_version(label: str, operator: str, opsets: Mapping[str, int]) -> Non
 
 
 def _find(model: onnx.ModelProto, name: Optional[str]) -> onnx.NodeProto:
-    """The recurrent node with this name; if name is None, the only recurrent node."""
+    """Returns the recurrent node with this name; if name is None, the only recurrent node."""
     if not isinstance(model, onnx.ModelProto):
         raise ArgumentTypeError(f"model: expected onnx.ModelProto, got {type(model).__name__}")
     nodes: List[onnx.NodeProto] = [node for node in model.graph.node if node.op_type in GATES and node.domain in DOMAINS]

@@ -11,8 +11,8 @@
 >>> tape.gradient(y, params).shape
 TensorShape([144])
 
-Importing this registers the kernels; nothing else in a program changes.  `enable_keras` has Keras's LSTM and GRU use them.
-python/cellgrad/tensorflow/README.md of the source has the whole of it.
+Importing this package registers its kernels with TensorFlow; nothing else in a program changes.  After `enable_keras` Keras's LSTM and GRU
+use these kernels.  python/cellgrad/tensorflow/README.md in the source tree documents the package.
 """
 try:
     import tensorflow as _tensorflow  # noqa: F401

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras's LSTM and GRU by CudnnRNNV3, which Keras takes where it sees a GPU.
+"""Makes Keras's LSTM and GRU layers call CudnnRNNV3 on the processor, which Keras otherwise calls only if it finds a GPU.
 
-Keras asks two functions for that, both inner ones, so this is tied to versions of Keras that were tried, and checked when it is enabled:
-a GRU whose second question is not answered has its gates exchanged and wrong numbers, without a message.
+Two internal functions of Keras decide about CudnnRNNV3 and its order of gates, and this module replaces both.  Therefore enable_keras
+accepts only versions of Keras that were tried, and compares answers: if only the first function were replaced, a GRU would have its gates
+exchanged, and give wrong numbers without a message.
 """
 import importlib
 import os
@@ -23,7 +24,8 @@ _asked = 0
 
 
 class _BuildInfo:
-    """The module tensorflow as Keras's recurrent layers see it: built for CUDA, whose order of gates ours is."""
+    """Replaces the module tensorflow in Keras's recurrent layers: reports a build for CUDA, since the gates of cellgrad's kernels are in
+    CUDA's order."""
 
     sysconfig = types.SimpleNamespace(get_build_info=lambda: {"is_cuda_build": True, "is_rocm_build": False})
 
@@ -38,7 +40,7 @@ def _is_available() -> bool:
 
 
 def _results(keras: Any, kind: str, backwards: bool) -> List[Any]:
-    """Outputs of a layer with known weights, and the gradients by input and weights."""
+    """Returns the outputs of a layer with fixed weights, and the gradients of the input and the weights."""
     layer = getattr(keras.layers, kind)(3, return_sequences=True, go_backwards=backwards)
     x = tf.constant(np.sin(np.arange(40.0)).reshape(2, 5, 4), tf.float32)
     layer.build(x.shape)
@@ -55,7 +57,10 @@ LAYERS: Tuple[Tuple[str, bool], ...] = (("LSTM", False), ("LSTM", True), ("GRU",
 
 
 def _module() -> Any:
-    """Keras's recurrent functions over TensorFlow; UnsupportedError: no Keras, another version, or another backend of it."""
+    """Keras's module of recurrent functions over TensorFlow.
+
+    Raises UnsupportedError if there is no Keras, or if Keras has another version, or another backend than TensorFlow.
+    """
     try:
         import keras
     except ImportError as error:
@@ -74,12 +79,12 @@ def _module() -> Any:
 
 
 def enable_keras() -> None:
-    """Has Keras's LSTM, GRU and Bidirectional layers that are made from now on use CudnnRNNV3, and checks them against Keras's own.
+    """Makes Keras's LSTM, GRU and Bidirectional layers use CudnnRNNV3 from now on, and compares the answers with those of Keras's own code.
 
-    As on a GPU this is of layers with the default activations, a bias, no recurrent_dropout and, of a GRU, reset_after; masks must be
-    right-padded, and outputs of masked steps are zeros.  A layer with use_cudnn=False stays as it is.
+    As on a GPU, only layers with the default activations, a bias, no recurrent_dropout and, for a GRU, reset_after use CudnnRNNV3; masks
+    must be right-padded, and outputs of masked steps are zeros.  A layer with use_cudnn=False is not changed.
 
-    Raises UnsupportedError: no Keras, a version of it that was not tried, or answers that differ; Keras is then as it was.
+    Raises UnsupportedError if there is no Keras, if its version was not tried, or if answers differ; Keras is then unchanged.
 
     >>> import cellgrad.tensorflow, keras, numpy as np
     >>> cellgrad.tensorflow.enable_keras()
@@ -111,7 +116,7 @@ def enable_keras() -> None:
 
 
 def disable_keras() -> None:
-    """Takes `enable_keras` back, for layers that are called from now on.
+    """Undoes `enable_keras`: layers that are called from now on use Keras's own code.
 
     >>> import cellgrad.tensorflow
     >>> cellgrad.tensorflow.disable_keras()

@@ -20,7 +20,7 @@ class _Symbol(ctypes.Structure):
 
 
 def _library_folder() -> Optional[str]:
-    """The folder of the loaded library, None where the system does not say."""
+    """Returns the folder of the loaded library; None if the system does not report the folder."""
     symbol = _Symbol()
     address = ctypes.cast(lib.cg_version, ctypes.c_void_p)
     try:
@@ -31,7 +31,7 @@ def _library_folder() -> Optional[str]:
 
 
 def _candidates() -> List[str]:
-    """The files to try, in this order; one that is named is never replaced by another."""
+    """Returns the files in which the plugin is searched, in this order; if CELLGRAD_TF_PLUGIN names a file, there is no other."""
     named = os.environ.get("CELLGRAD_TF_PLUGIN")
     if named:
         return [named]
@@ -40,10 +40,12 @@ def _candidates() -> List[str]:
 
 
 def load() -> int:
-    """Registers the kernels, which importing `cellgrad.tensorflow` has done, and returns of how many ops; 0: another copy of the plugin,
-    as in TensorFlow's folder tensorflow-plugins, had done so.
+    """Registers the kernels, unless importing `cellgrad.tensorflow` has done so, and returns the number of ops that have one.
 
-    Raises LibraryError: there is no library or no plugin, with what was tried; or the plugin registered nothing, with its reason.
+    Returns 0 if another copy of the plugin, such as one in TensorFlow's folder tensorflow-plugins, registered the kernels before.
+
+    Raises LibraryError, with the paths that were tried, if there is no library or no plugin; with the plugin's reason, if it registered
+    nothing.
 
     >>> import cellgrad.tensorflow
     >>> cellgrad.tensorflow.load()
@@ -51,7 +53,7 @@ def load() -> int:
     """
     global _plugin, _path  # pylint: disable=global-statement
     if _plugin is None:
-        # The plugin needs this library, and takes the one that is loaded.
+        # The plugin is linked with the library, and uses the copy of the library that is loaded before it.
         lib.load()
         tried = _candidates()
         path = next((path for path in tried if os.path.exists(path)), None)
@@ -73,7 +75,7 @@ def load() -> int:
 
 
 def state() -> str:
-    """What the plugin registered, in words.
+    """Returns a sentence that says what the plugin registered.
 
     >>> import cellgrad.tensorflow
     >>> cellgrad.tensorflow.state().split(" with ")[0]
@@ -87,7 +89,7 @@ def state() -> str:
 
 
 def plugin_path() -> str:
-    """The file of the plugin.
+    """Returns the file of the plugin.
 
     >>> import cellgrad.tensorflow
     >>> cellgrad.tensorflow.plugin_path().endswith("cellgrad_tensorflow.so")

@@ -2,10 +2,10 @@
 """`python -m cellgrad.tensorflow.bench`: training steps by TensorFlow's own kernels, by the plugin and by `cellgrad bench`, as a table in
 Markdown.
 
-A step is a forward and a backward in a tf.function, with the gradients by weights and input, without an optimizer.  Keras's layers are taken
-with `enable_keras` and without; CudnnRNNV3 has no kernel of TensorFlow's on the processor; BlockLSTM is TensorFlow's, and the plugin's in a
-process with CELLGRAD_TF_BLOCK=1.  `cellgrad bench` has no Python and no TensorFlow.  Each runs for a while alone; these turns are repeated,
-and of each the least time counts.
+A step is a forward and a backward pass in a tf.function, with the gradients of weights and input, without an optimizer.  Keras's layers are
+timed with `enable_keras` and without; TensorFlow has no kernel of its own for CudnnRNNV3 on the processor; BlockLSTM is timed by
+TensorFlow's kernel, and by the plugin's in a process with CELLGRAD_TF_BLOCK=1.  `cellgrad bench` uses no Python and no TensorFlow.  Each
+step runs alone for a while; these turns are repeated, and the least time of each step is printed.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from . import disable_keras, enable_keras
 
-# T, B, I, U
+# A size is the four numbers T, B, I, U.
 Size = Tuple[int, int, int, int]
 SIZES: Tuple[Size, ...] = ((100, 32, 64, 128), (100, 32, 512, 512))
 ROUNDS = 3
@@ -28,18 +28,18 @@ Step = Callable[[], Any]
 
 
 def size_of(text: str) -> Size:
-    """Four numbers with commas; ValueError: another text."""
+    """Parses four numbers with commas between them.  Raises ValueError for any other text."""
     T, B, I, U = map(int, text.split(","))
     return T, B, I, U
 
 
 def numbers(*shape: int) -> Any:
-    """A variable with small numbers."""
+    """Returns a variable with small numbers."""
     return tf.Variable(np.random.default_rng(1).uniform(-0.1, 0.1, shape).astype(np.float32))
 
 
 def step_of(forward: Callable[[], Any], variables: List[Any], upstream: Any) -> Step:
-    """A forward, and the gradients by variables for a gradient of the output, compiled."""
+    """Returns a compiled function: a forward pass, and the gradients of the variables from an upstream gradient of the output."""
     @tf.function
     def step() -> Any:
         with tf.GradientTape() as tape:
@@ -52,7 +52,7 @@ def step_of(forward: Callable[[], Any], variables: List[Any], upstream: Any) -> 
 
 
 def keras_step(kind: str, size: Size) -> Step:
-    """A step of a layer of Keras, with outputs of all steps."""
+    """Returns a training step of a layer of Keras that returns the outputs of the whole sequence."""
     import keras
     T, B, I, U = size
     layer, x = getattr(keras.layers, kind)(U, return_sequences=True), numbers(B, T, I)
@@ -61,7 +61,7 @@ def keras_step(kind: str, size: Size) -> Step:
 
 
 def network_step(mode: str, size: Size) -> Step:
-    """A step of CudnnRNNV3."""
+    """Returns a training step by the op CudnnRNNV3."""
     T, B, I, U = size
     count = tf.raw_ops.CudnnRNNParamsSize(num_layers=1, num_units=U, input_size=I, T=tf.float32, S=tf.int32, rnn_mode=mode)
     x, params, state = numbers(T, B, I), numbers(int(count[0])), tf.zeros([1, B, U])
@@ -70,7 +70,7 @@ def network_step(mode: str, size: Size) -> Step:
 
 
 def block_step(size: Size) -> Step:
-    """A step of BlockLSTM, by the kernels that this process has."""
+    """Returns a training step by the op BlockLSTM, whose kernels are those that this process has."""
     T, B, I, U = size
     x, w, b, state, peephole = numbers(T, B, I), numbers(I + U, 4 * U), numbers(4 * U), tf.zeros([B, U]), tf.zeros([U])
     given = {"seq_len_max": tf.constant(T, tf.int64), "cs_prev": state, "h_prev": state, "wci": peephole, "wcf": peephole, "wco": peephole}
@@ -78,7 +78,7 @@ def block_step(size: Size) -> Step:
 
 
 def alone(call: Step, seconds: float) -> float:
-    """The least time of calls one after the other."""
+    """Returns the least time of a call that is repeated for some seconds."""
     best, rounds, end = float("inf"), 0, time.perf_counter() + seconds
     while time.perf_counter() < end or rounds < 3:
         rounds += 1
@@ -89,14 +89,14 @@ def alone(call: Step, seconds: float) -> float:
 
 
 def in_process(size: Size, seconds: float, is_ours: bool) -> float:
-    """The least time of BlockLSTM in a process of its own."""
+    """Returns the least time of a training step by BlockLSTM, in a process of its own."""
     environment = {**os.environ, "CELLGRAD_TF_BLOCK": "1" if is_ours else "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
     words = [sys.executable, "-m", "cellgrad.tensorflow.bench", "--block", ",".join(map(str, size)), "--seconds", str(seconds)]
     return float(subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True).stdout)
 
 
 def of_command(op: str, size: Size, seconds: float) -> float:
-    """The least time of the same by `cellgrad bench`; not a number without the command."""
+    """Returns the least time of the same training step by `cellgrad bench`; NaN without the command."""
     words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
     ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", *op.split(), "--what", "fwd+bwd", *words, "--time",
                             str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)
@@ -105,7 +105,8 @@ def of_command(op: str, size: Size, seconds: float) -> float:
 
 
 def ways_of(size: Size, seconds: float) -> Dict[str, Tuple[Optional[Step], Step, str]]:
-    """Of each row what gives the least time of TensorFlow's own step, if any, and of the plugin's; and the op of `cellgrad bench`."""
+    """For each row of the table: a function that times TensorFlow's own step, or None; one that times the plugin's step; and the op of
+    `cellgrad bench`."""
     def timed(step: Step) -> Step:
         return lambda: alone(step, seconds)
 

@@ -82,7 +82,7 @@ class Cell(Recurrent):
         return result
 
     def extra_repr(self) -> str:
-        """The arguments that print shows."""
+        """Returns the arguments that print shows."""
         return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
     def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:

@@ -19,7 +19,7 @@ from ._errors import check
 
 
 def cpu_name() -> str:
-    """The argument by which the context of the cpu is opened."""
+    """Returns the argument by which the context of the cpu is opened."""
     where = os.environ.get("CELLGRAD_BACKEND") or "cpu"
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
     if where != "cpu" or "CELLGRAD_CPU_THREADS" in os.environ or not ranks.isdigit() or int(ranks) < 2:
@@ -37,13 +37,13 @@ class Cpu:
         self._context: Optional[Context] = None
 
     def context(self) -> Handle:
-        """The handle of the library's context in this process."""
+        """Returns the handle of the library's context in this process."""
         if self._context is None:
             self._context = Context(cpu_name())
         return self._context.handle()
 
     def take(self, context: Handle) -> Any:
-        """A stream for one call."""
+        """Returns a stream for one call."""
         stream = ctypes.c_void_p()
         check(lib.cg_stream_take(context.pointer, ctypes.byref(stream)))
         return stream
@@ -54,7 +54,7 @@ class Cpu:
 
 
 def native_context(index: int) -> int:
-    """The CUcontext that PyTorch uses on a device, which is the primary one."""
+    """Returns the CUcontext that PyTorch uses on a device, which is the primary one."""
     driver = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
     for name, arguments in (("cuInit", (0,)), ("cuDeviceGet", (ctypes.byref(device), index)),
@@ -82,7 +82,7 @@ class Cuda:
         self._idle: Dict[int, List[Any]] = {}
 
     def context(self) -> Handle:
-        """The handle of the library's context, which adopts PyTorch's."""
+        """Returns the handle of the library's context, which adopts PyTorch's."""
         if self._handle is None or not self._handle.is_of_this_process():
             native = native_context(self.index)
             with opening:
@@ -92,7 +92,7 @@ class Cuda:
         return self._handle
 
     def take(self, context: Handle) -> Any:
-        """A stream of the library over PyTorch's current CUstream.  The number 1 stands for CUDA's default stream."""
+        """Returns a stream of the library over PyTorch's current CUstream.  The number 1 stands for CUDA's default stream."""
         native = native_stream(self.index) or 1
         idle = self._idle.setdefault(native, [])
         try:
@@ -120,7 +120,7 @@ _cuda: Dict[int, Cuda] = {}
 
 
 def place_of(device: Any) -> Any:
-    """The `Cpu` or `Cuda` object of a device.
+    """Returns the `Cpu` or `Cuda` object of a device.
 
     Raises UnsupportedError for a device that no backend supports.
     """

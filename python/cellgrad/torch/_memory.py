@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """New tensors, in huge pages where Linux has them, as the library's own memory is.
 
-A large tensor is new memory in each call; in small pages its page faults take several percent of a training step.
+A large tensor is new memory in each call; in pages of the usual size, its page faults take several percent of a training step.
 """
 import ctypes
 import sys
@@ -17,13 +17,13 @@ if _madvise is not None:
 
 
 def empty(like: Any, shape: Tuple[int, ...], dtype: Optional[torch.dtype] = None) -> Any:
-    """A new tensor on the device of another one, and of its dtype unless one is given."""
+    """Returns a new tensor on the device of the tensor `like`, with its dtype unless another dtype is given."""
     tensor = like.new_empty(shape, dtype=dtype)
     if _madvise is not None and tensor.device.type == "cpu":
         size = tensor.numel() * tensor.element_size()
         if size >= HUGE:
             first, end = -(-tensor.data_ptr() // HUGE) * HUGE, (tensor.data_ptr() + size) // HUGE * HUGE
             if first < end:
-                # A refusal changes nothing but time.
+                # If Linux refuses huge pages, only the time of the call changes.
                 _madvise(first, end - first, _MADV_HUGEPAGE)
     return tensor

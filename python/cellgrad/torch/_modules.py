@@ -12,7 +12,7 @@ _CELLS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn
 
 
 class _OfTorch(Recurrent, nn.RNNBase):
-    """The constructor, names and state_dict of PyTorch's module."""
+    """The base class of LSTM, GRU and RNN: a module with the constructor, the names and the state_dict of PyTorch's module."""
 
     def _init_flat_weights(self) -> None:
         self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
@@ -55,7 +55,7 @@ class LSTM(_OfTorch):
     """Has the arguments, parameters, names and results of torch.nn.LSTM.  `peephole=True` adds weights weight_p_l0 [3, hidden_size] from
     the cell state to the gates i, f and o.
 
-    It derives from nn.RNNBase and not from nn.LSTM, so that torch.compile can trace it.  Raises the exceptions of nn.LSTM.
+    This class derives from nn.RNNBase and not from nn.LSTM, so that torch.compile can trace it.  Raises the exceptions of nn.LSTM.
 
     >>> import cellgrad.torch, torch
     >>> theirs = torch.nn.LSTM(3, 4, num_layers=2, bidirectional=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators cellgrad::rnn and cellgrad::rnn_backward, and a path that avoids the dispatcher for tensors that do not need it.
 
-Modules call `rnn`.  It calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export, autocast, a mode,
-functorch, a subclass of Tensor).  Otherwise it makes a node of autograd, or, if no gradient is needed, calls the library directly.
+Modules call the function `rnn`.  `rnn` calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export,
+autocast, a mode, functorch, a subclass of Tensor).  Otherwise `rnn` makes a node of autograd, or, if no gradient is needed, calls the
+library directly.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -28,7 +29,7 @@ library.define("rnn_backward(Tensor? d_output, Tensor? d_h, Tensor? d_c, Tensor 
 
 
 def _number(counter: Optional[Tensor]) -> int:
-    """The number of a call, on which the masks of dropout depend."""
+    """Returns the number of a call, on which the masks of dropout depend."""
     if counter is None:
         return 0
     if counter.dtype != torch.int64 or counter.numel() != 1 or counter.device.type != "cpu":
@@ -37,7 +38,8 @@ def _number(counter: Optional[Tensor]) -> int:
 
 
 def _reserve_size(spec: Any, x: Any, place: Any) -> Any:
-    """Bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  None: the route has no such bound."""
+    """The number of bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  None: the route has no such
+    bound."""
     if not spec.reserve:
         return 0
     bound = spec.plan(x.dtype, place).bound()
@@ -99,7 +101,7 @@ def _rnn_backward_fake(d_output: Any, d_h: Any, d_c: Any, input: Any, weights: A
 
 
 def _apart(flat: Tensor, weights: Sequence[Tensor], needs: Sequence[bool]) -> List[Optional[Tensor]]:
-    """The gradient of each weight, as a part of the gradient of all weights in one buffer."""
+    """Returns the gradient of each weight, as a part of the gradient of all weights in one buffer."""
     parts = flat.split([weight.numel() for weight in weights])
     return [part.view(weight.shape) if need else None for part, weight, need in zip(parts, weights, needs)]
 
@@ -126,7 +128,7 @@ def _grad(ctx: Any, d_output: Any, d_h: Any, d_c: Any, _: Any) -> Tuple[Any, ...
 
 
 def _no_second(ctx: Any, *_: Any) -> None:
-    # Without this function, PyTorch would only warn, and continue with a second gradient of zero.
+    # If cellgrad::rnn_backward had no derivative rule, PyTorch would only warn, and continue with a second gradient of zero.
     raise SecondGradientError("cellgrad::rnn_backward: a network has no gradient of its gradient; "
                               "kernels of a cell have it: cellgrad.Kernel(cell, 'gradgrad')")
 
@@ -191,7 +193,7 @@ class _Node(torch.autograd.Function):
         wanted = (*needs[:3], any(needs[3:]))
         arguments = gradients, x, weights, h0, c0, lengths, reserve, ctx.counter, wanted, ctx.batch_sizes
         if is_repeated:
-            # With create_graph: a node whose backward raises SecondGradientError.
+            # With create_graph the gradients come from a node of autograd whose own backward raises SecondGradientError.
             dx, dh0, dc0, flat = _Refusal.apply(spec, arguments, x, h0, c0, d_output, d_h, d_c, *weights)
         else:
             dx, dh0, dc0, flat = backward(spec, *arguments)

@@ -66,16 +66,16 @@ class Recurrent(nn.Module):
         self._has_state = spec.cell.has_state
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
-            # The library's params always have biases: here zeros, which are not trained.
+            # The library's params always have biases: for a module without biases these are zeros, which are not trained.
             like = self.get_parameter(self._matrix_names[0])
             zeros = torch.zeros(2 * len(ends), like.shape[0], dtype=like.dtype, device=like.device)
             self.register_buffer("_no_bias", zeros, persistent=False)
 
     def _networks(self, dropout: float) -> Tuple[str, str]:
-        """The texts of the network without and with a reserve space."""
+        """Returns two texts that describe the network: for calls without a reserve space and for calls with one."""
         if torch.compiler.is_compiling():
             return self._networks_of(dropout)
-        # Everything in the text that may change after _ready.
+        # The key has every setting in the network's text that a user may change after the module was made.
         key = (dropout, self.batch_first, self.input_size, self.hidden_size, self.num_layers, self.bidirectional, self.proj_size)
         found = self._texts.get(key)
         if found is None:
@@ -92,7 +92,7 @@ class Recurrent(nn.Module):
         return without, with_reserve
 
     def _weights(self) -> List[Tensor]:
-        """The weights in the order of the library's params."""
+        """Returns the weights in the order of the library's params."""
         own = None if torch.compiler.is_compiling() else self._own_weights()
         if own is not None:
             return own
@@ -102,7 +102,7 @@ class Recurrent(nn.Module):
                 *(getattr(self, name) for name in self._vector_names)]
 
     def _own_weights(self) -> Optional[List[Tensor]]:
-        """The weights, found without nn.Module's search for attributes, which takes longer than a small call; None unless all are
+        """Returns the weights, found without nn.Module's search for attributes, which takes longer than a small call; None unless all are
         parameters of the module itself, and not, for example, parametrizations."""
         parameters = self._parameters
         try:
@@ -114,7 +114,7 @@ class Recurrent(nn.Module):
             return None
 
     def _owned(self) -> List[Tensor]:
-        """The tensors that own the weights; without biases, one tensor of zeros for all of them."""
+        """Returns the tensors that own the weights; without biases, one tensor of zeros for all of them."""
         if self.bias:
             return self._weights()
         return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
@@ -123,7 +123,8 @@ class Recurrent(nn.Module):
     def flatten_parameters(self) -> None:
         """Makes the weights views of one buffer, as the library reads them, unless they are already.
 
-        A call does so itself if they no longer are: after `.to()`, `load_state_dict(assign=True)` or `weight.data = ...`.
+        A call of the module does the same if the weights are no longer such views: after `.to()`, `load_state_dict(assign=True)` or
+        `weight.data = ...`.
         """
         if "_matrix_names" not in self.__dict__:
             return
@@ -148,7 +149,8 @@ class Recurrent(nn.Module):
         weights = self._weights()
         if not torch.compiler.is_compiling():
             first = weights[0]
-            # Only the module's own parameters are moved, not those that functional_call, DataParallel or a parametrization sets.
+            # Only the module's own parameters are moved to one buffer, not those that functional_call, DataParallel or a parametrization
+            # sets.
             if type(first) is nn.Parameter and self._parameters and not self._are_lent and not are_flat(
                     weights, [w.numel() for w in weights], first.element_size()):
                 self.flatten_parameters()
@@ -185,7 +187,7 @@ class Recurrent(nn.Module):
         return output, ((h, c) if self._has_state else h)
 
     def _forward_packed(self, input: PackedSequence, hx: Any, weights: List[Tensor]) -> Any:
-        """Runs a PackedSequence without padding it.  Its rows are sorted by length; states are in the caller's order."""
+        """Runs a PackedSequence without padding it.  Rows of a PackedSequence are sorted by length; states are in the caller's order."""
         states: List[Any] = list(self._states(hx, True))
         if input.sorted_indices is not None:
             states = [None if state is None else state.index_select(1, input.sorted_indices) for state in states]
@@ -201,7 +203,7 @@ class Recurrent(nn.Module):
         return self.dropout if self.training and self.num_layers > 1 else 0.0
 
     def _states(self, hx: Any, is_batched: bool) -> Tuple[Optional[Tensor], Optional[Tensor]]:
-        """The initial states, [L*D, B, .]."""
+        """Returns the initial states, [L*D, B, .]."""
         if hx is None:
             return None, None
         if self._has_state:

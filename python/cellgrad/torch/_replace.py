@@ -10,10 +10,11 @@ _OURS = {nn.LSTM: LSTM, nn.GRU: GRU, nn.RNN: RNN}
 
 
 def replace(model: nn.Module) -> nn.Module:
-    """Converts each nn.LSTM, nn.GRU and nn.RNN of a model to a module of this package, in place.  Its parameters, which an optimizer may
-    refer to, its hooks, its mode and its place in the model stay the same.  Modules of other classes, also derived ones, are unchanged.
+    """Converts each nn.LSTM, nn.GRU and nn.RNN of a model to a module of this package, in place.  The parameters of a converted module,
+    which an optimizer may refer to, its hooks, its mode and its place in the model stay the same.  Modules of other classes, also derived
+    ones, are unchanged.
 
-    Returns the model, which may itself be such a module.  Raises TypeError if it is not an nn.Module.
+    Returns the model, which may itself be an nn.LSTM, nn.GRU or nn.RNN.  Raises TypeError if the model is not an nn.Module.
 
     >>> import cellgrad.torch, torch
     >>> model = torch.nn.Sequential(torch.nn.LSTM(3, 4))

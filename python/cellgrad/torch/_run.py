@@ -21,7 +21,7 @@ copies = 0                                       # the number of dense copies ma
 
 
 def _dense(tensor: Any) -> Any:
-    """The tensor, or a dense copy of it."""
+    """Returns the tensor, or a dense copy of it."""
     global copies
     if tensor is None or tensor.is_contiguous():
         return tensor
@@ -30,7 +30,7 @@ def _dense(tensor: Any) -> Any:
 
 
 def _strides(spec: Spec, x: Any) -> Optional[Tuple[int, int]]:
-    """The strides of steps and of batch rows, if the library can read the sequence by them: rows must be dense and must not overlap."""
+    """Returns the strides of steps and of batch rows, if the library can read such a sequence: rows must be dense and not overlap."""
     if x.dim() != 3 or x.stride(2) != 1 or 0 in x.shape:
         return None
     t, b = (1, 0) if spec.batch_first else (0, 1)
@@ -51,7 +51,7 @@ def are_flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> bo
 
 
 def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[int, Any]:
-    """The address of the params, and the object that keeps them alive: the weights, or a copy if they are not one after the other."""
+    """Returns the address of the params, and the object that keeps them alive: the weights, or a copy if they are not adjacent."""
     global copies
     if are_flat(weights, numels, itemsize):
         return weights[0].data_ptr(), weights
@@ -100,7 +100,7 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
 
 
 def _sizes(spec: Spec, x: Any, batch_sizes: Any) -> Tuple[Any, Any]:
-    """T and B of a call."""
+    """Returns the number of steps T and the number of rows B of a call."""
     return spec.sizes(x) if batch_sizes is None else (batch_sizes.shape[0], int(batch_sizes[0]) if batch_sizes.shape[0] else 0)
 
 
@@ -178,7 +178,8 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
             reserve_size: Optional[int] = None, batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
     """Computes output, h, c and the reserve space.
 
-    reserve_size: bytes of the reserve space, None for those that the call needs.  batch_sizes: given if x is the data of a PackedSequence.
+    reserve_size: the number of bytes of the reserve space, None for as many as the call needs.  batch_sizes: given if x is the data of a
+    PackedSequence.
     """
     if lengths is None and batch_sizes is None and (reserve_size is None or not spec.reserve):
         made = _stable.forward(spec, x, weights, h0, c0, counter)
@@ -197,7 +198,7 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
     count = (need if reserve_size is None else reserve_size) if spec.reserve else 0
     reserve = _memory.empty(x, (count,), torch.uint8)
     if count:
-        # Zeros the bytes that this call does not write.
+        # The bytes of the reserve space that the library does not write become zeros.
         if count > need:
             reserve[need:].zero_()
         _put(call.reserve, reserve, count, place)
@@ -206,12 +207,12 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
 
 
 def _taken(spec: Spec, x: Any) -> Any:
-    """The input, if the library can read it by its strides, or a dense copy."""
+    """Returns the input, if the library can read it by its strides, or a dense copy."""
     return x if x.is_contiguous() or _strides(spec, x) is not None else _dense(x)
 
 
 def _gradient(name: str, tensor: Any, like: Any, shape: Tuple[int, ...]) -> Any:
-    """An upstream gradient, dense."""
+    """Checks an upstream gradient, and returns it or a dense copy of it."""
     if tensor is None:
         return None
     if tensor.shape != shape or tensor.dtype != like.dtype or tensor.device != like.device:
@@ -222,7 +223,7 @@ def _gradient(name: str, tensor: Any, like: Any, shape: Tuple[int, ...]) -> Any:
 
 def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, reserve: Any,
              counter: int, wanted: Sequence[bool], batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
-    """The gradients by input, h0, c0 and all weights one behind the other; those not wanted are empty."""
+    """Computes the gradients of input, h0, c0 and, in one buffer, of all weights; a gradient that is not wanted is an empty tensor."""
     if not spec.reserve or reserve.shape[0] == 0:
         raise TensorError("reserve: the forward kept none: its network has reserve=False")
     begun = _begin(spec, x, weights, h0, c0, lengths, counter, batch_sizes)

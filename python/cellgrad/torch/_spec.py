@@ -25,7 +25,7 @@ KEPT_CALLS = 256
 
 def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirectional: bool = False, batch_first: bool = False, proj: int = 0,
               options: str = "", values: Sequence[Tuple[str, float]] = (), dropout: float = 0.0, reserve: bool = True) -> str:
-    """The text of a network, which the operators cellgrad::rnn and cellgrad::rnn_backward take.
+    """Returns the text of a network, which the operators cellgrad::rnn and cellgrad::rnn_backward take.
 
     cell: the name or the text of a cell; the other arguments are those of `cellgrad.Network`.
 
@@ -42,7 +42,7 @@ def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirection
 
 
 class Spec:
-    """A parsed text.  Shapes are those of PyTorch: sequences [T, B, .] or [B, T, .], states [L*D, B, .]."""
+    """The parsed text of a network.  Shapes are those of PyTorch: sequences [T, B, .] or [B, T, .], states [L*D, B, .]."""
 
     def __init__(self, text: str):
         fields = text.split("|", 10)
@@ -63,7 +63,7 @@ class Spec:
         self.config(torch.float32)
 
     def _parts(self) -> List[Tuple[int, int]]:
-        """The shapes of the weights in the order of the library's params, as rows and columns; a bias has one column."""
+        """Returns the shapes of the weights in the order of the library's params, as rows and columns; a bias has one column."""
         gates, below, parts = len(self.cell.gates), self.input, []
         for layer in range(self.layers):
             below = self.input if layer == 0 else self.width * self.directions
@@ -76,7 +76,7 @@ class Spec:
         return parts
 
     def config(self, dtype: torch.dtype) -> Tuple[Any, Any]:
-        """The library's config, which has been checked, and the values that it points to.
+        """Returns the library's config, which has been checked, and the values that it points to.
 
         Raises TensorError if the library does not accept the network.
         """
@@ -94,22 +94,22 @@ class Spec:
         return config, values
 
     def vectors(self) -> int:
-        """The number of per-unit weights of a layer and direction."""
+        """Returns the number of per-unit weights of a layer and direction."""
         on = self.options.decode().split(",")
         return sum(option in on for option in self.cell.vector_options)
 
     def sizes(self, x: Any) -> Tuple[Any, Any]:
-        """T and B of an input; both may be symbols."""
+        """Returns the number of steps T and the number of rows B of an input; torch.compile may have symbols for both."""
         return (x.shape[1], x.shape[0]) if self.batch_first else (x.shape[0], x.shape[1])
 
     def shapes(self, x: Any, B: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
-        """The shapes of output, h and c, for an input with B rows."""
+        """Returns the shapes of output, h and c, for an input with B rows."""
         count = self.layers * self.directions
         return ((*x.shape[:-1], self.directions * self.width), (count, B, self.width),
                 (count, B, self.units) if self.cell.has_state else (0,))
 
     def plan(self, dtype: torch.dtype, place: Any) -> "Plan":
-        """The library's plan on a device, opened in this process."""
+        """Returns the library's plan on a device, opened in this process."""
         key = dtype, place
         plan = self._plans.get(key)
         if plan is None or not plan.handle.is_of_this_process():
@@ -119,14 +119,14 @@ class Spec:
         return plan
 
     def stable(self, dtype: torch.dtype) -> Any:
-        """The extension's plan for tensors on the cpu, if this process has made one already; else None."""
+        """Returns the extension's plan for tensors on the cpu, if this process has made one already; else None."""
         plan = self._stable.get(dtype)
         return plan.stable if plan is not None and plan.handle.is_of_this_process() else None
 
 
 @functools.lru_cache(maxsize=4096)
 def spec_of(text: str) -> Spec:
-    """Parses the text; equal texts share a Spec."""
+    """Parses the text of a network; equal texts share a Spec."""
     return Spec(text)
 
 
@@ -149,7 +149,7 @@ class Plan:
         self._calls: Dict[Tuple[int, int], Tuple[Any, int, int]] = {}
 
     def bound(self) -> Optional[Tuple[int, int]]:
-        """A bound on the bytes of a call's reserve space: a fixed number, and a number for each step of each row; None if there is none."""
+        """Returns a bound on the bytes of a reserve space: a fixed number, and a number for each step of each row; None without a bound."""
         if self._bound is None:
             fixed, step = ctypes.c_size_t(), ctypes.c_size_t()
             if lib.cg_rnn_reserve_bound(self.pointer, ctypes.byref(fixed), ctypes.byref(step)):
@@ -158,7 +158,8 @@ class Plan:
         return self._bound
 
     def call(self, T: int, B: int) -> Tuple[Any, int, int]:
-        """A struct for calls of these sizes, which callers copy; and the bytes of the reserve space and the workspace without lengths."""
+        """A struct for calls of these sizes, which callers copy; and how many bytes the reserve space and the workspace of such a call have
+        without lengths."""
         found = self._calls.get((T, B))
         if found is None:
             if len(self._calls) >= KEPT_CALLS:

@@ -28,12 +28,12 @@ _found: Optional[Tuple[Any, str]] = None
 
 
 def torch_version() -> Tuple[int, ...]:
-    """Major and minor."""
+    """Returns the major and the minor version of PyTorch."""
     return tuple(int(number) for number in torch.__version__.split(".")[:2])
 
 
 def cache_folder() -> Optional[str]:
-    """The folder, in the library's cache folder, for the extension if the package's folder is not writable."""
+    """Returns the folder, in the library's cache folder, for the extension if the package's folder is not writable."""
     for folder, below in ((os.environ.get("CELLGRAD_CACHE_DIR"), ""), (os.environ.get("XDG_CACHE_HOME"), "cellgrad"),
                           (os.path.expanduser("~"), ".cache/cellgrad")):
         if folder and os.path.isabs(folder):
@@ -49,7 +49,7 @@ def _is_own(path: str) -> bool:
 def _open(path: str) -> Any:
     """Loads the extension in a file.
 
-    Raises ImportError if it does not load, or is of another version.
+    Raises ImportError if the extension does not load, or is of another version.
     """
     loader = importlib.machinery.ExtensionFileLoader("_extension", path)
     spec = importlib.util.spec_from_file_location("_extension", path, loader=loader)
@@ -63,7 +63,7 @@ def _open(path: str) -> Any:
 
 
 def _find() -> Tuple[Any, str]:
-    """The extension or None, and the text in parentheses of `route`."""
+    """Returns the extension or None, and the text in parentheses of `route`."""
     named = os.environ.get(VARIABLE)
     if named == "":
         return None, f"{VARIABLE} is empty"
@@ -83,7 +83,7 @@ def _find() -> Tuple[Any, str]:
 
 
 def extension() -> Any:
-    """The extension, or None; it is searched for once."""
+    """Returns the extension, or None; the extension is searched for once in a process."""
     global _found
     if _found is None:
         _found = _find()
@@ -91,7 +91,7 @@ def extension() -> Any:
 
 
 def route() -> str:
-    """The route by which calls on the cpu reach the library: "stable ABI (FILE)" by the extension, else "ctypes (REASON)".
+    """Returns the route by which calls on the cpu reach the library: "stable ABI (FILE)" by the extension, else "ctypes (REASON)".
 
     >>> import cellgrad.torch
     >>> cellgrad.torch.route().split(" (")[0] in ("stable ABI", "ctypes")
@@ -102,7 +102,7 @@ def route() -> str:
 
 
 def plan_of(plan: Any) -> Any:
-    """The extension's object for a `_spec.Plan`; None without an extension, or for device memory, which it does not support."""
+    """Returns the extension's object for a `_spec.Plan`; None without an extension, or for device memory, which it does not support."""
     module, spec = extension(), plan.spec
     if module is None or plan.place.place != C.CG_HOST:
         return None
@@ -114,7 +114,7 @@ def plan_of(plan: Any) -> Any:
 def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0) -> Optional[Tuple[Any, ...]]:
     """Computes output, h and c, and the reserve space if the network has one, by the extension.
 
-    None: there is no extension, it does not support the call, or no earlier call has opened the network's plan.
+    Returns None if there is no extension, if it does not support the call, or if no earlier call has opened the network's plan.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
@@ -127,7 +127,7 @@ def backward(spec: Any, gradients: Sequence[Any], x: Any, weights: Sequence[Any]
              needs: Tuple[bool, ...]) -> Optional[Tuple[Any, ...]]:
     """Computes the gradients of input, h0, c0 and each weight by the extension; None for those whose `needs` is False.
 
-    None: as in `forward`.
+    Returns None in the cases in which `forward` returns None.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:

@@ -5,7 +5,7 @@ The modules run in turn, and the least time of each is printed.  Each call is ti
 was built, and ctypes.  A forward call computes no gradients.  A training step is a forward and a backward pass, with the gradient of the
 input, without an optimizer; its last column is the time of the same passes by `cellgrad bench`, without Python.  The last rows are
 sequences of one step.
---threads N: the threads of both; --device cuda: runs on a GPU.
+--threads N: the number of threads of this package and of PyTorch; --device cuda: runs on a GPU.
 """
 import argparse
 import functools
@@ -24,7 +24,7 @@ SIZES = ((100, 32, 256), (50, 32, 128), (100, 8, 256), (400, 4, 64))
 
 
 def least(calls: List[Callable[[], Any]], seconds: float, device: str) -> List[float]:
-    """The least time of each call; the calls run in turn."""
+    """Returns the least time of each call; the calls run in turn."""
     best = [float("inf")] * len(calls)
     end, rounds = time.perf_counter() + seconds, 0
     while time.perf_counter() < end or rounds < 5:
@@ -46,7 +46,7 @@ def step(module: Any, x: Any, gradient: Any) -> None:
 
 
 def of_command(T: int, B: int, H: int, seconds: float, device: str) -> float:
-    """The least time of a forward and a backward pass by `cellgrad bench`; NaN without the command."""
+    """Returns the least time of a forward and a backward pass by `cellgrad bench`; NaN without the command."""
     environment = {**os.environ, "CELLGRAD_BACKEND": "cuda"} if device == "cuda" else dict(os.environ)
     words = ["--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", "--T", str(T), "--B", str(B), "--I", str(H), "--H", str(H)]
     if device == "cpu":
@@ -58,7 +58,7 @@ def of_command(T: int, B: int, H: int, seconds: float, device: str) -> float:
 
 
 def by(way: str, call: Callable[[], Any]) -> Any:
-    """Runs a call by a route."""
+    """Runs a call by one of the routes: the stable ABI or ctypes."""
     _stable.is_off = way == "ctypes"
     result = call()
     _stable.is_off = False

@@ -32,9 +32,9 @@ sys.exit(None if way.startswith("stable ABI") and same else way)"""
 
 
 def command(output: str) -> List[str]:
-    """The command that compiles the extension.
+    """Returns the command that compiles the extension.
 
-    Raises BuildError if something is missing, and names it.
+    Raises BuildError, which names what is missing, if something is missing.
     """
     if torch_version() < OLDEST:
         raise BuildError(f"PyTorch {OLDEST[0]}.{OLDEST[1]} or later is needed, and this is {torch.__version__}")
@@ -55,7 +55,7 @@ def command(output: str) -> List[str]:
 
 
 def place() -> str:
-    """The folder for the extension."""
+    """Returns the folder for the extension."""
     if os.access(FOLDER, os.W_OK):
         return FOLDER
     folder = cache_folder()
@@ -65,7 +65,7 @@ def place() -> str:
 
 
 def build(into: Optional[str] = None) -> str:
-    """Compiles the extension, tries it, and returns its path; an older one is replaced only after the new one has worked.
+    """Compiles the extension, tries it, and returns its path; an older extension is replaced only after the new one has worked.
 
     Raises BuildError, with what is missing or the compiler's output; OSError.
     """
