@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command; its parts are a library for the sake of tests.
+# The command cellgrad; its sources are built as a library, libcommand, which the tests of the command's parts link, too.
 if COMMAND
 noinst_LTLIBRARIES += %D%/libcommand.la
 bin_PROGRAMS += cellgrad
@@ -14,7 +14,7 @@ endif
 	%D%/output.c %D%/child_process.c %D%/bench/problem.c %D%/bench/machine.c %D%/bench/problem_sizes.c %D%/run/recurrence_warning.c %D%/bench/report.c %D%/bench/roof.c %D%/run/run_command.c \
 	%D%/safetensors.c %D%/svg.c %D%/check/shrink.c %D%/check/subject.c %D%/demo/text.c %D%/bench/timing.c %D%/demo/train.c \
 	%D%/check/verdict.c
-# What `check` judges by: the reference and the trials of the conformance suite.
+# `cellgrad check` judges answers by the code of the conformance suite in verify/: the reference and the trials.
 %C%_libcommand_la_SOURCES += \
 	verify/field.h verify/answer.h verify/network_trial.h verify/area.h verify/bound.h verify/cases.h verify/finding.h \
 	verify/kernel_trial.h verify/numbers.h verify/reference.h verify/sequence.h \
@@ -22,14 +22,15 @@ endif
 	verify/cases.c verify/finding.c verify/kernel_trial.c verify/numbers.c verify/reference.c verify/reference_block_lstm.c \
 	verify/reference_dropout.c verify/reference_rnn.c verify/reference_rnn_grad.c verify/reference_rnn_params.c verify/trial.c
 EXTRA_DIST += %D%/README.md verify/README.md %D%/completion/make.sh %D%/completion/cellgrad.bash %D%/completion/_cellgrad
-# The text that the demo's model learns.
+# The English text that the language model of `cellgrad demo` learns, as a C file.
 nodist_%C%_libcommand_la_SOURCES = %D%/demo/texts.c
 EXTRA_DIST += %D%/demo/alice.txt
 CLEANFILES += %D%/demo/texts.c
 %D%/demo/texts.c: templates/embed.sh %D%/demo/alice.txt
 	$(AM_V_GEN)$(MKDIR_P) %D%/demo && \
 	$(SHELL) $(srcdir)/templates/embed.sh command_texts $(srcdir)/%D%/demo/alice.txt > $@.tmp && mv $@.tmp $@
-# Where the demo finds TensorFlow's answers: installed, or in the build, which links to the source's.  No binary has a path of the build.
+# `cellgrad demo` finds TensorFlow's stored answers in the folder of installed data, or by demo-data in the build tree, a link to the
+# folder in the source.  No binary has a path of the build.
 %C%_libcommand_la_CPPFLAGS = $(AM_CPPFLAGS) -DCELLGRAD_DATA='"$(pkgdatadir)/data"'
 all-local: demo-data
 demo-data:

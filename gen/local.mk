@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The generator: a library without I/O, and the tool that writes the cpu's kernels while cellgrad is built.
+# The generator of kernels: a library without input and output, and cellgen, the tool that writes the cpu backend's kernels during a build.
 noinst_LTLIBRARIES += %D%/libgen.la
 %C%_libgen_la_SOURCES = \
 	%D%/cell.h %D%/dtypes.h %D%/passes.h %D%/ops.h %D%/parse.h %D%/pass.h %D%/print.h %D%/rows.h %D%/steps.h %D%/tile.h %D%/tiles.h \

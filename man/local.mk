@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Manual pages, in mdoc.
+# The manual pages, which are written in mdoc.
 man_MANS = %D%/cellgrad.3 %D%/cellgrad-cell.7 %D%/cellgrad-weights.7
 command_pages = \
 	%D%/cellgrad.1 %D%/cellgrad-run.1 %D%/cellgrad-convert.1 %D%/cellgrad-emit.1 %D%/cellgrad-check.1 %D%/cellgrad-info.1 \
@@ -9,7 +9,8 @@ man_MANS += $(command_pages)
 endif
 EXTRA_DIST += %D%/cellgrad.3 %D%/cellgrad-cell.7 %D%/cellgrad-weights.7 $(command_pages)
 
-# Every call has a page of its own, which is cellgrad(3).  tests/man.sh compares this list with the header.
+# Every function of the header has a manual page under its name, which refers to cellgrad(3).  tests/man.sh compares this list with the
+# header.
 calls = \
 	cg_message cg_version cg_set_allocator cg_open cg_adopt cg_close cg_describe cg_device cg_pool_init cg_pool_set \
 	cg_supports cg_stream_open cg_stream_sync cg_stream_close cg_stream_take cg_stream_give cg_host cg_alloc cg_free cg_put \
@@ -29,7 +30,8 @@ uninstall-calls:
 install_data += install-calls
 uninstall += uninstall-calls
 
-# Where to report a bug and the home page, where ./configure was told, at the end of the pages that are looked up first.
+# install-contact appends the address for reports of bugs and the home page to cellgrad(1) and cellgrad(3), if they were set for
+# ./configure.
 install_data_last += install-contact
 install-contact:
 	test -z '$(BUG_REPORT)$(URL)' || for page in man1/cellgrad.1 man3/cellgrad.3; do \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# packaging.sh [FOLDER]: builds the Debian packages of the source in a temporary copy, has lintian look at them, and leaves them in FOLDER
-# if that is given.  Exit status 77: a tool is missing.
+# packaging.sh [FOLDER]: builds the Debian packages of the source in a temporary copy, checks the packages by lintian, and copies them to
+# FOLDER if that is given.  Exit status 77: a tool is missing.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 for tool in dpkg-buildpackage dh lintian; do

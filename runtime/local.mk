@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library and the command.
+# The library, as libwhole and as libcellgrad.
 #
 # libwhole has all objects of the library, with internal symbols visible.  libcellgrad is the same code with only the public symbols
-# exported.  The command and the tests of internal parts link libwhole; programs that act as a user's program link libcellgrad.
+# exported.  The command and the tests of internal parts link libwhole; tests and examples that act as a user's program link libcellgrad.
 AM_CPPFLAGS += $(LIBMD_CFLAGS)
 noinst_LTLIBRARIES += %D%/libwhole.la
 %C%_libwhole_la_SOURCES = \
@@ -24,7 +24,7 @@ EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
 EXTRA_DIST += %D%/README.md \
 	%D%/core/README.md %D%/cache/README.md %D%/device/README.md %D%/op/README.md %D%/rnn/README.md %D%/block/README.md %D%/tensorflow/README.md %D%/weights/README.md
 include_HEADERS = %D%/cellgrad.h
-# What finds the library, by pkg-config and by CMake, with the prefix of the install.
+# The files by which pkg-config and CMake find the library; make install writes its prefix into them.
 pkgconfigdir = $(libdir)/pkgconfig
 cmakedir = $(libdir)/cmake/cellgrad
 install_data += install-finders
@@ -40,8 +40,9 @@ uninstall-finders:
 		'$(DESTDIR)$(cmakedir)/cellgrad-config-version.cmake'
 .PHONY: install-finders uninstall-finders
 
-# current:revision:age.  Before a release: code changed, revision + 1.  Interfaces added, removed or changed: current + 1
-# and revision 0; then added only: age + 1, removed or changed: age 0.
+# libtool's version is current:revision:age.  Before a release: if code changed, add 1 to revision; if functions were added, removed or
+# changed, add 1 to current and set revision to 0; then, if functions were only added, add 1 to age, else set age to 0.
+# The versions of releases:
 #   0.1.0  0:0:0
 #   0.2.0  1:0:1
 lib_LTLIBRARIES += libcellgrad.la
@@ -50,7 +51,7 @@ libcellgrad_la_LIBADD = %D%/libwhole.la
 libcellgrad_la_LIBTOOLFLAGS =
 libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:1 -export-symbols-regex '^cg_'
 
-# Removes the project's own folders that are empty after all files have been removed.
+# make uninstall removes the project's own folders, if they are empty after all files were removed.
 uninstall-hook:
 	for folder in '$(cmakedir)' '$(libdir)/cmake' '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done

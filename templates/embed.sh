@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# embed.sh ARRAY FILE...: prints C that contains the files, each line as a string, under the files' own names.
+# embed.sh ARRAY FILE...: prints a C array that contains the files, each line as a string, under the files' own names.
 set -e
 array=$1
 shift

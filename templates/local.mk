@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Equations and kernel texts.  They are embedded in the library and in cellgen, so neither looks for them on disk.
+# The files with the cells' equations (.cell) and the templates of kernels (.in) are embedded in the library and in cellgen, so that neither
+# looks for them on disk.
 cells = \
 	%D%/lstm_block.cell \
 	%D%/gru_block.cell \
@@ -15,11 +16,11 @@ templates = \
 EXTRA_DIST += %D%/README.md %D%/embed.sh $(templates)
 CLEANFILES += %D%/embedded.c
 
-# Installed for users to read and to start from; the library reads the embedded ones.
+# The .cell files are installed for users, as examples and as starting points; the library reads its embedded copies.
 cellsdir = $(pkgdatadir)/cells
 cells_DATA = $(cells)
 
-# The list of templates is in this file, hence the dependency on it.
+# embedded.c depends on local.mk, which has the list of templates.
 %D%/embedded.c: %D%/embed.sh %D%/local.mk $(templates)
 	$(AM_V_GEN)$(MKDIR_P) %D% && \
 	cd $(srcdir) && $(SHELL) %D%/embed.sh cg_embedded $(templates) > $(abs_builddir)/$@.tmp && \

@@ -7,9 +7,9 @@ noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
-# What cellgen writes: the kernels of every cell of templates/local.mk, beside its equations in the build tree; row copies; tiles, and the
-# items of all products; the mathematics of the interpreter; the list of cells.  The interpreter and the conversions are compiled once for
-# each dtype, too.  The dtypes are those of gen/dtypes.h; the linker reports one that is missing here.
+# The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of templates/local.mk; here, copies of rows,
+# tiles, the items of all products, the mathematics of the interpreter, and the list of cells.  The interpreter and the conversions are
+# compiled once for each dtype, too.  The dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing here.
 texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert
 kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c)
 items = %D%/items_f32.h %D%/items_f64.h %D%/items_bf16.h
@@ -22,9 +22,9 @@ EXTRA_DIST += $(typed_sources)
 AM_CPPFLAGS += -I%D%
 
 type_file = sed "s/CG_DTYPE/$$2/g; s,CG_MATH,\"math_$$2.h\","
-# The file's name gives cellgen's arguments.  A file whose text is unchanged keeps its date, so most changes to the generator
-# compile no kernel again.  The stamp is older than the files made with it, so make has nothing to do for them.
-# (cellgen leaves freeing its memory to the system.)
+# A generated file's name gives cellgen's arguments.  A generated file whose text is unchanged keeps its date, so that most changes to the
+# generator compile no kernel again.  made.stamp is older than the files that are made with it, so that make does not make them again.
+# The leak sanitizer is off, since cellgen does not free its memory.
 make_file = \
 	set -- `basename $$file | sed 's/\.[ch]$$//; s/_\([^_]*\)$$/ \1/'` && \
 	case $$file in \
@@ -40,7 +40,7 @@ $(made): %D%/made.stamp
 	$(AM_V_GEN)$(MKDIR_P) %D% templates && echo > $@.tmp && for file in $(made); do $(make_file) || exit 1; done && mv $@.tmp $@
 %D%/isa.lo: %D%/cells.h
 
-# What is compiled for each instruction set, with which flags.  configure.m4 chooses the sets.
+# The sources and the flags of the library for each instruction set.  configure.m4 chooses the instruction sets.
 isa_cflags = $(AM_CFLAGS) -O3 $(vectorize) -fno-math-errno -fno-trapping-math
 # Products are right within a bound, not to the bit: their multiplications and additions may be fused.
 product_sources = %D%/product.c %D%/panels.c
@@ -77,7 +77,7 @@ EXTRA_LTLIBRARIES += %D%/libamxbf16_product.la
 nodist_%C%_libamxbf16_product_la_SOURCES = %D%/tiles_bf16.c
 %C%_libamxbf16_product_la_CFLAGS = $(product_cflags) -DCG_ISA=amxbf16 $(isa_avx512) -mavx512bf16 -mamx-tile -mamx-bf16
 
-# These files include headers that cellgen writes.
+# The sources of these objects include $(items), headers that cellgen writes.
 %D%/libbaseline_product_la-panels.lo %D%/libavx2_product_la-panels.lo %D%/libavx512_product_la-panels.lo \
 %D%/libavx512bf16_product_la-panels.lo %D%/libamxbf16_product_la-amx_panels.lo %D%/libbaseline_product_la-product.lo %D%/libavx2_product_la-product.lo \
 %D%/libavx512_product_la-product.lo: $(items)

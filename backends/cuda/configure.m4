@@ -6,7 +6,7 @@ AM_CONDITIONAL([CUDA], [test "x$enable_cuda" != xno])
 AM_COND_IF([CUDA], [
 	backends="$backends, cuda"
 	AC_DEFINE([CG_CUDA], [1], [The cuda backend is compiled.])])
-# A test compares its declarations with NVIDIA's headers, where those are found.
+# A test compares the cuda backend's declarations with NVIDIA's headers, if these are found.
 AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda=DIR], [where a CUDA toolkit is, for a test of the cuda backend; else /usr/local/cuda])])
 AS_CASE([$with_cuda],
 	[no], [cuda_include=],

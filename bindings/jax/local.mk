@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The module for JAX; libjax has its objects, which the test links, too.
+# The module for JAX; libjax has the module's objects, which the module's test links, too.
 noinst_LTLIBRARIES += %D%/libjax.la
 %C%_libjax_la_SOURCES = \
 	%D%/xla_ffi.h %D%/call_frame.h %D%/call_frame.c %D%/network_attributes.h %D%/network_attributes.c %D%/handlers.h %D%/handlers.c

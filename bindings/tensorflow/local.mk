@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The plugin, built everywhere: it needs nothing of TensorFlow but a process that has it.  The library is in the folder above, beside it in
-# the Python package, or in that package beside TensorFlow's folder tensorflow-plugins.
+# The plugin is built even without TensorFlow, since it finds TensorFlow's functions in the process that loads it.  The library is in the
+# folder above the plugin; in the Python package, in the plugin's own folder; or in the package that is beside the folder
+# tensorflow-plugins.
 if SHARED
 pkglib_LTLIBRARIES += cellgrad_tensorflow.la
 endif
@@ -12,7 +13,8 @@ cellgrad_tensorflow_la_DEPENDENCIES = libcellgrad.la
 cellgrad_tensorflow_la_LIBTOOLFLAGS = --tag=disable-static
 cellgrad_tensorflow_la_LDFLAGS = $(module_ldflags) -export-symbols-regex '^(TF_InitKernel|cellgrad_tensorflow_state)$$'
 
-# The loader links the C library alone: python/plugin puts it into tensorflow-plugins, where TensorFlow loads it.
+# The loader, a module that loads the plugin, is linked with the C library alone: python/plugin puts the loader into the folder
+# tensorflow-plugins, whose modules TensorFlow loads.
 if SHARED
 pkglib_LTLIBRARIES += cellgrad_tensorflow_loader.la
 endif

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# make.sh bash|zsh COMMAND: prints the completion of a shell, from what COMMAND, a cellgrad, says of itself: its subcommands, their
-# options, ops, cells, formats and dtypes.  cellgrad.bash and _cellgrad are what it printed; tests/completion.sh compares them.
+# make.sh bash|zsh COMMAND: prints the completion file of a shell.  COMMAND is the command cellgrad, whose output lists its subcommands,
+# their options, ops, cells, formats and dtypes.  The files cellgrad.bash and _cellgrad are the output of this script, which
+# tests/completion.sh compares with them.
 set -eu
 shell=$1 cellgrad=$2
 
-# The lists, one a line.
+# Each of these variables is a list of words that the completion offers, one on a line.
 commands=$("$cellgrad" --help | awk 'NF == 0 { blocks++ } NF && blocks == 1 { print $1 }')
 options() { "$cellgrad" "$1" --help | sed -n 's/^  \(-[a-zA-Z], \|    \)\(--[a-zA-Z][a-zA-Z-]*=\{0,1\}\).*/\2/p'; }
 own=$(CELLGRAD_BACKEND=cpu "$cellgrad" info --json | sed 's/.*"ops":{//; s/}.*//' | grep -o '"[a-z_0-9]*":' | tr -d '":')
@@ -13,7 +14,7 @@ ops=$(for op in $own; do echo "$op"; "$cellgrad" info "$op" --json | sed -n 's/.
 cells=$("$cellgrad" emit --list | awk 'NR > 1 { print $1 }')
 formats=$("$cellgrad" convert --help | sed -n '/^IN and OUT/,/^cellgrad/s/^  \([a-z][a-z0-9_]*\)  .*/\1/p')
 
-# line WORDS: on one line.
+# line WORDS: prints the words on one line.
 line() { echo "$@" | tr '\n' ' ' | sed 's/ $//'; }
 
 [ "$shell" != zsh ] || echo '#compdef cellgrad'

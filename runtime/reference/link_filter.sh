@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# link_filter.sh FILE.md: prints a Markdown page for Doxygen, which knows neither anchors of headings nor files that are not among its
-# pages: such a link becomes its text.  The pages are README.md and docs/*.md.  Blocks of code stay as they are.
+# link_filter.sh FILE.md: prints a Markdown page in which some links are replaced by their text.  These are links to headings, and to files
+# other than README.md and docs/*.md, which Doxygen does not follow.  Blocks of code are not changed.
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 case $1 in */docs/*) here=docs/ ;; *) here= ;; esac
 awk -v top="$top" -v here="$here" '
-	# The page that a link of this page means, or "" if it is none.
+	# The path of the page to which a link leads, or "" if it leads to none of the pages.
 	function page(target, path) {
 		sub(/#.*/, "", target)
 		if (target !~ /\.md$/) return ""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# make docs: the API reference in docs/html of the build folder.  From the header, README.md and docs/*.md by Doxygen, which fails on a
-# public name without documentation; from the docstrings of the Python package by a script.  Neither is needed for a build.
+# make docs: makes the API reference in docs/html of the build folder.  Doxygen makes pages from the header, README.md and docs/*.md, and
+# fails on a public name without documentation; a script makes pages from the docstrings of the Python package.  A build needs neither
+# Doxygen nor the script.
 EXTRA_DIST += %D%/README.md %D%/Doxyfile.in %D%/link_filter.sh %D%/python_pages.py
 DOXYGEN = doxygen
 docs: %D%/Doxyfile

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """python_pages.py PYTHON OUT: writes HTML pages of the public names of the packages below PYTHON, from their docstrings.
 
-The source is parsed, not imported, so that no framework is needed.  Public are the names of a package's __all__, and the methods and
+The source is parsed, not imported, so that no framework is needed.  The public names are those in a package's __all__, and the methods and
 properties of its classes that do not begin with an underscore.  A public name without a docstring is an error: exit status 1.
 """
 from __future__ import annotations
@@ -19,13 +19,13 @@ STYLE = ("body { font: 16px/1.5 sans-serif; max-width: 60em; margin: 2em auto; p
 
 
 def parse(path: str) -> ast.Module:
-    """The module in a file."""
+    """Parses the Python module in a file."""
     with open(path, encoding="utf-8") as file:
         return ast.parse(file.read(), path)
 
 
 def public_names(module: ast.Module) -> List[str]:
-    """The names in __all__, in its order."""
+    """Returns the names in a module's __all__, in the same order."""
     for node in module.body:
         if isinstance(node, ast.Assign) and any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets):
             return [str(name) for name in ast.literal_eval(node.value)]
@@ -33,7 +33,7 @@ def public_names(module: ast.Module) -> List[str]:
 
 
 def find_definition(path: str, name: str) -> Optional[Definition]:
-    """The class or function that a module at a path defines or imports from the package; None for any other value."""
+    """Returns the class or function that a module at a path defines or imports from the package; None for any other value."""
     module = parse(path)
     for node in module.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
@@ -50,7 +50,7 @@ def find_definition(path: str, name: str) -> Optional[Definition]:
 
 
 def signature(node: Definition) -> str:
-    """What stands behind "def" or "class", without the colon."""
+    """Returns the line of a definition without the word "def" or "class" before it and the colon behind it."""
     if isinstance(node, ast.ClassDef):
         bases = ", ".join(ast.unparse(base) for base in node.bases)
         return f"class {node.name}" + (f"({bases})" if bases else "")
@@ -59,7 +59,7 @@ def signature(node: Definition) -> str:
 
 
 def members(node: ast.ClassDef) -> Iterator[Definition]:
-    """Its constructor, where that has a docstring, and its public methods and properties."""
+    """Yields the members of a class that its page shows: the constructor, if it has a docstring, and the public methods and properties."""
     for part in node.body:
         if isinstance(part, ast.FunctionDef) and (not part.name.startswith("_") or part.name == "__init__" and ast.get_docstring(part)):
             if not any(isinstance(mark, ast.Attribute) and mark.attr in ("setter", "deleter") or
@@ -68,7 +68,7 @@ def members(node: ast.ClassDef) -> Iterator[Definition]:
 
 
 def section(node: Definition, within: str, level: int, missing: List[str]) -> str:
-    """The HTML of a definition and its members."""
+    """Returns the HTML of a function, or of a class and its members."""
     name, text = f"{within}.{node.name}", ast.get_docstring(node)
     if not text:
         missing.append(name)
@@ -81,13 +81,13 @@ def section(node: Definition, within: str, level: int, missing: List[str]) -> st
 
 
 def page(title: str, body: str) -> str:
-    """A whole page."""
+    """Returns the HTML of a whole page with this title and body."""
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>\n'
             f"<body>\n{body}</body></html>\n")
 
 
 def packages(root: str) -> Iterator[Tuple[str, str]]:
-    """The package cellgrad and those in it, as names and paths."""
+    """Yields the package cellgrad and the packages in it, as names and paths."""
     top = os.path.join(root, "cellgrad")
     yield "cellgrad", os.path.join(top, "__init__.py")
     for folder in sorted(os.listdir(top)):
