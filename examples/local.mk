@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Example programs.  They use the library's public interface alone.
+# The example programs, which use the library's public interface alone.
 check_PROGRAMS += %D%/peephole_lstm %D%/bidirectional %D%/language_model %D%/device_memory %D%/graph %D%/own_runtime %D%/step
 %C%_peephole_lstm_CPPFLAGS = -I$(top_srcdir)/runtime
 %C%_peephole_lstm_LDADD = libcellgrad.la

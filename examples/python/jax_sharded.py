@@ -4,9 +4,10 @@
 
 	python3 jax_sharded.py
 
-Here the devices are four of the host's; a cluster has one or more in each process, after jax.distributed.initialize().
-The gradients of the shares are added up, so that all devices have the same weights, to the bit, after each step.  Against one device with
-the whole batch they differ by rounding alone, since sums are taken in another order: this program checks both.
+The devices of this example are four parts of the host; a cluster has one or more devices in each process, after
+jax.distributed.initialize().  The gradients of the shares are added up, so that all devices have the same weights, to the bit, after each
+step.  The weights differ from those of one device with the whole batch by rounding alone, since sums are taken in another order.  This
+program checks both statements.
 """
 import os
 import sys
@@ -28,7 +29,7 @@ network = cellgrad.jax.Network("lstm", input=WIDTH, units=UNITS, layers=2)
 
 
 def shard_map(function, **keywords):
-    """jax.shard_map, or its predecessor in older versions of JAX.  The gradients are summed below, not by JAX."""
+    """jax.shard_map, or its predecessor in older versions of JAX.  The function `share_of_step` sums the gradients, not JAX."""
     if hasattr(jax, "shard_map"):
         return jax.shard_map(function, check_vma=False, **keywords)
     from jax.experimental.shard_map import shard_map as older
@@ -36,13 +37,13 @@ def shard_map(function, **keywords):
 
 
 def loss(params, x, y):
-    """The sum over rows of squared differences."""
+    """Computes the loss: the sum, over the sequences of the batch, of squared differences."""
     output, _ = network(params["rnn"], x)
     return jnp.sum((output[-1] @ params["out"] - y[0]) ** 2)
 
 
 def share_of_step(params, x, y):
-    """A training step on a device's share of the batch."""
+    """Computes a training step on a device's share of the batch."""
     value, gradient = jax.lax.psum(jax.value_and_grad(loss)(params, x, y), "rows")
     return value / ROWS, jax.tree.map(lambda weight, by: weight - 0.1 / ROWS * by, params, gradient)
 

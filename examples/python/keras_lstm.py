@@ -5,8 +5,8 @@
 	pip install 'cellgrad[tensorflow]'
 	python3 keras_lstm.py
 
-`enable_keras` has the layers that are made after it call CudnnRNNV3, as they do on a GPU.  The losses of all steps differ by rounding
-alone: this program checks that.
+After `enable_keras`, Keras's layers call CudnnRNNV3, as they do on a GPU.  The losses of both trainings differ by rounding alone, which
+this program checks.
 """
 import sys
 
@@ -20,7 +20,7 @@ T, ROWS, WIDTH, UNITS, EPOCHS = 20, 64, 3, 16, 5
 
 
 def losses():
-    """The losses of all epochs of a new model."""
+    """Returns the losses of all epochs of a new model."""
     keras.utils.set_random_seed(1)
     layers = [keras.layers.Input((T, WIDTH)), keras.layers.LSTM(UNITS, return_sequences=True), keras.layers.LSTM(UNITS), keras.layers.Dense(1)]
     model = keras.Sequential(layers)
@@ -30,7 +30,7 @@ def losses():
 
 
 def main():
-    """Trains both and compares."""
+    """Trains by Keras's own layers and by cellgrad's kernels, and compares the losses."""
     theirs = losses()
     cellgrad.tensorflow.enable_keras()
     mine = losses()

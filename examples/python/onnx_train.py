@@ -4,8 +4,8 @@
 
 	onnx_train.py MODEL.onnx DATA.npz OUT.onnx [STEPS]
 
-MODEL has one LSTM, GRU or RNN node, with any attributes.  DATA has X, shaped as the node's input, and target, shaped as its output Y.
-The loss is half the mean square of what Y is off.  Other nodes of the model stay as they are; OUT runs wherever MODEL does.
+MODEL has one LSTM, GRU or RNN node, with any attributes.  DATA has X, with the shape of the node's input, and target, with the shape of its
+output Y.  The loss is half the mean square of Y - target.  Other nodes of the model are not changed; OUT runs wherever MODEL does.
 """
 import sys
 
@@ -38,7 +38,7 @@ def main(path, data, out, steps="100"):
     with np.load(data) as arrays:
         X, target = arrays["X"], arrays["target"]
     layer = cellgrad.onnx.read_layer(model)
-    optimizers = [Adam(params) for params in layer.params]          # of each direction
+    optimizers = [Adam(params) for params in layer.params]          # one optimizer for each direction
     for step in range(int(steps) + 1):
         run = layer.forward(X)
         missing = run.Y - target

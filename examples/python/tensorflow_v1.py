@@ -5,10 +5,10 @@
 	pip install tensorflow-cpu cellgrad-tensorflow
 	python3 tensorflow_v1.py
 
-There is no word of cellgrad below: its kernels are registered when TensorFlow is imported.  Without the wheel cellgrad-tensorflow
-`import cellgrad.tensorflow` in front does the same, and without either the graph needs a GPU.
-The graph is trained in a session and saved as a SavedModel; loaded into another graph it gives the same answers and trains on, and its
-parameters, taken apart into matrices and biases and put together again, are the same: this program checks all three.
+The code below does not name cellgrad, whose kernels are registered when TensorFlow is imported.  Without the wheel cellgrad-tensorflow, an
+`import cellgrad.tensorflow` at the beginning does the same; without either, the graph needs a GPU.
+The graph is trained in a session and saved as a SavedModel.  This program checks that the SavedModel, loaded into another graph, gives the
+same answers; that its training continues; and that its parameters, split into matrices and biases and joined again, are unchanged.
 """
 import os
 import sys
@@ -24,7 +24,7 @@ TENSORS = 8 * LAYERS
 
 
 def build():
-    """Adds the model to the default graph: the echo of a sequence, three steps late."""
+    """Adds the model to the default graph.  The model learns to repeat its input three steps later."""
     x = tf.placeholder(tf.float32, [None, None, WIDTH], "x")
     target = tf.placeholder(tf.float32, [None, None, WIDTH], "target")
     size = tf.raw_ops.CudnnRNNParamsSize(T=tf.float32, S=tf.int32, **SIZES)
@@ -41,7 +41,7 @@ def build():
 
 
 def train(session, feed, steps):
-    """The losses of some steps."""
+    """Trains for some steps, and returns their losses."""
     return [session.run(["loss:0", "train"], feed)[0] for _ in range(steps)]
 
 
