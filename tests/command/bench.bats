@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad bench`: problems from arguments, measurements, output, pictures; and the lines of CELLGRAD_VERBOSE, which are bench
-# commands.
+# Tests `cellgrad bench`: problems from arguments, measurements, output and pictures; and the lines of CELLGRAD_VERBOSE, which are
+# commands of `cellgrad bench`.
 
 load files
 
-# bench_works WORDS...: a short run; its output, without a warning about variables that the machine sets
+# bench_works WORDS...: runs `cellgrad bench` for a short time; it must succeed without a message on standard error
 bench_works() {
 	works bench --time 0.001 "$@"
 }
 
-# json WORDS...: the objects of the problems alone
+# json WORDS...: runs `cellgrad bench --json`; ${lines[@]} are the objects of the problems, without the object of the roofs
 json() {
 	bench_works --json "$@"
 	[[ ${lines[0]} == '{"kind":"roofs",'* ]]
 	lines=("${lines[@]:1}")
 }
 
-# field NAME OBJECT: the number of a field of a JSON object
+# field NAME OBJECT: prints the number in a field of a JSON object
 field() {
 	[[ $2 =~ \"$1\":([0-9.e+-]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-@test "the table: the machine, then a row for each problem" {
+@test "the table describes the machine, and has a row for each problem" {
 	unset "${!OPENBLAS_@}"
 	bench_works --op LSTMBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[0]} == "cellgrad "[0-9]* ]]
@@ -32,7 +32,7 @@ field() {
 	[ "${#lines[@]}" -eq 5 ]
 }
 
-@test "the roof of products is that of the best instruction set in the library" {
+@test "the roof of products is the roof of the best instruction set that the library has" {
 	local best=baseline isa
 
 	for isa in avx2 avx512 avx512bf16 amxbf16; do
@@ -42,7 +42,7 @@ field() {
 	[[ ${lines[2]} == *"in bf16 ($best); copy "* ]]
 }
 
-@test "--json: an object of the roofs, then one for each problem" {
+@test "--json prints an object with the roofs, then an object for each problem" {
 	bench_works --op LSTMBlockCellGrad --B 2 --I 3 --H 4 --json use_peephole=true
 	[ "${#lines[@]}" -eq 2 ]
 	for name in threads f32_gflops f64_gflops bf16_gflops bytes gbytes; do
@@ -53,9 +53,9 @@ field() {
 	[[ ${lines[1]} == *'"problem":"--op LSTMBlockCellGrad --B 2 --I 3 --H 4 --dtype f32 use_peephole=true"}' ]]
 }
 
-@test "operations and bytes, counted by hand" {
-	# Weights are [7 16], [7 8] and [7 4]. A product takes two operations for each weight and row; a training step has three
-	# products.
+@test "numbers of operations and bytes equal those counted by hand" {
+	# The weights are [7 16] for the LSTM, [7 8] and [7 4] for the GRU. A product takes two operations for each weight and row; a
+	# training step has three products.
 	for case in LSTMBlockCell:448:824 LSTMBlockCellGrad:0:464 lstm_block_cell_grad:896:1536 GRUBlockCell:336:568 \
 		GRUBlockCellGrad:336:648 gru_block_cell_grad:672:1056; do
 		IFS=: read -r op flops bytes <<< "$case"
@@ -64,10 +64,10 @@ field() {
 		[ "$(field flops "${lines[0]}")" = "$flops" ]
 		[ "$(field bytes "${lines[0]}")" = "$bytes" ]
 	done
-	# Three peephole vectors; half the bytes.
+	# With peepholes three vectors are read, too; f16 has half the bytes of f32.
 	json --op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f16 use_peephole=true
 	[ "$(field bytes "${lines[0]}")" -eq 436 ]
-	# Without rows only the sums are written.
+	# If the batch has no rows, only the gradients of the weights are written.
 	json --op lstm_block_cell_grad --B 0 --I 3 --H 4
 	[ "$(field flops "${lines[0]}")" -eq 0 ]
 	[ "$(field bytes "${lines[0]}")" -eq 560 ]
@@ -76,7 +76,7 @@ field() {
 	[ "$(field bytes "${lines[0]}")" -eq 2360 ]
 }
 
-@test "rates, spread and share follow from the times" {
+@test "rates, spread and share of the roof follow from the measured times" {
 	works bench --op gru_block_cell_grad --B 8 --I 32 --H 32 --time 0.02 --json
 	lines=("${lines[1]}")
 	awk -v least="$(field min_ms "${lines[0]}")" -v median="$(field median_ms "${lines[0]}")" -v spread="$(field spread_ms "${lines[0]}")" \
@@ -87,7 +87,7 @@ field() {
 		               near(gflops * median * 1e6, flops) && near(gbytes * median * 1e6, bytes)) }'
 }
 
-@test "a device: its own copy of as many bytes is shown beside the rate" {
+@test "on a device the table shows the rate of the device's own copy of as many bytes" {
 	needs_opencl
 	export CELLGRAD_BACKEND=opencl
 	unset "${!OPENBLAS_@}"
@@ -101,20 +101,20 @@ field() {
 	[[ ${lines[1]} == *'"bound":"copy"'* ]]
 	awk -v rate="$(field gbytes "${lines[1]}")" -v copy="$(field copy_gbytes "${lines[1]}")" -v share="$(field share "${lines[1]}")" \
 		'BEGIN { exit !(rate > 0 && copy > 0 && share > 0.999 * rate / copy && share < 1.001 * rate / copy) }'
-	# On a device it is not known which roof bounds a product.
+	# On a device `bound` is null for an op with products, since the roof that bounds a product is not known.
 	bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[1]} == *'"copy_gbytes":'[0-9]*'"bound":null,"share":null'* ]]
 	CELLGRAD_BACKEND=cpu bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[1]} == *'"copy_gbytes":null,"bound":"'* ]]
 }
 
-@test "more work takes longer" {
+@test "a larger batch takes longer" {
 	works bench --json --op LSTMBlockCell --B 1,64 --I 64 --H 128 --time 0.05
 	lines=("${lines[@]:1}")
 	awk "BEGIN { exit !(2 * $(field min_ms "${lines[0]}") < $(field min_ms "${lines[1]}")) }"
 }
 
-@test "lists: every combination, in order" {
+@test "lists of sizes give every combination, in order" {
 	json --op GRUBlockCell --B 2,1 --I 3 --H 4,5
 	[ "${#lines[@]}" -eq 4 ]
 	local k=0
@@ -123,7 +123,7 @@ field() {
 	done
 }
 
-@test "without --op: all ops, those of a mode, of a pass, of sequences" {
+@test "without --op all ops are measured, or those of a mode or a pass" {
 	json --B 2 --I 3 --H 4
 	[ "${#lines[@]}" -eq 16 ]
 	[[ ${lines[0]} == *'"LSTMBlockCell","mode":"lstm"'*'"T":1,"B":2'* ]]
@@ -147,7 +147,7 @@ field() {
 	[[ ${#lines[@]} -eq 8 && ${lines[1]} == *'"GRUBlockCell"'*'"bf16"'*'"fwd+bwd"'* ]]
 }
 
-@test "defaults of the sizes" {
+@test "sizes that are not given have defaults" {
 	json --op GRUBlockCell
 	[[ ${lines[0]} == *'"B":32,"I":256,"H":512'* ]]
 }
@@ -160,7 +160,7 @@ field() {
 	[ "$(field flops "${lines[0]}")" -eq 448 ]
 }
 
-@test "both cell ops in every dtype, and with an empty batch" {
+@test "LSTM and GRU cells are measured in every dtype, and with an empty batch" {
 	for dtype in f16 bf16 f32 f64; do
 		for op in lstm_block_cell gru_block_cell; do
 			json --op $op --what fwd+bwd --B 0,3 --I 5 --H 7 --dtype $dtype
@@ -170,18 +170,18 @@ field() {
 	done
 }
 
-@test "attribute T names a dtype, too" {
+@test "the attribute T selects the dtype, as --dtype does" {
 	json --op GRUBlockCell --B 2 --I 3 --H 4 T=double
 	[[ ${lines[0]} == *'"dtype":"f64"'* ]]
 	refuses "T=half|--dtype|f32" bench --op GRUBlockCell T=half --dtype f32
 }
 
-@test "--reps" {
+@test "--reps sets the number of measurements" {
 	works bench --op GRUBlockCell --B 2 --I 3 --H 4 --reps 7 --json
 	[[ ${lines[1]} == *'"reps":7,'* ]]
 }
 
-@test "--threads" {
+@test "--threads sets the number of threads" {
 	json --op GRUBlockCell --B 2 --I 3 --H 4 --threads 1 --T 1 --layers 1
 	[[ ${lines[0]} == *'"threads":1,'* ]]
 }
@@ -195,19 +195,19 @@ field() {
 	[[ $output != *warning* ]]
 	works "${bench[@]}" --json
 	[[ $output == *'"warning":null,"environment":{}'* ]]
-	# OpenBLAS's kernels for Prescott run on every processor.
+	# OPENBLAS_CORETYPE=Prescott works on every x86-64 processor.
 	OPENBLAS_CORETYPE=Prescott works "${bench[@]}"
 	[[ $output == *$'\nOPENBLAS_CORETYPE=Prescott\nwarning: '*OPENBLAS_CORETYPE* ]]
 	OPENBLAS_CORETYPE=Prescott works "${bench[@]}" --json
 	[[ $output == *'"warning":"'*'"environment":{"OPENBLAS_CORETYPE":"Prescott"}'* ]]
-	# The variables do not matter where the library's own products are faster.
+	# With avx2 there is no warning, since cellgrad then uses its own products instead of OpenBLAS.
 	if CELLGRAD_CPU_ISA=avx2 "$CELLGRAD" info --why cpu | grep -q opens; then
 		OPENBLAS_CORETYPE=Prescott CELLGRAD_CPU_ISA=avx2 works "${bench[@]}"
 		[[ $output != *warning* ]]
 	fi
 }
 
-# Examples without a time get a short one.
+# An example of --help without --time runs with a short time.
 @test "the examples of --help work as printed" {
 	works bench --help
 	examples=$(sed -n '/^Examples:/,/^$/s/^  cellgrad/cellgrad/p' <<< "$output")
@@ -224,7 +224,7 @@ field() {
 
 # ---- refusals ----
 
-@test "a misspelt op, dtype, pass or mode" {
+@test "a misspelt op, dtype, pass or mode is refused" {
 	refuses "--op|LSTMBlokCell|LSTMBlockCell" bench --op LSTMBlokCell
 	refuses "--op|nothing_like_it|op" bench --op nothing_like_it
 	refuses '--dtype|f23|f32' bench --dtype f23
@@ -236,7 +236,7 @@ field() {
 	refuses "--dtyp|--dtype" bench --dtyp f32
 }
 
-@test "words that are no sizes" {
+@test "words that are no sizes are refused" {
 	for word in x -1 1.5 "" "1," ",1" "1,,2" "1 2" 0x10 99999999999999999999; do
 		[ -z "$word" ] || refuses "--B|0|$word" bench --B="$word"
 		[ -z "$word" ] || refuses "--H|1|$word" bench --H="$word"
@@ -248,15 +248,15 @@ field() {
 	refuses "4096|problems" bench --op GRUBlockCell --B "$many" --I "$many" --H "$many"
 }
 
-@test "sizes that an op cannot have" {
+@test "sizes that an op cannot have are refused" {
 	refuses "GRUBlockCell|--B 9999999999999|--H 512|GB" bench --op GRUBlockCell --B 9999999999999
 	refuses "lstm_block_cell|w|[I+U=1000000000256, 4*U=4000000000000]|f32" bench --op LSTMBlockCell --H 1000000000000
 	refuses "x|B=9223372036854775807|bytes" bench --op LSTMBlockCell --B 9223372036854775807 --I 9223372036854775807 --H 9223372036854775807
 	refuses "free|problem|--B 99999999999" bench --op GRUBlockCell --B 1,99999999999
 }
 
-@test "sequences" {
-	# Weights [7 16], for 3 rows in each computed step; the gradient has twice the products.
+@test "ops over sequences are measured by their steps, rows and seq_len_max" {
+	# A step multiplies 3 rows by weights [7 16]; the gradient has twice as many products.
 	for case in BlockLSTM:4032 BlockLSTMGrad:8064 block_lstm_grad:8064 BlockLSTMV2:4032 block_lstm_grad_v2:8064; do
 		json --op "${case%:*}" --T 6 --B 3 --I 3 --H 4
 		[ "$(field flops "${lines[0]}")" = "${case#*:}" ]
@@ -276,9 +276,9 @@ field() {
 	refuses '--layers|1|x' bench --layers x
 }
 
-@test "networks" {
-	# Matrices of an LSTM are [16 3] and [16 4]; layer 1 has two of [16 4]. In each step a weight takes two operations for each
-	# row.
+@test "networks are measured by their modes, layers, directions and lengths" {
+	# The matrices of an LSTM are [16 3] and [16 4]; layer 1 has two matrices [16 4]. In each step a weight takes two operations for
+	# each row.
 	for case in "CudnnRNNV3:4032" "CudnnRNN:4032" "CudnnRNNBackpropV3:8064" "rnn_backprop:8064" "rnn --what fwd+bwd:12096" \
 		"rnn --layers 2:8640" "rnn --mode gru:3024" "rnn rnn_mode=rnn_relu:1008" "rnn num_proj=2:3168" \
 		"rnn input_mode=skip_input --I 4:2304" "CudnnRNNV3 direction=bidirectional:8064" "CudnnRNNV3 --valid 0.5:2016"; do
@@ -294,7 +294,7 @@ field() {
 		json --op CudnnRNNBackpropV2 --mode rnn_tanh --T 3,0 --B 2,0 --I 3 --H 4 --dtype $dtype
 		[ "${#lines[@]}" -eq 4 ]
 	done
-	# Another cell; the line of the problem is again a command.
+	# The printed problem of a network of another cell has the argument cell=.
 	json --op rnn_backprop --T 2 --B 2 --I 3 --H 4 cell=gru_block
 	[[ ${lines[0]} == *'"mode":"gru_block"'*'cell=gru_block"}' ]]
 	printf 'cell ours\ngates a\noutput h\nh = tanh(a)\nsave h\n' > mine.cell
@@ -310,7 +310,7 @@ field() {
 	refuses "skip_input|I|U|equal" bench --op rnn input_mode=skip_input
 }
 
-@test "times, samples and threads out of range" {
+@test "times, numbers of measurements and of threads out of range are refused" {
 	for word in 0 -1 x nan inf 1e9 1s; do
 		refuses "--time|seconds|0|3600|$word" bench --time="$word"
 	done
@@ -322,7 +322,7 @@ field() {
 	refuses "--time|--reps" bench --time 1 --reps 1
 }
 
-@test "unknown attributes and words" {
+@test "unknown attributes and words are refused" {
 	refuses "LSTMBlockCell|attribute|use_peepole|use_peephole" bench --op LSTMBlockCell use_peepole=1
 	refuses "GRUBlockCell|attribute|cell_clip|T" bench --op GRUBlockCell cell_clip=1
 	[[ $stderr != *"a file"* ]]
@@ -333,12 +333,12 @@ field() {
 	refuses "use_peephole=true|attribute|--op" bench use_peephole=true
 }
 
-@test "a backend that cannot be opened" {
+@test "a backend that cannot be opened, and a wrong CELLGRAD_VERBOSE, are refused" {
 	CELLGRAD_BACKEND=cpuu refuses "'cpu'" bench --reps 1
 	CELLGRAD_VERBOSE=loud refuses "CELLGRAD_VERBOSE|0|none|1|calls|loud" bench --reps 1
 }
 
-@test "standard output that is full" {
+@test "a full standard output is an error" {
 	[ -e /dev/full ] || skip "no /dev/full"
 	run -1 --separate-stderr bash -c '"$0" bench --time 0.001 --op GRUBlockCell --json > /dev/full' "$CELLGRAD"
 	has "standard output"
@@ -346,7 +346,7 @@ field() {
 
 # ---- pictures ----
 
-# is_picture FILE: well-formed SVG with a title, in which all numbers are finite
+# is_picture FILE: is the file well-formed SVG with a title, in which all numbers are finite?
 is_picture() {
 	[[ $(head -n 1 "$1") == '<svg xmlns="http://www.w3.org/2000/svg"'* ]]
 	[ "$(tail -n 1 "$1")" = "</svg>" ]
@@ -356,16 +356,16 @@ is_picture() {
 	rm -f path
 }
 
-@test "--plot: a picture of the times over the size that varies, and the numbers" {
+@test "--plot draws the times over the size that varies, and writes the numbers to a table" {
 	bench_works --op LSTMBlockCell --B 4,1,2 --I 3 --H 4 --plot times.svg
 	is_picture times.svg
 	grep -q ">median time of a call, ms<" times.svg
 	grep -q ">B, rows of the batch<" times.svg
 	grep -q ">LSTMBlockCell fwd f32 I=3 H=4<" times.svg
 	[ "$(grep -c '<circle' times.svg)" -eq 3 ]
-	# The points are in the order of their sizes.
+	# The points in the SVG are in the order of their sizes.
 	sed -n 's/.*<circle cx="\([0-9.]*\)".*/\1/p' times.svg | sort -c -n
-	# The roof is a dashed line through as many points, and the legend names it.
+	# The roof is a dashed line through three points, and the legend names it.
 	grep -q 'dasharray="7 5" d="M[^"L]*L[^"L]*L[^"L]*"' times.svg
 	grep -q ">roof: the least that the machine allows<" times.svg
 	[ "$(wc -l < times.svg.tsv)" -eq 4 ]
@@ -374,7 +374,7 @@ is_picture() {
 	[ "$(ls -A | grep -v stderr)" = "$(printf 'times.svg\ntimes.svg.tsv')" ]
 }
 
-@test "--plot: two lines in two colours; a size of 0 has no place on a logarithmic axis" {
+@test "--plot draws two lines in two colours, and leaves out a size of 0 on its logarithmic axis" {
 	bench_works --op GRUBlockCell --B 0,2,64 --I 1,3 --H 4 --plot two.svg
 	is_picture two.svg
 	[ "$(grep -c '<circle' two.svg)" -eq 4 ]
@@ -385,7 +385,7 @@ is_picture() {
 	is_picture none.svg
 }
 
-@test "--plot: shares of the roof where no single size varies" {
+@test "--plot draws shares of the roof as bars, if no single size varies" {
 	bench_works --B 2 --I 3 --H 4 --plot shares.svg
 	is_picture shares.svg
 	grep -q ">percent of the roof" shares.svg
@@ -394,7 +394,7 @@ is_picture() {
 	[ "$(grep -c '<rect x=' shares.svg)" -eq "$(($(wc -l < shares.svg.tsv) - 1))" ]
 }
 
-@test "--plot: a file name with characters that a shell interprets" {
+@test "--plot accepts a file name with characters that a shell interprets" {
 	name="'\"; system('touch evil'); \$(touch evil) .svg"
 	bench_works --op GRUBlockCell --B 1 --I 1 --H 1 --plot "$name"
 	grep -q "<svg" "$name"
@@ -402,7 +402,7 @@ is_picture() {
 	[ ! -e evil ]
 }
 
-@test "--plot: a file that cannot be drawn or written is refused before any work" {
+@test "--plot refuses a file that cannot be drawn or written, before any work" {
 	refuses '--plot|.svg|times.pdf' bench --plot times.pdf
 	refuses '--plot|.svg|times.png' bench --plot times.png
 	refuses '--plot|.svg' bench --plot .svg
@@ -413,7 +413,7 @@ is_picture() {
 	[ "$(ls -A | grep -v stderr)" = "$(printf 'data.svg.tsv\nthere.svg')" ]
 }
 
-@test "--plot: a failed run leaves the old picture and data" {
+@test "--plot leaves the old picture if the run fails" {
 	echo "<svg>old" > times.svg
 	run -1 bash -c 'set -o pipefail
 		(ulimit -f 0; trap "" XFSZ; exec "$0" bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1 --plot times.svg) 2>&1 > /dev/null | cat' "$CELLGRAD"
@@ -437,7 +437,7 @@ is_picture() {
 
 # ---- CELLGRAD_VERBOSE ----
 
-@test "CELLGRAD_VERBOSE: the line of a run is a command that works" {
+@test "the line that CELLGRAD_VERBOSE=1 prints about a call is a command that works" {
 	export CELLGRAD_BACKEND=cpu
 	PATH=$(dirname "$CELLGRAD"):$PATH
 	for case in LSTMBlockCell-clip LSTMBlockCellGrad-peephole GRUBlockCellGrad-plain lstm_block_cell_grad-plain; do
@@ -458,7 +458,7 @@ is_picture() {
 	done
 }
 
-@test "CELLGRAD_VERBOSE: no line with other values, and none for the calls of bench" {
+@test "with other values of CELLGRAD_VERBOSE there is no line, and bench prints none about its own calls" {
 	for verbose in "" 0 none; do
 		CELLGRAD_VERBOSE=$verbose works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	done

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad cache`: the folder, the list of entries, their removal. The entries are made by hand in the form that
-# runtime/cache/entry.c reads.
+# Tests `cellgrad cache`, the command about the cache of compiled kernels: its folder, the list of its entries, and their removal.
+# The test writes the entries itself, in the form that runtime/cache/entry.c reads.
 
 load files
 
@@ -13,7 +13,7 @@ cache() {
 	export CELLGRAD_CACHE_DIR=$PWD/kernels
 }
 
-# entry KEY PAYLOAD: makes an entry; its path is $entry
+# entry KEY PAYLOAD: writes an entry of the cache; $entry is its path
 entry() {
 	local LC_ALL=C version
 
@@ -31,7 +31,7 @@ entry() {
 	chmod 600 "$entry"
 }
 
-@test "path: the folder, whether it exists or not" {
+@test "cache path prints the folder, whether it exists or not" {
 	cache
 	works cache path
 	[ "$output" = "$PWD/kernels" ]
@@ -47,7 +47,7 @@ entry() {
 	[[ $output == *'"reads":true,"writes":false,"why":"","most":5,'* ]]
 }
 
-@test "path: why nothing is kept" {
+@test "cache path says why no kernels are kept" {
 	cache
 	CELLGRAD_CACHE=off refuses "kept|CELLGRAD_CACHE=off" cache path
 	CELLGRAD_CACHE=yes refuses "CELLGRAD_CACHE|off|ro|rw|yes" cache path
@@ -65,7 +65,7 @@ entry() {
 	(unset HOME XDG_CACHE_HOME CELLGRAD_CACHE_DIR; refuses "CELLGRAD_CACHE_DIR|XDG_CACHE_HOME|HOME" cache path)
 }
 
-@test "info shows the folder, or why there is none" {
+@test "cellgrad info shows the folder of the cache, or why there is none" {
 	cache
 	works info
 	[[ $output == *"Compiled kernels on disk:"$'\n'"  $PWD/kernels"$'\n'* ]]
@@ -73,7 +73,7 @@ entry() {
 	[[ $output == *'"cache":{"path":"'"$PWD"'/kernels","why":"CELLGRAD_CACHE=off"}'* ]]
 }
 
-@test "list" {
+@test "cache list prints the entries" {
 	cache
 	works cache list
 	[ "$output" = "0 kernels, 0 of 268435456 bytes, in $PWD/kernels" ]
@@ -100,11 +100,11 @@ entry() {
 	[ "${#lines[@]}" -eq 4 ]
 	[[ $output == *'{"file":"'"${entry#*/}"'","whole":false,"kernel":"","bytes":'* ]]
 	[[ $output == *'"whole":true,"kernel":"cuda sm_90 lstm_block f32 grad","bytes":'* ]]
-	# Listing changes nothing.
+	# cache list removes no entry.
 	[ "$(find kernels -name '*.kernel' | wc -l)" -eq 4 ]
 }
 
-@test "clear removes entries and nothing else" {
+@test "cache clear removes entries and no other files" {
 	cache
 	works cache clear
 	[ "$output" = "removed 0 files, 0 bytes, from $PWD/kernels" ]
@@ -120,7 +120,7 @@ entry() {
 	[ "$output" = '{"removed":1,"bytes":'"$((bytes / 2))"',"path":"'"$PWD"'/kernels"}' ]
 }
 
-@test "clear reports entries that it could not remove" {
+@test "cache clear reports entries that it could not remove" {
 	cache
 	entry one first
 	rm "$entry"
@@ -128,13 +128,13 @@ entry() {
 	fails "$entry" cache clear
 }
 
-@test "a folder whose name is not UTF-8" {
+@test "the folder of the cache may have a name that is not UTF-8" {
 	cache
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' fails "UTF-8" cache path --json
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' works cache path
 }
 
-@test "arguments that are refused" {
+@test "wrong arguments of cellgrad cache are refused" {
 	refuses "path|list|clear" cache
 	refuses 'pth|path' cache pth
 	refuses "clear|path|list" cache list clear

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad check`: what it checks and refuses, and that a line it prints runs one case.
+# Tests `cellgrad check`: the cases that it runs, the arguments that it refuses, and that a command line that it prints runs one case.
 
 load files
 
-# Checks that $output has, for some ops and cells, a row for each dtype, with cases and without failures.
+# has_rows: checks that $output has, for some ops and cells, a row for each dtype, with cases and without failures.
 has_rows() {
 	local name dtype
 
@@ -14,8 +14,8 @@ has_rows() {
 	done
 }
 
-@test "a short run passes and lists what it checked" {
-	# Two seconds are enough for a case of each, except on a slow machine.
+@test "a short run passes and lists the ops and cells that it checked" {
+	# Two seconds are enough for a case of each op and cell, except on a slow machine.
 	for seconds in 2 20 200; do
 		works check --max-time "$seconds"
 		has_rows && break
@@ -28,7 +28,7 @@ has_rows() {
 	[ "${BASH_REMATCH[1]}" -ge "$seconds" ]
 }
 
-@test "no progress where there is no terminal" {
+@test "there is no progress line if standard error is no terminal" {
 	run -0 --separate-stderr "$CELLGRAD" check gru_block_cell dtype=f32 --max-time 0.5
 	[ -z "$stderr" ]
 	[[ $output != *$'\r'* ]]
@@ -45,7 +45,7 @@ has_rows() {
 	[[ ${lines[-1]} == *"seed 3" ]]
 }
 
-@test "one op, TensorFlow's name, one dtype" {
+@test "an op under TensorFlow's name, and a dtype, select the cases" {
 	works check LSTMBlockCell --dtype half --max-time 1
 	[[ $output == *"lstm_block_cell  f16"* ]]
 	[[ $output != *f32* ]]
@@ -62,7 +62,7 @@ has_rows() {
 	[[ $output != *"largest error"* ]]
 }
 
-@test "one case" {
+@test "with a seed in the arguments exactly one case runs" {
 	works check lstm_block_cell_grad B=1 I=2 U=2 dtype=f32 use_peephole=true accumulate=false absent=w_grad,b_grad seed=5
 	[[ ${lines[-1]} == *"1 case, 0 failures, 0 skipped; "* ]]
 	works check gru_block pass=grad shape=sum stage=2 rows=65 units=3 gap=1 dtype=bf16 memory=mixed accumulate=true seed=9
@@ -70,21 +70,21 @@ has_rows() {
 	works check lstm_block_cell B=0 seed=0
 }
 
-@test "two devices" {
+@test "--ref compares with a second device instead of the reference" {
 	works check --backend cpu --ref cpu gru_block_cell dtype=f32 --max-time 1
 	[[ $output == *"largest difference / allowed"* ]]
 	works check --ref reference gru_block_cell dtype=f32 --max-time 1
 	[[ $output != *"largest difference"* ]]
 }
 
-@test "exit status 77 where nothing could be checked" {
+@test "the exit status is 77 if nothing could be checked" {
 	run -77 --separate-stderr "$CELLGRAD" check lstm pass=gradgrad
 	[ -z "$stderr" ]
 	[[ ${lines[-1]} == *"0 cases, 0 failures, "*" skipped; "* ]]
 	run -77 --separate-stderr "$CELLGRAD" check lstm pass=gradgrad dtype=f32 seed=1
 }
 
-@test "--json: one object on each line" {
+@test "--json prints one object on each line" {
 	works check gru_block_cell dtype=f32 --json --max-time 1
 	[[ ${lines[0]} == '{"version":"'*'"device":"'* ]]
 	[[ $output == *'{"op":"gru_block_cell","dtype":"f32","cases":'*'"failures":0,'*'"worst_share":'* ]]
@@ -94,7 +94,7 @@ has_rows() {
 	done
 }
 
-@test "wrong arguments" {
+@test "wrong arguments are refused" {
 	refuses "lstm_block_cell_gard|lstm_block_cell_grad" check lstm_block_cell_gard
 	refuses "gru_blok|gru_block" check gru_blok
 	refuses "op|cell|frobnicate" check frobnicate
@@ -112,7 +112,7 @@ has_rows() {
 	refuses "op|cell|2" check lstm gru seed=3
 }
 
-@test "wrong options" {
+@test "wrong options are refused" {
 	refuses "--backend|cpo|cpu" check --backend cpo
 	refuses "--ref|nowhere" check --ref nowhere
 	refuses "--suite|quick|full|slow" check --suite slow
@@ -124,9 +124,9 @@ has_rows() {
 	CELLGRAD_BACKEND=nowhere refuses "CELLGRAD_BACKEND" check
 }
 
-# Not with SIGINT, which programs in the background of a shell ignore.
+# The signal is SIGTERM and not SIGINT, which programs in the background of a shell ignore.
 @test "a signal that ends the run prints the current command" {
-	# Two seconds are enough for a case, except on a slow machine.
+	# Within two seconds a case begins, except on a slow machine.
 	for seconds in 2 20 200; do
 		CELLGRAD_BACKEND=cpu run -124 --separate-stderr timeout -s TERM "$seconds" "$CELLGRAD" check --suite full
 		[[ $stderr == *"cellgrad check "*" seed="* ]] && break
@@ -151,8 +151,8 @@ has_rows() {
 
 @test "kernels give the same bits on OpenCL, over tens of thousands of rows" {
 	needs_opencl
-	unset POCL_EXTRA_BUILD_FLAGS           # optimised
-	# A longer run, if the first was too short for a case.
+	unset POCL_EXTRA_BUILD_FLAGS           # PoCL then optimises kernels
+	# The run is repeated with more time, if the first one was too short for a case.
 	for seconds in 6 120; do
 		works check lstm_block gru_block lstm gru rnn_tanh rnn_relu rows=30000 units=3 memory=device --backend opencl --max-time $seconds
 		[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]] && break
@@ -160,9 +160,9 @@ has_rows() {
 	[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
 }
 
-# Mesa has a driver for any processor, which must be asked for by name. info says where a device's bits differ, and check leaves
-# those kernels out.
-@test "OpenCL devices beyond the first" {
+# The second OpenCL device may be Mesa's driver for processors, which must be enabled by a variable. `cellgrad info` lists the kernels
+# whose bits differ on a device, and `cellgrad check` leaves these kernels out.
+@test "all OpenCL devices beyond the first pass, too" {
 	[[ $SANITIZE != *thread* ]] || skip "the thread sanitizer cannot see how threads of Mesa wait for each other"
 	export RUSTICL_ENABLE=llvmpipe
 	devices=$("$CELLGRAD" info --json | grep -o '"name":"opencl:[0-9.]*"' | sed '1d; s/.*"\(opencl:.*\)"/\1/')
@@ -171,10 +171,10 @@ has_rows() {
 		skip "there is none"
 	fi
 	for device in $devices; do
-		# A longer run, if the first was too short for a case of each.
+		# The run is repeated with more time, if the first one was too short for a case of each op and cell.
 		for seconds in 6 20 120; do
 			run -0 --separate-stderr "$CELLGRAD" check --backend "$device" --max-time "$seconds"
-			# Remarks of Mesa's compiler are ignored.
+			# Warnings of Mesa's compiler on standard error are ignored.
 			[ -z "$(grep -v '^MESA: warning: ' <<< "$stderr")" ]
 			[[ $output =~ [1-9][0-9]*\ cases?,\ 0\ failures ]]
 			for op in lstm_block_cell lstm_block_cell_grad gru_block_cell gru_block_cell_grad; do

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad convert`: which network a file holds, what OUT would lose, and all refusals. formats.py tests that each number ends in
-# its place.
+# Tests `cellgrad convert`: it recognises the network in a file, reports numbers that OUT would lose, and refuses wrong arguments and
+# files. formats.py tests that each number of IN is at its right place in OUT.
 
 load files
 
-# torch FILE METADATA [PREFIX [DTYPE]]: an LSTM of 2 layers, 2 directions, I = 3, U = 5
+# torch FILE METADATA [PREFIX [DTYPE]]: writes PyTorch's tensors of an LSTM of 2 layers and 2 directions, with I = 3 and U = 5
 torch() {
 	local p=${3-} d=${4-F32}
 
@@ -14,7 +14,7 @@ torch() {
 		"$p"weight_ih_l1_reverse:"$d":20,10 "$p"weight_hh_l1_reverse:"$d":20,5 "$p"bias_ih_l1_reverse:"$d":20 "$p"bias_hh_l1_reverse:"$d":20
 }
 
-# one FILE NAME:SHAPE...: PyTorch's tensors of an LSTM of one layer, some with another shape, or left out where SHAPE is none
+# one FILE NAME:SHAPE...: writes PyTorch's tensors of an LSTM of one layer; the named tensors have this SHAPE, or are left out if it is none
 one() {
 	local file=$1 specs="" spec
 
@@ -29,11 +29,11 @@ one() {
 	tensors "$file" "" $specs
 }
 
-pytorch() { # WORDS: from PyTorch to ours
+pytorch() { # WORDS: converts the file in from format pytorch to the file out in format cellgrad
 	works convert --from pytorch --to cellgrad in out "$@"
 }
 
-@test "a network is recognised by its tensors: PyTorch" {
+@test "a network in format pytorch is recognised by its tensors" {
 	torch in ""
 	pytorch
 	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 tensors of pytorch to 1 of cellgrad" ]
@@ -53,7 +53,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	metadata out | grep -qx weights_format:cellgrad
 }
 
-@test "a network is recognised by its tensors: other formats" {
+@test "a network in another format is recognised by its tensors" {
 	tensors in "" gru/gru_cell/kernel:F32:3,15 gru/gru_cell/recurrent_kernel:F32:5,15 gru/gru_cell/bias:F32:2,15
 	works convert --from keras --to cellgrad in out
 	[[ $output == "gru, num_layers=1, "* ]]
@@ -103,7 +103,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ -e out ]
 }
 
-@test "a missing, misshapen, extra or mistyped tensor is named" {
+@test "a tensor that is missing, has a wrong shape or dtype, or is one too many is refused and named" {
 	one in bias_hh_l0:none
 	refuses "in:|bias_hh_l0|missing|[20]" convert --from pytorch --to cellgrad in out
 	one in weight_hh_l0:5,20
@@ -140,7 +140,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ ! -e out.new ] && [ -z "$(ls -A | grep '^\.cellgrad')" ]
 }
 
-@test "names with a prefix" {
+@test "--from-prefix and --to-prefix are the prefixes of the tensors' names in IN and OUT" {
 	torch in "" model.rnn.
 	refuses "in:|weight_ih_l0|missing|model.rnn.weight_ih_l0|--from-prefix|model.rnn" convert --from pytorch --to cellgrad in out
 	pytorch --from-prefix model.rnn.
@@ -159,10 +159,10 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "in:|no/kernel|missing|[3, 20]" convert --from keras --to cellgrad in out names=no/,dec/ rnn_mode=lstm input_size=3
 }
 
-@test "a Keras model that was not the first in its session: its layers have other names, which can be given" {
+@test "names=NAME,... gives the names of Keras's layers, which differ if the model was not the first in its session" {
 	local kernels=kernel:F32:3,20 more=kernel:F32:5,20 rest="recurrent_kernel:F32:5,20 bias:F32:20"
 
-	# layer NAME KERNEL: the tensors of a layer
+	# layer NAME KERNEL: prints the tensors of a layer of Keras
 	layer() {
 		printf "$1%s " "$2" $rest
 	}
@@ -177,13 +177,13 @@ pytorch() { # WORDS: from PyTorch to ours
 	done
 	tensors in "" $(layer model.lstm_1/lstm_cell/ $kernels) other:F32:1
 	refuses "names=lstm_1/lstm_cell/" convert --from keras --to cellgrad in out --from-prefix model.
-	# If the layer is there, the message does not blame its name.
+	# If the layer has the usual name but lacks a tensor, the message does not propose names=.
 	tensors in "" lstm/lstm_cell/kernel:F32:3,20 lstm/lstm_cell/bias:F32:20 other/kernel:F32:1
 	refuses "lstm/lstm_cell/recurrent_kernel" convert --from keras --to cellgrad in out
 	[[ $stderr != *names=* ]]
 }
 
-@test "wrong arguments" {
+@test "wrong arguments are refused" {
 	torch in ""
 	refuses "--from|missing" convert --to pytorch in out
 	refuses "--to|missing" convert --from pytorch in out
@@ -215,7 +215,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ ! -e out ]
 }
 
-@test "metadata of the file" {
+@test "metadata of IN gives attributes, and arguments must agree with it" {
 	torch in '{"rnn_mode":"gru"}'
 	refuses "in:|weight_ih_l0|[15, 3]|[20, 3]" convert --from pytorch --to cellgrad in out
 	refuses "cell" convert --from pytorch --to cellgrad in out rnn_mode=lstm
@@ -234,7 +234,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "weights_format|out|block|--from|block_v2" convert --from block_v2 --to pytorch out other
 }
 
-@test "cellgrad's own buffer does not identify its network" {
+@test "format cellgrad, one buffer, needs metadata or arguments that describe the network" {
 	tensors in "" params:F32:200
 	refuses "in:|network|metadata|rnn_mode=MODE|cell=CELL" convert --from cellgrad --to pytorch in out
 	refuses "in:|params|sizes|metadata|num_units=N" convert --from cellgrad --to pytorch in out rnn_mode=lstm
@@ -246,15 +246,15 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "memory" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=4611686018427387904 input_size=3
 }
 
-@test "two biases become one: refused unless the way back gives the same" {
+@test "a format with one bias refuses two biases, unless converting back gives the same two" {
 	one in
-	# 0.5 and 0.5 are halves of 1: nothing is lost, and the metadata says so
+	# the biases 0.5 and 0.5 are halves of 1, so nothing is lost, and the metadata has bias:halves
 	works convert --from pytorch --to keras in out
 	[ "$(number out lstm/lstm_cell/bias 0)" = 1 ]
 	metadata out | grep -qx bias:halves
 	works convert --from keras --to pytorch out back
 	[ "$(number back bias_ih_l0 19) $(number back bias_hh_l0 19)" = "0.5 0.5" ]
-	# one pair differs: 0.25
+	# the two biases of one unit differ: 0.5 and 0.25
 	poke in bias_hh_l0 7 '\x00\x00\x80\x3e'
 	echo old > out
 	refuses "in:|lost|bW|bR|bias|keras|1|20|--force" \
@@ -263,7 +263,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	run -0 --separate-stderr "$CELLGRAD" convert --from pytorch --to keras in out --force
 	[ "$stderr" = "cellgrad convert: lost: bW + bR is one bias in keras: 1 of 20 could not be taken apart again" ]
 	[ "$(number out lstm/lstm_cell/bias 7)" = 0.75 ]
-	# one of the two is zero, either of them
+	# all biases of one side, input or recurrent, are zero, so nothing is lost
 	for half in bias_ih_l0:recurrent bias_hh_l0:input; do
 		one in
 		for k in {0..19}; do
@@ -279,7 +279,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	done
 }
 
-@test "no biases" {
+@test "a network without biases is converted to every format and back" {
 	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,5
 	works convert --from pytorch --to keras in out
 	[[ $output == *" to 2 of keras" ]]
@@ -291,7 +291,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from block --to pytorch w back
 	[[ $output == *" to 2 of pytorch" ]]
 	cmp <(tail -c 640 in) <(tail -c 640 back)
-	# the biases were trained since
+	# bias=none in the metadata is ignored if the buffer has biases that are not zero
 	one in
 	works convert --from pytorch --to cellgrad in out bias=none
 	works convert --from cellgrad --to pytorch out back
@@ -300,7 +300,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "in:|b|missing|[20]" convert --from block --to cellgrad in out bias=none
 }
 
-@test "a peephole that is not 0 is lost, one that is 0 is not" {
+@test "a format without peepholes refuses peephole weights, unless they are all 0" {
 	tensors in "" w:F32:8,20 b:F32:20 wci:F32:5 wcf:F32:5 wco:F32:5
 	refuses "peepholes|out|15|weights|0|--force" convert --from block_v2 --to keras in out
 	[ ! -e out ]
@@ -313,7 +313,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from block_v2 --to keras in out use_peephole=false --ignore-extra
 }
 
-@test "the loss of a single number is reported, in any layer and direction" {
+@test "a single number that OUT would lose is reported, in any layer and direction" {
 	header="" at=0
 	for group in layer_{0,1}/{fw,bw}/; do
 		input=3
@@ -345,7 +345,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ ! -e out ]
 }
 
-@test "forget_bias and cell_clip" {
+@test "forget_bias and cell_clip of format block are kept, added to a bias, or reported as lost" {
 	tensors in "" w:F32:8,20 b:F32:20
 	works convert --from block --to cellgrad in out
 	metadata out | grep -qx cell:lstm_block
@@ -359,11 +359,11 @@ pytorch() { # WORDS: from PyTorch to ours
 		convert --from block --to pytorch in out
 	run -0 --separate-stderr "$CELLGRAD" convert --from block --to pytorch in out --force
 	[ "${#stderr_lines[@]}" -eq 2 ]
-	# i f g o: f is 5 to 9
+	# in format pytorch, with gates i f g o, gate f has biases 5 to 9
 	[ "$(number out bias_hh_l0 4) $(number out bias_hh_l0 5) $(number out bias_hh_l0 9) $(number out bias_hh_l0 10)" = "0.5 1.5 1.5 0.5" ]
 	[ "$(number out bias_ih_l0 5)" = 0 ]
 	run -0 --separate-stderr "$CELLGRAD" convert --from block --to keras in out --force
-	# i f c o
+	# in format keras, with gates i f c o, gate f also has biases 5 to 9
 	[ "$(number out lstm/lstm_cell/bias 4) $(number out lstm/lstm_cell/bias 5) $(number out lstm/lstm_cell/bias 10)" = "0.5 1.5 0.5" ]
 	works convert --from block --to pytorch in out forget_bias=0 cell_clip=0
 	works convert --from block --to pytorch --gradients in out
@@ -378,7 +378,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	refuses "cell_clip|pytorch" convert --from pytorch --to cellgrad torch out cell_clip=1
 }
 
-@test "conversions that --force does not allow" {
+@test "conversions to a format that cannot hold the network are refused even with --force" {
 	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,2 weight_hr_l0:F32:2,5 bias_ih_l0:F32:20 bias_hh_l0:F32:20
 	for to in keras block block_v2 checkpoint onnx; do
 		refuses "$to|proj|projection|0|2" convert --from pytorch --to $to in out --force
@@ -395,7 +395,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ "$(ls | grep -c '^out$')" -eq 1 ]
 }
 
-@test "another dtype" {
+@test "--dtype converts to another dtype, and reports numbers that are rounded" {
 	one in
 	for dtype in f64 bf16 f16; do
 		works convert --from pytorch --to pytorch in out --dtype $dtype
@@ -411,7 +411,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ "$stderr" = "cellgrad convert: lost: 1 number is rounded to f16" ]
 }
 
-@test "gradients" {
+@test "--gradients converts gradients of weights" {
 	tensors in "" lstm/lstm_cell/kernel:F32:3,20 lstm/lstm_cell/recurrent_kernel:F32:5,20 lstm/lstm_cell/bias:F32:20
 	works convert --from keras --to pytorch --gradients in out
 	[ "$(number out bias_ih_l0 3) $(number out bias_hh_l0 3)" = "0.5 0.5" ]
@@ -422,7 +422,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from cellgrad --to checkpoint --gradients ours out
 	[ "$(number out rnn/multi_rnn_cell/cell_0/cudnn_compatible_lstm_cell/bias 0)" = 0.5 ]
 	refuses "params|params_backprop" convert --from cellgrad --to pytorch ours out
-	# a different bit in one of the two
+	# the gradients of the two biases differ in one bit of one number
 	works convert --from keras --to pytorch --gradients in two
 	poke two bias_ih_l0 7 '\x01\x00\x00\x3f'
 	refuses "gradients|bW|bR|1|20|--force" convert --from pytorch --to keras --gradients two out
@@ -430,7 +430,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ "$(od -A n -t x4 -j "$(place out lstm/lstm_cell/bias 7)" -N 4 out)" = " 3f000001" ]
 }
 
-@test "OUT is complete or absent" {
+@test "after a failure OUT has its old contents, or is absent" {
 	torch in ""
 	echo old > out
 	(ulimit -f 1; fails "out|File too large" convert --from pytorch --to cellgrad in out)
@@ -447,7 +447,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	[ -z "$(find . -name '.cellgrad*')" ]
 }
 
-@test "a user's cell: the buffer, and lists of tensors" {
+@test "weights of a user's cell are converted between the buffer and lists of tensors" {
 	printf 'cell mine\ngates a_x a_y\noutput h\nparam k\n\nh = tanh(a_x) * k + sigmoid(a_y)\nsave h\n' > mine.cell
 	tensors in '{"cell":"./mine.cell","values":"k=0.5","num_units":"2","input_size":"3"}' params:F32:28
 	works convert --from cellgrad --to canonical in out
@@ -458,7 +458,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	cmp same back
 	refuses "onnx|cell|lstm|gru|gru_block|rnn_tanh|rnn_relu|./mine.cell" convert --from cellgrad --to onnx in out
 	refuses "mine.cel" convert --from cellgrad --to canonical in out cell=./mine.cel
-	# A file name in metadata does not wait for a pipe.
+	# If a file name in metadata is that of a pipe, the command refuses it, and does not wait for the pipe.
 	mkfifo pipe.cell
 	tensors in '{"cell":"./pipe.cell","num_units":"2","input_size":"3"}' params:F32:28
 	refuses "./pipe.cell|regular" convert --from cellgrad --to canonical in out
@@ -467,7 +467,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from cellgrad --to canonical in out cell=<(cat mine.cell) values=k=0.5
 }
 
-@test "convert reads what run writes, and run what convert writes" {
+@test "convert reads files that run writes, and run reads files that convert writes" {
 	torch in ""
 	pytorch
 	works run rnn_params_to_canonical out num_params_weights=32 num_params_biases=32 -o lists
@@ -486,7 +486,7 @@ pytorch() { # WORDS: from PyTorch to ours
 	works convert --from pytorch --to checkpoint --gradients back out
 }
 
-@test "--json and --help" {
+@test "--json prints an object about the conversion, and --help lists the formats" {
 	torch in ""
 	works convert --from pytorch --to cellgrad in out --json
 	[ "$output" = '{"network":"lstm, num_layers=2, bidirectional, input_size=3, num_units=5","dtype":"f32","from":"pytorch","to":"cellgrad","read":16,"written":1,"lost":[]}' ]
@@ -512,7 +512,7 @@ pytorch() { # WORDS: from PyTorch to ours
 		biases=$(grep -ao '"biases_[0-9]*"' theirs | wc -l)
 		works run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
 		[[ $output == *biases_0*ok* && $output != *MISMATCH* ]]
-		# the weights before the step differ
+		# the weights before the step are not equal to those after it
 		works convert --from pytorch --to cellgrad --from-prefix before. "$file" ours
 		run -1 "$CELLGRAD" run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
 	done

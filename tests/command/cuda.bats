@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Libraries of the cuda backend: missing, too old, of another version, or broken. With the stand-ins of tests/fake.
+# Tests the libraries of the cuda backend: they may be missing, too old, of another version, or broken. The stand-ins of tests/fake replace
+# CUDA's libraries.
 
 load files
 
-# with [VARIABLE=VALUE...]: runs the command on cuda, by the stand-ins
+# with [VARIABLE=VALUE...]: sets variables, and makes the command run on the cuda backend with the stand-ins for CUDA's libraries
 with() {
 	fake_lib=$(dirname "$CELLGRAD")/tests/fake/lib
 	stand_ins CELLGRAD_BACKEND=cuda "$@"
 }
 
-# why WORDS: cuda does not open, and the message has the words
+# why WORDS: checks that the cuda backend does not open, and that the message has these words
 why() {
 	local facts
 
@@ -27,7 +28,7 @@ computes() {
 		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
 }
 
-@test "CUDA 11, 12 and 13 give TensorFlow's numbers" {
+@test "CUDA 11, 12 and 13 give TensorFlow's answers" {
 	with
 	for version in 11.2 12.4 13.0; do
 		export CELLGRAD_FAKE_CUDA=$version
@@ -43,12 +44,12 @@ computes() {
 	works bench --op lstm_block_cell --B 2 --I 8 --H 8 --reps 3
 }
 
-@test "TensorFlow's answers, every case of every op" {
+@test "every op gives TensorFlow's answers in every stored case" {
 	with CELLGRAD_CACHE_DIR="$PWD/kernels"
 	has_answers LSTM GRU Block
 }
 
-@test "kernels give the same bits, over tens of thousands of rows" {
+@test "kernels give the bits of the cpu's kernels, over tens of thousands of rows" {
 	with
 	for reference in cpu opencl; do
 		"$CELLGRAD" info --why $reference | grep -q ": opens" || continue
@@ -76,7 +77,7 @@ computes() {
 	[[ $output == *$'\n'"  cuda:0 "*"no cuBLAS: CELLGRAD_CUBLAS_LIB: tried /nowhere/libcublas.so"* ]]
 }
 
-@test "no driver: each name that was tried" {
+@test "without a driver the message has each name that was tried" {
 	with CELLGRAD_CUDA_LIB=/nowhere/libcuda.so.1
 	why "CUDA|driver|CELLGRAD_CUDA_LIB|/nowhere/libcuda.so.1"
 }
@@ -87,37 +88,37 @@ computes() {
 	[[ $stderr == *"'libcuda.so.1'"* ]]
 }
 
-@test "a library that is no driver" {
+@test "a library that is no driver is refused" {
 	echo 'int nothing;' | ${CC:-cc} -shared -fPIC -x c -o nothing.so -
 	with CELLGRAD_CUDA_LIB="$PWD/nothing.so"
 	why "nothing.so|cuInit"
 }
 
-@test "a driver without a device" {
+@test "a driver without a device gives a message" {
 	with CELLGRAD_FAKE_DEVICES=0
 	why "cuInit|CUDA_ERROR_NO_DEVICE|100"
 }
 
-@test "a driver that is too old" {
+@test "a driver that is too old gives a message with both versions" {
 	with CELLGRAD_FAKE_DRIVER=10020
 	why "CUDA|10.2|11.0"
 }
 
-@test "libraries already in the process come first, then those beside them" {
+@test "CUDA libraries that are already in the process are used first, then those in the same folder" {
 	[[ $SANITIZE != *address* ]] || skip "the address sanitizer is to be loaded before any other library"
 	with
-	# From another CUDA than the one that the loader finds.
+	# The cuBLAS in the process is that of another CUDA than the one that the loader finds.
 	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_PRELOAD=$fake_lib/cuda-12/libcublas.so.12 ," cellgrad
 	works info --why cuda
 	[[ $output == *"; kernels: $fake_lib/cuda-12/libnvrtc.so.12; products: $fake_lib/cuda-12/libcublas.so.12;"* ]]
 	computes
-	# A variable overrides this.
+	# CELLGRAD_CUBLAS_LIB overrides the cuBLAS in the process.
 	export CELLGRAD_CUBLAS_LIB=$fake_lib/cuda-13/libcublas.so.13
 	works info --why cuda
 	[[ $output == *"; products: $fake_lib/cuda-13/libcublas.so.13;"* ]]
 }
 
-@test "libraries in the process of a later CUDA than the driver are passed over" {
+@test "libraries that are in the process are not used if they are of a later CUDA than the driver" {
 	[[ $SANITIZE != *address* ]] || skip "the address sanitizer is to be loaded before any other library"
 	with CELLGRAD_FAKE_CUDA=12.4
 	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_PRELOAD=$fake_lib/cuda-13/libcublas.so.13 ," cellgrad
@@ -125,7 +126,7 @@ computes() {
 	[[ $output == *"; kernels: $fake_lib/cuda-12/libnvrtc.so.12; products: $fake_lib/cuda-12/libcublas.so.12;"* ]]
 }
 
-@test "a named library of a wrong version, or for another processor" {
+@test "a named library of a wrong version, or for another processor, is refused" {
 	with CELLGRAD_FAKE_CUDA=13.0 CELLGRAD_FAKE_DRIVER=12040
 	ln -s "$fake_lib/cuda-13/libcublas.so.13" libcublas.so.12
 	CELLGRAD_CUBLAS_LIB=$PWD/libcublas.so.12 why "CELLGRAD_CUBLAS_LIB|$PWD/libcublas.so.12|CUDA 13|driver for 12.4|12 or earlier"
@@ -146,7 +147,7 @@ computes() {
 	computes
 }
 
-@test "devices by name, parts of devices, and exclusive devices" {
+@test "info and messages name the device, the part of a device, and its compute mode" {
 	with
 	works info --why cuda
 	[[ $output == *"stand-in 0; GPU-00112233-4455-6677-8899-aabbccddeeff; kernels: "* ]]
@@ -165,34 +166,34 @@ computes() {
 	[[ $output == *"CUDA_VISIBLE_DEVICES=-1"* ]]
 }
 
-@test "a kernel that does not end" {
+@test "a kernel that does not end gives a message" {
 	with CELLGRAD_FAKE_FAIL=cuStreamSynchronize:1:702
 	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 	[[ ${stderr_lines[0]} == *"cuda: cuStreamSynchronize: CUDA_ERROR_LAUNCH_TIMEOUT (702): "*"does not end"* ]]
 }
 
-@test "a device that does not exist" {
+@test "a device that does not exist gives a message" {
 	with
 	works info --why cuda:7
 	[[ $output == *"no device 7: there are 1, from 0 on"* ]]
-	# A number beyond the range of int does not become another one.
+	# A number of a device beyond the range of int is refused, and does not wrap around to another number.
 	for number in 4294967296 -1 0x ''; do
 		CELLGRAD_BACKEND=cuda:$number refuses "number|device" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 	done
 }
 
-@test "a named compiler that cannot be loaded" {
+@test "a named NVRTC that cannot be loaded is refused" {
 	with CELLGRAD_NVRTC_LIB=/nowhere/libnvrtc.so
 	why "NVRTC|CELLGRAD_NVRTC_LIB|/nowhere/libnvrtc.so"
 	echo 'int nothing;' | ${CC:-cc} -shared -fPIC -x c -o nothing.so -
 	export CELLGRAD_NVRTC_LIB=$PWD/nothing.so
 	why "CELLGRAD_NVRTC_LIB|$PWD/nothing.so"
-	# Without a named backend no other is taken in its place, either.
+	# Also if no backend is named, a named NVRTC that cannot be loaded is an error, and no other backend is used.
 	unset CELLGRAD_BACKEND
 	refuses "CELLGRAD_NVRTC_LIB|$PWD/nothing.so" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
 
-@test "a compiler of a later CUDA than the driver is passed over" {
+@test "an NVRTC of a later CUDA than the driver is not used" {
 	with CELLGRAD_FAKE_CUDA=13.0 CELLGRAD_FAKE_DRIVER=12040
 	fails "libnvrtc.so.13|CUDA|13|driver|12.4" \
 		run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
@@ -202,7 +203,7 @@ computes() {
 	[[ $output != *"Used when none is named:"*"  cuda 0"* ]]
 }
 
-@test "a named cuBLAS that cannot be loaded is refused; none runs without cuBLAS" {
+@test "a named cuBLAS that cannot be loaded is refused; CELLGRAD_CUBLAS_LIB=none runs without cuBLAS" {
 	with CELLGRAD_CUBLAS_LIB=/nowhere/libcublas.so
 	why "cuBLAS|CELLGRAD_CUBLAS_LIB|/nowhere/libcublas.so"
 	export CELLGRAD_CUBLAS_LIB=none
@@ -215,7 +216,7 @@ computes() {
 	[[ ${stderr_lines[0]} == *"cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access"* ]]
 }
 
-@test "too little memory on the device" {
+@test "too little memory on the device gives the driver's message" {
 	with CELLGRAD_FAKE_MEMORY=64
 	fails "CUDA_ERROR_OUT_OF_MEMORY|2" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
@@ -224,7 +225,7 @@ computes() {
 	with
 	mkdir -p lib/cache
 	cp -r "$fake_lib"/kernel* "$fake_lib"/cuda-13 lib
-	# The folder's compiler precedes the stand-ins', which is found once the former is gone.
+	# The NVRTC in lib/cuda-13 is found before the one in the stand-ins' folder, which is found after the former is removed.
 	sed -i "s,^exec \([^ ]*\) ,exec \1 env LD_LIBRARY_PATH=$PWD/lib/cuda-13:$fake_lib/cuda-13:$fake_lib/cudnn-9 ," cellgrad
 	export CELLGRAD_CACHE_DIR=$PWD/kernels
 	computes
@@ -234,7 +235,7 @@ computes() {
 	computes
 	cp "$fake_lib/cuda-13/libnvrtc.so.13" lib/cuda-13
 	fails "cuda|nvrtcCreateProgram" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
-	# A named compiler that is gone is refused, though nothing must be compiled.
+	# If a named NVRTC was removed, the command is refused, although all kernels are cached.
 	unset CELLGRAD_FAKE_FAIL
 	export CELLGRAD_NVRTC_LIB=$PWD/lib/cuda-13/libnvrtc.so.13
 	computes

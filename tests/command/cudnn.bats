@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Networks by cuDNN through the command: versions, reasons against cuDNN, failures, reserve spaces. With the stand-ins of
-# tests/fake.
+# Tests networks by cuDNN through the command: versions of cuDNN, reasons against cuDNN, failures, reserve spaces. The stand-ins of
+# tests/fake replace cuDNN and CUDA's libraries.
 
 load files
 
-# with [VARIABLE=VALUE...]: runs the command on cuda, by the stand-ins
+# with [VARIABLE=VALUE...]: sets variables, and makes the command run on the cuda backend with the stand-ins for CUDA's libraries
 with() { stand_ins CELLGRAD_BACKEND=cuda CELLGRAD_CACHE_DIR="$BATS_FILE_TMPDIR" "$@"; }
 
-# says ROUTE ARGUMENT...: the line of CELLGRAD_VERBOSE ends with the route
+# says ROUTE ARGUMENT...: runs the command, and checks that the line that CELLGRAD_VERBOSE=1 prints has the route
 says() {
 	local route=$1
 
@@ -17,7 +17,7 @@ says() {
 	[[ $stderr == *"; $route"* ]]
 }
 
-# without WORDS: networks are composed, and route=cudnn is refused with the reason
+# without WORDS: checks that networks take route composed, and that route=cudnn is refused with these words as the reason
 without() {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case" --expect "$case"
@@ -42,7 +42,7 @@ without() {
 	done
 }
 
-@test "info: the route of each network" {
+@test "info shows the route of each network" {
 	with CELLGRAD_FAKE_CUDNN=9.12.0
 	works info
 	[[ $output == *"cell "*"options "*"on cuda:0"* ]]
@@ -54,14 +54,14 @@ without() {
 	[[ $output == *'"lstm":{"f16":"cudnn","bf16":"composed (bf16 in cuDNN 9.12.0: not cudnn)","f32":"cudnn","f64":"cudnn"}'* ]]
 }
 
-@test "no cuDNN: each name that was tried" {
-	# For CUDA 12, since an installed cuDNN may be for another.
+@test "without cuDNN the message has each name that was tried" {
+	# The stand-ins are for CUDA 12, since a cuDNN that is installed on this machine may be for another CUDA.
 	with CELLGRAD_FAKE_CUDA=12.4 CELLGRAD_FAKE_CUDNN=none CELLGRAD_CUDNN_LIB=
 	without "libcudnn.so.9"
 	without "libcudnn.so.8"
 }
 
-@test "none: no library is looked for" {
+@test "CELLGRAD_CUDNN_LIB=none looks for no cuDNN" {
 	with CELLGRAD_CUDNN_LIB=none
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case"
@@ -79,12 +79,12 @@ without() {
 	refuses "CELLGRAD_CUDNN_LIB|absolute|path|'libcudnn.so.9'" run CudnnRNNV3 "$case"
 }
 
-@test "a cuDNN before 8.1" {
+@test "a cuDNN before 8.1 is not used" {
 	with CELLGRAD_FAKE_CUDNN=8.0.5
 	refuses "cuDNN|8.0.5|8.1" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
-@test "a cuDNN for another CUDA than that of cuBLAS" {
+@test "a cuDNN for another CUDA than that of cuBLAS is not used" {
 	with CELLGRAD_FAKE_CUDART=12 CELLGRAD_FAKE_CUDA=13.0
 	export CELLGRAD_CUDNN_LIB
 	CELLGRAD_CUDNN_LIB=$(dirname "$(sed -n 's/^exec \([^ ]*\) .*/\1/p' cellgrad)")/lib/cudnn-9/libcudnn.so.9
@@ -93,7 +93,7 @@ without() {
 	refuses "/libcudnn.so.9|CUDA|13|driver|12.4" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
-@test "a failed call of cuDNN is reported in its words, and no other route is taken" {
+@test "a failed call of cuDNN is reported with cuDNN's status, and no other route is taken" {
 	with
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	export CELLGRAD_FAKE_FAIL=cudnnCreate:1:1001
@@ -123,11 +123,11 @@ without() {
 	works run rnn "$case" route=composed -o fwd.safetensors
 	refuses "fwd.safetensors|reserve_space|route=cudnn|route=composed" \
 		run rnn_backprop "$case" fwd.safetensors route=cudnn
-	# Without another request the route in the file is requested.
+	# If no route is given, the route in the file's metadata is taken.
 	says composed run rnn_backprop fwd.safetensors "$case"
 }
 
-@test "strict_rounding: f16 and bf16 are composed, f32 and f64 are not affected" {
+@test "with strict_rounding f16 and bf16 take route composed, f32 and f64 are not affected" {
 	with
 	for dtype in F16 BF16 F32; do
 		tensors $dtype.safetensors "" input:$dtype:2,2,3 input_h:$dtype:1,2,4 input_c:$dtype:1,2,4 params:$dtype:144
@@ -146,11 +146,11 @@ without() {
 	works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 --dtype f16 strict_rounding=true
 	[[ $output == *"strict_rounding=true"* ]]
 	works check rnn dtype=f16 strict_rounding=true seed=3
-	# Only the library's own op has this attribute.
+	# Only the library's own op has the attribute strict_rounding.
 	refuses "CudnnRNNV3|strict_rounding" run CudnnRNNV3 "$case" strict_rounding=true
 }
 
-@test "bench measures either route" {
+@test "bench measures the route that is given" {
 	with
 	for route in cudnn composed; do
 		works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 route=$route
@@ -159,8 +159,8 @@ without() {
 	refuses "rnn|route|composed|cudnn|NULL|cudn" bench --op rnn --T 3 --B 2 --I 4 --H 4 route=cudn
 }
 
-# The numbers of a stand-in have no meaning.
-@test "the cost of a step beyond cuDNN is measured" {
+# With a stand-in for cuDNN the measured times have no meaning, so only the form of the table is tested.
+@test "net_time prints a table of the times of networks beside cuDNN alone" {
 	program=$(dirname "$CELLGRAD")/tests/net_time fake=$(dirname "$CELLGRAD")/tests/fake/run
 	with
 	export NET_SMALL=1 NET_TIME=0.01

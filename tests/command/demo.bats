@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad demo`: a kernel, TensorFlow's answers, and a model that is trained for a few steps, too few to learn much.
+# Tests `cellgrad demo`: it prints a kernel, compares with TensorFlow's stored answers, and trains a model, here for too few steps to learn
+# much.
 
 load files
 
-@test "all agree with TensorFlow" {
+@test "all stored answers of TensorFlow agree" {
 	works demo --only compare --data "$DATA"
 	[[ $output == *"/* h = o * co */"*"da_o_at[unit] = da_o;"*"emit lstm_block --options peephole --pass grad prints all."* ]]
 	[ "$(grep -n '^These are' <<< "$output" | cut -d: -f1)" -lt 40 ]
@@ -13,13 +14,13 @@ load files
 	[[ ${lines[-1]} == "All "*" agree with TensorFlow's"* ]]
 }
 
-@test "the three outputs that are shown are the worst of all" {
+@test "the three outputs in the table are those with the largest differences" {
 	works demo --only compare --data "$DATA" --json
 	worst=$(grep -o '"worst_share":[0-9.e-]*' <<< "$output" | cut -d: -f2)
 	works demo --only compare --data "$DATA"
 	percent=$(sed -n "s/.*difference is \([0-9.e+-]*\)% of what.*/\1/p" <<< "$output")
 	awk -v percent="$percent" -v worst="$worst" 'BEGIN { exit !(percent > 94 * worst && percent < 106 * worst) }'
-	# A single wrong answer is the first row.
+	# An output with a wrong answer is the first row of the table.
 	cp "$DATA"/GRUBlockCellGrad-*.safetensors "$DATA"/LSTMBlockCellGrad-*.safetensors .
 	cp GRUBlockCellGrad-plain.expect.safetensors GRUBlockCellGrad-saturated.expect.safetensors
 	run -1 --separate-stderr "$CELLGRAD" demo --only compare --data .
@@ -27,18 +28,18 @@ load files
 	[[ $(grep -A 1 '^  op  ' <<< "$output" | tail -n 1) == *" saturated "*MISMATCH ]]
 }
 
-@test "the default folder of cases" {
+@test "the stored answers are found without --data" {
 	works demo --only compare
 }
 
-@test "--only compare --json" {
+@test "--only compare --json prints objects about the kernel and each output" {
 	works demo --only compare --data "$DATA" --json
 	[[ ${lines[0]} == '{"kernel":"'*'"source":"'* ]]
 	[[ ${lines[1]} == '{"op":"LSTMBlockCellGrad","case":"'*'"ok":true}' ]]
 	[[ ${lines[-1]} == '{"tensors":'*'"mismatches":0,'* ]]
 }
 
-@test "a mismatch is exit status 1" {
+@test "a mismatch gives exit status 1" {
 	cp "$DATA"/GRUBlockCellGrad-*.safetensors "$DATA"/LSTMBlockCellGrad-*.safetensors .
 	cp GRUBlockCellGrad-plain.expect.safetensors GRUBlockCellGrad-saturated.expect.safetensors
 	run -1 --separate-stderr "$CELLGRAD" demo --only compare --data .
@@ -47,7 +48,7 @@ load files
 	[[ ${lines[-1]} == *"differ from TensorFlow's"* ]]
 }
 
-@test "missing cases" {
+@test "a folder without stored answers, or with some missing, is refused" {
 	refuses "nowhere" demo --data nowhere
 	refuses "LSTMBlockCellGrad-CASE" demo --data .
 	cp "$DATA"/GRUBlockCellGrad-*.safetensors "$DATA"/LSTMBlockCellGrad-*.safetensors .
@@ -56,7 +57,7 @@ load files
 	refuses "--data" demo words
 }
 
-# learns OPTION...: trains with --json; $steps are the rows, $end the last line
+# learns OPTION...: trains with --json; $steps has the objects of the steps, $end the last line
 learns() {
 	"$CELLGRAD" demo --only train --time 1000 --json "$@" > lines || [ $? -eq 1 ]
 	steps=$(grep '^{"kind":"step",' lines)
@@ -64,7 +65,7 @@ learns() {
 	[[ $end == '{"kind":"training",'* ]]
 }
 
-@test "training, a few steps" {
+@test "a training of a few steps prints losses, a text, and the bigram entropy that it did not reach" {
 	LC_ALL=C run -1 --separate-stderr "$CELLGRAD" demo --only train --steps 4
 	[ -z "$stderr" ]
 	[[ $output == *"step"*"loss"*"held out"* ]]
@@ -79,7 +80,7 @@ learns() {
 	[[ $output != *LSTMBlockCellGrad* ]]
 }
 
-@test "the loss falls, on the training text and on the text held out" {
+@test "the loss falls, on the training text and on the text that is held out" {
 	learns --steps 9 --no-svg
 	[ "$(grep -c . <<< "$steps")" -eq 10 ]
 	grep -o '"held_out":[0-9.]*' lines | cut -d: -f2 > held
@@ -92,7 +93,7 @@ learns() {
 	[ -z "$(find . -name '*.svg')" ]
 }
 
-@test "same seed gives the same losses, up to the time limit; another seed another" {
+@test "the same seed gives the same losses, also with a time limit, and another seed gives others" {
 	learns --steps 2 --seed 5 --no-svg
 	once=$(grep -v '"kind":"training"' lines)
 	learns --steps 2 --seed 5 --no-svg
@@ -106,7 +107,7 @@ learns() {
 	[[ ${lines[-1]} == *'"steps":1,"of":800,"seed":6,'*'"svg":true}' ]]
 }
 
-@test "the curve as SVG" {
+@test "--svg writes the curve of the losses" {
 	LC_ALL=C.UTF-8 works demo --only train --time 0.001 --svg curve.svg
 	[[ $output == *"Stopped by the time limit of 0.001 s, at step 1 of 800."*"seed 1."* ]]
 	[[ $output == *"●"*"╌╌ bigram entropy"* ]]
@@ -122,7 +123,7 @@ learns() {
 	"$python3" -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' curve.svg
 }
 
-@test "compare, then train; an SVG that cannot be written" {
+@test "the demo compares, then trains; an SVG that cannot be written is reported" {
 	refuses "nowhere" demo --only train --svg nowhere/curve.svg
 	refuses "directory" demo --svg .
 	refuses "--svg|--no-svg" demo --svg a.svg --no-svg
@@ -132,12 +133,12 @@ learns() {
 	[[ ${lines[-1]} == "The curve was not written: cellgrad-demo.svg: is a directory" ]]
 }
 
-@test "the defaults are what --help says" {
+@test "--help prints the defaults" {
 	works demo --help
 	[[ $output == *"N steps (800)"*"SECONDS (60)"*"from (1)"* ]]
 }
 
-@test "options with values out of range" {
+@test "options with values out of range are refused" {
 	for steps in 0 -1 x 1e3 1000001 99999999999999999999 " 1" 3x; do
 		refuses "--steps|number|1|1000000|$steps" demo --steps="$steps"
 	done
@@ -151,13 +152,14 @@ learns() {
 	refuses "--steps|twice" demo --steps 1 --steps 2
 }
 
-@test "progress, on a terminal" {
+@test "on a terminal the training shows its progress" {
 	command -v script > path || skip "no script to make a terminal"
 	script -qec "'$CELLGRAD' demo --only train --steps 4 --no-svg" /dev/null < /dev/null > typescript || true
 	grep -q 'step 1 of 4   loss .* steps/s .* s left' typescript
 }
 
-# losses FILE BACKEND STEPS OPTION...: writes the loss of each step; the steps are too few to learn: exit status 1
+# losses FILE BACKEND STEPS OPTION...: trains, and writes the loss of each step to FILE; the exit status must be 1, since the steps are too
+# few to learn
 losses() {
 	local file=$1 backend=$2 steps=$3
 
@@ -168,16 +170,16 @@ losses() {
 	[ "$(wc -l < "$file")" -eq "$steps" ]
 }
 
-# near A B [FROM]: losses differ by at most 1e-4; the first FROM of them have the same digits
+# near A B [FROM]: checks that the losses in two files differ by at most 1e-4, relatively, and that the first FROM losses are equal
 near() {
 	paste "$1" "$2" | awk -v same="${3:-0}" '
 		{ d = ($1 - $2) / $1 }
 		d < -1e-4 || d > 1e-4 || (NR <= same && $1 != $2) { print "# step " NR ": " $0; exit 1 }'
 }
 
-@test "the losses are the same on OpenCL, and when half of them are from another backend" {
+@test "the losses are the same on OpenCL, and if the training goes on on another backend after half of its steps" {
 	needs_opencl
-	unset POCL_EXTRA_BUILD_FLAGS           # optimised
+	unset POCL_EXTRA_BUILD_FLAGS           # PoCL then optimises kernels
 	losses cpu cpu 20
 	losses opencl opencl 20
 	near cpu opencl
@@ -193,8 +195,8 @@ near() {
 	cmp cpu cpu-again
 }
 
-# One step of the stand-in takes a second.
-@test "the losses are the same on CUDA's stand-in, and when half of them are from it" {
+# The training has only 4 steps, since one step on the stand-in for CUDA takes a second.
+@test "the losses are the same on the stand-in for CUDA, and if the training goes on there after half of its steps" {
 	losses cpu cpu 4
 	stand_ins
 	losses cuda cuda 4
@@ -208,7 +210,7 @@ near() {
 	near cpu to-cpu
 }
 
-@test "--switch: its line in the output, and backends that cannot be opened" {
+@test "--switch prints a line about the second backend, and refuses a backend that cannot be opened" {
 	LC_ALL=C run -1 --separate-stderr "$CELLGRAD" demo --only train --steps 2 --no-svg --switch cpu
 	[[ $output == *$'\n'"      1  goes on on cpu: "* ]]
 	refuses "backend|gpu" demo --only train --switch gpu

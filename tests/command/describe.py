@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The output of `cellgrad info OP` suffices to call the op, and is true.
+"""The output of `cellgrad info OP` is true, and suffices to call the op.
 
-For every op, under TensorFlow's name and the library's, and with each attribute that changes what is needed, the test writes
-files from the JSON alone: the tensors that it calls needed and no others.  The op must run, with the described outputs in the
-described shapes.  Without any single one of these tensors it must be refused with that tensor's name; with all inputs,
-needed or not, it must run, too.  The text must have the same names, in 80 columns.  Prints TAP.  CELLGRAD: the command.
+For every op, under TensorFlow's name and the library's, and with each attribute that changes which inputs are needed, the test
+writes a file by the JSON alone, with the tensors that the JSON calls needed and no others.  The op must run on this file, and give
+the described outputs in the described shapes.  If a needed tensor is left out, the op must be refused with that tensor's name;
+with all inputs, needed or not, the op must run, too.  The text of `cellgrad info OP` must have the same names as the JSON, in 80
+columns.  Prints TAP.  CELLGRAD: the command.
 """
 import itertools
 import json
@@ -51,7 +52,7 @@ def write(path, tensors):
 # ---- sizes ----
 
 def sizes_of(op, given):
-    """The value of every symbol, for the attributes that are given."""
+    """Returns the value of every symbol in shapes, such as B, for the attributes that are given."""
     mode, directions = given.get("rnn_mode", "lstm"), 2 if given.get("direction") == "bidirectional" else 1
     sizes = dict(SIZES, H=SIZES["U"], C=SIZES["U"] if mode == "lstm" else 0)
     sizes.update({"in": SIZES["I"], "L*D": SIZES["L"] * directions, "D*H": directions * sizes["H"]})
@@ -79,7 +80,7 @@ def shape(port, sizes, turned):
 
 
 def expand(port, sizes, given):
-    """The tensors of a port: the port itself, or those of a list, in the order of its description."""
+    """Returns the tensors of an input or output: one, or for a list all of its tensors, in the order that the description gives."""
     if not port["list"]:
         return {port["name"]: port}
     gates, directions, tensors = GATES[given.get("rnn_mode", "lstm")], 2 if given.get("direction") == "bidirectional" else 1, []
@@ -95,7 +96,7 @@ def expand(port, sizes, given):
 # ---- attributes ----
 
 def required(op, given):
-    """Values for the attributes without a default."""
+    """Returns values for the attributes that an op requires, since they have no default."""
     counts = SIZES["L"] * (2 if given.get("direction") == "bidirectional" else 1) * 2 * GATES[given.get("rnn_mode", "lstm")]
     values = {"seq_len_max": SIZES["T"], "use_peephole": "false", "num_layers": SIZES["L"], "num_units": SIZES["U"],
               "input_size": SIZES["I"], "num_params": counts, "num_params_weights": counts, "num_params_biases": counts}
@@ -103,7 +104,7 @@ def required(op, given):
 
 
 def variants(op):
-    """Sets of attributes: every one that a need or a shape depends on, one at a time, and two together."""
+    """Yields sets of attributes: none, one, or two of the attributes on which a shape, or the need for an input, depends."""
     choices = {"use_peephole": "true", "time_major": "false", "rnn_mode": "gru", "direction": "bidirectional"}
     there = [a["name"] for a in op["attributes"] if a["name"] in choices]
     for n in range(3):
@@ -142,7 +143,7 @@ def run(name, given, tensors, path):
 
 def check(name, op, given, path, drop):
     values = {**required(op, given), **given}
-    # The number of layers must be given where no shape has it.
+    # The number of layers and the sizes are given if the op has attributes for them, since no shape may determine them.
     if "num_layers" in [a["name"] for a in op["attributes"]]:
         values.update(num_layers=SIZES["L"], num_units=SIZES["U"])
     sizes, turned = sizes_of(op, given), given.get("time_major") == "false"
@@ -175,7 +176,7 @@ def check(name, op, given, path, drop):
 
 
 def check_attributes(name, op, path):
-    """Defaults, words and ranges are the ones that run enforces."""
+    """Checks that `cellgrad run` refuses values outside of the words and ranges that are described."""
     for a in op["attributes"]:
         bad = {"boolean": ["2"], "integer": ["x"], "number": ["x"], "word": ["nothing"], "text": []}[a["type"]]
         if a["type"] == "integer" and isinstance(a["least"], int):
@@ -184,7 +185,7 @@ def check_attributes(name, op, path):
             bad.append(str(a["most"] + 1))
         for value in bad:
             done = run(name, {**required(op, {}), a["name"]: value}, {"x": ("F32", [1])}, path)
-            # Sizes are checked before ranges.
+            # For a wrong number the message may be about another attribute, since sizes are checked before ranges.
             named = a["name"] in json.loads(done.stderr)["error"]
             must(done.returncode == 2 and (named or value.lstrip("-").isdigit()), f"{a['name']}={value}: {done.stderr}")
 
@@ -203,7 +204,7 @@ def check_text(name, op):
 
 
 def check_pair(name, op, ops):
-    """A gradient's inputs are grouped by origin, as the forward op's description says."""
+    """Checks that the origins of a gradient op's inputs agree with the description of its forward op."""
     if not op["gradient_of"]:
         return
     forward = ops[op["gradient_of"]]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad emit`: which kernel, and where the text goes.
+# Tests `cellgrad emit`: which kernel it prints, and to which files.
 
 load files
 
-@test "every built-in cell, pass, dtype and dialect" {
+@test "kernels of every built-in cell, pass, dtype and language are printed" {
 	works emit --list
 	[[ ${lines[0]} == cell*stages*options ]]
 	[[ $output == *lstm_block*peephole* ]]
@@ -21,12 +21,12 @@ load files
 	done
 }
 
-@test "--list --json" {
+@test "--list --json prints the cells with their options and stages" {
 	works emit --list --json
 	[[ $output == *'{"cell":"lstm_block","options":["peephole"],"stages":1}'* ]]
 }
 
-@test "defaults: forward, f32, c" {
+@test "the defaults are pass forward, dtype f32 and language c" {
 	works emit lstm_block
 	plain=$output
 	works emit lstm_block --pass forward --dtype f32 --lang c --stage 0
@@ -35,7 +35,7 @@ load files
 	[ "$output" = "$plain" ]
 }
 
-@test "files: the source and the manifest, complete or absent" {
+@test "the files of the source and the manifest are both written, or neither" {
 	works emit lstm_block --options peephole --pass grad -o grad.c --manifest grad.json
 	[ -z "$output" ]
 	works emit lstm_block --options peephole --pass grad
@@ -53,14 +53,14 @@ load files
 	[ ! -e x ]
 }
 
-@test "--json: source and manifest in one object" {
+@test "--json prints source and manifest in one object" {
 	works emit lstm_block --json
 	[ "${#lines[@]}" -eq 1 ]
 	[[ $output == '{"lang":"c","source":"'*'"manifest":{'* ]]
 	refuses "--json" emit lstm_block --json -o x
 }
 
-@test "wrong words, with the nearest right one" {
+@test "wrong words are refused, and the message has the nearest right word" {
 	refuses "--pass|forwrd|forward" emit lstm_block --pass forwrd
 	refuses "--pass|sideways|forward|grad|gradgrad|seq_forward|seq_grad" emit lstm_block --pass sideways
 	refuses "--pass|seq_gard|seq_grad" emit lstm_block --pass seq_gard
@@ -73,17 +73,17 @@ load files
 	[[ $stderr != *cg_* ]]
 }
 
-@test "--stage" {
+@test "--stage selects a stage of the cell" {
 	works emit gru_block --stage 1
 	works emit gru_block --stage 2
-	# Whatever is wrong, the message says how many stages the cell has.
+	# The message about a wrong --stage always has the number of the cell's stages.
 	for stage in 3 9 -1 x 1x 99999999999999999999; do
 		refuses "--stage|gru_block|0|2|$stage" emit gru_block --stage=$stage
 		refuses "--stage|lstm|0|1" emit lstm --stage=$stage
 	done
 }
 
-# indrnn FILE: a cell whose recurrence is a per-unit weight under an option
+# indrnn FILE: writes a cell whose only recurrence is a per-unit weight that an option switches on
 indrnn() {
 	cat > "$1" <<-'END'
 		cell indrnn
@@ -96,7 +96,7 @@ indrnn() {
 	END
 }
 
-@test "options that are off and remove the recurrence: one warning" {
+@test "a kernel without recurrence, because an option is off, gives one warning" {
 	indrnn indrnn.cell
 	for pass in forward grad gradgrad seq_grad; do
 		run -0 --separate-stderr "$CELLGRAD" emit indrnn.cell --pass $pass --options bias
@@ -115,7 +115,7 @@ indrnn() {
 	done
 }
 
-@test "--header: prototypes, also to a file, used with the source in a program of C and of C++" {
+@test "--header prints prototypes, which work with the source in programs of C and of C++" {
 	works emit lstm --pass grad --dtype bf16 --header
 	[[ $output == *"#ifndef CG_LSTM_BF16_GRAD_H"*'extern "C" {'*"void cg_lstm_bf16_grad("*"const uint16_t *c_prev, int64_t c_prev_stride"* ]]
 	plain=$output
@@ -161,7 +161,7 @@ indrnn() {
 	done
 }
 
-@test "--source: the text of a built-in cell, which parses as a cell" {
+@test "--source prints the equations of a built-in cell, from which the same kernels are made" {
 	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
 		works emit "$cell" --source -o "$cell.cell"
 		cmp "$cell.cell" "$BATS_TEST_DIRNAME/../../templates/$cell.cell"
@@ -183,7 +183,7 @@ indrnn() {
 	refuses "cell|--list" emit --source
 }
 
-@test "steps of sequences: the carried state is acc, and dh_out is added to dh" {
+@test "in passes seq_forward and seq_grad the carried state has type acc, and dh_out is added to dh" {
 	works emit lstm --pass seq_forward --dtype f16
 	[[ $output == "/* cg_lstm_f16_seq_forward: cellgrad emit lstm --pass seq_forward --dtype f16 --lang c */"* ]]
 	[[ $output == *"acc *c, int64_t c_stride"*"real *h, int64_t h_stride"* ]]
@@ -198,7 +198,7 @@ indrnn() {
 	[[ $output != *'"dh_out"'* ]]
 }
 
-@test "--shape scan: all steps of a sequence, in C" {
+@test "--shape scan prints a text in C that computes all steps of a sequence" {
 	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
 		for pass in seq_forward seq_grad; do
 			works emit "$cell" --shape scan --pass $pass --dtype bf16
@@ -235,7 +235,7 @@ indrnn() {
 	refuses "mine|c_first" emit ./mine.cell --shape scan --pass seq_forward
 }
 
-# The text of the tiles, up to their table, is part of the text of a scan.
+# The text of a scan contains the text that `cellgen tiles` prints, up to the table of tiles.
 @test "--shape scan prints the products from which the library is compiled" {
 	for dtype in f32 f64 bf16; do
 		works emit gru --shape scan --pass seq_grad --dtype $dtype
@@ -245,7 +245,7 @@ indrnn() {
 	done
 }
 
-@test "a cell from a file" {
+@test "a cell is read from a file whose name ends in .cell or has a slash" {
 	cat > mine.cell <<-'END'
 		cell mine
 		gates  a
@@ -267,7 +267,7 @@ indrnn() {
 	refuses "lstmm|lstm|/|.cell" emit lstmm
 }
 
-@test "a cell from a file that has a mistake" {
+@test "a cell file that is missing, too long or wrong is refused" {
 	refuses "No such file" emit nowhere.cell
 	mkdir dir.cell
 	refuses "dir.cell" emit dir.cell
@@ -281,7 +281,8 @@ indrnn() {
 	has bad.cell:1
 }
 
-# hostile FACTS FILE [OPTION...]: the command rejects the file quickly, reports one mistake with its line and a caret, and writes nothing
+# hostile FACTS FILE [OPTION...]: checks that the command rejects a .cell file within ten seconds, reports one mistake with the facts in a
+# short message, and writes no file
 hostile() {
 	local facts file=$2
 
@@ -298,7 +299,7 @@ hostile() {
 	[ ! -e out.json ]
 }
 
-@test "a cell beyond a limit is rejected: the message names the limit, and the place in the text if it has one" {
+@test "a cell beyond a limit is rejected, and the message names the limit and the place in the file" {
 	local head=$'cell x\ngates a b\noutput h\n' many
 
 	many=$(printf '+a%.0s' {1..20000})
@@ -326,7 +327,7 @@ hostile() {
 	works emit ./evil.cell --pass grad --dtype f64
 }
 
-@test "files that are not text: bytes, line ends, byte-order marks" {
+@test "cell files with other bytes than text are rejected, and other line ends are accepted" {
 	printf '\xef\xbb\xbfcell x\n' > evil.cell
 	hostile "evil.cell:1:1|declaration|equation|byte|order|mark" evil.cell
 	printf 'c\0e\0l\0l\0' > evil.cell
@@ -342,7 +343,7 @@ hostile() {
 	[[ $output != *$'\r'* ]]
 }
 
-@test "names that are words of the dialects, or would become one" {
+@test "names in a cell that are words of a language, or would become one, are rejected" {
 	for name in kernel global half float4x __shared__ register auto int fma threadIdx real acc unit rows get_global_id; do
 		printf 'cell x\ngates a\nparam %s\noutput h\nh = a * %s\n' $name $name > evil.cell
 		case $name in
@@ -367,7 +368,7 @@ hostile() {
 		[ "$output" = "$("$CELLGEN" emit "$@")" ]
 		[ -n "$output" ]
 	done
-	# From the first function on, the text is in the bundle, except that its functions are static there.
+	# The library's bundle contains the emitted text from its first function on, except that the functions of the bundle are static.
 	works emit lstm_block --pass grad --dtype f32 --lang c --options peephole
 	"$CELLGEN" bundle lstm_block f32 | sed 's/^static void/void/' >bundle.c
 	sed -n '/^static APART void cg_/,/^#ifdef __cplusplus/p' <<<"$output" | sed '$d; s/^static void/void/' >functions.c

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Environment variables: unknown names, values that are not allowed, and what `cellgrad info` says of them.
+# Tests environment variables: unknown names, values that are not allowed, and the lines of `cellgrad info` about variables.
 
 load files
 
 case=$BATS_TEST_DIRNAME/../data/GRUBlockCell-one.safetensors
 
-# warns COMMAND...: exit status 0, and one warning about CELLGRAD_BACKEDN on standard error
+# warns COMMAND...: checks that a command with the variable CELLGRAD_BACKEDN succeeds, with one warning about it on standard error
 warns() {
 	CELLGRAD_BACKEDN=cuda run -0 --separate-stderr "$CELLGRAD" "$@"
 	echo "standard error: $stderr"
@@ -13,14 +13,14 @@ warns() {
 	[[ $stderr == *CELLGRAD_BACKEDN*CELLGRAD_BACKEND* ]]
 }
 
-@test "an unknown variable: a warning with the nearest name, and the work is done" {
+@test "an unknown variable gives a warning with the nearest name, and the command works" {
 	export CELLGRAD_BACKEND=cpu
 	for words in --version "emit lstm --list" "info --why cpu" "run GRUBlockCell $case"; do
 		warns $words
 		[ "${#stderr_lines[@]}" -eq 1 ]
 		[ -n "$output" ]
 	done
-	# The library warns, too, where it may; the command does not repeat it.
+	# With CELLGRAD_VERBOSE=1 the library could warn, too, but there is one warning only.
 	CELLGRAD_VERBOSE=1 warns run GRUBlockCell "$case"
 	CELLGRAD_QWERTYUIOP=1 CELLGRAD_THREADS=2 CELLGRAD_= run -0 --separate-stderr "$CELLGRAD" --version
 	[ "${#stderr_lines[@]}" -eq 3 ]
@@ -28,21 +28,21 @@ warns() {
 	[[ $stderr == *CELLGRAD_QWERTYUIOP* ]]
 	CELLGRAD_BACKEDN=cuda run -0 --separate-stderr "$CELLGRAD" info --why cpu --json
 	[[ $stderr == '{"warning":"'*CELLGRAD_BACKEDN*'","command":""}' ]]
-	# A refused command is still refused.
+	# With an unknown variable a wrong subcommand is still refused.
 	CELLGRAD_BACKEDN=cuda run -2 --separate-stderr "$CELLGRAD" emti
 	[[ ${stderr_lines[0]} == *CELLGRAD_BACKEDN* && ${stderr_lines[1]} == *emit* ]]
 }
 
-@test "variables of the tests, and other names that only begin alike, give no warning" {
+@test "variables of the tests, and names that only resemble CELLGRAD_, give no warning" {
 	CELLGRAD_TEST_SEED=1 CELLGRAD_FAKE_CUDA=12.4 CELLGRADX=x XCELLGRAD_BACKEDN=x cellgrad_backend=x works --version
 }
 
-@test "control characters in a name are escaped" {
+@test "control characters in the name of a variable are escaped in the warning" {
 	run -0 --separate-stderr env $'CELLGRAD_\033[31mX=1' "$CELLGRAD" --version
 	[[ $stderr == *CELLGRAD_* && $stderr != *$'\033'* ]]
 }
 
-# The variable, a wrong value, and further words of the message; on any backend that opens.
+# wrong: prints lines of a variable's name without CELLGRAD_, a wrong value, and words that the message must have
 wrong() {
 	cat <<-END
 		CACHE yes off ro rw
@@ -63,7 +63,7 @@ wrong() {
 	END
 }
 
-@test "a value that is not allowed: the message has the name, the value and what is allowed, before any work" {
+@test "a value that is not allowed is refused before any work, and the message has the allowed values" {
 	echo old >out.safetensors
 	while read -r name value facts; do
 		for backend in cpu ""; do
@@ -79,7 +79,7 @@ wrong() {
 	done < <(wrong)
 }
 
-@test "a value that depends on the machine is refused by the backend that reads it, and only by that" {
+@test "a value that this machine cannot have is refused by the backend that reads the variable, and by no other" {
 	for set in CPU_THREADS=1000000 CPU_ISA=$([[ $(uname -m) == aarch64 ]] && echo avx2 || echo neon); do
 		export "CELLGRAD_$set"
 		CELLGRAD_BACKEND=cpu refuses "CELLGRAD_${set%=*}: " run GRUBlockCell "$case"
@@ -91,11 +91,11 @@ wrong() {
 		fi
 		unset "CELLGRAD_${set%=*}"
 	done
-	# A backend that does not read it opens.
+	# The cpu backend opens although variables of other backends have wrong values.
 	CELLGRAD_BACKEND=cpu CELLGRAD_CUDNN_LIB=/nowhere/libcudnn.so CELLGRAD_OPENCL_LIB=/nowhere works run GRUBlockCell "$case"
 }
 
-@test "a named library that cannot be loaded is refused, and no other is taken" {
+@test "a library that a variable names but that cannot be loaded is an error, and no other library is taken" {
 	for name in CUDA OPENCL; do
 		for backend in ${name,,} ""; do
 			[ "$name$backend" != CUDA ] || "$CELLGRAD" info --why cuda | grep -q 'no CUDA driver' || continue
@@ -108,7 +108,7 @@ wrong() {
 	done
 }
 
-@test "names of backends" {
+@test "a wrong name in CELLGRAD_BACKEND is refused, with the nearest name" {
 	for name in opencll CPU ' cpu' cpu,opencll cuda:0,CPU; do
 		CELLGRAD_BACKEND=$name refuses "did you mean '" run GRUBlockCell "$case"
 		message_has "cuda, opencl, cpu" || [[ $("$CELLGRAD" info) != *cuda* ]]
@@ -119,7 +119,7 @@ wrong() {
 	done
 }
 
-@test "info lists the variables that are set, their effect, and what is wrong" {
+@test "info lists the variables that are set, with their effects, and reports wrong values" {
 	export CELLGRAD_BACKEDN=cuda CELLGRAD_CACHE=yes CELLGRAD_CPU_THREADS=1 RUSTICL_ENABLE=nothing CELLGRAD_CACHE_DIR=
 	run -0 --separate-stderr "$CELLGRAD" info
 	[[ $output == *"  CELLGRAD_BACKEDN=cuda"$'\n'*CELLGRAD_BACKEND* ]]
@@ -132,12 +132,12 @@ wrong() {
 	[[ $output == *'{"name":"CELLGRAD_BACKEDN","value":"cuda","known":false,"what":"'*CELLGRAD_BACKEND* ]]
 	[[ $output == *'{"name":"CELLGRAD_CPU_THREADS","value":"1","known":true,"what":"'*'"reader":"cpu","allowed":"'*'"refused":null}'* ]]
 	[[ $output == *'{"name":"CELLGRAD_CACHE","value":"yes","known":true,'*'"allowed":"off, ro or rw","default":"rw","refused":"'*"'yes'"* ]]
-	# Bytes that are not UTF-8 do not end it.
+	# `cellgrad info` works with a variable whose value is not UTF-8.
 	CELLGRAD_BACKEND=$'cp\xff' run -0 --separate-stderr "$CELLGRAD" info --json
 	[[ $output == *'"CELLGRAD_BACKEND":"cp?"'* ]]
 }
 
-@test "info works in any environment" {
+@test "info works with a wrong value of any variable" {
 	while read -r name value facts; do
 		run -0 --separate-stderr env CELLGRAD_BACKEND=cpu "CELLGRAD_$name=$value" "$CELLGRAD" info
 		[[ $output == *"None can be used:"*"CELLGRAD_$name: "*"'$value'"* ]]

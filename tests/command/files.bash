@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the command share: safetensors files made by hand, the form of a refusal, and backends.
-# CELLGRAD is the built command; DATA has the cases that TensorFlow answered.
+# Functions that the tests of the command share: they write safetensors files, check messages, and select backends.
+# CELLGRAD is the built command; DATA is the folder of stored answers of TensorFlow.
 
 bats_require_minimum_version 1.5.0
 
@@ -10,7 +10,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-# le64 N: N as 8 bytes, for printf %b
+# le64 N: prints N as 8 bytes, in the form for printf %b
 le64() {
 	local n=$1
 
@@ -20,14 +20,14 @@ le64() {
 	done
 }
 
-# raw FILE HEADER BYTES: a file of this header and so many bytes of data
+# raw FILE HEADER BYTES: writes a safetensors file with this header and BYTES zero bytes of data
 raw() {
 	local LC_ALL=C
 
 	{ printf '%b' "$(le64 ${#2})"; printf '%s' "$2"; head -c "$3" /dev/zero; } > "$1"
 }
 
-# one element of a dtype: 0.5, or 1 for integers
+# element DTYPE: prints the bytes of one element: 0.5, or 1 for integers
 element() {
 	case $1 in
 	F64)  printf '\\x00\\x00\\x00\\x00\\x00\\x00\\xe0\\x3f' ;;
@@ -40,7 +40,7 @@ element() {
 	esac
 }
 
-# tensors FILE METADATA NAME:DTYPE:SHAPE...: METADATA as JSON, or ""; SHAPE as 2,3; every element 0.5
+# tensors FILE METADATA NAME:DTYPE:SHAPE...: writes a safetensors file; METADATA is JSON or "", SHAPE such as 2,3; every element is 0.5
 tensors() {
 	local LC_ALL=C file=$1 header="" data="" at=0 spec name dtype shape count d one end
 
@@ -64,7 +64,7 @@ tensors() {
 	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$data"; } > "$file"
 }
 
-# without FILE NAME...: renames these tensors of the file, to capitals
+# without FILE NAME...: prints the file with these tensors renamed to capitals, so that no op finds them
 without() {
 	local file=$1 name script=""
 
@@ -75,12 +75,12 @@ without() {
 	LC_ALL=C sed "$script" "$file"
 }
 
-# the inputs of a GRU of B = 2, I = 1, U = 3, all of one dtype
+# gru FILE METADATA DTYPE: writes the inputs of a step of a GRU with B = 2, I = 1, U = 3
 gru() {
 	tensors "$1" "$2" x:"$3":2,1 h_prev:"$3":2,3 w_ru:"$3":4,6 w_c:"$3":4,3 b_ru:"$3":6 b_c:"$3":3
 }
 
-# refuses FACTS COMMAND...: exit status 2, nothing on standard output, one message with the facts
+# refuses FACTS COMMAND...: checks for exit status 2, nothing on standard output, and one message with the facts
 refuses() {
 	local facts=$1
 
@@ -89,7 +89,7 @@ refuses() {
 	message_has "$facts"
 }
 
-# fails FACTS COMMAND...: the same with exit status 1
+# fails FACTS COMMAND...: checks for exit status 1, nothing on standard output, and one message with the facts
 fails() {
 	local facts=$1
 
@@ -98,8 +98,8 @@ fails() {
 	message_has "$facts"
 }
 
-# FACTS are names, numbers and shapes separated by |, in any order. Each must be in the message as a whole word; the wording does
-# not matter.
+# message_has FACTS: checks the message on standard error. FACTS are names, numbers and shapes, separated by |, in any order; each must
+# be in the message as a whole word, and the wording does not matter.
 message_has() {
 	local facts
 
@@ -111,7 +111,7 @@ message_has() {
 	has "${facts[@]}"
 }
 
-# has FACT...: the message has each of them
+# has FACT...: checks that the message has each of the facts
 has() {
 	local fact before after
 
@@ -123,14 +123,14 @@ has() {
 	done
 }
 
-# works COMMAND...: exit status 0, nothing on standard error; $output is the output
+# works COMMAND...: checks for exit status 0 and nothing on standard error; $output is the output
 works() {
 	run -0 --separate-stderr "$CELLGRAD" "$@"
 	echo "standard error: $stderr"
 	[ -z "$stderr" ]
 }
 
-# has_answers NAME...: run gives TensorFlow's answers, for every case of the ops whose names begin so
+# has_answers NAME...: checks that `cellgrad run` gives TensorFlow's answers in every stored case of the ops whose names begin with NAME
 has_answers() {
 	local start expect case op
 
@@ -146,19 +146,19 @@ has_answers() {
 	done
 }
 
-# needs NAME WHY: skips the test; fails where CELLGRAD_TEST_REQUIRE has the name, as in `make cleancheck`
+# needs NAME WHY: skips the test, or fails if CELLGRAD_TEST_REQUIRE has the name, as in `make cleancheck`
 needs() {
 	[[ ,$CELLGRAD_TEST_REQUIRE, != *,$1,* ]] || { echo "$1 is required: $2"; return 1; }
 	skip "$2"
 }
 
-# needs_opencl: skips where there is no OpenCL device
+# needs_opencl: skips the test if there is no OpenCL device
 needs_opencl() {
 	"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' || needs opencl "there is no OpenCL device"
 }
 
-# stand_ins [VARIABLE=VALUE...]: runs all further commands with the stand-ins for CUDA before the system's libraries, and with the
-# variables; skips where there are none
+# stand_ins [VARIABLE=VALUE...]: sets variables, and makes all further commands find the stand-ins for CUDA before the system's libraries;
+# skips the test if there are no stand-ins
 stand_ins() {
 	local fake
 
@@ -172,7 +172,7 @@ stand_ins() {
 	CELLGRAD=$PWD/cellgrad
 }
 
-# on BACKEND: selects cpu, opencl, or cuda by the stand-ins; else skips
+# on BACKEND: selects the backend cpu, opencl, or cuda with the stand-ins; skips the test if the backend is not available
 on() {
 	export CELLGRAD_BACKEND=$1
 	case $1 in
@@ -181,7 +181,7 @@ on() {
 	esac
 }
 
-# place FILE NAME K: the offset in the file of element K of an f32 tensor
+# place FILE NAME K: prints the offset, in the file, of element K of an f32 tensor
 place() {
 	local length at
 
@@ -190,17 +190,17 @@ place() {
 	echo $((8 + length + at + 4 * $3))
 }
 
-# number FILE NAME K: the value of that element
+# number FILE NAME K: prints element K of an f32 tensor
 number() {
 	od -A n -t f4 -j "$(place "$@")" -N 4 "$1" | tr -d ' '
 }
 
-# poke FILE NAME K BYTES: overwrites it, with bytes as for printf %b
+# poke FILE NAME K BYTES: overwrites element K of an f32 tensor with bytes, in the form for printf %b
 poke() {
 	printf '%b' "$4" | dd of="$1" bs=1 seek="$(place "$1" "$2" "$3")" conv=notrunc status=none
 }
 
-# metadata FILE: prints NAME:VALUE, one on each line
+# metadata FILE: prints the metadata of a file as NAME:VALUE, one on each line
 metadata() {
 	local length
 

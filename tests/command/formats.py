@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every format of `cellgrad convert` to every other and back, compared with layouts written from the owners' documents.
+"""Tests conversions by `cellgrad convert` from every format to every other and back, against layouts that were written from the
+documents of the programs that own the formats.
 
-A network is a table of matrices and biases by layer, direction and gate.  This file makes each format's tensors from it, by
-rules that share nothing with the command's table, so that OUT is known to the bit; OUT is then converted back and must equal
-IN.  All sizes differ, so that a transposed or exchanged tensor fails.  Prints TAP.  CELLGRAD: the command.
+A network is a dict of matrices and biases by layer, direction and gate.  This test makes each format's tensors from it, by
+rules that share nothing with the command's code, so that the right OUT is known to the bit; OUT is then converted back and must
+equal IN.  All sizes differ, so that a transposed or exchanged tensor fails.  Prints TAP.  CELLGRAD: the command.
 """
 import itertools
 import json
@@ -62,12 +63,13 @@ def read(path):
 # ---- networks ----
 
 GATES = {"lstm": "ifco", "gru": "rzn", "gru_block": "rzn", "rnn_tanh": "h", "rnn_relu": "h"}
-# L D I U P peepholes
+# The sizes of each network: L D I U P, and whether it has peepholes
 SIZES = [(1, 1, 3, 5, 0, 0), (2, 1, 2, 3, 0, 0), (2, 2, 3, 4, 0, 0), (3, 2, 6, 4, 0, 0), (1, 2, 7, 2, 0, 1), (2, 2, 2, 5, 3, 0), (1, 1, 1, 1, 0, 0)]
 
 
 def network(cell, L, D, I, U, P, bias, draw):
-    """By (layer, direction): W [U, in], R [U, H], v [U] of each gate, P [P, U], and biases that a format merges in the way of `bias`."""
+    """Draws a network: by (layer, direction), W [U, in], R [U, H] and v [U] of each gate, P [P, U], and biases that a format with one bias
+    can split again in the way that `bias` names."""
     def vector(n):
         return [draw.randrange(1, 999) / 1024 * draw.choice((-1, 1)) for _ in range(n)]
     H, net = P or U, {}
@@ -89,7 +91,7 @@ def turned(matrix):
 
 
 def stacked(part, what, gates):
-    """The matrices of the gates stacked, or their vectors concatenated."""
+    """Stacks the matrices of all gates, or concatenates the vectors of all gates."""
     return [row for g in gates for row in part[what + g]]
 
 
@@ -203,7 +205,7 @@ HOLDS = {"lstm": ANY + (pytorch, keras, block, block_v2, checkpoint, onnx), "gru
          "gru_block": ANY + (keras, block, onnx), "rnn_tanh": ANY + (pytorch, keras, checkpoint, onnx),
          "rnn_relu": ANY + (pytorch, keras, checkpoint, onnx)}
 PEEPHOLES, PROJECTIONS = ANY + (block, block_v2, onnx), ANY + (pytorch,)
-# The biases that are summed: all, or none.  A checkpoint's GRU sums some of them.
+# sums: does a format sum the two biases of a gate?  A checkpoint of a GRU sums those of some gates.
 def sums(form, cell):
     return form in (block, block_v2, checkpoint) or form is keras and cell != "gru"
 
@@ -217,7 +219,7 @@ def convert(*words):
 
 
 def words_of(form, cell, L, D, I, U, P, peep, bias):
-    """The attributes that the tensors do not imply."""
+    """Returns the attributes of a network that the tensors of a format do not show, as arguments of the command."""
     words = ["cell=gru_block" if cell == "gru_block" else f"rnn_mode={cell}"]
     if form in ANY:
         words += [f"num_layers={L}", f"num_units={U}", f"input_size={I}", f"direction={('uni', 'bi')[D - 1]}directional",
@@ -238,7 +240,7 @@ def compare(path, want, dtype):
 
 
 def pair(a, b, files, cell, sizes, bias, dtype):
-    """Converts from one format to another and back; returns what is wrong, or None."""
+    """Converts from one format to another and back; returns a complaint, or None."""
     words = words_of(a, cell, *sizes, bias)
     lost = bias == "two" and sums(b, cell) and not sums(a, cell)
     first = ["--from", a.__name__, "--to", b.__name__, a.__name__, "out", *words]
@@ -250,7 +252,7 @@ def pair(a, b, files, cell, sizes, bias, dtype):
     why = convert(*first)
     if why:
         return why
-    # A bias that was summed and split again differs from the two biases before.
+    # OUT is not compared if a sum of two biases was split again, since the two parts differ from the original biases.
     if not (bias == "two" and sums(a, cell) and not sums(b, cell)):
         why = compare("out", files[b], dtype)
         if why:
@@ -278,7 +280,7 @@ def main():
                 L, D, I, U, P, peep = sizes
                 if (P or peep) and cell != "lstm":
                     continue
-                if cell not in ("lstm", "gru") and (k + k // 4) % 4:     # these have no rows of their own
+                if cell not in ("lstm", "gru") and (k + k // 4) % 4:     # these cells are tested with a quarter of the sizes
                     continue
                 dtype = tuple(CODES)[k % len(CODES)]
                 net = network(cell, L, D, I, U, P, bias, draw)

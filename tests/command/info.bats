@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad info`: what is available, and why nothing else is.
+# Tests `cellgrad info`: it lists the devices, ops and cells that are available, and says why a backend is not.
 
 load files
 
-@test "the version, devices, variables, ops and cells" {
+@test "info prints the version, devices, variables, ops and cells" {
 	CELLGRAD_BACKEND=cpu works info
 	[[ ${lines[0]} =~ ^cellgrad\ [0-9] ]]
 	[[ $output == *Devices:*cpu* ]]
@@ -12,12 +12,12 @@ load files
 	[[ $output == *Cells:*lstm_block* ]]
 }
 
-@test "a backend that cannot be opened does not end info" {
+@test "info works if the named backend cannot be opened" {
 	CELLGRAD_BACKEND=cpuu works info
 	[[ $output == *"None can be used:"*"'cpuu'"*cpu* ]]
 }
 
-@test "--json" {
+@test "--json prints one object" {
 	CELLGRAD_BACKEND=cpu works info --json
 	[ "${#lines[@]}" -eq 1 ]
 	[[ $output == '{"version":"'*'"devices":[{'*'"default":{"opens":true,'* ]]
@@ -25,13 +25,13 @@ load files
 	[[ $output == *'"LSTMBlockCellGrad"'*'"lstm_block"'* ]]
 }
 
-@test "--why" {
+@test "--why says whether a backend opens, or why not" {
 	works info --why cpu
 	[[ $output == "cpu: opens: "* ]]
 	works info --why cpu --json
 	[[ $output == '{"backend":"cpu","opens":true,"about":"'* ]]
 	refuses "--why|cppu|cpu" info --why cppu
-	# The command does not mention the library's names of calls.
+	# Messages of the command do not have names of the library's functions.
 	for words in "info --why cppu" "info --why cpu:7" "info --why cpu:7,cpu:8" "check -b cppu" "check -b cpu:1,cpu:2" \
 	             "check -r cppu -b cpu" "demo --switch cppu --only train"; do
 		run --separate-stderr "$CELLGRAD" $words
@@ -39,7 +39,7 @@ load files
 	done
 }
 
-@test "words that are no op: the nearest op, the op for a cell, the option for a backend" {
+@test "a word that is no op gives the nearest op, the op for a cell, or the option for a backend" {
 	refuses "--why cuda" info cuda
 	refuses "LSTMBlockCell" info LSTMBlockCel
 	refuses "cellgrad info" info Conv2D
@@ -54,8 +54,8 @@ load files
 	refuses "--why" info lstm_block_cell --why cpu
 }
 
-@test "an op: inputs and outputs in 80 columns, the same as run --help" {
-	# describe.py compares the text with what run does.
+@test "info OP prints inputs and outputs in 80 columns, as run OP --help does" {
+	# describe.py checks that the text is true.
 	works info LSTMBlockCellGrad
 	text=$output
 	[[ $text == *LSTMBlockCell*"[I+U, 4*U]"*"if use_peephole=true"*cs_grad*dicfo*"[B, 4*U]"*use_peephole*required* ]]
@@ -77,7 +77,7 @@ load files
 	[[ $output == '{"name":"GRUBlockCell","op":"gru_block_cell",'*'"inputs":[{"name":"x","shape":["B","I"],'* ]]
 }
 
-@test "why OpenCL cannot be used: what was tried, and what would help" {
+@test "--why opencl says which library was tried, and what would help" {
 	CELLGRAD_OPENCL_LIB=/nowhere/libOpenCL.so works info --why opencl
 	[[ $output == "opencl: "*"no OpenCL loader: CELLGRAD_OPENCL_LIB: tried /nowhere/libOpenCL.so: "* ]]
 	CELLGRAD_OPENCL_LIB=lib/libOpenCL.so works info --why opencl
@@ -86,13 +86,13 @@ load files
 		CELLGRAD_OPENCL_LIB=$LIBRARY works info --why opencl
 		[[ $output == *"has no clGetPlatformIDs: it is not an OpenCL 1.2 loader"* ]]
 	fi
-	# A named backend is never replaced, nor is a named library.
+	# A backend or a library that a variable names is never replaced by another one.
 	CELLGRAD_OPENCL_LIB=/none CELLGRAD_BACKEND=opencl refuses "OpenCL|loader" demo --only compare
 	CELLGRAD_OPENCL_LIB=/none works info
 	[[ $output == *"None can be used:"*"CELLGRAD_OPENCL_LIB: "*/none* || $output == *$'\n'"  cuda:0 "* ]]
 }
 
-@test "OpenCL without a driver, or with a driver that fails" {
+@test "OpenCL without a driver, or with a driver that fails, gives a message" {
 	needs_opencl
 	mkdir none bad
 	OCL_ICD_VENDORS=$PWD/none works info --why opencl
@@ -102,6 +102,6 @@ load files
 	[[ $output == *"no OpenCL driver: "* ]]
 	works info --why opencl:9.0
 	[[ $output == *"no device 9.0: there are "* ]]
-	# A number beyond the range of int does not become another one.
+	# A number of a platform beyond the range of int is refused, and does not wrap around to another number.
 	CELLGRAD_BACKEND=opencl:4294967296.0 refuses "PLATFORM.DEVICE" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 }

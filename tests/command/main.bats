@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command as a whole: subcommands, help, exit status, and standard streams that are closed or full.
+# Tests the command as a whole: subcommands, help, exit status, and standard streams that are closed or full.
 
 load files
 
@@ -24,7 +24,7 @@ load files
 	done
 }
 
-@test "help of a command, in three ways" {
+@test "three forms of the command print the help of a subcommand" {
 	for name in run convert emit info demo bench check cache; do
 		works $name --help
 		plain=$output
@@ -38,22 +38,22 @@ load files
 	[[ $output == "Usage: cellgrad COMMAND"* ]]
 }
 
-@test "no subcommand" {
+@test "the command without a subcommand is refused" {
 	refuses "--help"
 }
 
-@test "an unknown subcommand, with the nearest" {
+@test "an unknown subcommand is refused, with the nearest one" {
 	refuses 'emti|emit' emti
 	refuses '"frobnicate"' frobnicate
 }
 
-@test "an unknown option without a subcommand, with the nearest" {
+@test "an unknown option without a subcommand is refused, with the nearest one" {
 	refuses "--verison|--version" --verison
 	refuses "--hlep|--help" --hlep
 	refuses "--frobnicate" --frobnicate
 }
 
-# object TEXT KEY: the value of a key of a JSON object, decoded
+# object TEXT KEY: prints the value of a key of a JSON object, decoded
 object() {
 	python3 -c 'import json, sys; print(json.loads(sys.argv[1])[sys.argv[2]])' "$1" "$2"
 }
@@ -71,7 +71,7 @@ object() {
 			[ "${#stderr_lines[@]}" -eq 1 ]
 			[ "$(object "$stderr" command)" = "${words%% *}" ]
 			error=$(object "$stderr" error)
-			# The message is the same as without --json; each byte that is not UTF-8 is U+FFFD, and control
+			# The message is the same as without --json, except that each byte that is not UTF-8 is U+FFFD, and control
 			# characters are kept.
 			run -2 --separate-stderr "$CELLGRAD" $words
 			[[ $words == *bytes* || $stderr == "cellgrad ${words%% *}: $error" ]]
@@ -80,27 +80,27 @@ object() {
 	run -2 --separate-stderr "$CELLGRAD" rnu --json
 	[ "$(object "$stderr" command)" = "" ]
 	[[ $(object "$stderr" error) == *'"run"'* ]]
-	# A file may have this name.
+	# After -- the word --json is the name of a file.
 	refuses "No such file" run GRUBlockCell -- --json
 }
 
-@test "an unknown option, with the nearest" {
+@test "an unknown option of a subcommand is refused, with the nearest one" {
 	refuses "--expct|--expect" run --expct x
 	refuses "--manifst|--manifest" emit lstm_block --manifst=x
 	refuses "option|-Z" info -Z
 }
 
-@test "an option without its value, given twice, or with a value too many" {
+@test "an option without its value, given twice, or with a value that it does not take, is refused" {
 	refuses "-o" run GRUBlockCell -o
 	refuses "--output|value" run GRUBlockCell --output=
 	refuses "--output|twice" run GRUBlockCell -o a --output b
 	refuses "--strict=1" run GRUBlockCell --strict=1
 }
 
-@test "standard output that is full" {
+@test "a full standard output is an error" {
 	[ -e /dev/full ] || skip "no /dev/full"
 	cp "$DATA/GRUBlockCell-plain.safetensors" in.safetensors
-	# Texts shorter than a buffer, and longer than several.
+	# Some of the outputs are shorter than the buffer of standard output, and some longer than several buffers.
 	for words in --help --version info "info --json" "run GRUBlockCell in.safetensors" "emit lstm_block" "emit lstm --pass gradgrad" \
 	             "emit lstm --manifest -" "emit lstm --json" "emit --list" "bench --reps 1 --B 1 --I 1 --H 1 --op GRUBlockCell"; do
 		run -1 --separate-stderr bash -c '"$0" $1 > /dev/full' "$CELLGRAD" "$words"
@@ -108,7 +108,7 @@ object() {
 	done
 }
 
-@test "standard output that is closed" {
+@test "a closed standard output is an error" {
 	run -1 --separate-stderr bash -c '"$0" info >&-' "$CELLGRAD"
 	has "standard output"
 }
@@ -122,7 +122,7 @@ object() {
 	cmp out.safetensors again.safetensors
 }
 
-@test "a reader that has closed the pipe" {
+@test "a pipe that its reader has closed is an error" {
 	exec 9> >(exec true)
 	wait $!
 	code=0

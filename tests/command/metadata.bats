@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Metadata of files: which source decides, and what is refused. orders_test tries all orders of files with all ops.
+# Tests the metadata of files: whether the command line, a file or a default determines an attribute, and which contradictions are refused.
+# orders_test tries all orders of files with all ops.
 
 load files
 
-# block FILE METADATA [SPEC...]: weights of TensorFlow's block LSTM with I = 3, U = 4, whose gates all differ
+# block FILE METADATA [SPEC...]: writes weights of TensorFlow's block LSTM with I = 3, U = 4, which differ from gate to gate
 block() {
 	tensors "$1" "$2" w:F32:7,16 b:F32:16 "${@:3}"
 	for k in 0 20 40 60 80 100; do
@@ -11,12 +12,12 @@ block() {
 	done
 }
 
-# input.safetensors with T = 2, B = 2, with states
+# input: writes input.safetensors, the input of an LSTM with T = 2, B = 2, and its initial states
 input() {
 	tensors input.safetensors "" input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
 }
 
-# says FACT...: the message has all of them
+# says FACT...: checks that the message has all of the facts
 says() {
 	local fact
 
@@ -25,7 +26,7 @@ says() {
 	done
 }
 
-# either COMMAND WORD... -- FILE FILE: in both orders
+# either COMMAND WORD... -- FILE FILE: runs a command with the two files in both orders
 either() {
 	local words=()
 
@@ -44,7 +45,7 @@ either() {
 	works convert --from block --to cellgrad blk.safetensors params.safetensors
 	works run rnn params.safetensors input.safetensors -o right.safetensors
 	works run rnn input.safetensors params.safetensors --expect right.safetensors --rtol 0
-	# The same sizes, other equations.
+	# CudnnRNN computes another cell with weights of the same sizes, and refuses the file.
 	for op in CudnnRNN CudnnRNNV2; do
 		either refuses cell run $op -- input.safetensors params.safetensors
 		says "params.safetensors says lstm_block" "lstm or gru" --ignore-metadata
@@ -52,7 +53,7 @@ either() {
 	either refuses cell run rnn cell=lstm -- input.safetensors params.safetensors
 	says "the command line says lstm" "params.safetensors says lstm_block"
 	either refuses cell run rnn rnn_mode=lstm -- input.safetensors params.safetensors
-	# An explicit cell is taken.
+	# With --ignore-metadata the op's own cell, or the cell of an argument, is taken.
 	either works run CudnnRNNV2 --ignore-metadata -- input.safetensors params.safetensors
 	run -1 "$CELLGRAD" run rnn --ignore-metadata input.safetensors params.safetensors --expect right.safetensors
 	works run rnn --ignore-metadata cell=lstm_block input.safetensors params.safetensors --expect right.safetensors --rtol 0
@@ -65,7 +66,7 @@ either() {
 	metadata out.safetensors | grep -qx rnn_mode:gru
 }
 
-@test "a backward after its forward: files in any order, and GRUs, which have fewer inputs" {
+@test "a backward op takes its forward op's OUT, with files in any order, also for cells with fewer inputs" {
 	export CELLGRAD_BACKEND=cpu
 	tensors net.safetensors "" input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108 output_backprop:F32:2,2,4 output_h_backprop:F32:1,2,4
 	for V in "" V2; do
@@ -84,7 +85,7 @@ either() {
 	says "forward.safetensors says ./cifg.cell"
 }
 
-@test "a cell is identified by its text: a comment, another path, another text, a path that is gone" {
+@test "a user's cell is identified by its equations, and not by comments or by the path of its file" {
 	export CELLGRAD_BACKEND=cpu
 	mine() { printf 'cell mine\ngates a_x a_y # gates\noutput h\nparam k = 1\nh = tanh(a_x) * k %s sigmoid(a_y)\nsave h\n' "$1"; }
 	mine + > mine.cell
@@ -107,24 +108,24 @@ either() {
 	says changed ../forward.safetensors "$(metadata ../forward.safetensors | sed -n 's/cell_digest://p')" cell=PATH --ignore-metadata
 	refuses "changed" run rnn_backprop cell=mine.cell ../net.safetensors ../forward.safetensors
 	cd ..
-	# Two files that name the same text by two paths.
+	# Two files name the same equations by two paths.
 	mine + > far/mine.cell
 	works run rnn cell=far/mine.cell num_units=4 net.safetensors -o other.safetensors
 	without other.safetensors output output_h reserve_space > say.safetensors
 	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
 	rm mine.cell
 	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
-	# A built-in cell with another text.
+	# A file with the digest of another text than that of the built-in cell is refused.
 	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789abcdef"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	refuses "0123456789abcdef" run rnn gru.safetensors
 	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789ABCDEF"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	refuses "gru.safetensors|__metadata__|cell_digest" run rnn gru.safetensors
 }
 
-@test "files of version 0.1.0 have no digest: the text at their path counts" {
+@test "files of version 0.1.0 have no digest of the cell, and the cell file at their path is taken" {
 	export CELLGRAD_BACKEND=cpu
 	printf 'cell mine\ngates a_x a_y\noutput h\nh = tanh(a_x) + sigmoid(a_y)\nsave h\n' > mine.cell
-	# They also have rnn_mode.
+	# Files of version 0.1.0 also have rnn_mode, beside cell.
 	said='{"op":"rnn","rnn_mode":"lstm","cell":"./mine.cell","num_layers":"0","num_units":"4","input_size":"0","num_proj":"0"}'
 	tensors old.safetensors "$said" params:F32:72
 	tensors x.safetensors '{"rnn_mode":"lstm"}' input:F32:2,2,3
@@ -141,7 +142,7 @@ either() {
 	either refuses ./mine.cell run CudnnRNNV3 -- x.safetensors old.safetensors
 }
 
-@test "options are a set, values are numbers, and absent ones are off or have the default" {
+@test "options are compared as sets, values as numbers; absent options are off, absent values have the default" {
 	export CELLGRAD_BACKEND=cpu
 	cat > mine.cell <<-'EOF'
 		cell mine
@@ -163,7 +164,7 @@ either() {
 		refuses "${other%%=*}" run rnn net.safetensors said.safetensors "$other"
 		says "the command line" said.safetensors --ignore-metadata
 	done
-	# convert writes 0.1 rounded to f32, which is not 0.1 in f64.
+	# The value 0.1 rounded to f32, as convert writes it, is not equal to 0.1 in f64.
 	tensors wide.safetensors '{"values":"k=2,m=0.10000000149011612"}' input:F64:2,2,3 params:F64:80
 	refuses values run rnn $words options=left,right values=k=2,m=0.1 wide.safetensors
 	tensors net.safetensors "" input:F32:2,2,3 params:F32:72
@@ -172,7 +173,7 @@ either() {
 	refuses "options" run rnn net.safetensors said.safetensors options=left
 	refuses "values" run rnn net.safetensors said.safetensors values=k=2
 	run -0 "$CELLGRAD" run rnn net.safetensors said.safetensors values=k=1 options=
-	# Without a digest a file that names no options says nothing of them.
+	# A file that has neither a digest nor options does not determine the options.
 	LC_ALL=C sed 's/"cell_digest"/"cell_digets"/' said.safetensors > some.safetensors
 	run -0 "$CELLGRAD" run rnn net.safetensors some.safetensors values=k=2
 	tensors wrong.safetensors '{"cell":"mine.cell","values":"n=1"}' x:F32:1
@@ -180,7 +181,7 @@ either() {
 	says wrong.safetensors mine
 }
 
-@test "weights in block formats state their peepholes, forget_bias, cell_clip and order of gates" {
+@test "metadata of weights in block formats has peepholes, forget_bias, cell_clip and the order of gates" {
 	export CELLGRAD_BACKEND=cpu
 	block w.safetensors "" wci:F32:4 wcf:F32:4 wco:F32:4
 	tensors x.safetensors "" x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
@@ -189,7 +190,7 @@ either() {
 	works convert --from block --to block w.safetensors said.safetensors forget_bias=0.5 cell_clip=-1
 	metadata said.safetensors | grep -qx use_peephole:true
 	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- said.safetensors x.safetensors
-	# As version 0.1.0 wrote it.
+	# Version 0.1.0 wrote no use_peephole.
 	LC_ALL=C sed 's/"use_peephole":"true"/"use_peepholes":"tru"/' said.safetensors > old.safetensors
 	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- old.safetensors x.safetensors
 	run -1 "$CELLGRAD" run LSTMBlockCell old.safetensors x.safetensors use_peephole=false --expect right.safetensors
@@ -203,7 +204,7 @@ either() {
 	done
 	either works run BlockLSTMV2 seq_len_max=2 -- v2.safetensors xs.safetensors
 	either works run LSTMBlockCell --ignore-metadata -- v2.safetensors x.safetensors
-	# V2 adds no forget_bias.
+	# BlockLSTMV2 has no forget_bias, and refuses one in metadata.
 	tensors bias.safetensors '{"forget_bias":"1"}' x:F32:2,2,3 cs_prev:F32:2,4 h_prev:F32:2,4
 	either refuses forget_bias run BlockLSTMV2 seq_len_max=2 -- v2.safetensors bias.safetensors
 	tensors layers.safetensors '{"num_layers":"2"}' x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
@@ -211,13 +212,13 @@ either() {
 	tensors sizes.safetensors '{"num_units":"5"}' x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
 	refuses num_units run LSTMBlockCell said.safetensors sizes.safetensors
 	says "sizes.safetensors says 5" 4
-	# Canonical parameters are no buffer.
+	# The lists of CudnnRNNCanonicalToParams are not in format cellgrad, which is one buffer.
 	works convert --from block --to cellgrad said.safetensors params.safetensors
 	tensors small.safetensors '{"weights_format":"cellgrad","rnn_mode":"rnn_tanh"}' weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:2
 	refuses weights_format run CudnnRNNCanonicalToParams small.safetensors num_layers=1 num_units=2 input_size=1 num_params=2
 }
 
-@test "NAME=VALUE decides what a call may choose, and nothing else" {
+@test "NAME=VALUE overrides metadata about attributes that a call may choose, and no others" {
 	export CELLGRAD_BACKEND=cpu
 	tensors one.safetensors '{"dropout":"0.5","seed":"1","direction":"unidirectional","is_training":"true","time_major":"True"}' params:F32:144
 	tensors two.safetensors '{"dropout":"0.5","seed":"1.0"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
@@ -231,7 +232,7 @@ either() {
 	either works run CudnnRNNV2 --ignore-metadata -- one.safetensors two.safetensors
 	either refuses direction run CudnnRNNV2 dropout=0 direction=bidirectional -- one.safetensors two.safetensors
 	says "the command line says bidirectional" "one.safetensors says unidirectional" --ignore-metadata
-	# The op has no attribute for these.
+	# CudnnRNNV2 has no attribute for these values in metadata, which contradict the tensors.
 	tensors two.safetensors '{"time_major":"false"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
 	either refuses time_major run CudnnRNNV2 -- one.safetensors two.safetensors
 	tensors two.safetensors '{"num_proj":"3"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
@@ -242,7 +243,7 @@ either() {
 	says "two.safetensors says 2" "tensors have 1"
 }
 
-@test "metadata of other programs does no harm" {
+@test "metadata with hostile values is refused with a short message" {
 	export CELLGRAD_BACKEND=cpu
 	long=$(printf 'peephole,%.0s' {1..20000})
 	tensors in.safetensors '{"rnn_mode":"lstm","options":"'"$long"'"}' input:F32:2,2,3 params:F32:144
@@ -270,7 +271,7 @@ either() {
 	refuses "w.safetensors|__metadata__|forget_bias" run LSTMBlockCell w.safetensors x.safetensors
 }
 
-@test "convert follows the same rules" {
+@test "convert follows the same rules about metadata as run" {
 	block w.safetensors ""
 	works convert --from block --to cellgrad w.safetensors params.safetensors
 	for other in cell=lstm rnn_mode=lstm options=peephole values=forget_bias=0 num_layers=2 num_units=5 input_size=4 num_proj=2 \
@@ -285,7 +286,7 @@ either() {
 	works convert --from cellgrad --to canonical params.safetensors out.safetensors --ignore-metadata rnn_mode=lstm num_units=4 input_size=3
 	metadata out.safetensors | grep -qx rnn_mode:lstm
 	refuses "network|metadata" convert --from cellgrad --to canonical params.safetensors out.safetensors --ignore-metadata
-	# Attributes that a call may choose.
+	# forget_bias is an attribute that a call may choose, linear_before_reset is not.
 	works convert --from block --to block w.safetensors said.safetensors
 	works convert --from block --to block said.safetensors out.safetensors forget_bias=0.5
 	metadata out.safetensors | grep -qx forget_bias:0.5

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Mistakes of users. Each row is a command as typed, its exit status, and the facts of its one message, whose wording is free. A
-# command that is refused or fails changes no file. After the tables: streams, limits, other users, full disks.
+# Tests mistakes of users. Each row of a table has an exit status, facts that the command's one message must have in any wording, and the
+# command. A command that is refused or fails changes no file. Other tests here are about streams, limits, permissions and full disks.
 #
-# Elsewhere: signals, killed processes and pairs of runs are in outputs.bats, other damage of files in safetensors.bats, calls in C
-# in tests/library/misuse_test.c. A locale with a decimal comma is not tested; the command sets none (main.c).
+# outputs.bats tests signals, killed processes and pairs of runs; safetensors.bats tests damaged files; tests/library/misuse_test.c
+# tests mistakes in C. No test has a locale with a decimal comma, since the command sets no locale (main.c).
 
 load files
 
@@ -14,7 +14,7 @@ setup_file() {
 	export PATH=$BATS_FILE_TMPDIR/bin:$PATH CELLGRAD_BACKEND=cpu
 }
 
-# files: makes the files of the rows. The step has B = 4, I = 5, U = 7.
+# files: writes the files that the rows name. The LSTM step in in.st has B = 4, I = 5, U = 7.
 files() {
 	local name
 
@@ -29,7 +29,7 @@ files() {
 	: > empty.st
 }
 
-# zeros FILE NAME:SHAPE...: f32 tensors that use no space on the disk, however large
+# zeros FILE NAME:SHAPE...: writes f32 tensors of zeros as a sparse file, which takes no space on the disk
 zeros() {
 	local file=$1 header="" at=0 spec bytes
 
@@ -49,8 +49,8 @@ state() {
 	find . ! -name '*stderr*' | sort
 }
 
-# table: reads rows STATUS :: FACTS :: COMMAND from standard input. With status 0 the facts are in the output, and there is no
-# message.
+# table: reads rows STATUS :: FACTS :: COMMAND from standard input, and checks each command. If STATUS is 0, the output has the facts,
+# and there is no message.
 table() {
 	local row status_wanted facts command before=$(state)
 
@@ -72,7 +72,7 @@ table() {
 	done
 }
 
-@test "commands and ops" {
+@test "wrong subcommands, options and ops are refused" {
 	files
 	table <<-'END'
 		2 :: --help :: cellgrad
@@ -87,7 +87,7 @@ table() {
 	END
 }
 
-@test "files that do not exist, or are of another kind" {
+@test "files that do not exist, or are of another kind, are refused" {
 	files
 	head -c 4000 "$CELLGRAD" | tr '\0' '\377' | tail -c 2000 > random.st
 	printf 'PK\3\4%200s' x > model.pt
@@ -114,11 +114,11 @@ table() {
 		2 :: -|input|./- :: cellgrad emit -
 	END
 	if [ "$length" -le 292 ]; then
-		false                            # cut within the header, as the row says
+		false                            # cut.st is not cut within its header, as its row assumes
 	fi
 }
 
-@test "files with false contents" {
+@test "safetensors files with wrong headers are refused" {
 	tensor() {
 		printf '"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%s]}' "$@"
 	}
@@ -142,7 +142,7 @@ table() {
 	END
 }
 
-@test "attributes" {
+@test "wrong attributes are refused" {
 	files
 	table <<-'END'
 		2 :: use_peephol|use_peephole|LSTMBlockCell :: cellgrad run LSTMBlockCell use_peephol=true in.st
@@ -161,7 +161,7 @@ table() {
 	END
 }
 
-@test "tensors that do not fit" {
+@test "tensors that do not fit are refused" {
 	files
 	for wrong in one:x:F32:5 turned:x:F32:5,4 short:wci:F32:3 wide:w:F64:12,28 whole:w:I32:12,28; do
 		tensors "${wrong%%:*}.st" "" "${wrong#*:}"
@@ -180,7 +180,7 @@ table() {
 		2 :: b|[28]|none.st :: cellgrad run LSTMBlockCell none.st
 		2 :: x|[4, 5]|X|large.st :: cellgrad run LSTMBlockCell large.st
 	END
-	# No rows; a NaN among the inputs.
+	# A batch without rows, and a NaN among the inputs, are no mistakes.
 	tensors empty.st "" x:F32:0,5 cs_prev:F32:0,7 h_prev:F32:0,7 w:F32:12,28 b:F32:28
 	poke in.st x 0 '\x00\x00\xc0\x7f'
 	table <<-'END'
@@ -189,7 +189,7 @@ table() {
 	END
 }
 
-@test "outputs" {
+@test "outputs that cannot be written are refused" {
 	files
 	table <<-'END'
 		2 :: folder|directory :: cellgrad run LSTMBlockCell in.st -o folder
@@ -203,7 +203,7 @@ table() {
 		2 :: torch.st :: cellgrad convert --from pytorch --to cellgrad --from-prefix rnn. torch.st torch.st
 		2 :: q :: cellgrad emit lstm -o q -m q
 	END
-	# Written through a link, with the old file's mode; a hard link to the old file keeps the old contents.
+	# OUT is written through a symbolic link, with the old file's mode; a hard link to the old file keeps the old contents.
 	echo old > there
 	ln there other
 	ln -s there link
@@ -215,7 +215,7 @@ table() {
 	[ "$(cat other)" = old ]
 }
 
-@test "expected answers" {
+@test "wrong uses of --expect are refused" {
 	files
 	table <<-'END'
 		2 :: other.st|i|[4, 7] :: cellgrad run LSTMBlockCell in.st -e other.st
@@ -230,7 +230,7 @@ table() {
 	has MISMATCH 1 28 "[0, 3]" inf
 }
 
-@test "environment variables" {
+@test "wrong environment variables are refused" {
 	files
 	n=$(nproc)
 	table <<-END
@@ -264,7 +264,7 @@ table() {
 	fi
 }
 
-@test "emit" {
+@test "mistakes with cellgrad emit are refused" {
 	files
 	table <<-'END'
 		2 :: lstmm|lstm :: cellgrad emit lstmm
@@ -276,7 +276,7 @@ table() {
 	END
 }
 
-@test "bench" {
+@test "mistakes with cellgrad bench are refused" {
 	files
 	table <<-'END'
 		2 :: --H|1|0 :: cellgrad bench --H 0
@@ -293,7 +293,7 @@ table() {
 	END
 }
 
-@test "demo, check and cache" {
+@test "mistakes with cellgrad demo, check and cache are refused" {
 	files
 	mkdir -m 777 open
 	mkdir -m 700 kernels
@@ -321,7 +321,7 @@ table() {
 	fi
 }
 
-@test "convert" {
+@test "mistakes with cellgrad convert are refused" {
 	files
 	one="weight_ih_l0:F32:28,5 weight_hh_l0:F32:28,7"
 	tensors apart.st "" $one bias_ih_l0:F32:28 bias_hh_l0:F32:28
@@ -344,7 +344,7 @@ table() {
 	END
 }
 
-@test "names in any alphabet, and names with control characters" {
+@test "names of files may have any letters, and control characters are escaped in messages" {
 	files
 	cp in.st 'größe 網.st'
 	cp in.st $'red\e[31m.st'
@@ -359,7 +359,7 @@ table() {
 	[[ $stderr != *$'\e'* ]]
 }
 
-@test "standard streams that are full, closed or without a reader" {
+@test "standard streams that are full or closed are errors, and change no file" {
 	files
 	before=$(state)
 	for words in "run LSTMBlockCell in.st" "emit lstm" info; do
@@ -377,10 +377,10 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "a limit on memory" {
+@test "a limit on memory gives a message with the bytes that were needed" {
 	[ -z "$SANITIZE" ] || skip "a sanitizer takes more memory than that"
 	files
-	# Each of its outputs takes 131072000 bytes.
+	# Each output of this BlockLSTM takes 131072000 bytes.
 	zeros large.st x:1000,32,1 cs_prev:32,1024 h_prev:32,1024 w:1025,4096 b:4096
 	before=$(state)
 	run --separate-stderr bash -c 'ulimit -v 600000 && exec timeout 60 cellgrad run BlockLSTM seq_len_max=1000 large.st'
@@ -390,7 +390,7 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "limits on stack and files; a folder that was removed" {
+@test "the command works with small limits on stack and open files, and reports a removed folder" {
 	files
 	before=$(state)
 	run -0 --separate-stderr bash -c 'exec 3>&- 4>&-; ulimit -n 4; exec "$0" run LSTMBlockCell in.st' "$CELLGRAD"
@@ -409,10 +409,10 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "files and folders without permission" {
+@test "files and folders without permission are refused" {
 	files
 	modest=()
-	# Root may read and write anywhere, unless it gives that up.
+	# The user root may read and write everywhere, so the test gives up these capabilities.
 	if [ "$(id -u)" -eq 0 ]; then
 		modest=(setpriv --bounding-set=-dac_override,-dac_read_search)
 		"${modest[@]}" true || needs root "root may open any file, and cannot give it up here (setpriv)"
@@ -434,9 +434,9 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "a full disk: the old file is complete, and nothing is left beside it" {
+@test "on a full disk the old file stays complete, and no other file is left" {
 	[ "$(id -u)" -eq 0 ] || needs mount "needs root, to mount a small disk"
-	# In a root that is not a mount, such as chroot makes, unshare cannot set how mounts propagate.
+	# If the root folder is not a mount, as after chroot, unshare cannot set how mounts propagate.
 	own=(unshare -m)
 	"${own[@]}" true 2> /dev/null || own+=(--propagation unchanged)
 	files
@@ -457,7 +457,7 @@ table() {
 		exit $code
 	END
 	"${own[@]}" sh -c 'mount -t tmpfs -o size=64k none disk && umount disk' || needs mount "root may not mount here"
-	# With no space at all, and with a little.
+	# The disk has no space at all, or 4096 bytes.
 	for cut in "" 61440; do
 		for words in "run GRUBlockCell step.st -o disk/out" "emit lstm_block --pass gradgrad -o disk/out" "emit lstm_block --pass gradgrad -m disk/out" \
 			"convert --from pytorch --to cellgrad big.st disk/out" "demo --only train --time 0.001 --svg disk/out.svg"; do

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-# What opens where no backend is named: no driver is loaded without a sign of its device, so that none can end the process; and
-# `cellgrad info` survives every driver.
+# Tests which backend opens if none is named: no driver is loaded without a sign of its device, so that no driver can end the process.
+# `cellgrad info` works even with drivers that end their process.
 
 load files
 
 case=$BATS_TEST_DIRNAME/../data/GRUBlockCell-one.safetensors
 
-# passes_over: skips where there is a sign of a GPU, since OpenCL's drivers are then not passed over
+# passes_over: skips the test if there is a sign of a GPU, since cellgrad then does not pass over OpenCL
 passes_over() {
 	unset CELLGRAD_BACKEND
 	"$CELLGRAD" info --why opencl | grep -q 'passed over' || skip "a GPU with a driver for OpenCL is likely here"
 }
 
-# without_sanitizers: skips in builds with sanitizers, which change memory and the order of loading
+# without_sanitizers: skips the test in builds with sanitizers, which change memory and the order of loading
 without_sanitizers() {
 	[ -z "$SANITIZE" ] || skip "a build with a sanitizer"
 }
 
-# driver: builds a loader of OpenCL that does what DRIVER says
+# driver: builds an OpenCL loader that fails as the variable DRIVER says
 driver() {
 	${CC:-cc} -w -shared -fPIC -I"$BATS_TEST_DIRNAME/../.." -o driver.so "$BATS_TEST_DIRNAME/driver.c" -ldl
 	export CELLGRAD_OPENCL_LIB=$PWD/driver.so
 	unset CELLGRAD_BACKEND
 }
 
-@test "OpenCL that is passed over: info and the verbose line say so" {
+@test "if OpenCL is passed over, info and CELLGRAD_VERBOSE=1 report it" {
 	passes_over
 	works info --why opencl
 	[[ $output =~ ^opencl:.*"passed over".*(/dev/dri/renderD|/etc/OpenCL/vendors|processors) ]]
@@ -45,7 +45,7 @@ driver() {
 	[ "${#stderr_lines[@]}" -eq 1 ]
 }
 
-@test "OpenCL that is passed over is not even loaded, unless it is named" {
+@test "if OpenCL is passed over, its loader is not loaded, unless the backend is named" {
 	passes_over
 	driver
 	for call in clGetPlatformIDs clGetDeviceIDs; do
@@ -57,12 +57,12 @@ driver() {
 	[ "$status" -eq 134 ]
 }
 
-@test "in a process that shows symbols of LLVM" {
+@test "the command works in a process that exports symbols of LLVM, to which OpenCL drivers may bind" {
 	passes_over
 	without_sanitizers
 	${CC:-cc} -w -shared -fPIC -o llvm.so "$BATS_TEST_DIRNAME/llvm.c"
 	LD_PRELOAD=$PWD/llvm.so CELLGRAD_BACKEND=opencl run "$CELLGRAD" run GRUBlockCell "$case"
-	# Without a driver that binds to them nothing can fail, and the process continues as well.
+	# With opencl named, a driver that binds to these symbols aborts; without such a driver the command works, too.
 	[ "$status" -eq 134 ] || echo "# exit status of opencl by its name: $status" >&3
 	LD_PRELOAD=$PWD/llvm.so works run GRUBlockCell "$case"
 	LD_PRELOAD=$PWD/llvm.so works check gru_block_cell --max-time 1
@@ -70,12 +70,12 @@ driver() {
 	[[ $output == *"Used when none is named:"*"cpu: "* ]]
 }
 
-@test "with too little memory" {
+@test "with too little memory the command ends with a status of at most 2, and info works" {
 	passes_over
 	without_sanitizers
 	for limit in 40000 150000 250000 300000 400000 600000 1000000; do
 		for op in GRUBlockCell-one GRUBlockCellGrad-wide; do
-			# A hang is no better than an abort.
+			# `timeout` makes a command that hangs fail the test, as one that aborts does.
 			run bash -c 'ulimit -v "$1" || exit 0; exec timeout 100 "$0" run "${2%-*}" "$3"' "$CELLGRAD" "$limit" "$op" \
 				"$DATA/$op.safetensors"
 			echo "$limit: $status: $output"
@@ -86,11 +86,11 @@ driver() {
 	done
 }
 
-@test "run starts as fast as with the cpu backend named" {
+@test "cellgrad run without a named backend starts as fast as with CELLGRAD_BACKEND=cpu" {
 	passes_over
 	"$CELLGRAD" info --why cuda | grep -q 'libcuda.so.1: cannot open' || skip "a driver of CUDA is loaded here"
 	${CC:-cc} -w -D_GNU_SOURCE -o starts "$BATS_TEST_DIRNAME/starts.c"
-	# At most 1.3 times as long; if other processes are active, at most 1.3 times the processor time.
+	# The command may take at most 1.3 times as long; or, if other processes are active, 1.3 times the processor time.
 	for rounds in 20 20 40; do
 		read -r unnamed named unnamed_at_work named_at_work < <(./starts $rounds "$CELLGRAD" run GRUBlockCell "$case")
 		echo "$unnamed us, cpu by its name $named us; on a processor $unnamed_at_work us and $named_at_work us"
@@ -99,7 +99,7 @@ driver() {
 	return 1
 }
 
-@test "info survives a driver that ends its process when loaded" {
+@test "info works with a driver that ends its process when it is loaded" {
 	driver
 	for way in abort:"signal 6" crash:"signal 11" exit:"exit status 7"; do
 		export DRIVER=clGetPlatformIDs:${way%%:*}
@@ -120,7 +120,7 @@ driver() {
 	[ -z "$(find . -name 'core*')" ]
 }
 
-@test "info survives a driver that ends its process when a device is opened" {
+@test "info works with a driver that ends its process when a device is opened" {
 	needs_opencl
 	driver
 	devices=$("$CELLGRAD" info --json | grep -o '"name":"opencl:[^"]*","opens":true' | wc -l)
@@ -135,7 +135,7 @@ driver() {
 	done
 }
 
-@test "output of a driver is not part of info's" {
+@test "text that a driver prints is not on info's standard output" {
 	needs_opencl
 	works info --json
 	plain=$output

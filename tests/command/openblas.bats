@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# An OpenBLAS that is missing, too old or broken: the library's own product computes, and `info` says why.
+# Tests an OpenBLAS that is missing, too old or broken: the library then computes products by its own code, and `cellgrad info` says why.
 
 load files
 
 setup_file() {
-	# On other instruction sets the library's own products are faster.
+	# Only with the instruction set `baseline` cellgrad uses OpenBLAS; with others its own products are faster.
 	export CELLGRAD_CPU_ISA=baseline
 	cd "$BATS_FILE_TMPDIR" || return 1
 	build right
 	build openmp -DWITH_OPENMP
-	# A stand-in is loaded like the system's OpenBLAS, unless this build, or this C library, looks for none.
+	# The file `without` says why OpenBLAS is not looked for, if this build or the C library cannot load it.
 	LD_LIBRARY_PATH=$BATS_FILE_TMPDIR/right "$CELLGRAD" info > info
 	grep -q "products OpenBLAS" info || grep -o 'built without it\|no dlmopen' info > without || :
 }
 
-# build FOLDER [FLAG...]: builds a stand-in in a folder of its own
+# build FOLDER [FLAG...]: builds a stand-in for OpenBLAS in a new folder
 build() {
 	local folder=$1
 
@@ -28,10 +28,10 @@ looks_for_one() {
 	cd "$BATS_FILE_TMPDIR" || return 1
 }
 
-# with FOLDER: runs with the folder's libraries before the system's
+# with FOLDER: makes all further commands find the folder's libraries before the system's
 with() { export LD_LIBRARY_PATH=$BATS_FILE_TMPDIR/$1; }
 
-# The command gives TensorFlow's answers, and prints nothing else.
+# computes: checks that the command gives TensorFlow's answers, without a message on standard error
 computes() {
 	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors" \
 		--expect "$DATA/GRUBlockCellGrad-plain.expect.safetensors"
@@ -39,7 +39,7 @@ computes() {
 		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
 }
 
-# used [PATH]: the library is used
+# used [PATH]: checks that OpenBLAS at this path is used
 used() {
 	works info --why cpu
 	echo "$output"
@@ -47,7 +47,7 @@ used() {
 	computes
 }
 
-# declined WORDS...: the library's own product is used, and the reason has each of the words
+# declined WORDS...: checks that cellgrad's own products are used, and that the reason against OpenBLAS has each of the words
 declined() {
 	works info --why cpu
 	echo "$output"
@@ -59,7 +59,7 @@ declined() {
 	computes
 }
 
-@test "a right OpenBLAS is used, whatever it is built on" {
+@test "a right OpenBLAS is used, whether it is built with pthreads, OpenMP or locks" {
 	looks_for_one
 	with right
 	used "$BATS_FILE_TMPDIR/right/libopenblas.so.0)"
@@ -70,7 +70,7 @@ declined() {
 	STAND_IN=OpenMP used openmp/libopenblas.so.0
 }
 
-@test "an OpenBLAS that the environment names" {
+@test "an OpenBLAS that CELLGRAD_OPENBLAS_LIB names is used, or is an error" {
 	looks_for_one
 	build scipy -DPREFIX=scipy_
 	mv scipy/libopenblas.so.0 scipy/libscipy_openblas.so
@@ -90,7 +90,7 @@ declined() {
 		run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 }
 
-@test "missing symbols" {
+@test "an OpenBLAS that lacks a symbol is not used" {
 	looks_for_one
 	build empty -DWITHOUT_{CONFIG,PARALLEL,SET,GET,SGEMM,DGEMM}
 	with empty
@@ -107,7 +107,7 @@ declined() {
 	STAND_IN=OpenMP declined "right/libopenblas.so.0: is built on OpenMP, but omp_set_num_threads is missing"
 }
 
-@test "an OpenBLAS that reports another configuration, or is too old" {
+@test "an OpenBLAS that reports another configuration, or is too old, is not used" {
 	looks_for_one
 	with right
 	for way in "no words" empty another "older than its name" escapes; do
@@ -121,7 +121,7 @@ declined() {
 	STAND_IN=stubborn declined "right/libopenblas.so.0: was set to one thread but has 8"
 }
 
-@test "an OpenBLAS whose products are wrong" {
+@test "an OpenBLAS whose products are wrong is not used" {
 	looks_for_one
 	with right
 	for gemm in sgemm dgemm; do
@@ -131,7 +131,7 @@ declined() {
 	done
 }
 
-@test "files that are no libraries, or do not load" {
+@test "a file that is no library, or does not load, is not used" {
 	looks_for_one
 	mkdir text nothing folder folder/libopenblas.so.0
 	echo "INPUT(nothing)" > text/libopenblas.so.0
@@ -153,7 +153,7 @@ declined() {
 	declined "$BATS_FILE_TMPDIR/undefined/libopenblas.so.0: undefined symbol: nowhere_to_be_found"
 }
 
-@test "a library for another machine is passed over for the next one" {
+@test "an OpenBLAS for another processor is not used, and the next one is tried" {
 	looks_for_one
 	mkdir bits machine
 	cp right/libopenblas.so.0 bits
@@ -168,7 +168,7 @@ declined() {
 	done
 }
 
-@test "where memory is limited it is not loaded, since it would wait for its buffers forever" {
+@test "if memory is limited OpenBLAS is not loaded, since it would wait for its buffers forever" {
 	looks_for_one
 	[ -z "$SANITIZE" ] || skip "a build with a sanitizer takes more memory than that"
 	with right
@@ -179,7 +179,7 @@ declined() {
 	used right/libopenblas.so.0
 }
 
-@test "OpenBLAS's own environment variables" {
+@test "OpenBLAS's own environment variables do not change answers" {
 	looks_for_one
 	computes
 	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-wide.safetensors" -o plain.safetensors

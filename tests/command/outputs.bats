@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Files that a command writes: none replaces an input, another output or a compiled kernel; the temporary file is locked while it is
-# written, and leftovers are removed.
+# Tests the files that a command writes: an output never replaces an input, another output or a compiled kernel; a temporary file is locked
+# while it is written; and temporary files of ended processes are removed.
 
 load files
 
-# An LSTM's step, and a cell.
+# inputs: writes the inputs of an LSTM step to the file in, and a cell to my.cell
 inputs() {
 	cp "$DATA/LSTMBlockCell-plain.safetensors" in
 	printf 'cell mine\ngates a\noutput h\nh = tanh(a)\nsave h\n' > my.cell
 }
 
-# keeps FACTS COMMAND...: the command is refused, and every file is as before
+# keeps FACTS COMMAND...: checks that the command is refused, and that it changes no file
 keeps() {
 	local before=$(find . -type f ! -name '*stderr*' -exec cksum {} + | sort) names=$(find . ! -name '*stderr*' | sort)
 
@@ -19,7 +19,7 @@ keeps() {
 	[ "$(find . ! -name '*stderr*' | sort)" = "$names" ]
 }
 
-@test "an output that is an input, under any name" {
+@test "an output that is an input, under any name, is refused" {
 	inputs
 	mkdir sub
 	ln in hard
@@ -42,7 +42,7 @@ keeps() {
 	keeps "my.cell" emit /dev/stdin -o my.cell < my.cell
 }
 
-@test "an output that is another input: a second file, expected answers, a cell that an argument or a file names" {
+@test "an output that is a second file, the expected answers, or the file of a cell, is refused" {
 	inputs
 	cp "$DATA/LSTMBlockCell-plain.expect.safetensors" want
 	tensors more '{"forget_bias":"1"}' other:F32:1
@@ -58,7 +58,7 @@ keeps() {
 	works convert --from cellgrad --to canonical params fine
 }
 
-@test "two outputs that are one file, existing or not" {
+@test "two outputs that are one file, existing or not, are refused" {
 	inputs
 	mkdir sub
 	ln -s . here
@@ -73,7 +73,7 @@ keeps() {
 	works emit ./my.cell -o x -m sub/x
 }
 
-@test "an output that is a compiled kernel" {
+@test "an output that is a compiled kernel is refused" {
 	command -v sha256sum > /dev/null || skip "no sha256sum"
 	if "$CELLGRAD" cache path 2>&1 | grep -q SHA-256; then
 		skip "this build keeps no kernels"
@@ -93,7 +93,7 @@ keeps() {
 		keeps "$out" convert --from block --to pytorch in "$out" --ignore-extra
 		CELLGRAD_CACHE=off keeps "$out" emit ./my.cell -o "$out"
 	done
-	# Another name in the cache's folder, and an entry's name elsewhere.
+	# Allowed are another name in the folder of the cache, and the name of an entry in another folder.
 	echo old > "$entry"
 	works emit ./my.cell -o kernels/notes
 	works emit ./my.cell -o "$entry"
@@ -115,7 +115,7 @@ keeps() {
 		CELLGRAD_BACKEND=cpu works demo --only train --time 0.001 --svg x.svg
 		[[ $(head -c 4 x.svg) == "<svg" ]]
 	done
-	# The table beside it, whose name is derived.
+	# The table x.svg.tsv, which bench writes beside the picture, does not replace other files, either.
 	for other in notes 'op' "cell	what"; do
 		echo "$other" > x.svg.tsv
 		keeps "x.svg.tsv" "${bench[@]}" x.svg
@@ -125,14 +125,14 @@ keeps() {
 	CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
 	ln -f x.svg x.svg.tsv
 	keeps "x.svg.tsv|x.svg" "${bench[@]}" x.svg
-	# Then the default file of the curve is not written, and a line says so.
+	# If the default file of the demo's curve is another file, it is not written, and the last line says so.
 	echo notes > cellgrad-demo.svg
 	CELLGRAD_BACKEND=cpu works demo --only train --time 0.001
 	[[ ${lines[-1]} == *cellgrad-demo.svg* ]]
 	[ "$(cat cellgrad-demo.svg)" = notes ]
 }
 
-@test "a name in the form of temporary files, and -" {
+@test "an output with a name in the form of temporary files, and the names - of inputs and outputs, are refused" {
 	inputs
 	for out in .cellgrad-1-0 ./.cellgrad-123456-99; do
 		keeps "$out" run LSTMBlockCell in -o "$out"
@@ -152,7 +152,7 @@ keeps() {
 
 # ---- temporaries ----
 
-# begins COMMAND...: starts it and waits for its temporary file, whose name is $temporary; its process is $process
+# begins COMMAND...: starts a command, and waits for its temporary file, whose name is $temporary; the command's process is $process
 begins() {
 	"$CELLGRAD" "$@" 3>&- &
 	process=$!
@@ -163,7 +163,8 @@ begins() {
 	false
 }
 
-# begins_slow [WORD...]: starts a conversion of 1.6 GB to the file out, stopped while it writes; WORDs replace the command
+# begins_slow [WORD...]: starts a conversion of 1.6 GB to the file out, and stops its process while it writes; WORDs replace the command
+# cellgrad
 begins_slow() {
 	local header='{"weight_ih_l0":{"dtype":"F32","shape":[40000,500],"data_offsets":[0,80000000]},"weight_hh_l0":{"dtype":"F32","shape":[40000,10000],"data_offsets":[80000000,1680000000]}}'
 
@@ -173,11 +174,11 @@ begins_slow() {
 	kill -STOP $process
 }
 
-@test "the temporary file of a killed process is removed by the next run, and one in use is not" {
+@test "the temporary file of a killed process is removed by the next command, and one in use is not" {
 	inputs
 	echo old > out
 	begins_slow
-	# The process still has it open.
+	# The stopped process still has its temporary file open.
 	works emit ./my.cell -o one.c
 	[ -e "$temporary" ]
 	kill -KILL $process
@@ -188,7 +189,7 @@ begins_slow() {
 	[ "$(cat out)" = old ]
 }
 
-@test "TERM, INT and HUP while a file is written: the old file stays, and nothing is left beside it" {
+@test "after TERM, INT and HUP the old file is unchanged, and no temporary file is left" {
 	echo old > out
 	for signal in TERM INT HUP; do
 		begins_slow env --default-signal=$signal "$CELLGRAD"
@@ -202,7 +203,7 @@ begins_slow() {
 	done
 }
 
-@test "KILL while a long OUT is written: the old file stays, and the next run removes the leftover" {
+@test "after KILL the old file is unchanged, and the next command removes the temporary file" {
 	header='{"weight_ih_l0":{"dtype":"F32","shape":[40000,500],"data_offsets":[0,80000000]},"weight_hh_l0":{"dtype":"F32","shape":[40000,10000],"data_offsets":[80000000,1680000000]}}'
 	raw in "$header" 0
 	truncate -s $((1680000000 + 8 + ${#header})) in || skip "no sparse files here"
@@ -224,7 +225,7 @@ begins_slow() {
 	[ "$(ls -A place)" = out ]
 }
 
-@test "only leftovers of the exact form, of the same user, that are regular files and not in use are removed" {
+@test "only files with the exact names of temporary files, that are regular and not in use, are removed" {
 	inputs
 	mine=(.cellgrad-1-0 .cellgrad-99999999-99)
 	mkdir .cellgrad-2-0
@@ -237,7 +238,7 @@ begins_slow() {
 	cp in .cellgrad-5-0
 	exec 8>> .cellgrad-6-0
 	flock 8
-	works run LSTMBlockCell .cellgrad-5-0 -o out        # an input is no leftover
+	works run LSTMBlockCell .cellgrad-5-0 -o out        # an input is not removed, even if it has the name of a temporary file
 	for name in "${mine[@]}"; do
 		[ ! -e "$name" ]
 	done
@@ -248,14 +249,14 @@ begins_slow() {
 	works emit ./my.cell -o sub.c
 	[ ! -e .cellgrad-5-0 ]
 	[ ! -e .cellgrad-6-0 ]
-	# A command that writes nothing removes nothing.
+	# A command that writes no file removes no temporary files.
 	touch .cellgrad-7-0
 	works run LSTMBlockCell in
 	refuses "" emit nothing_like_it -o x
 	[ -e .cellgrad-7-0 ]
 }
 
-@test "leftovers of other users stay" {
+@test "temporary files of other users are not removed" {
 	[ "$(id -u)" -eq 0 ] || needs root "needs root, to make a file of another user's"
 	inputs
 	touch .cellgrad-1-0
@@ -264,7 +265,7 @@ begins_slow() {
 	[ -e .cellgrad-1-0 ]
 }
 
-@test "pairs of runs to one file, among leftovers: one of the two outputs, complete, and nothing left beside it" {
+@test "two commands that write one file at a time leave one complete output, and no temporary file" {
 	inputs
 	mkdir place
 	works emit lstm_block --pass gradgrad -o a

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Converted weights of PyTorch, Keras, TensorFlow and ONNX: the library's answers equal those of the owner on the same weights.
-# tests/data/README.md describes the cases in tests/data/owners.
+# Tests converted weights of PyTorch, Keras, TensorFlow and ONNX: cellgrad's answers equal those of the program that owns the format, with
+# the same weights. tests/data/README.md describes the cases in tests/data/owners.
 
 load files
 
 alike=$(dirname "$CELLGRAD")/tests/command/alike
-# Some of each format on other devices, since each process with OpenCL takes its time.
+# The cases that run on opencl and cuda: some of each format, since a process with OpenCL is slow.
 some='pytorch-lstm-proj keras-lstm-deep keras-gru_before-deep block-lstm-peephole block-gru-deep checkpoint-gru-deep onnx-lstm-peephole'
 
-# case_of RUN: sets the case's name, its format, the beginning of its file names, and the prefix of its weights' names
+# case_of RUN: sets $case, the case of a file; $format; $file, the beginning of its files' names; and $prefix, that of its weights' names
 case_of() {
 	case=${1##*/}
 	case=${case%.run.safetensors}
@@ -24,12 +24,13 @@ case_of() {
 	esac
 }
 
-# ours [WORD...]: converts the case's weights
+# ours [WORD...]: converts the weights of the case to format cellgrad, in params.safetensors
 ours() {
 	works convert --from "$format" --to cellgrad ${prefix:+--from-prefix "$prefix"} "$file.weights.safetensors" params.safetensors "$@"
 }
 
-# The sizes of the network in params.safetensors as arguments: in a run's metadata they are 0, which means: as in the tensors.
+# sizes: prints the sizes of the network in params.safetensors as arguments, since OUT of `cellgrad run` has sizes of 0, which stand for
+# those of the tensors
 sizes() {
 	metadata params.safetensors | grep -E '^(num_layers|num_units|input_size):' | tr : =
 }
@@ -38,7 +39,7 @@ alike() {
 	"$alike" "$@" 20
 }
 
-# gradients: of the inputs, and of the weights under their owner's names
+# gradients: checks the gradients of the inputs, and those of the weights under the names of the format
 gradients() {
 	local words
 
@@ -48,11 +49,11 @@ gradients() {
 	works convert --gradients --from cellgrad --to "$format" ${prefix:+--to-prefix "$prefix"} --ignore-extra \
 		bwd.safetensors back.safetensors "${words[@]}"
 	if [[ $case == *-nobias ]]; then
-		# The library's network has biases, perhaps of 0, and therefore gradients of biases.
+		# A network of cellgrad always has biases, here of 0, so its gradients have tensors of biases that the case lacks.
 		run -1 alike back.safetensors "$file.gradients.safetensors"
 		run -1 grep -v 'bias.*: not expected$' <<< "$output"
 	elif [[ $case == *-part ]]; then
-		# The model has other tensors that are not the network's.
+		# The model of this case has another module, `head`, whose tensors are not converted.
 		run -1 alike back.safetensors "$file.gradients.safetensors"
 		run -1 grep -v '^head\..*: missing$' <<< "$output"
 	else
@@ -60,7 +61,7 @@ gradients() {
 	fi
 }
 
-# answers PATTERN...: the cases with these names give their owner's answers
+# answers PATTERN...: checks that the cases with these names give the stored answers and gradients
 answers() {
 	for pattern; do
 		for run in "$DATA"/owners/$pattern.run.safetensors; do
@@ -68,63 +69,63 @@ answers() {
 			ours
 			works run rnn "$run" params.safetensors -o fwd.safetensors --expect "$run"
 			[[ $output == *output*ok* && $output != *MISMATCH* ]]
-			# ONNX has no gradients.
+			# The cases of ONNX have no gradients.
 			[ "$format" = onnx ] || gradients
 		done
 	done
 }
 
-@test "PyTorch's weights: answers and gradients" {
+@test "PyTorch's weights give PyTorch's answers and gradients" {
 	on cpu
 	answers 'pytorch-*'
 }
 
-@test "Keras's weights: answers and gradients" {
+@test "Keras's weights give Keras's answers and gradients" {
 	on cpu
 	answers 'keras-*'
 }
 
-@test "weights of TensorFlow's block ops: answers and gradients" {
+@test "weights of TensorFlow's block ops give TensorFlow's answers and gradients" {
 	on cpu
 	answers 'block-*' 'block_v2-*'
 }
 
-@test "weights of TensorFlow's cuDNN-compatible checkpoints: answers and gradients" {
+@test "weights of TensorFlow's cuDNN-compatible checkpoints give TensorFlow's answers and gradients" {
 	on cpu
 	answers 'checkpoint-*'
 }
 
-@test "ONNX's weights: answers" {
+@test "ONNX's weights give ONNX Runtime's answers" {
 	on cpu
 	answers 'onnx-*'
 }
 
-@test "every case is of a format that is tested here" {
+@test "every stored case has a format that this file tests" {
 	formats=$(cd "$DATA"/owners && printf '%s\n' *.run.safetensors | sed 's/-.*//' | sort -u | tr '\n' ' ')
 	[ "$formats" = "block block_v2 checkpoint keras onnx pytorch " ]
 }
 
-@test "answers and gradients of some of each format: opencl" {
+@test "some cases of each format give the stored answers and gradients on opencl" {
 	on opencl
 	answers $some
 }
 
-@test "answers and gradients of some of each format: cuda" {
+@test "some cases of each format give the stored answers and gradients on cuda" {
 	on cuda
 	answers $some
 }
 
 # ---- wrong weights are noticed ----
 
-# differs [WORD...]: the answers with params.safetensors are not the owner's
+# differs [WORD...]: checks that the answers with params.safetensors are not the stored answers
 differs() {
 	refuses "cell: " run rnn "$run" params.safetensors
 	run -1 "$CELLGRAD" run rnn "$run" params.safetensors --ignore-metadata "$@" --expect "$run"
 	[[ $output == *MISMATCH* ]]
 }
 
-@test "weights read as another format's, or another GRU's, are a mismatch" {
-	# Weights of BlockLSTMV2 have the names and shapes of BlockLSTM's; only the order of the gates differs: i f c o, not i c f o.
+@test "weights that are read in a wrong format, or as those of another GRU, give a mismatch" {
+	# The weights of BlockLSTMV2 have the names and shapes of those of BlockLSTM, but the order of the gates is i f c o, not i c f o.
 	run=$DATA/owners/block_v2-lstm-plain.run.safetensors
 	case_of "$run"
 	format=block ours forget_bias=0 cell_clip=0
@@ -135,7 +136,7 @@ differs() {
 	differs cell=gru
 }
 
-@test "wrong gradients are noticed, and named" {
+@test "the program alike, which compares gradients, reports wrong ones by name" {
 	file=$DATA/owners/keras-lstm-plain
 	alike "$file.gradients.safetensors" "$file.gradients.safetensors"
 	run -1 alike "$file.weights.safetensors" "$file.gradients.safetensors"

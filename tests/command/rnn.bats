@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad run` of networks: TensorFlow's versions of CudnnRNN, reserve spaces, canonical parameters, any cell, wrong input.
+# Tests `cellgrad run` of networks: TensorFlow's versions of CudnnRNN, reserve spaces, canonical parameters, users' cells, and wrong input.
 
 load files
 
-# one FILE NAME DTYPE SHAPE BYTES: one tensor, with bytes as for printf %b
+# one FILE NAME DTYPE SHAPE BYTES: writes a file with one tensor, whose bytes are in the form for printf %b
 one() {
 	local LC_ALL=C header="{\"$2\":{\"dtype\":\"$3\",\"shape\":[$4],\"data_offsets\":[0,$((${#5} / 4))]}}"
 
 	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$5"; } > "$1"
 }
 
-# lengths FILE N...: sequence_lengths, each from -1 to 127
+# lengths FILE N...: writes the tensor sequence_lengths, whose numbers are -1 to 127
 lengths() {
 	local file=$1 bytes="" n
 
@@ -21,20 +21,20 @@ lengths() {
 	one "$file" sequence_lengths I32 $# "$bytes"
 }
 
-# an LSTM with T = 3, B = 2, I = 1, U = H = 2: 48 - 8 parameters
+# small FILE METADATA: writes the tensors of an LSTM with T = 3, B = 2, I = 1, U = H = 2, which has 40 parameters
 small() {
 	tensors "$1" "$2" input:F32:3,2,1 input_h:F32:1,2,2 input_c:F32:1,2,2 params:F32:40 \
 		output_backprop:F32:3,2,2 output_h_backprop:F32:1,2,2 output_c_backprop:F32:1,2,2
 }
 
-# refuses, and leaves FILE unchanged
+# keeps FACTS COMMAND...: checks that the command is refused, and that its OUT is unchanged
 keeps() {
 	echo old > out.safetensors
 	refuses "$@" -o out.safetensors
 	[ "$(cat out.safetensors)" = old ]
 }
 
-# both PATTERN: both passes of the cases with these names
+# both PATTERN: checks the answers of the forward and the backward op in the cases with these names
 both() {
 	for case in "$DATA"/CudnnRNNV3-$1.safetensors; do
 		works run CudnnRNNV3 "$case" -o fwd.safetensors --expect "$case"
@@ -46,13 +46,13 @@ both() {
 
 # ---- answers ----
 
-@test "PyTorch's answers, every case, forward and backward: cpu" {
+@test "forward and backward give PyTorch's answers in every stored case, on cpu" {
 	on cpu
 	both '*'
 }
 
-# A backward alone also runs the forward; each process with OpenCL takes its time.
-@test "PyTorch's answers, every case, backward and some forward: opencl" {
+# Most cases run only the backward op, which also runs the forward pass, since a process with OpenCL is slow.
+@test "backward, and some forward, give PyTorch's answers in every stored case, on opencl" {
 	on opencl
 	both '*ragged'
 	both '*major'
@@ -62,19 +62,19 @@ both() {
 	done
 }
 
-@test "PyTorch's answers, every case, forward and backward: cuda" {
+@test "forward and backward give PyTorch's answers in every stored case, on cuda" {
 	on cuda
 	both '*'
 }
 
-@test "forward on one device, backward on another" {
+@test "a backward op on one device takes the OUT of a forward op on another" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	CELLGRAD_BACKEND=cpu works run CudnnRNNV3 "$case" -o fwd.safetensors
 	on opencl
 	works run CudnnRNNBackpropV3 "$case" fwd.safetensors --expect "$case"
 }
 
-@test "a wrong answer is a mismatch" {
+@test "--expect reports a wrong answer as a mismatch" {
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	one wrong.safetensors output_h_backprop F64 1,3,5 "$(printf '\\x00%.0s' {1..120})"
 	without "$case" output_h_backprop > rest.safetensors
@@ -82,7 +82,7 @@ both() {
 	[[ $output == *MISMATCH* ]]
 }
 
-@test "V1 and V2 equal V3 with whole sequences, except for what they do not have" {
+@test "CudnnRNN and CudnnRNNV2 equal CudnnRNNV3 with whole sequences, and refuse attributes that only V3 has" {
 	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
 	works run CudnnRNNV3 "$case" -o v3.safetensors
 	works run CudnnRNN "$case" -o v1.safetensors
@@ -107,12 +107,12 @@ both() {
 	done
 	refuses "CudnnRNNBackpropV3|attribute|is_training" run CudnnRNNBackpropV3 "$case" is_training=true
 	refuses "CudnnRNNV3|attribute|cell|rnn" run CudnnRNNV3 "$case" cell=lstm
-	# V1 does not read lengths.
+	# CudnnRNN, version 1, does not read sequence_lengths.
 	works run CudnnRNN "$DATA/CudnnRNNV3-gru-vector.safetensors" -o v1.safetensors
 	run -1 "$CELLGRAD" run rnn "$DATA/CudnnRNNV3-gru-vector.safetensors" --expect v1.safetensors
 }
 
-@test "outputs without a meaning are empty, and such inputs are ignored" {
+@test "outputs that a cell does not have are empty, and such inputs are ignored" {
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	tensors keras.safetensors "" input_c:F32: host_reserved:F32:7
 	works run CudnnRNNV3 keras.safetensors "$case" rnn_mode=gru --json
@@ -124,7 +124,7 @@ both() {
 	[[ $output == *'"name":"reserve_space","dtype":"f64","shape":[0]'* ]]
 }
 
-@test "one unit of a skip-input GRU with parameters 0" {
+@test "a GRU of one unit with skip_input and parameters of 0 has the right output" {
 	one x.safetensors input F64 1,1,1 '\x00\x00\x00\x00\x00\x00\xf0\x3f'
 	one h.safetensors input_h F64 1,1,1 "$(printf '\\x00%.0s' {1..8})"
 	one p.safetensors params F64 9 "$(printf '\\x00%.0s' {1..72})"
@@ -132,7 +132,7 @@ both() {
 	[[ $output == *'"name":"output","dtype":"f64","shape":[1,1,1],"min":0.204824214809825'* ]]
 }
 
-@test "T = 0 and B = 0" {
+@test "networks run with T = 0 and with B = 0" {
 	for shape in 0,2 3,0 0,0; do
 		T=${shape%,*} B=${shape#*,}
 		tensors in.safetensors "" input:F32:$T,$B,1 input_h:F32:1,$B,2 input_c:F32:1,$B,2 params:F32:40 \
@@ -149,7 +149,7 @@ both() {
 	done
 }
 
-@test "length 0 in all rows passes the states on" {
+@test "if all rows have length 0, the final states are the initial states" {
 	small in.safetensors ""
 	lengths l.safetensors 0 0
 	works run CudnnRNNV3 l.safetensors in.safetensors --json
@@ -161,7 +161,7 @@ both() {
 
 # ---- reserve spaces ----
 
-@test "a forward's OUT is a backward's FILE: attributes, route and reserve space" {
+@test "a backward op takes attributes, route and reserve space from the OUT of its forward op" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 seed=3 seed2=-1 -o fwd.safetensors
 	[ -z "$output" ]
@@ -170,29 +170,30 @@ both() {
 	works run CudnnRNNBackpropV3 fwd.safetensors "$case" -o a.safetensors
 	works run CudnnRNNBackpropV3 "$case" fwd.safetensors dropout=0.5 seed=3 seed2=-1 -o b.safetensors
 	cmp a.safetensors b.safetensors
-	# Twice from one reserve space, and without one: then the forward runs again, with the same masks.
+	# A second backward from the same reserve space gives the same; without a reserve space, the forward pass runs again, with the same
+	# masks.
 	works run CudnnRNNBackpropV3 fwd.safetensors "$case" --expect a.safetensors --rtol 0
 	works run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=-1 --expect a.safetensors --rtol 0
 	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=4 seed2=-1 --expect a.safetensors
 	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=1 --expect a.safetensors
 }
 
-@test "a gradient's file says which network it belongs to" {
+@test "the OUT of a backward op has metadata that describes its network" {
 	works run rnn_backprop "$DATA/CudnnRNNV3-lstm-proj.safetensors" -o bwd.safetensors
 	works convert --gradients --from cellgrad --to pytorch bwd.safetensors gradients.safetensors --ignore-extra
 	[[ $output == "lstm, num_layers=1, unidirectional, input_size=2, num_units=5, num_proj=3, "* ]]
 }
 
-@test "a foreign reserve space is refused, with what it was made with" {
+@test "the reserve space of another call is refused, and the message has the attribute that differs" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
-	made() { # WANT GOT OP WORD...: by the words, another reserve than that of the file
+	made() { # WANT GOT OP WORD...: checks that OP with these words refuses the file's reserve space, which was made with GOT, not WANT
 		keeps "fwd.safetensors|reserve_space" run "$3" "$case" fwd.safetensors "${@:4}"
 		[[ $stderr == *"with $1, got"*"with $2" && $stderr != *rnn:* ]]
 	}
 	made dropout=0 dropout=0.5 CudnnRNNBackpropV3 dropout=0
 	made "dropout=0.25 and seed=7" "dropout=0.5 and seed=0" rnn_backprop dropout=0.25 seed=7
-	# Without an argument the file's value is taken.
+	# If dropout is not an argument, the value in the file's metadata is taken.
 	works run CudnnRNNBackpropV3 "$case" fwd.safetensors
 	works run rnn "$case" counter=1 -o fwd.safetensors
 	made counter=0 counter=1 rnn_backprop counter=0
@@ -201,7 +202,7 @@ both() {
 	works run rnn_backprop "$case" fwd.safetensors
 	works run rnn "$case" counter=1 -o fwd.safetensors
 	works run rnn_backprop "$case" fwd.safetensors
-	# TensorFlow's op has no counter.
+	# TensorFlow's op has no attribute counter, so it refuses a file with another counter than 0.
 	keeps "counter|fwd.safetensors|1|op|0" run CudnnRNNBackpropV3 "$case" fwd.safetensors
 	keeps "reserve_space|counter" run CudnnRNNBackpropV3 "$case" fwd.safetensors --ignore-metadata direction=bidirectional
 	works run rnn "$case" is_training=false -o fwd.safetensors
@@ -209,7 +210,7 @@ both() {
 	works run rnn "$case" -o fwd.safetensors
 	keeps "reserve_space|reserve=" run rnn_backprop rnn_mode=gru "$DATA/CudnnRNNV3-gru-ragged.safetensors" fwd.safetensors \
 		--ignore-metadata direction=bidirectional
-	# As many valid steps, in other rows.
+	# These lengths have the same sum as those of the forward op, but in other rows.
 	lengths other.safetensors 5 3 1 4
 	without "$case" sequence_lengths > rest.safetensors
 	keeps "reserve_space|lengths" run rnn_backprop other.safetensors rest.safetensors fwd.safetensors
@@ -221,7 +222,7 @@ both() {
 	keeps "forward|plan" run rnn_backprop "$case" other.safetensors
 }
 
-@test "a time-major reserve space is not a batch-major one" {
+@test "the reserve space of time-major sequences is refused for batch-major ones" {
 	tensors square.safetensors "" input:F32:2,2,1 input_h:F32:2,2,2 input_c:F32:2,2,2 params:F32:80 \
 		output_backprop:F32:2,2,4 output_h_backprop:F32:2,2,2 output_c_backprop:F32:2,2,2
 	works run rnn square.safetensors direction=bidirectional -o fwd.safetensors
@@ -232,7 +233,7 @@ both() {
 
 # ---- parameters ----
 
-@test "the size of params" {
+@test "CudnnRNNParamsSize computes the size of params, and refuses wrong sizes" {
 	size() {
 		works run CudnnRNNParamsSize "${@:2}" --json
 		[[ $output == *"\"shape\":[1],\"min\":$1.0,"* ]]
@@ -259,7 +260,7 @@ both() {
 	refuses "num_layers|scalar" run CudnnRNNParamsSize wrong.safetensors
 }
 
-# round_trip CASE SIZES...: params to canonical lists and back, to the bit
+# round_trip CASE SIZES...: checks that params converted to canonical lists and back have the same bits
 round_trip() {
 	works run "CudnnRNNParamsToCanonical$V" "$DATA/CudnnRNNV3-$1.safetensors" "${@:2}" -o list.safetensors
 	works run "CudnnRNNCanonicalToParams$V" list.safetensors -o params.safetensors
@@ -267,7 +268,7 @@ round_trip() {
 	[[ $output == *params*ok* ]]
 }
 
-@test "params as weights and biases, and back" {
+@test "params are converted to canonical lists of weights and biases, and back" {
 	V=
 	round_trip lstm-plain num_layers=1 num_units=5 input_size=2 num_params=8
 	grep -aq '"weights_3":{"dtype":"F64","shape":\[5,2\]' list.safetensors
@@ -282,13 +283,13 @@ round_trip() {
 	grep -aq '"weights_8":{"dtype":"F64","shape":\[2,4\]' list.safetensors
 	grep -aq '"weights_22":{"dtype":"F64","shape":\[4,2\]' list.safetensors
 	round_trip lstm-plain num_layers=1 num_units=5 input_size=2 num_params_weights=8 num_params_biases=8
-	# With skip_input the input matrices of the first layer are empty.
+	# With skip_input the first layer's input matrices in the list have no columns.
 	round_trip lstm-skip num_layers=2 num_units=3 input_size=3 num_params_weights=32 num_params_biases=32
 	grep -aq '"weights_0":{"dtype":"F64","shape":\[3,0\]' list.safetensors
 	grep -aq '"weights_16":{"dtype":"F64","shape":\[3,6\]' list.safetensors
 }
 
-@test "lists that do not fit" {
+@test "canonical lists that do not fit are refused" {
 	sizes="num_layers=1 num_units=5 input_size=2"
 	case=$DATA/CudnnRNNV3-lstm-plain.safetensors
 	keeps "num_params|8|cell|lstm|L=1|D=1|6" run CudnnRNNParamsToCanonical "$case" $sizes num_params=6
@@ -328,7 +329,7 @@ round_trip() {
 			case=$DATA/CudnnRNNV3-lstm-$case.safetensors
 			refuses "cell" run rnn cell=mine.cell values=shift=0,temper=1 "$case"
 			[[ $stderr == *"the command line says mine.cell"*"safetensors says lstm"* ]]
-			# Everything that it says except the cell.
+			# The file's metadata now has all values except the cell.
 			LC_ALL=C sed 's/"rnn_mode":"/"rnn_mood":"/' "$case" > mine.safetensors
 			works run rnn cell=mine.cell values=shift=0,temper=1 mine.safetensors -o fwd.safetensors
 			works run rnn cell=mine.cell values=shift=0,temper=1 mine.safetensors --expect "$case"
@@ -340,7 +341,7 @@ round_trip() {
 	done
 }
 
-@test "a user's cell with values and options: forward and backward, in two layers and directions" {
+@test "a user's cell with values and options runs forward and backward in two layers and directions" {
 	cat > leaky.cell <<-'EOF'
 		cell leaky
 		gates  a_n a_f
@@ -397,7 +398,7 @@ round_trip() {
 	refuses "num_layers|L=1|input_h|2" run rnn in.safetensors num_layers=2
 }
 
-@test "a sequence in parts, by first_step" {
+@test "first_step numbers the first step of a part of a sequence, on which the masks of dropout depend" {
 	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
 	works run rnn "$case" dropout=0.5 seed=1 -o whole.safetensors
 	works run rnn "$case" dropout=0.5 seed=1 first_step=0 --expect whole.safetensors --rtol 0
@@ -410,7 +411,7 @@ round_trip() {
 
 # ---- TensorFlow's rules ----
 
-@test "ranks and shapes" {
+@test "wrong ranks and shapes of a forward's inputs are refused" {
 	wrong() {
 		small all.safetensors ""
 		tensors first.safetensors "" "$1"
@@ -434,7 +435,7 @@ round_trip() {
 	keeps "rnn|input_h|L*D|1|0" run rnn none.safetensors
 }
 
-@test "shapes of a backward's inputs" {
+@test "wrong shapes of a backward's inputs are refused" {
 	wrong() {
 		small all.safetensors ""
 		tensors first.safetensors "" "$1"
@@ -456,7 +457,7 @@ round_trip() {
 	refuses "output_backprop|missing" run CudnnRNNBackprop some.safetensors
 }
 
-@test "projections, modes and their attributes" {
+@test "wrong projections, modes and values of attributes are refused" {
 	small in.safetensors ""
 	keeps "rnn|num_proj|2|dimension|input_h|1" run rnn in.safetensors num_proj=1
 	tensors wide.safetensors "" input:F32:3,2,1 input_h:F32:1,2,3 input_c:F32:1,2,2 params:F32:40
@@ -476,7 +477,7 @@ round_trip() {
 	keeps "is_training|true|false" run rnn in.safetensors is_training=maybe
 }
 
-@test "sequence_lengths" {
+@test "wrong sequence_lengths are refused" {
 	small in.safetensors ""
 	for bad in "4 1" "1 4" "-1 1" "1 -1"; do
 		lengths l.safetensors $bad
@@ -503,7 +504,7 @@ round_trip() {
 	refuses "input_h|missing|f32|[B, L*D, H]" run CudnnRNNV3 in.safetensors time_major=false
 }
 
-@test "sizes beyond any memory are refused by arithmetic" {
+@test "sizes beyond any memory are refused without an allocation" {
 	tensors in.safetensors "" input:F32:0,0,4611686018427387904 input_h:F32:1,0,4611686018427387904 \
 		input_c:F32:1,0,4611686018427387904 params:F32:0
 	keeps "memory" run CudnnRNN in.safetensors
@@ -511,7 +512,7 @@ round_trip() {
 	keeps "input_h|1073741823|layers|1099511627776" run CudnnRNN in.safetensors
 }
 
-@test "f16 and bf16 compute" {
+@test "networks run in f16, bf16 and f64" {
 	for dtype in F16 BF16 F64; do
 		tensors in.safetensors "" input:$dtype:3,2,1 input_h:$dtype:1,2,2 input_c:$dtype:1,2,2 params:$dtype:40 \
 			output_backprop:$dtype:3,2,2 output_h_backprop:$dtype:1,2,2 output_c_backprop:$dtype:1,2,2
@@ -523,7 +524,7 @@ round_trip() {
 	done
 }
 
-@test "a cell whose recurrence is under an option: without it a warning, and params of the other size name the option" {
+@test "a cell without recurrence, because an option is off, gives a warning, and a message about params names the option" {
 	export CELLGRAD_BACKEND=cpu
 	cat > indrnn.cell <<-'END'
 		cell indrnn

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad run`: arguments, attributes, outputs, expected answers.
+# Tests `cellgrad run`: its arguments, attributes, tensors, outputs and expected answers.
 
 load files
 
-@test "TensorFlow's answers, every case of every op" {
+@test "every op gives TensorFlow's answers in every stored case" {
 	has_answers LSTM GRU Block
 }
 
-@test "answers by TensorFlow's automatic differentiation" {
+@test "the library's gradient ops give the answers of TensorFlow's automatic differentiation" {
 	for case in lstm_block_cell_grad-plain lstm_block_cell_grad-peephole gru_block_cell_grad-plain; do
 		works run "${case%%-*}" "$DATA/$case.safetensors" --expect "$DATA/$case.expect.safetensors"
 		[[ $output == *ok* ]]
@@ -26,7 +26,7 @@ load files
 	done
 }
 
-@test "the table and the JSON of the outputs" {
+@test "the outputs are printed as a table, or as JSON" {
 	works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	[[ ${lines[0]} == output*dtype*shape*min*max*mean ]]
 	[[ ${lines[1]} =~ ^r\ +f32\ +\[4,\ 5\]\ +0\. ]]
@@ -36,7 +36,7 @@ load files
 	[ "${#lines[@]}" -eq 4 ]
 }
 
-@test "every dtype" {
+@test "an op runs in every dtype" {
 	for dtype in F16 BF16 F32 F64; do
 		gru in.safetensors "" $dtype
 		works run gru_block_cell in.safetensors
@@ -44,18 +44,18 @@ load files
 	done
 }
 
-@test "an unknown op, with the nearest" {
+@test "an unknown op is refused, with the nearest op" {
 	refuses "LSTMBlockCellGrad" run LSTMBlokCellGrad x
 	refuses "gru_block_cell" run gru_blck_cell x
 	refuses "cellgrad info" run nothing_like_it x
 	refuses "cellgrad info|--help" run
 }
 
-@test "no files" {
+@test "an op without files is refused" {
 	refuses "GRUBlockCell|safetensors" run GRUBlockCell
 }
 
-@test "options at any place among the arguments" {
+@test "options may be at any place among the arguments" {
 	works run --json GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	works run GRUBlockCell --json "$DATA/GRUBlockCell-plain.safetensors" \
 		--expect "$DATA/GRUBlockCell-plain.expect.safetensors"
@@ -64,7 +64,7 @@ load files
 
 # ---- attributes ----
 
-@test "attributes: the command line, else the files' metadata, else the default" {
+@test "an attribute is taken from the command line, else from the files' metadata, else it has its default" {
 	in=$DATA/LSTMBlockCell-noclip.safetensors    # metadata: forget_bias 0, cell_clip -1
 	works run LSTMBlockCell "$in" --expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
 	run -1 "$CELLGRAD" run LSTMBlockCell "$in" cell_clip=3 \
@@ -83,19 +83,19 @@ load files
 		--expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
 }
 
-@test "attributes: an unknown one on the command line, with the nearest" {
+@test "an unknown attribute on the command line is refused, with the nearest" {
 	in=$DATA/LSTMBlockCell-plain.safetensors
 	refuses "cel_clip|cell_clip" run LSTMBlockCell cel_clip=3 "$in"
 	refuses "LSTMBlockCellGrad|attribute|forget_bias" run LSTMBlockCellGrad forget_bias=1 "$in"
 	refuses "GRUBlockCell|attribute|cell_clip" run GRUBlockCell cell_clip=1 "$in"
 }
 
-@test "attributes: an unknown one in metadata is ignored" {
+@test "an unknown attribute in metadata is ignored" {
 	gru in.safetensors '{"no_such_thing":"7","cell_clip":"nonsense","op":"SomethingElse"}' F32
 	works run GRUBlockCell in.safetensors
 }
 
-@test "attributes: malformed values" {
+@test "malformed values of attributes are refused" {
 	in=$DATA/LSTMBlockCell-plain.safetensors
 	for value in "" " 1" "1 " 1x nan NaN 1,5 1e999 0x; do
 		refuses "cell_clip|number" run LSTMBlockCell "cell_clip=$value" "$in"
@@ -111,7 +111,7 @@ load files
 	refuses "use_peephole|true|false|maybe" run LSTMBlockCell meta.safetensors "$in"
 }
 
-@test "attributes: every spelling of true and false" {
+@test "true, True, 1, false, False and 0 are values of a boolean attribute" {
 	in=$DATA/LSTMBlockCell-peephole.safetensors
 	for value in true True 1; do
 		works run LSTMBlockCell use_peephole=$value "$in" \
@@ -123,7 +123,7 @@ load files
 	done
 }
 
-@test "attributes: the message about a missing one says how to give it" {
+@test "the message about a missing attribute says how to give it" {
 	tensors empty.safetensors "" unused:F32:1
 	in=$DATA/LSTMBlockCellGrad-plain.safetensors
 	refuses "use_peephole=VALUE" run LSTMBlockCellGrad empty.safetensors
@@ -131,7 +131,7 @@ load files
 	works run LSTMBlockCellGrad empty.safetensors "$in" use_peephole=false
 }
 
-@test "attributes: T must be the dtype of the tensors" {
+@test "the attribute T must be the dtype of the tensors" {
 	for word in float DT_FLOAT f32 F32 float32; do
 		works run GRUBlockCell T=$word "$DATA/GRUBlockCell-plain.safetensors"
 	done
@@ -147,7 +147,7 @@ load files
 	works run GRUBlockCell in.safetensors
 }
 
-@test "a file with = in its name" {
+@test "a file with = in its name is given with ./" {
 	gru "a=b" "" F32
 	refuses "GRUBlockCell|attribute|a" run GRUBlockCell a=b
 	works run GRUBlockCell ./a=b
@@ -157,7 +157,7 @@ load files
 
 # ---- tensors ----
 
-@test "a missing tensor: what was expected, where it was looked for, and the nearest name" {
+@test "the message about a missing tensor has its dtype and shape, the files that were read, and the nearest name" {
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_cc:F32:4,3 b_ru:F32:6 b_c:F32:3
 	tensors other.safetensors "" y:F32:1
 	refuses "w_c|missing|f32|[4, 3]|in.safetensors|other.safetensors" \
@@ -167,7 +167,7 @@ load files
 	refuses "h_prev|missing|f32|[B, U]" run GRUBlockCell in.safetensors
 }
 
-@test "inputs that TensorFlow requires are required, even where no output depends on them" {
+@test "inputs that TensorFlow requires are required, even if no output depends on them" {
 	in=$DATA/LSTMBlockCellGrad-plain.safetensors
 	s="F32:2,3"
 	common="x:F32:2,1 cs_prev:$s h_prev:$s i:$s cs:$s f:$s o:$s ci:$s co:$s cs_grad:$s h_grad:$s w:F32:4,12"
@@ -190,7 +190,7 @@ load files
 	refuses "wcf" run LSTMBlockCell in.safetensors
 }
 
-@test "misshapen tensors" {
+@test "tensors of wrong shapes are refused" {
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F32:4,5 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "in.safetensors|gru_block_cell|w_ru|[I+U=4, 2*U=6]|[4, 5]" \
 		run GRUBlockCell in.safetensors
@@ -204,7 +204,7 @@ load files
 	refuses "I" run GRUBlockCell in.safetensors
 }
 
-# step NAME=SHAPE...: the inputs of an LSTM's step, B = 4, I = 5, U = 7, in two files; the named ones with other shapes
+# step NAME=SHAPE...: writes the inputs of an LSTM step with B = 4, I = 5, U = 7 to two files; the named inputs have other shapes
 step() {
 	local x=4,5 cs_prev=4,7 h_prev=4,7 w=12,28 b=28 word
 
@@ -215,7 +215,7 @@ step() {
 	tensors others.safetensors "" h_prev:F32:$h_prev b:F32:$b
 }
 
-@test "the message names the misshapen tensor, not those that it contradicts" {
+@test "the message names the tensor of a wrong shape, not the tensors that it contradicts" {
 	step
 	works run LSTMBlockCell some.safetensors others.safetensors
 	for case in "x=5,4:B=4|I=5|cs_prev|[4, 7]" "x=3,5:B=4|I=5|cs_prev|[4, 7]" "x=4:B=4|I=5" "x=4,5,1:B=4|I=5" \
@@ -232,24 +232,24 @@ step() {
 			[[ $stderr == "cellgrad run: $file: lstm_block_cell: $name: "* ]]
 		done
 	done
-	# Of two that contradict each other, and nothing else, either may be wrong: the message names both.
+	# If two tensors contradict each other and no other tensor, either may be wrong, and the message names both.
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "in.safetensors|h_prev|[3, 3]|x|[2, 1]" run GRUBlockCell in.safetensors
-	# More than one is wrong.
+	# Two tensors have wrong shapes.
 	step cs_prev=4,3 h_prev=4,3
 	refuses "w|[12, 28]|cs_prev|[4, 3]" run LSTMBlockCell some.safetensors others.safetensors
 	step x=5,4 w=28,12
 	refuses "cs_prev|[4, 7]|x|[5, 4]" run LSTMBlockCell some.safetensors others.safetensors
 }
 
-@test "an integer where a float is expected, mixed dtypes" {
+@test "integers for a tensor of floats, and mixed dtypes, are refused" {
 	tensors in.safetensors "" x:I32:2,1 h_prev:F32:2,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "x|F16|BF16|F32|F64|I32" run GRUBlockCell in.safetensors
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:2,3 w_ru:F16:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "f32|x|in.safetensors|f16|w_ru" run GRUBlockCell in.safetensors
 }
 
-# If the order of files decided, a folder listed in another order would give other numbers.
+# If the order of files decided, the same files in another order would give other numbers.
 @test "a tensor that two files have must be the same in both" {
 	gru one.safetensors "" F32
 	gru two.safetensors "" F32
@@ -260,12 +260,12 @@ step() {
 		refuses "w_c" run GRUBlockCell $files
 		[[ $stderr == *"numbers"* && $stderr == *one.safetensors* && $stderr == *two.safetensors* ]]
 	done
-	# -0 equals 0 but is another tensor.
+	# A tensor with -0 is not the same as one with 0, although these numbers are equal.
 	gru two.safetensors "" F32
 	poke one.safetensors b_c 0 '\x00\x00\x00\x00'
 	poke two.safetensors b_c 0 '\x00\x00\x00\x80'
 	refuses "b_c" run GRUBlockCell one.safetensors two.safetensors
-	# Another shape, another dtype.
+	# The tensors in the two files differ in shape, or in dtype.
 	refuses "[2, 1]|one.safetensors|f32|[4, 6]|$DATA" run GRUBlockCell one.safetensors "$DATA/GRUBlockCell-plain.safetensors"
 	tensors two.safetensors "" x:F64:2,1
 	refuses "f32|[2, 1]|one.safetensors|f64|two.safetensors" run GRUBlockCell one.safetensors two.safetensors
@@ -273,7 +273,7 @@ step() {
 
 @test "a tensor that no output depends on may differ in two files, but not in shape" {
 	in=$DATA/LSTMBlockCellGrad-plain.safetensors
-	# b is in no product; x is needed for w_grad, which only the library's own op has.
+	# No output of LSTMBlockCellGrad depends on b or x; only the library's own op has w_grad, which depends on x.
 	tensors b.safetensors "" b:F32:28
 	works run LSTMBlockCellGrad "$in" b.safetensors
 	works run LSTMBlockCellGrad b.safetensors "$in"
@@ -282,13 +282,13 @@ step() {
 	tensors x.safetensors "" x:F32:3,5
 	works run LSTMBlockCellGrad "$in" x.safetensors
 	refuses "x" run lstm_block_cell_grad "$in" x.safetensors
-	# Without peepholes their weights are not read.
+	# If peepholes are off, the peephole weights are not read.
 	tensors wci.safetensors "" wci:F32:7
 	works run LSTMBlockCellGrad "$in" wci.safetensors
 	refuses "wci" run LSTMBlockCellGrad "$in" wci.safetensors use_peephole=true
 }
 
-@test "an empty batch" {
+@test "ops run on an empty batch" {
 	s="F32:0,3"
 	tensors in.safetensors '{"use_peephole":"true"}' x:F32:0,2 cs_prev:$s h_prev:$s w:F32:5,12 b:F32:12 \
 		wci:F32:3 wcf:F32:3 wco:F32:3 i:$s cs:$s f:$s o:$s ci:$s co:$s cs_grad:$s h_grad:$s
@@ -308,7 +308,7 @@ step() {
 		run GRUBlockCell in.safetensors more.safetensors --strict
 }
 
-@test "sizes beyond any memory are refused by arithmetic" {
+@test "sizes beyond any memory are refused without an allocation" {
 	tensors in.safetensors "" x:F32:0,1 h_prev:F32:0,4611686018427387903 \
 		w_ru:F32:0 w_c:F32:0 b_ru:F32:0 b_c:F32:0
 	refuses "" run GRUBlockCell in.safetensors
@@ -316,13 +316,13 @@ step() {
 
 # ---- the backend ----
 
-@test "a backend that does not exist, with the nearest" {
+@test "a backend that does not exist is refused, with the nearest" {
 	CELLGRAD_BACKEND=cpuu refuses "CELLGRAD_BACKEND|cpuu|cpu" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 }
 
 # ---- OUT ----
 
-@test "a forward's OUT is a backward's FILE" {
+@test "a backward op takes the OUT of its forward op" {
 	for case in plain peephole clip; do
 		works run LSTMBlockCell "$DATA/LSTMBlockCell-$case.safetensors" -o out.safetensors
 		[ -z "$output" ]
@@ -336,7 +336,7 @@ step() {
 		--expect "$DATA/GRUBlockCellGrad-wide.expect.safetensors"
 }
 
-@test "OUT: the header is aligned, the attributes are in it, and a second run gives the same bytes" {
+@test "OUT has an aligned header with the attributes, and a second run gives the same bytes" {
 	works run LSTMBlockCell "$DATA/LSTMBlockCell-clip.safetensors" forget_bias=0.1 -o a.safetensors
 	works run LSTMBlockCell "$DATA/LSTMBlockCell-clip.safetensors" forget_bias=0.1 -o b.safetensors
 	cmp a.safetensors b.safetensors
@@ -344,7 +344,7 @@ step() {
 	grep -aq '"op":"LSTMBlockCell","forget_bias":"0.1","cell_clip":"0.5","use_peephole":"true"' a.safetensors
 }
 
-@test "OUT: the old file is replaced, its mode is kept, a link stays a link" {
+@test "OUT replaces the old file and keeps its mode, and a symbolic link stays a link" {
 	echo old > out.safetensors
 	chmod 640 out.safetensors
 	ln -s out.safetensors link
@@ -355,7 +355,7 @@ step() {
 	works run GRUBlockCellGrad out.safetensors in.safetensors
 }
 
-@test "OUT that cannot be written: refused before any work" {
+@test "an OUT that cannot be written is refused before any work" {
 	in=$DATA/GRUBlockCell-plain.safetensors
 	refuses "No such file" run GRUBlockCell "$in" -o nowhere/out.safetensors
 	mkdir there
@@ -368,10 +368,10 @@ step() {
 	refuses "dangling" run GRUBlockCell "$in" -o dangling
 }
 
-@test "OUT in a directory that is not writable" {
+@test "an OUT in a directory that is not writable is refused" {
 	mkdir closed
 	chmod 555 closed
-	# Root may write anywhere, unless it gives that up.
+	# The user root may write everywhere, so the test gives up this capability.
 	if [ "$(id -u)" -eq 0 ]; then
 		modest=(setpriv --bounding-set=-dac_override)
 		"${modest[@]}" true 2>/dev/null || skip "root may write anywhere, and cannot give it up here"
@@ -381,7 +381,7 @@ step() {
 	message_has "closed/out.safetensors|Permission denied"
 }
 
-@test "OUT: a failure while writing leaves the old file, and nothing else" {
+@test "a failure while OUT is written leaves the old file, and no temporary file" {
 	mkdir place
 	echo old > place/out.safetensors
 	run -1 --separate-stderr bash -c 'ulimit -f 2; "$0" run LSTMBlockCell "$1" -o place/out.safetensors' \
@@ -391,7 +391,7 @@ step() {
 	[ "$(ls -A place)" = out.safetensors ]
 }
 
-@test "OUT: a refused command leaves the old file" {
+@test "a refused command leaves the old OUT unchanged" {
 	echo old > out.safetensors
 	refuses "GRUBlockCell|attribute|bogus" run GRUBlockCell bogus=1 "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors
 	refuses "w_ru|missing" run GRUBlockCell "$DATA/LSTMBlockCell-plain.safetensors" -o out.safetensors
@@ -400,7 +400,7 @@ step() {
 
 # ---- --expect ----
 
-@test "--expect: a mismatch is exit status 1, and is printed" {
+@test "--expect prints a mismatch, and gives exit status 1" {
 	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" \
 		--expect "$DATA/GRUBlockCell-saturated.expect.safetensors"
 	[ -z "$stderr" ]
@@ -410,13 +410,13 @@ step() {
 	[[ ${lines[0]} == '{"name":"r","shape":[4,5],"error":'*'"ok":false}' ]]
 }
 
-@test "--expect: OUT is written in either case" {
+@test "with --expect OUT is written even if there is a mismatch" {
 	run -1 "$CELLGRAD" run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" -o out.safetensors \
 		--expect "$DATA/GRUBlockCell-saturated.expect.safetensors"
 	works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors" --expect out.safetensors --rtol 0
 }
 
-@test "--expect: --rtol and --atol" {
+@test "--rtol and --atol set the tolerance of --expect" {
 	in=$DATA/GRUBlockCell-plain.safetensors
 	want=$DATA/GRUBlockCell-saturated.expect.safetensors
 	works run GRUBlockCell "$in" --expect "$want" --atol 10
@@ -427,7 +427,7 @@ step() {
 	refuses "--atol|--expect" run GRUBlockCell "$in" --atol=1
 }
 
-@test "--expect: a missing or misshapen output, or one that is no float" {
+@test "--expect refuses a file in which an output is missing, has another shape or is no float" {
 	gru in.safetensors "" F32
 	tensors want.safetensors "" r:F32:2,3 u:F32:2,3 c:F32:2,3
 	refuses "want.safetensors|h|missing|[2, 3]" run GRUBlockCell in.safetensors \
@@ -440,14 +440,14 @@ step() {
 	refuses "No such file" run GRUBlockCell in.safetensors --expect nowhere.safetensors
 }
 
-@test "TensorFlow's own f16, which rounds after each operation, within 4e-2" {
+@test "answers in f16 equal those of TensorFlow's f16 kernels, which round after each operation, within 4e-2" {
 	for case in LSTMBlockCell-half-plain LSTMBlockCell-half-peephole LSTMBlockCellGrad-half-plain \
 		LSTMBlockCellGrad-half-peephole BlockLSTM-half BlockLSTMGrad-half; do
 		works run "${case%%-*}" "$DATA/$case.safetensors" --expect "$DATA/$case.expect.safetensors" --atol 4e-2 --rtol 4e-2
 	done
 }
 
-@test "--expect: for the library's own op some outputs may be missing, but not all" {
+@test "for the library's own op the file of --expect may lack some outputs, but not all" {
 	tensors want.safetensors "" other:F32:2,3
 	refuses "want.safetensors|gru_block_cell" run gru_block_cell "$DATA/GRUBlockCell-plain.safetensors" \
 		--expect want.safetensors
@@ -455,7 +455,7 @@ step() {
 		--expect "$DATA/LSTMBlockCellGrad-plain.expect.safetensors"
 }
 
-@test "--expect: another dtype" {
+@test "--expect compares with answers in another dtype" {
 	gru in.safetensors "" F64
 	works run GRUBlockCell in.safetensors -o wide.safetensors
 	gru in.safetensors "" F32

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cellgrad run` on whole sequences: BlockLSTM, BlockLSTMV2 and their gradients.
+# Tests `cellgrad run` of ops over whole sequences: BlockLSTM, BlockLSTMV2 and their gradient ops.
 
 load files
 
-# sequence FILE SPEC...: the inputs of T = 3, B = 2, I = 1, U = 2, seq_len_max 1; a SPEC replaces the one of its name
+# sequence FILE SPEC...: writes the inputs of BlockLSTM with T = 3, B = 2, I = 1, U = 2, seq_len_max 1; a SPEC replaces the tensor of its
+# name
 sequence() {
 	local file=$1 all=() spec other
 
@@ -17,7 +18,7 @@ sequence() {
 	tensors "$file" "" "${all[@]}"
 }
 
-# gradient FILE SPEC...: the same with the further inputs of a gradient
+# gradient FILE SPEC...: writes the inputs of BlockLSTMGrad; forward.tmp gets those of BlockLSTM, with the SPECs
 gradient() {
 	local file=$1 all=() name
 
@@ -30,13 +31,13 @@ gradient() {
 		wcf:F32:2 wco:F32:2 b:F32:8 "${all[@]}"
 }
 
-@test "TensorFlow's answers on an OpenCL device" {
+@test "the ops give TensorFlow's answers on an OpenCL device" {
 	needs_opencl
 	export CELLGRAD_BACKEND=opencl
 	has_answers Block
 }
 
-@test "a forward op, and its gradient from what it wrote" {
+@test "a gradient op takes the OUT of its forward op" {
 	for op in BlockLSTM: BlockLSTMV2:V2; do
 		in=$DATA/BlockLSTMGrad${op#*:}-short
 		works run "${op%:*}" "$DATA/${op%:*}-short.safetensors" -o forward.safetensors
@@ -46,7 +47,7 @@ gradient() {
 	done
 }
 
-@test "TensorFlow's outputs, and those of the library's own op" {
+@test "TensorFlow's op has 8 outputs, and the library's own op has dgates, too" {
 	in=$DATA/BlockLSTMGrad-plain.safetensors
 	works run BlockLSTMGrad "$in" --json
 	[ "${#lines[@]}" -eq 8 ]
@@ -55,7 +56,7 @@ gradient() {
 	[[ ${lines[8]} == '{"name":"dgates","dtype":"f32","shape":[4,3,16],'* ]]
 }
 
-@test "seq_len_max: an argument, a tensor of either width, metadata" {
+@test "seq_len_max is an argument, a tensor of int64 or int32, or in metadata" {
 	sequence in.safetensors
 	sequence narrow.safetensors seq_len_max:I32:
 	works run BlockLSTM in.safetensors -o one.safetensors
@@ -63,7 +64,7 @@ gradient() {
 	works run BlockLSTM in.safetensors seq_len_max=3 -o three.safetensors
 	run -1 "$CELLGRAD" run BlockLSTM in.safetensors --expect three.safetensors
 	[[ $output == *MISMATCH* ]]
-	# The file of the forward op has the length that it used, not the other file's.
+	# OUT of a forward op has the seq_len_max of its call, which contradicts the other file.
 	for files in "three.safetensors in.safetensors" "in.safetensors three.safetensors"; do
 		# shellcheck disable=SC2086 # two of them
 		refuses "seq_len_max" run BlockLSTM $files
@@ -80,7 +81,7 @@ gradient() {
 	works run BlockLSTM --strict in.safetensors
 }
 
-@test "outputs beyond seq_len_max are zeros, and those before equal a shorter sequence's" {
+@test "outputs beyond seq_len_max are zeros, and outputs before it equal those of a shorter sequence" {
 	sequence in.safetensors
 	sequence short.safetensors x:F32:1,2,1
 	works run BlockLSTM in.safetensors --json
@@ -90,17 +91,17 @@ gradient() {
 	[[ $max == *"\"min\":0.0,\"max\":${BASH_REMATCH[1]}"* ]]
 }
 
-@test "V2 has another order of gates, no forget_bias and no clip" {
+@test "BlockLSTMV2 has no forget_bias, and equals BlockLSTM without forget_bias and clip" {
 	sequence in.safetensors
 	refuses "BlockLSTMV2|attribute|forget_bias|seq_len_max|cell_clip|use_peephole|T" run BlockLSTMV2 forget_bias=0 in.safetensors
 	refuses "block_lstm_v2|attribute|forget_bias" run block_lstm_v2 forget_bias=0 in.safetensors
 	refuses "BlockLSTMGrad|attribute|cell_clip" run BlockLSTMGrad cell_clip=1 in.safetensors
-	# Weights that are all equal have no order.
+	# All weights are equal, so that the order of the gates, in which the two ops differ, has no effect.
 	works run BlockLSTM forget_bias=0 cell_clip=0 in.safetensors -o one.safetensors
 	works run BlockLSTMV2 in.safetensors --expect one.safetensors --rtol 0
 }
 
-@test "no steps, no rows" {
+@test "the ops run without steps and without rows" {
 	sequence none.safetensors seq_len_max:I64:0 x:F32:0,2,1
 	works run BlockLSTM seq_len_max=0 none.safetensors --json
 	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[0,2,2],"min":null'* ]]
@@ -109,7 +110,7 @@ gradient() {
 	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[3,0,2],"min":null'* ]]
 }
 
-@test "--expect: what TensorFlow leaves unset beyond seq_len_max is not compared, and a line says so" {
+@test "--expect does not compare outputs that TensorFlow leaves unset beyond seq_len_max, and reports how many" {
 	sequence in.safetensors
 	works run BlockLSTM in.safetensors -o want.safetensors
 	works run BlockLSTM in.safetensors --expect want.safetensors --rtol 0
@@ -132,7 +133,7 @@ gradient() {
 		*)                              [[ $line == *'"left_out":8,"ok":true}' ]] ;;
 		esac
 	done
-	# Before seq_len_max everything is compared; cs and h, which TensorFlow sets to zero, everywhere.
+	# Before seq_len_max all outputs are compared; cs and h, which TensorFlow sets to zero beyond it, are compared everywhere.
 	for case in i:3 f:0 o:1 ci:2 co:3 cs:0 cs:4 cs:11 h:3 h:5; do
 		cp want.safetensors wrong.safetensors
 		poke wrong.safetensors ${case%:*} ${case#*:} '\x00\x00\xc0\x7f'
@@ -140,16 +141,16 @@ gradient() {
 		[ "$(grep -c "MISMATCH in 1 of" <<< "$output")" -eq 1 ]
 		[[ $output =~ (^|$'\n')${case%:*}\ [^$'\n']*MISMATCH\ in\ 1\ of\ (4\;\ 8\ left\ out|12) ]]
 	done
-	# Without steps none of these elements is compared, with all steps all are.
+	# With seq_len_max=0 no element of the other five outputs is compared, with seq_len_max=T every element is.
 	works run BlockLSTM seq_len_max=0 in.safetensors --expect want.safetensors --atol 9
 	[ "$(grep -c '12 left out$' <<< "$output")" -eq 5 ]
 	run -1 "$CELLGRAD" run BlockLSTM seq_len_max=3 in.safetensors --expect unset.safetensors
 	[[ $output != *"left out"* ]]
-	# The tolerance depends on the largest of the compared elements.
+	# All seven outputs are mismatches, since the tolerance depends only on the largest of the compared elements.
 	[ "$(grep -c MISMATCH <<< "$output")" -eq 7 ]
 }
 
-@test "wrong ranks and sizes" {
+@test "wrong ranks and sizes of a forward op's inputs are refused" {
 	for wrong in x:F32:2,1 cs_prev:F32:2 h_prev:F32:1,2,2 w:F32:24 wci:F32:2,1 wcf:F32: wco:F32:1,2 b:F32:2,4; do
 		sequence in.safetensors "$wrong"
 		refuses "in.safetensors|block_lstm|${wrong%%:*}" run BlockLSTM in.safetensors
@@ -164,7 +165,7 @@ gradient() {
 	sequence in.safetensors w:F32:3,4
 	refuses "in.safetensors|block_lstm|w|[I+U=3, 4*U=8]|[3, 4]" run BlockLSTM in.safetensors
 	for name in wci wcf wco; do
-		sequence in.safetensors $name:F32:3             # unused, and still checked
+		sequence in.safetensors $name:F32:3             # peepholes are off, but the shape is checked
 		refuses "in.safetensors|block_lstm|$name|[U=2]|[3]" run BlockLSTM in.safetensors
 	done
 	sequence in.safetensors b:F32:4
@@ -173,7 +174,7 @@ gradient() {
 	refuses "BlockLSTM|dtype|f64|x|in.safetensors|f32|cs_prev" run BlockLSTM in.safetensors
 }
 
-@test "wrong ranks and sizes of a gradient's inputs" {
+@test "wrong ranks and sizes of a gradient op's inputs are refused" {
 	gradient in.safetensors
 	works run BlockLSTMGrad in.safetensors
 	for name in i cs f o ci co h cs_grad h_grad; do
@@ -189,7 +190,7 @@ gradient() {
 	refuses "BlockLSTMGradV2|i|missing" run BlockLSTMGradV2 use_peephole=true forward.tmp
 }
 
-@test "a wrong seq_len_max" {
+@test "a wrong seq_len_max is refused" {
 	for op in BlockLSTM BlockLSTMV2 BlockLSTMGrad BlockLSTMGradV2; do
 		gradient in.safetensors
 		for length in 4 -1 9223372036854775807 -9223372036854775808; do
@@ -210,7 +211,7 @@ gradient() {
 		run BlockLSTM in.safetensors
 }
 
-@test "the verbose line of a sequence repeats it" {
+@test "the line that CELLGRAD_VERBOSE=1 prints about a sequence has its sizes and seq_len_max" {
 	sequence in.safetensors
 	for op in BlockLSTM BlockLSTMV2; do
 		CELLGRAD_BACKEND=cpu CELLGRAD_VERBOSE=1 run -0 --separate-stderr "$CELLGRAD" run $op seq_len_max=2 in.safetensors
