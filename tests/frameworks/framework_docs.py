@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the examples of the package's part for a framework: those of every docstring, and of its README.md."""
+"""Tests the examples of a package for a framework, such as cellgrad.torch: those in its docstrings and in its README.md."""
 import doctest
 import glob
 import importlib
@@ -12,12 +12,12 @@ from framework_tap import py_tap
 
 
 def modules(folder):
-    """The names of a folder's modules."""
+    """Returns the names of the Python modules in a folder."""
     return sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(folder, "[_a-z]*.py")))
 
 
 def documents(ours, least):
-    """The tests of a package, a TestCase, whose docstrings have at least so many lines of examples."""
+    """Makes a TestCase for the docstrings and README.md of a package; the docstrings must have more than `least` lines of examples."""
     folder = os.path.join(py_tap.PACKAGE, *ours.__name__.split("."))
 
     class Documents(unittest.TestCase):
@@ -35,7 +35,7 @@ def documents(ours, least):
             self.assertGreater(attempted, least)
 
         def test_docstrings(self):
-            """Every public class and function has an example, every public method a docstring"""
+            """Every public class and function has an example, and every public method has a docstring"""
             for name in ours.__all__:
                 thing = getattr(ours, name)
                 self.assertIn(">>> ", thing.__doc__ or "", name)
@@ -44,7 +44,7 @@ def documents(ours, least):
                         self.assertTrue(of.__doc__, f"{name}.{method}")
 
         def test_readme(self):
-            """The Python of README.md runs"""
+            """The Python code in README.md runs"""
             with open(os.path.join(folder, "README.md"), encoding="utf-8") as file:
                 blocks = re.findall(r"^```python\n(.*?)^```$", file.read(), re.M | re.S)
             self.assertGreaterEqual(len(blocks), 1)

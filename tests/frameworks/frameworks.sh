@@ -1,17 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# frameworks.sh [PYTHON...]: the tests of cellgrad's parts for frameworks with the oldest and the newest version of each framework, or under
-# Pythons that have some of the frameworks; and mypy over the framework's part of the package, where it is: in the newest's environment.
+# frameworks.sh [PYTHON...]: runs the tests of cellgrad's parts for frameworks with the oldest and the newest version of each framework, or
+# under Pythons that have some of the frameworks.  If a Python has mypy, as the environment of the newest version does, mypy checks the
+# package's part for the framework.
 # Runs in the build's top folder, where it makes the virtual environments frameworks/LIST.
-#   srcdir: the source; LIBRARY: the shared library; PYTHON: what makes the environments; CXX: a C++ compiler
+#   srcdir: the source; LIBRARY: the shared library; PYTHON: the Python that makes the environments
 #   FRAMEWORKS: modules of frameworks; unset or empty: all
 # exit 0: all tests passed.
 set -u
 here=$srcdir/tests/frameworks
-# torch.compile of PyTorch 2.5 takes a CXX of two words for the name of one program.
+# CC and CXX are unset, since torch.compile of PyTorch 2.5 takes a CXX of two words for the name of one program.
 unset CC CXX
 
-# A framework's module, and more that the tests need | the lists of what is installed | the tests | its part of the package, if any.
+# A row of the table: the framework's module, and others that the tests need | the lists of packages to install | the tests | the files of
+# the package's part for the framework, if any.
 of_torch='torch_answers torch_transforms torch_misuse torch_stable torch_build torch_ddp torch_docs torch_cuda'
 of_tensorflow='tensorflow_answers tensorflow_block tensorflow_misuse tensorflow_keras tensorflow_wheel tensorflow_api tensorflow_docs'
 table="torch | oldest newest | $of_torch | *.py torch
@@ -20,19 +22,19 @@ onnx | onnx-oldest onnx-newest | onnx_nodes onnx_misuse | onnx
 torch,onnx | newest | onnx_torch |
 tensorflow | tensorflow-oldest tensorflow-newest | $of_tensorflow | tensorflow"
 
-# install LIST MODULE: the virtual environment of a list, made again when the list changes.
+# install LIST MODULE: makes the virtual environment of a list of packages, if there is none or if the list has changed.
 install()
 {
 	folder=frameworks/$1
 	cmp -s "$here/$1.txt" "$folder/installed.txt" && return
 	echo "# $folder: installs $(grep -E "^$2([-_]cpu)?==" "$here/$1.txt")"
-	# Nothing that is not in the list, and all that is needed.
+	# --no-deps installs only packages of the list; `pip check` fails if a package is missing in it.
 	rm -rf "$folder" && mkdir -p frameworks && ${PYTHON:-python3} -m venv "$folder" &&
 		"$folder/bin/python3" -m pip install -q --no-deps -r "$here/$1.txt" &&
 		"$folder/bin/python3" -m pip check && cp "$here/$1.txt" "$folder/installed.txt"
 }
 
-# run_test PYTHON TEST: adds to passed, failed and skipped.
+# run_test PYTHON TEST: runs a test under a Python, and adds its results to $passed, $failed and $skipped.
 run_test()
 {
 	"$1" "$here/$2.py" >$log 2>&1
@@ -40,7 +42,7 @@ run_test()
 	plan=$(sed -n 's/^1\.\.//p' $log)
 	right=$(grep -c '^ok .*' $log) wrong=$(grep -c '^not ok' $log)
 	passed=$((passed + right)) failed=$((failed + wrong)) skipped=$((skipped + $(grep -c '^ok .* # SKIP' $log)))
-	# A test that ends without its plan has crashed.
+	# If a test ends without its TAP plan, it has crashed.
 	if [ $status -ne 0 ] || [ "${plan:-none}" != $((right + wrong)) ] || [ "$wrong" -ne 0 ]; then
 		red=1
 		cat $log
@@ -50,7 +52,7 @@ run_test()
 	fi
 }
 
-# run_mypy PYTHON PATTERNS: over parts of the package, where that Python has mypy.
+# run_mypy PYTHON PATTERNS: runs mypy over files of the package, if that Python has mypy.
 run_mypy()
 {
 	[ -n "$2" ] && "$1" -c 'import mypy' 2>/dev/null || return
@@ -66,7 +68,7 @@ run_mypy()
 	fi
 }
 
-# run_all PYTHON MODULE TESTS PARTS
+# run_all PYTHON MODULE TESTS PARTS: runs the tests of a framework, and mypy, under a Python.
 run_all()
 {
 	"$1" -c "import sys, $2; print('# $2', $2.__version__, 'Python', sys.version.split()[0])" || { red=1; return; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of cellgrad.jax have the answers of PyTorch and TensorFlow that are stored in tests/data, those of jax.lax.scan, and those of the
-package for NumPy, to the bit.  Prints TAP."""
+"""Networks of cellgrad.jax have the answers of PyTorch and TensorFlow that are stored in tests/data, the answers of jax.lax.scan, and, to
+the bit, the answers of cellgrad.Network.  Prints TAP."""
 import glob
 import os
 import pickle
@@ -29,7 +29,7 @@ def normal(seed, *shape, dtype=F64):
 
 
 def numbers_of(path, dtype):
-    """A stored case: the network, its arguments by name, in a dtype, and what is expected.  States are [L*D, B, .] here."""
+    """Reads a stored network; returns the network, its arguments in a dtype, and the expected tensors.  States have shape [L*D, B, .]."""
     expected, about = read(path)
     is_major = about.get("time_major", "true") == "true"
     if not is_major:
@@ -52,7 +52,7 @@ class Answers(unittest.TestCase):
         self.assertLessEqual(np.abs(got - want).max(initial=0), tolerance * (np.abs(want).max(initial=0) or 1.0), what)
 
     def same(self, got, want, what=""):
-        """Asserts equality to the bit."""
+        """Checks that two pytrees of arrays are equal to the bit."""
         leaves, others = jax.tree.leaves(got), jax.tree.leaves(want)
         self.assertEqual(len(leaves), len(others), what)
         for a, b in zip(leaves, others):
@@ -87,19 +87,19 @@ class Answers(unittest.TestCase):
         self.assertEqual(sum(self.case(path, dtype) for path in paths), 199)
 
     def test_data_float64(self):
-        """The 199 tensors of tests/data in float64, compiled"""
+        """Compiled networks in float64 have all 199 stored tensors of tests/data"""
         self.cases("float64")
 
     def test_data_float32(self):
-        """The same in float32"""
+        """Compiled networks in float32 have all stored tensors of tests/data"""
         self.cases("float32")
 
     def test_data_float16(self):
-        """The same in float16"""
+        """Compiled networks in float16 have all stored tensors of tests/data"""
         self.cases("float16")
 
     def test_data_bfloat16(self):
-        """The same in bfloat16"""
+        """Compiled networks in bfloat16 have all stored tensors of tests/data"""
         self.cases("bfloat16")
 
     def test_scan(self):
@@ -163,7 +163,7 @@ class Answers(unittest.TestCase):
             self.same(pull((output, zeros)), (gradient.params, gradient.input), keywords)
 
     def test_cells(self):
-        """A cell by its text, by its file, by a Cell, and with a param has the answers of cellgrad.Network"""
+        """A user's cell, given by its text, its file or a Cell, and with a param, has the answers of cellgrad.Network"""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "leaky.cell")
             with open(path, "w", encoding="utf-8") as file:
@@ -172,7 +172,7 @@ class Answers(unittest.TestCase):
         params, x = normal(1, networks[0].params_size), normal(2, T, B, I)
         want = cellgrad.Network(LEAKY, input=I, units=U, values={"leak": 0.3}, dtype="float64").forward(params, x).output
         other = ours.Network(LEAKY, input=I, units=U)
-        # The file is not there any more.
+        # The networks work although the cell's file no longer exists.
         for network in (*networks, pickle.loads(pickle.dumps(networks[1]))):
             self.assertEqual(network, networks[0])
             self.assertEqual(hash(network), hash(networks[0]))
@@ -184,7 +184,7 @@ class Answers(unittest.TestCase):
         self.assertFalse(np.array_equal(other(params, x)[0], want))
 
     def test_dropout(self):
-        """Masks are those that the key's counter numbers; no key drops nothing; a probability of 0 needs no key"""
+        """The key gives the counter of dropout's masks; without a key, or with a probability of 0, there is no dropout"""
         network = ours.Network("lstm", input=I, units=U, layers=2, dropout=0.3)
         params, x, key = normal(1, network.params_size), normal(2, T, B, I), jax.random.key(7)
         low, high = map(int, jax.random.bits(key, (2,), jnp.uint32))
@@ -198,7 +198,7 @@ class Answers(unittest.TestCase):
         self.same(plain(params, x, key=key)[0], network(params, x)[0])
 
     def test_parameters(self):
-        """init is the library's of the key's seed; weights and params are inverses, and can be differentiated"""
+        """init gives the library's initial params for the key's seed; the methods weights and params are inverse and differentiable"""
         network = ours.Network("lstm", input=I, units=U, layers=2, bidirectional=True, proj=3, options="peephole")
         key = jax.random.key(3)
         low, high = map(int, jax.random.bits(key, (2,), jnp.uint32))
@@ -213,7 +213,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(int(gradient.sum()), U * 3)
 
     def test_empty(self):
-        """No rows, and no steps, give empty outputs and gradients of zero"""
+        """Batches of 0 sequences and sequences of 0 steps give empty outputs and gradients of zero"""
         network = ours.Network("lstm", input=I, units=U)
         params = normal(1, network.params_size)
         for t, b in ((T, 0), (0, B), (0, 0)):

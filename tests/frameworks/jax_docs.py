@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of cellgrad.jax run: those of every docstring, and of its README.md.  Every public class and function has an example,
-every public method a docstring.  Prints TAP."""
+"""The examples in every docstring of cellgrad.jax and in its README.md run.  Every public class and function has an example, and every
+public method has a docstring.  Prints TAP."""
 import jax_tap
 from framework_docs import documents
 import jax
 
 import cellgrad.jax
 
-# The examples show numbers of 32 bits, which are JAX's default.
+# 64-bit numbers are off, since the examples show numbers of 32 bits, which are JAX's default.
 jax.config.update("jax_enable_x64", False)
 Documents = documents(cellgrad.jax, 20)
 

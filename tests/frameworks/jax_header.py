@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The structs and numbers of bindings/jax/xla_ffi.h are those of XLA's header, as jaxlib has it: sizes, offsets, values.  Prints TAP.
+"""The structs and numbers of bindings/jax/xla_ffi.h have the sizes, offsets and values of XLA's header, which is in jaxlib.  Prints TAP.
 CC: a C compiler, else cc."""
 import os
 import subprocess
@@ -13,7 +13,7 @@ import jax
 
 CC = os.environ.get("CC", "cc").split()
 OURS = "bindings/jax/xla_ffi.h"
-# Our struct, XLA's, and our fields with XLA's.
+# Each row: a struct of xla_ffi.h, XLA's struct, then pairs of a field of ours and XLA's field.
 STRUCTS = (
     ("xla_extension", "XLA_FFI_Extension_Base", "size struct_size", "type type", "next next"),
     ("xla_version", "XLA_FFI_Api_Version", "size struct_size", "extensions extension_start", "major_version major_version",
@@ -33,7 +33,7 @@ STRUCTS = (
     ("xla_frame", "XLA_FFI_CallFrame", "size struct_size", "extensions extension_start", "api api", "context ctx", "stage stage",
      "arguments args", "results rets", "attributes attrs"),
 )
-# Structs that XLA may make longer at their end: what lies inside another struct, or in an array, may not.
+# The structs to which XLA may add fields at their end.  A struct that is inside another struct or in an array must have the same size.
 LONGER = {"xla_metadata", "xla_api", "xla_frame"}
 NUMBERS = (
     ("XLA_METADATA", "XLA_FFI_Extension_Metadata"), ("XLA_MAJOR_VERSION", "XLA_FFI_API_MAJOR"), ("XLA_BUFFER", "XLA_FFI_ArgType_BUFFER"),
@@ -45,7 +45,7 @@ NUMBERS = (
 
 
 def claims():
-    """Every comparison, as C."""
+    """Yields every comparison with XLA's header as a C expression."""
     for ours, theirs, *fields in STRUCTS:
         relation = "<=" if ours in LONGER else "=="
         yield f"sizeof(struct {ours}) {relation} sizeof({theirs})"
@@ -58,7 +58,7 @@ def claims():
 
 
 def compiles(lines):
-    """Whether a C compiler accepts these assertions, and its messages."""
+    """Compiles static assertions; returns whether the C compiler accepts them, and its messages."""
     text = [f'#include "{OURS}"', '#include "xla/ffi/api/c_api.h"', *(f'_Static_assert({line}, "{line}");' for line in lines)]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "claims.c")
@@ -71,14 +71,14 @@ def compiles(lines):
 
 class Header(unittest.TestCase):
     def test_layout(self):
-        """Sizes, offsets and numbers are those of XLA's header"""
+        """The structs and constants of the module for JAX have the sizes, offsets and values of XLA's header"""
         lines = list(claims())
         print(f"# {len(lines)} comparisons")
         self.assertGreater(len(lines), 100)
         self.assertEqual(compiles(lines), (True, ""))
 
     def test_seeded(self):
-        """A seeded wrong number is found"""
+        """A wrong number that is planted is found"""
         is_right, words = compiles(["XLA_S32 == 5"])
         self.assertFalse(is_right)
         self.assertIn("XLA_S32 == 5", words)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong argument of cellgrad.jax is one exception whose words name the argument: cellgrad's own when a call is traced, JAX's with the
-library's words where only values are wrong.  Prints TAP."""
+"""Every wrong argument of cellgrad.jax raises one exception whose message names the argument: an exception of cellgrad when a call is
+traced, or, if only values are wrong, JAX's exception with the library's message.  Prints TAP."""
 import os
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ PARAMS, X = jnp.zeros((LSTM.params_size,)), jnp.zeros((T, B, I))
 
 class Misuse(py_tap.Refusals):
     def fails(self, words, call, *arguments, **keywords):
-        """The call, when it runs, raises JAX's error with this message of the library."""
+        """Checks that a call, with and without jax.jit, raises JAX's error with this message of the library."""
         for each in (call, jax.jit(call)):
             with self.assertRaises((RuntimeError, ValueError), msg=words) as caught:
                 jax.block_until_ready(each(*arguments, **keywords))
@@ -89,7 +89,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(TypeError, "key: expected one of jax.random: ", dropping, dropping.init(jax.random.key(0)), X.astype("f4"), key=key)
 
     def test_lengths(self):
-        """Lengths beyond the steps and below zero are errors of the call"""
+        """Lengths above the number of steps, and below zero, raise JAX's error when the call runs"""
         call = lambda lengths: LSTM(PARAMS, X, lengths=lengths)[0]
         for words, lengths in (("[0]: expected 0 to T=5, got 6", [6, 1]), ("[1]: expected 0 to T=5, got -1", [1, -1])):
             self.fails(words, call, jnp.array(lengths))
@@ -98,7 +98,7 @@ class Misuse(py_tap.Refusals):
         jax.block_until_ready(call(jnp.array([5, 0])))
 
     def test_reserve(self):
-        """Backward rejects a reserve of another call or network, random bytes, and a truncated reserve"""
+        """Backward rejects the reserve space of another call or network, random bytes, and a truncated reserve space"""
         network = ours.Network("lstm", input=I, units=U, layers=2, dropout=0.5)
         params, counter = jnp.ones((network.params_size,)), jnp.array([1, 0], jnp.uint32)
         inputs = X, None, None, params, None, counter
@@ -125,7 +125,7 @@ class Misuse(py_tap.Refusals):
             jax.jvp(loss, (PARAMS,), (PARAMS,))
 
     def test_module(self):
-        """Without the module beside the library, or with another file there, the import says what is missing"""
+        """If the module is not beside the library, or is another file, the import fails and says what is missing"""
         with tempfile.TemporaryDirectory() as folder:
             library = shutil.copy(os.path.realpath(os.environ["CELLGRAD_LIBRARY"]), os.path.join(folder, "libcellgrad.so.0"))
             status, output = python("-c", "import cellgrad.jax", CELLGRAD_LIBRARY=library)

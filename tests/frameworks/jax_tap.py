@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of cellgrad.jax share: a Python that has JAX, with four devices of the host and numbers of 64 bits."""
+"""The code that the tests of cellgrad.jax share: it finds a Python that has JAX, and sets four host devices and numbers of 64 bits."""
 import os
 
 import framework_tap
@@ -14,5 +14,5 @@ import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
-# A cell as text: one gate, no state, a number that may be set.
+# The text of a cell with one gate, no cell state, and a param.
 LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of cellgrad.jax under JAX's transformations: jit, vmap, checkpoint, scan, shard_map, export; what is not differentiated is not
-computed; threads.  Prints TAP."""
+"""Tests networks of cellgrad.jax under JAX's transformations: jit, vmap, checkpoint, scan, shard_map, export; with gradients of some
+arguments alone; and in threads.  Prints TAP."""
 import os
 import re
 import threading
@@ -34,7 +34,7 @@ print(np.array_equal(call(arrays["params"], arrays["x"]), arrays["want"]))
 
 
 def shard_map(function, check, **keywords):
-    """jax.shard_map where JAX has it, else the one before it."""
+    """Calls jax.shard_map, or its predecessor in older versions of JAX."""
     if hasattr(jax, "shard_map"):
         return jax.shard_map(function, check_vma=check, **keywords)
     from jax.experimental.shard_map import shard_map as older
@@ -52,7 +52,7 @@ class Transforms(unittest.TestCase):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b), what)
 
     def test_jit(self):
-        """jit has the bits of the call itself; a network may be a static argument, and equal ones share a program"""
+        """A call under jit has the bits of a call without it; a network may be a static argument, and equal networks share a program"""
         self.same(jax.jit(lambda p: NETWORK(p, X, key=KEY))(PARAMS), NETWORK(PARAMS, X, key=KEY))
         pull = lambda p: jax.vjp(lambda p: NETWORK(p, X)[0], p)[1](X[:, :, :1] + jnp.ones((U,)))
         self.same(jax.jit(pull)(PARAMS), pull(PARAMS))
@@ -68,7 +68,7 @@ class Transforms(unittest.TestCase):
         self.assertEqual(len(traces), 1)
 
     def test_vmap(self):
-        """vmap over parameters, inputs, lengths and keys, of forward, gradients and init: the bits of the calls one by one"""
+        """vmap of forward, gradients and init, over params, inputs, lengths and keys, gives the bits of single calls"""
         params, xs = jnp.stack([PARAMS, -PARAMS, 2 * PARAMS]), jnp.stack([X, X + 1, X * 2])
         lengths, keys = jnp.array([[6, 1, 2, 0], [3, 3, 3, 3], [0, 6, 6, 1]]), jax.random.split(KEY, 3)
         one_by_one = lambda function, *arrays: jax.tree.map(lambda *each: jnp.stack(each), *[function(*each) for each in zip(*arrays)])
@@ -103,7 +103,7 @@ class Transforms(unittest.TestCase):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
     def test_shard_map(self):
-        """shard_map over four devices: each share has the bits of a call of its own, the gradient is that of the batch within rounding"""
+        """Under shard_map over four devices each share has the bits of a single call, and the gradient is that of the whole batch"""
         mesh, want = Mesh(np.array(jax.devices()), ("rows",)), jax.value_and_grad(loss)(PARAMS)
         self.assertEqual(mesh.size, 4)
         is_tracked = hasattr(jax, "typeof") and hasattr(jax, "shard_map")
@@ -142,7 +142,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(results.group(1).count("[0]"), 4 - len(which), text)
 
     def test_mixed(self):
-        """Arguments without gradients: an integer has one of float0, a constant none"""
+        """The gradient of an integer argument has dtype float0, and upstream gradients may be zero or absent"""
         def value(params, lengths):
             return jnp.sum(NETWORK(params, X, lengths=lengths)[0])
 
@@ -152,11 +152,11 @@ class Transforms(unittest.TestCase):
         self.same(by_params, jax.grad(value)(PARAMS, lengths))
         for integers in (np.array([6, 2, 0, 1], np.uint8), [6, 2, 0, 1], jnp.array([6, 2, 0, 1], jnp.int16)):
             self.same(value(PARAMS, integers), value(PARAMS, lengths))
-        # A tangent of float0, and a cotangent that is not there.
+        # Upstream gradients of zero give the same as upstream gradients that are absent.
         _, pull = jax.vjp(lambda p: NETWORK(p, X), PARAMS)
         zeros = jnp.zeros((2, B, U))
         self.same(pull((jnp.ones((T, B, U)), (zeros, zeros))), jax.vjp(lambda p: NETWORK(p, X)[0], PARAMS)[1](jnp.ones((T, B, U))))
-        # NumPy's arrays, and the gradient by a part of a tree.
+        # Params may be a NumPy array in a tree of arguments, of which each part has a gradient.
         tree = {"rnn": np.asarray(PARAMS), "scale": jnp.float64(2)}
         gradient = jax.grad(lambda tree: tree["scale"] * loss(tree["rnn"]))(tree)
         self.same(gradient["scale"], loss(PARAMS))

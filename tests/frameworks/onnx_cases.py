@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes for the tests of cellgrad.onnx: ONNX's equations written plainly in NumPy, and nodes with every attribute, at random."""
+"""Nodes for the tests of cellgrad.onnx: ONNX's equations, written plainly in NumPy, and random nodes with every attribute."""
 import itertools
 
 import numpy as np
@@ -25,7 +25,7 @@ ALPHA = {"Elu": 1, "HardSigmoid": 0.2, "LeakyRelu": 0.01, "ThresholdedRelu": 1}
 
 
 def functions(operator, directions, attributes):
-    """The activations of each direction, as functions of one argument."""
+    """Returns the activations of each direction, as functions of one argument."""
     alphas, betas = list(attributes.get("activation_alpha", [])), list(attributes.get("activation_beta", []))
     found = []
     for name in attributes.get("activations", ACTIVATIONS[operator] * directions):
@@ -36,7 +36,7 @@ def functions(operator, directions, attributes):
 
 
 def step(operator, attributes, act, feeds, d, x, h, c):
-    """h and c after a step of one row: the equations of ONNX's documents."""
+    """Returns h and c after a step of one sequence, by the equations of ONNX's documents."""
     U = len(h)
     W, R = feeds["W"][d], feeds["R"][d]
     bias = feeds["B"][d] if "B" in feeds else np.zeros(2 * len(W))
@@ -67,7 +67,7 @@ def step(operator, attributes, act, feeds, d, x, h, c):
 
 
 def expected(operator, feeds, attributes):
-    """Y, Y_h and, of an LSTM, Y_c, in float64."""
+    """Computes the right outputs of a node in float64: Y, Y_h and, for an LSTM, Y_c."""
     layout, direction = attributes.get("layout", 0), attributes.get("direction", "forward")
     feeds = {name: value if name == "sequence_lens" else np.asarray(value, np.float64) for name, value in feeds.items()}
     X = feeds["X"].swapaxes(0, 1) if layout else feeds["X"]
@@ -89,7 +89,7 @@ def expected(operator, feeds, attributes):
 
 
 def feeds_of(rng, operator, attributes, dtype, T=4, B=3, width=3, U=2, optional=True, peephole=False, lengths=None):
-    """Inputs of a node, by name."""
+    """Draws the inputs of a node, by name."""
     G, D = GATES[operator], 2 if attributes.get("direction") == "bidirectional" else 1
     shapes = {"X": (T, B, width), "W": (D, G * U, width), "R": (D, G * U, U)}
     if optional:
@@ -109,7 +109,7 @@ def feeds_of(rng, operator, attributes, dtype, T=4, B=3, width=3, U=2, optional=
 
 
 def node_of(operator, feeds, attributes, outputs=None, name="cell"):
-    """A node with these inputs, without those that are absent."""
+    """Makes a node with these inputs, and leaves out those that are absent."""
     order = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"][:8 if operator == "LSTM" else 6]
     inputs = [name if name in feeds else "" for name in order]
     while not inputs[-1]:
@@ -119,19 +119,19 @@ def node_of(operator, feeds, attributes, outputs=None, name="cell"):
 
 
 def model_of(nodes, feeds, outputs, opset=14):
-    """A model of nodes, whose inputs are the feeds and whose outputs are float32: Y of 4 dimensions, others of 3."""
+    """Makes a model of nodes.  The model's inputs are the feeds; its outputs are float32, Y of 4 dimensions, the others of 3."""
     values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
               for name, value in feeds.items()]
     graph = helper.make_graph(nodes, "graph", values, [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * (4 if name == "Y" else 3)) for name in outputs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    # One that every ONNX Runtime of the opset takes.
+    # IR version 8 is one that every ONNX Runtime for this opset accepts.
     model.ir_version = 8
     return model
 
 
 def cases(dtype, layouts=(0, 1)):
-    """(operator, inputs, attributes) of many nodes: every activation, direction, layout, clip and option."""
+    """Yields (operator, inputs, attributes) of many nodes, with every activation, direction and layout, clip, and every option."""
     rng = np.random.default_rng(11)
     names = sorted(FUNCTIONS)
     drawn = [None, *names]
@@ -140,7 +140,7 @@ def cases(dtype, layouts=(0, 1)):
         attributes = {"direction": direction, "layout": layout} if layout else {"direction": direction}
         D, count = 2 if direction == "bidirectional" else 1, len(ACTIVATIONS[operator])
         if first:
-            # The rest are bounded functions, so that the states do not grow without bound.
+            # All activations but one are bounded functions, so that the states do not grow without bound.
             rest = [("Sigmoid", "HardSigmoid", "Softsign", "Tanh")[rng.integers(4)] for _ in range(D * count - 1)]
             attributes["activations"] = rest[:k % (D * count)] + [first] + rest[k % (D * count):]
             for kind, takes, low, high in (("alpha", TAKES_ALPHA, 0.1, 0.6), ("beta", TAKES_BETA, 0.2, 0.7)):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong use of cellgrad.onnx is one exception of cellgrad, whose words name the node, the argument, what was expected and what came.
-Prints TAP."""
+"""Every wrong use of cellgrad.onnx raises one exception of cellgrad, whose message has the node, the argument, the expected value and the
+value that was given.  Prints TAP."""
 import unittest
 
 import framework_tap
@@ -22,7 +22,8 @@ def f32(*shape):
     return np.zeros(shape, np.float32)
 
 
-# Operator, attributes, inputs in place of right ones (None: left out), the exception of a layer, and words of its message.
+# Each row: the operator, attributes, inputs that replace right ones (None: the input is left out), the exception that a layer raises, and
+# words of its message.
 CALLS = [
     ("LSTM", {}, {"X": f32(4, 3, 5)}, ARGUMENT, "X: expected shape (4, 3, 3) [T, B, input], got (4, 3, 5)"),
     ("LSTM", {}, {"X": f32(4, 3)}, ARGUMENT, "X: expected 3 dimensions, got shape (4, 3)"),
@@ -66,7 +67,7 @@ CALLS = [
     ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT,
      "activation_alpha: expected finite numbers, got inf"),
 ]
-# For layers alone: attributes that protobuf cannot express.
+# Rows for layers alone, with attributes that protobuf cannot express.
 LAYERS = [
     ("Lstm", {}, ARGUMENT, "operator: expected one of LSTM, GRU, RNN; got 'Lstm'"),
     (3, {}, TYPE, "operator: expected str, got int"),
@@ -112,7 +113,7 @@ class Misuse(unittest.TestCase):
             self.assertIn(words, str(caught.exception))
 
     def test_nodes(self):
-        """In the evaluator a message begins with the operator and the node's name, for wrong types, too"""
+        """A message of the evaluator begins with the operator and the node's name, also about wrong types"""
         for operator, attributes, changed, kind, words in CALLS:
             with self.subTest(words=words):
                 feeds = feeds_of(operator, attributes, changed)
@@ -143,7 +144,7 @@ class Misuse(unittest.TestCase):
                 cellgrad.onnx.evaluator(model).run(None, feeds)
 
     def test_backend(self):
-        """Another device, and a node without its weights or with too many inputs, are rejected"""
+        """The backend rejects devices other than CPU, and nodes without weights or with too many inputs"""
         feeds = feeds_of("GRU", {}, {})
         node = onnx_cases.node_of("GRU", feeds, {})
         with self.assertRaises(UNSUPPORTED) as caught:
@@ -163,7 +164,7 @@ class Misuse(unittest.TestCase):
                           str(caught.exception))
 
     def test_models(self):
-        """Reading and writing reject a missing node, an ambiguous one, and weights that are no initializers of the model"""
+        """read_layer and write_layer reject a missing node, an ambiguous name, and weights that are no initializers of the model"""
         feeds = feeds_of("GRU", {}, {})
         nodes = [onnx_cases.node_of("GRU", feeds, {}, ["Y"], name) for name in ("one", "two")]
         model = onnx_cases.model_of(nodes, feeds, ["Y"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """cellgrad.onnx has the answers of ONNX's own node tests, of ONNX's equations in NumPy for every attribute, and of ONNX Runtime; its
-gradients are those of differences.  Its examples run.  Prints TAP."""
+gradients equal differences; and its examples run.  Prints TAP."""
 import doctest
 import importlib
 import inspect
@@ -29,13 +29,13 @@ import onnx_cases  # noqa: E402
 from py_tap import PACKAGE, SOURCE  # noqa: E402
 
 VERSION = tuple(int(part) for part in onnx.__version__.split(".")[:2])
-# ONNX's node tests of recurrent operators: those of the reverse direction and of both came later.
+# The number of ONNX's node tests of recurrent operators; ONNX 1.23 added tests of the directions reverse and bidirectional.
 SUITE = 18 if VERSION >= (1, 23) else 12
 FOLDER = os.path.join(PACKAGE, "cellgrad", "onnx")
 
 
 def off(got, right):
-    """The largest difference, divided by the largest number or 1."""
+    """Returns the largest difference, divided by the largest right number, or by 1 if 1 is larger."""
     return float(np.abs(np.asarray(got, np.float64) - right).max(initial=0)) / max(1.0, float(np.abs(right).max(initial=0)))
 
 
@@ -43,7 +43,7 @@ class Suite(unittest.TestCase):
     def test_node_tests(self):
         """ONNX's node tests of LSTM, GRU and RNN pass, and cellgrad runs their nodes"""
         with warnings.catch_warnings():
-            # Those of other operators overflow on purpose.
+            # Warnings are ignored, since tests of other operators overflow on purpose.
             warnings.simplefilter("ignore")
             tests = [test for test in collect_testcases(None)
                      if {node.op_type for node in test.model.graph.node} & set(onnx_cases.GATES)]
@@ -89,7 +89,7 @@ class Attributes(unittest.TestCase):
             self.assertLess(off(found[0], onnx_cases.expected("RNN", feeds, attributes)[0]), 1e-13, name)
 
     def test_onnxruntime(self):
-        """The same nodes have the answers of ONNX Runtime, in float32"""
+        """Nodes with every attribute have the answers of ONNX Runtime, in float32"""
         try:
             import onnxruntime
         except ImportError:
@@ -108,7 +108,7 @@ class Attributes(unittest.TestCase):
         self.assertGreater(count, 95)
 
     def test_dtypes(self):
-        """float32, float16 and bfloat16, each within its precision; empty sequences and batches"""
+        """Nodes in float32, float16 and bfloat16 are right within each dtype's precision, also with empty sequences and batches"""
         dtypes = [(np.float32, 1e-6), (np.float16, 2e-3)]
         try:
             import ml_dtypes
@@ -132,7 +132,7 @@ class Attributes(unittest.TestCase):
             self.assertEqual(off(Y_h, feeds["initial_h"]) if not T else 0, 0)
 
     def test_row_of_length_0(self):
-        """A row of length 0 has outputs of zeros, and its initial states as final states"""
+        """A sequence of length 0 has outputs of zeros, and its final states are its initial states"""
         feeds = onnx_cases.feeds_of(np.random.default_rng(7), "LSTM", {}, np.float32, lengths=[4, 0, 2])
         Y, Y_h, Y_c = cellgrad.onnx.evaluator(onnx_cases.node_of("LSTM", feeds, {})).run(None, feeds)
         self.assertFalse(Y[:, :, 1].any())
@@ -141,7 +141,7 @@ class Attributes(unittest.TestCase):
 
 class Models(unittest.TestCase):
     def test_nodes_around(self):
-        """A model with other nodes around runs from protobuf, as backend and as evaluator, and with outputs left out"""
+        """A model that has other nodes, too, runs by the backend and by the evaluator, also with some outputs left out"""
         rng = np.random.default_rng(8)
         feeds = onnx_cases.feeds_of(rng, "GRU", {}, np.float32)
         right = np.tanh(onnx_cases.expected("GRU", {**feeds, "X": 2 * feeds["X"]}, {})[1])
@@ -154,7 +154,7 @@ class Models(unittest.TestCase):
             self.assertLess(off(found[0], right), 1e-6)
 
     def test_run_node(self):
-        """A single node runs with its inputs in order"""
+        """A single node runs with a list of its inputs"""
         feeds = onnx_cases.feeds_of(np.random.default_rng(9), "LSTM", {}, np.float32, peephole=True)
         node = onnx_cases.node_of("LSTM", feeds, {})
         found = cellgrad.onnx.Backend.run_node(node, [feeds[name] for name in node.input if name])
@@ -172,7 +172,7 @@ class Models(unittest.TestCase):
 
 class Training(unittest.TestCase):
     def test_read_and_write(self):
-        """Layers are read from a model and written back, by name; a bias is added where there was none, and only where it is needed"""
+        """Layers are read from a model and written back, by name; a bias is added to a node without one only if it is not zero"""
         rng = np.random.default_rng(12)
         first = onnx_cases.feeds_of(rng, "GRU", {}, np.float32, peephole=False)
         second = onnx_cases.feeds_of(rng, "LSTM", {"direction": "bidirectional", "clip": 2.0}, np.float32, width=2, optional=False,
@@ -224,7 +224,7 @@ class Training(unittest.TestCase):
 
 class Gradients(unittest.TestCase):
     def test_differences(self):
-        """Gradients of every attribute are those of differences, in float64"""
+        """Gradients of nodes with every attribute equal differences of the loss, in float64"""
         count, worst = 0, 0.0
         rng = np.random.default_rng(10)
         for operator, feeds, attributes in onnx_cases.cases(np.float64):
@@ -239,7 +239,7 @@ class Gradients(unittest.TestCase):
                 return sum(float((a * b).sum()) for a, b in zip(each[:3], by))
 
             gradients = layer.backward(run, *by)
-            # The error of a slope by the rounding of the losses.
+            # `lost` is the error of a slope by differences that is due to the rounding of the losses.
             lost = 1e-15 * sum(float(np.abs(a * b).sum()) for a, b in zip(run[:3], by)) / 1e-6
             for name, d, at in [(name, None, rng.integers(value.size)) for name, value in states.items()] + [
                     ("params", d, rng.integers(params.size)) for d, params in enumerate(layer.params) for _ in range(6)]:
@@ -250,7 +250,7 @@ class Gradients(unittest.TestCase):
                     changed.flat[at] = before + change
                     losses.append(loss(**({name: changed} if d is None else {})))
                     changed.flat[at] = before
-                # The central difference, or that of one side: a kink of Relu's may lie on the other one.
+                # The gradient must equal the central difference or that of one side, since Relu may have a kink on the other side.
                 sides = np.diff(losses) / 1e-6
                 error = min(abs(slope - found.flat[at]) / (1e-6 * max(1.0, abs(slope)) + lost) for slope in (sides.mean(), *sides))
                 worst = max(worst, error)
@@ -262,7 +262,7 @@ class Gradients(unittest.TestCase):
 
 class Documents(unittest.TestCase):
     def test_examples(self):
-        """The examples of the docstrings and of README.md run; every public name has one, or a docstring where calls give it"""
+        """The examples of the docstrings and of README.md run, and every public name has a docstring"""
         attempted = 0
         for name in ("cellgrad.onnx", "cellgrad.onnx._layer", "cellgrad.onnx._evaluator", "cellgrad.onnx._model", "cellgrad.onnx._cells"):
             result = doctest.testmod(importlib.import_module(name))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of cellgrad.onnx beside PyTorch: outputs, states and all gradients of its modules, and of ONNX's equations with clip and
-input_forget under its autograd, in float64.  Prints TAP."""
+"""Compares layers of cellgrad.onnx with PyTorch in float64: outputs, states and all gradients with those of PyTorch's modules, and with
+those of ONNX's equations, with clip and input_forget, under PyTorch's autograd.  Prints TAP."""
 import itertools
 import unittest
 
@@ -16,20 +16,20 @@ import torch  # noqa: E402
 import cellgrad.onnx  # noqa: E402
 import onnx_cases  # noqa: E402
 
-# ONNX's gates, in its order, as numbers of PyTorch's.
+# The gates in ONNX's order, each as the index of the gate in PyTorch's order.
 ORDER = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 T, B, WIDTH, U = 6, 4, 3, 5
 LENGTHS = [6, 2, 5, 1]
 
 
 def as_onnx(operator, tensor):
-    """Gates of PyTorch in ONNX's order."""
+    """Puts the gates of a tensor of PyTorch in ONNX's order."""
     blocks = tensor.detach().numpy().reshape(len(ORDER[operator]), U, -1)
     return np.concatenate([blocks[k] for k in ORDER[operator]]).reshape(tensor.shape)
 
 
 def weights_of(operator, module, of=lambda weight: weight):
-    """W, R and B of a module, or what `of` gives for each of its weights."""
+    """Returns W, R and B made of a module's weights, or of the tensors that the function `of` returns for them, such as their gradients."""
     suffixes = ["_l0", "_l0_reverse"][:1 + module.bidirectional]
     W, R, bw, br = (np.stack([as_onnx(operator, of(getattr(module, name + suffix))) for suffix in suffixes])
                     for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
@@ -42,7 +42,7 @@ def off(got, right):
 
 class Beside(unittest.TestCase):
     def test_modules(self):
-        """nn.LSTM, nn.GRU and nn.RNN have equal answers, in one direction and both, with rows of different lengths"""
+        """Layers equal nn.LSTM, nn.GRU and nn.RNN, in one direction and in both, with sequences of different lengths in a batch"""
         torch.manual_seed(0)
         worst = 0.0
         for operator, both, ragged, relu in itertools.product(ORDER, (False, True), (False, True), (False, True)):

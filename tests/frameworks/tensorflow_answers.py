@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's CudnnRNN ops by the plugin have the answers of tests/data, with the gradients of TensorFlow's own tape, in every dtype,
-eager and in tf.function; and they are saved, restored, run in sessions, in threads and on nothing.  Prints TAP."""
+"""TensorFlow's CudnnRNN ops by the plugin have the answers of tests/data, with gradients by TensorFlow's own tape, in every dtype, eager
+and in tf.function.  The ops can be saved and restored, and run in sessions, in threads and on empty tensors.  Prints TAP."""
 import glob
 import os
 import tempfile
@@ -18,13 +18,14 @@ import cellgrad.tensorflow
 from py_answers import read
 
 ops = tf.raw_ops
-# What an answer of tests/data, in f64, may differ by, as a part of its largest number, beside the same for numbers near 0.
+# The largest difference from an answer of tests/data, which is in float64, as a part of the answer's largest number, or of 1 if that is
+# larger.
 TOLERANCE = {"float64": 1e-14, "float32": 2e-6, "float16": 6e-3, "bfloat16": 5e-2}
 NUMBERS = ("dropout", "num_proj", "seed", "seed2")
 
 
 def cases():
-    """Name, tensors and attributes of each stored network."""
+    """Yields the name, the tensors and the attributes of each stored network."""
     for path in sorted(glob.glob(os.path.join(DATA, "CudnnRNNV3-*.safetensors"))):
         tensors, metadata = read(path)
         attributes = {name: float(metadata[name]) if name == "dropout" else int(metadata[name]) for name in NUMBERS if name in metadata}
@@ -35,7 +36,7 @@ def cases():
 
 
 def forward(version, tensors, attributes):
-    """output, output_h and, of an LSTM, output_c of CudnnRNN, V2 or V3."""
+    """Runs CudnnRNN, CudnnRNNV2 or CudnnRNNV3; returns output, output_h and, for an LSTM, output_c."""
     more = {} if "input_c" in tensors else {"input_c": tf.zeros([], tensors["input"].dtype)}
     keys = ("input", "input_h", "input_c", "params") + (("sequence_lengths",) if version == "V3" else ())
     run = getattr(ops, "CudnnRNN" + ("" if version == "V1" else version))
@@ -44,7 +45,7 @@ def forward(version, tensors, attributes):
 
 
 def differentiate(version, tensors, attributes):
-    """Outputs, and the tape's gradients by input, input_h, input_c and params, for the stored gradients from above."""
+    """Returns a network's outputs, and the tape's gradients of input, input_h, input_c and params, for the stored upstream gradients."""
     by = [key for key in ("input", "input_h", "input_c", "params") if key in tensors]
     with tf.GradientTape() as tape:
         for key in by:
@@ -60,7 +61,7 @@ def names_of(tensors):
 
 
 def worst(found, wanted):
-    """The largest difference, divided by the largest magnitude of the wanted numbers, or by 1 if that is larger."""
+    """Returns the largest difference, divided by the largest magnitude of the wanted numbers, or by 1 if 1 is larger."""
     found, wanted = np.asarray(tf.cast(found, tf.float64)), np.asarray(wanted)
     return float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max())) if wanted.size else 0.0
 
@@ -71,7 +72,7 @@ def as_tensors(arrays, dtype):
 
 
 def small(T=4, B=3, I=2, U=5, L=2, D=1, dtype=tf.float32, mode="lstm"):
-    """Tensors of a network with numbers of their own."""
+    """Makes the tensors of a small network, of random numbers."""
     rng = np.random.default_rng(7)
     size = int(ops.CudnnRNNParamsSize(num_layers=L, num_units=U, input_size=I, T=dtype, S=tf.int32, rnn_mode=mode,
                                       direction="bidirectional" if D == 2 else "unidirectional")[0])
@@ -103,22 +104,22 @@ class Answers(unittest.TestCase):
         return count
 
     def test_data(self):
-        """All networks of tests/data by CudnnRNNV3, in four dtypes: outputs, and the tape's gradients"""
+        """CudnnRNNV3 computes all networks of tests/data in four dtypes, with their outputs and the tape's gradients"""
         for dtype in (tf.float64, tf.float32, tf.float16, tf.bfloat16):
             self.assertGreaterEqual(self.check("V3", dtype, False), 190)
 
     def test_data_in_function(self):
-        """The same in tf.function"""
+        """CudnnRNNV3 in tf.function computes all networks of tests/data, with their outputs and the tape's gradients"""
         self.assertGreaterEqual(self.check("V3", tf.float64, True), 190)
         self.assertGreaterEqual(self.check("V3", tf.float32, True), 190)
 
     def test_versions(self):
-        """Those without lengths and projection by CudnnRNN and CudnnRNNV2, too"""
+        """CudnnRNN and CudnnRNNV2 compute the networks of tests/data that have no lengths and no projection"""
         for version in ("V1", "V2"):
             self.assertGreaterEqual(self.check(version, tf.float64, False), 40)
 
     def test_dropout(self):
-        """Dropout: masks that differ from call to call and in seed, and gradients that are the slopes of their own call"""
+        """The masks of dropout differ from call to call, and gradients are the slopes of their own call"""
         tensors = small(L=2, dtype=tf.float64)
         attributes = {"dropout": 0.5, "seed": 3, "seed2": 5}
         x = tensors["input"]
@@ -127,7 +128,7 @@ class Answers(unittest.TestCase):
             first = forward("V2", tensors, attributes)[0]
         by_x = tape.gradient(first, x)
         self.assertGreater(float(tf.reduce_max(tf.abs(first - forward("V2", tensors, attributes)[0]))), 1e-3)
-        # A kernel of its own, whose first call has the same masks, for each end of the difference.
+        # Each end of the difference is computed in a new session, since the first call of a new kernel has the same masks.
         step = tf.constant(np.random.default_rng(1).normal(size=x.shape))
 
         def first_call(way):
@@ -140,14 +141,14 @@ class Answers(unittest.TestCase):
         self.assertAlmostEqual(slope, float(tf.reduce_sum(by_x * step)), places=6)
 
     def test_not_training(self):
-        """is_training=False: the same outputs without dropout, and a reserve_space that is a scalar"""
+        """With is_training=False outputs are those without dropout, and reserve_space is a scalar"""
         tensors = small()
         run = ops.CudnnRNNV2(**tensors, is_training=False, dropout=0.5)
         self.assertEqual(run.reserve_space.shape, [])
         np.testing.assert_array_equal(run.output, forward("V2", tensors, {})[0])
 
     def test_canonical(self):
-        """Parameters one by one and back: the same buffer, in V1 and V2, of networks with a projection and without"""
+        """Parameters converted to canonical weights and back are the same buffer, in V1 and V2, with a projection and without"""
         for mode, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1)):
             sizes = {"num_layers": 2, "num_units": 5, "input_size": 3}
             more = {"rnn_mode": mode, "direction": "bidirectional"}
@@ -170,7 +171,7 @@ class Answers(unittest.TestCase):
         np.testing.assert_array_equal(params, again)
 
     def test_empty(self):
-        """No steps and no rows: states that pass through, and gradients of zeros"""
+        """With 0 steps or a batch of 0 sequences, final states are the initial states, and gradients of params are zeros"""
         for T, B in ((0, 3), (4, 0), (0, 0)):
             for mode in ("lstm", "gru"):
                 tensors = small(T=T, B=B, mode=mode)
@@ -188,7 +189,7 @@ class Answers(unittest.TestCase):
                 np.testing.assert_array_equal(gradients[1], tf.ones([2, B, 5]))
 
     def test_saved_model(self):
-        """A SavedModel in a process of its own gives the same bits"""
+        """A SavedModel that is loaded in another process gives the same bits"""
         tensors = small()
 
         class Model(tf.Module):
@@ -215,7 +216,7 @@ print("equal:", bool((np.asarray(found) == np.load(folder + "/wanted.npy")).all(
         self.assertIn("equal: True", words)
 
     def test_session(self):
-        """A TF1 session trains: the loss falls"""
+        """A training in a TensorFlow 1 session lowers the loss in every step"""
         v1 = tf.compat.v1
         arrays = {key: np.asarray(tensor) for key, tensor in small().items()}
         with tf.Graph().as_default(), v1.Session() as session:
@@ -229,7 +230,7 @@ print("equal:", bool((np.asarray(found) == np.load(folder + "/wanted.npy")).all(
         self.assertEqual(losses, sorted(losses, reverse=True))
 
     def test_mixed_precision(self):
-        """Variables in float32, the network in half: gradients in float32, near those of float32"""
+        """A network in float16 with variables in float32 has gradients in float32, near those of a network in float32"""
         tensors = small()
         params = tf.Variable(tensors["params"])
 
@@ -244,7 +245,7 @@ print("equal:", bool((np.asarray(found) == np.load(folder + "/wanted.npy")).all(
         self.assertLess(worst(half, np.asarray(whole, np.float64)), 1e-2)
 
     def test_threads(self):
-        """Six threads, each with 20 forwards and gradients of sizes that change: the bits of one thread"""
+        """Six threads, each with 20 forward passes and gradients of changing sizes, get the bits of one thread"""
         def results(k):
             tensors = small(T=3 + k % 3, B=1 + k % 4, dtype=tf.float32)
             with tf.GradientTape() as tape:

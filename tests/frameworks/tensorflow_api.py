@@ -16,7 +16,7 @@ COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
 def compiled(folder, source, *options):
-    """The status and the words of a compiler that takes no other type for a pointer's."""
+    """Runs a C compiler that rejects pointers of another type; returns its exit status and its messages."""
     command = [COMPILER, "-std=gnu11", "-Werror=incompatible-pointer-types", "-I", tf.sysconfig.get_include(), *options, "-c", source, "-o",
                os.path.join(folder, "api.o")]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -32,12 +32,12 @@ class Declarations(unittest.TestCase):
         self.source = os.path.join(SOURCE, "tests", "frameworks", "tensorflow_api.c")
 
     def test_same(self):
-        """Every function has TensorFlow's type, every code its value"""
+        """Every function has the type of TensorFlow's function, and every code has TensorFlow's value"""
         status, words = compiled(self.folder, self.source, "-I", SOURCE)
         self.assertEqual(status, 0, words)
 
     def test_seeded(self):
-        """A seeded type and a seeded value are found"""
+        """A wrong type and a wrong value that are planted are found"""
         header = os.path.join(self.folder, "bindings", "tensorflow", "tf_api.h")
         os.makedirs(os.path.dirname(header))
         with open(os.path.join(SOURCE, "bindings", "tensorflow", "tf_api.h"), encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""With CELLGRAD_TF_BLOCK=1 the plugin's kernels of TensorFlow's block ops stand before TensorFlow's own, and have the answers of
-tests/data.  Prints TAP."""
+"""With CELLGRAD_TF_BLOCK=1 the plugin's kernels of TensorFlow's block ops have priority over TensorFlow's own kernels, and have the answers
+of tests/data.  Prints TAP."""
 import glob
 import os
 import unittest
@@ -23,7 +23,7 @@ KINDS = {"cell_clip": float, "forget_bias": float, "use_peephole": lambda word: 
 
 
 def run(op, tensors, metadata):
-    """The op's outputs by name; an input that a file lacks is an attribute in its metadata."""
+    """Runs an op; returns its outputs by name.  seq_len_max is an input, or else in the metadata of the file."""
     definition = op_def_registry.get(op)
     names = [attr.name for attr in definition.attr if attr.name in metadata and attr.name in KINDS]
     attributes = {name: KINDS[name](metadata[name]) for name in names}
@@ -34,7 +34,7 @@ def run(op, tensors, metadata):
         elif port.name == "seq_len_max":
             inputs[port.name] = tf.constant(int(metadata["seq_len_max"]), tf.int64)
         else:
-            # A peephole that is not in use.
+            # The file lacks this input, a peephole weight, if peepholes are off.
             inputs[port.name] = tf.zeros([tensors["cs_prev"].shape[1]], tensors["x"].dtype)
     done = getattr(tf.raw_ops, op)(**inputs, **attributes)
     return done._asdict()
@@ -42,14 +42,14 @@ def run(op, tensors, metadata):
 
 class Blocks(unittest.TestCase):
     def test_first(self):
-        """19 ops have kernels, those of block ops before TensorFlow's own"""
+        """19 ops have kernels of the plugin, and those of block ops have priority over TensorFlow's own"""
         self.assertEqual(cellgrad.tensorflow.load(), 19)
         for op in OPS:
             priorities = [kernel.priority for kernel in kernels.get_registered_kernels_for_op(op).kernel if kernel.device_type == "CPU"]
             self.assertEqual(max(priorities), 1, op)
 
     def test_data(self):
-        """All block ops of tests/data, with their gradients: float to 2e-6, half to 4e-3"""
+        """All block ops of tests/data and their gradient ops are right, in float32 to 2e-6, in float16 to 4e-3"""
         count = {op: 0 for op in OPS}
         at_worst = {np.float32: 0.0, np.float16: 0.0}
         for op in OPS:
@@ -73,7 +73,7 @@ class Blocks(unittest.TestCase):
         self.assertGreater(min(count.values()), 10, count)
 
     def test_tape(self):
-        """The tape's gradient of BlockLSTM is that of the slope"""
+        """The tape's gradient of BlockLSTM equals the central difference of the loss"""
         tensors, metadata = read(os.path.join(DATA, "BlockLSTM-plain.safetensors"))
         x = tf.constant(tensors["x"])
         with tf.GradientTape() as tape:
@@ -85,7 +85,7 @@ class Blocks(unittest.TestCase):
         self.assertAlmostEqual(slope, float(tf.reduce_sum(tape.gradient(h, x) * step.astype(np.float32))), delta=1e-2 * max(1, abs(slope)))
 
     def test_steps(self):
-        """A seq_len_max out of range is an InvalidArgumentError of the plugin's"""
+        """A seq_len_max out of range raises an InvalidArgumentError with the plugin's message"""
         tensors, metadata = read(os.path.join(DATA, "BlockLSTM-plain.safetensors"))
         for steps in (-1, 5):
             with self.assertRaisesRegex(tf.errors.InvalidArgumentError, f"cellgrad: BlockLSTM: seq_len_max: expected 0 to 4, got {steps}"):

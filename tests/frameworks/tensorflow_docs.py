@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of cellgrad.tensorflow run: those of every docstring, and of its README.md.  Every public function has one.  Prints TAP."""
+"""The examples in every docstring of cellgrad.tensorflow and in its README.md run.  Every public function has an example.  Prints TAP."""
 import os
 import re
 
@@ -16,7 +16,7 @@ class Documents(documents(ours, 15)):
         ours.disable_keras()
 
     def test_versions(self):
-        """README.md, pyproject.toml and the plugin say the same range of versions"""
+        """README.md, pyproject.toml and the plugin have the same range of versions of TensorFlow"""
         top = os.path.join(py_tap.PACKAGE, "..")
 
         def read(*path):

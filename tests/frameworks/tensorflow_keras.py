@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keras's recurrent layers by the TensorFlow plugin: the answers and gradients of Keras's own, in layers, masks and training.
+"""Keras's recurrent layers by the TensorFlow plugin have the answers and gradients of Keras's own code, with masks and in training.
 Prints TAP."""
 import importlib
 import os
@@ -30,7 +30,7 @@ def counted(original):
 
 
 def results(make, mask, x):
-    """Outputs of a layer, and gradients by the input and the weights."""
+    """Returns the outputs of a layer, and the gradients of the input and the weights."""
     keras.utils.set_random_seed(1)
     layer = make()
     layer(x)
@@ -38,7 +38,7 @@ def results(make, mask, x):
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = layer(x, mask=mask)
-        # Where a step is masked Keras repeats the last output, and CudnnRNN gives 0.
+        # Outputs of masked steps are set to 0, as CudnnRNN does; Keras's own code repeats the last output there.
         y = y if mask is None or len(y.shape) == 2 else y * tf.cast(mask, y.dtype)[:, :, None]
         loss = tf.reduce_sum(tf.sin(y))
     return [y, *tape.gradient(loss, [x, *variables])]
@@ -49,7 +49,7 @@ class Layers(unittest.TestCase):
         cellgrad.tensorflow.disable_keras()
 
     def test_layers(self):
-        """LSTM, GRU and Bidirectional, all outputs and the last, forwards and backwards, masked and not: as Keras's own, to 2e-6"""
+        """LSTM, GRU and Bidirectional, in every form, with a mask and without, equal Keras's own code to 2e-6"""
         layers = keras.layers
         x = tf.constant(np.random.default_rng(1).normal(size=(B, T, I)), tf.float32)
         mask = tf.sequence_mask([3, 7, 1, 5], T)
@@ -74,7 +74,7 @@ class Layers(unittest.TestCase):
         self.assertLess(worst, 2e-6)
 
     def test_fit(self):
-        """A model fits, with the losses that it has by Keras's own layers, to 1e-4"""
+        """The losses of a model's fit equal those by Keras's own code to 1e-4"""
         rng = np.random.default_rng(2)
         x, y = rng.normal(size=(32, T, I)).astype(np.float32), rng.normal(size=(32, 1)).astype(np.float32)
 
@@ -90,7 +90,7 @@ class Layers(unittest.TestCase):
         np.testing.assert_allclose(losses(), theirs, rtol=1e-4)
 
     def test_mixed_precision(self):
-        """Layers of the mixed policies and of float64 fit; a model that is saved and loaded predicts the same bits"""
+        """Layers with the mixed-precision policies and in float64 train, and a model that is saved and loaded predicts the same bits"""
         rng = np.random.default_rng(4)
         x, y = rng.normal(size=(8, T, I)), np.ones((8, 1))
         cellgrad.tensorflow.enable_keras()
@@ -106,7 +106,7 @@ class Layers(unittest.TestCase):
             np.testing.assert_array_equal(keras.models.load_model(path).predict(x, verbose=0), model.predict(x, verbose=0))
 
     def test_left_padded(self):
-        """A mask that is not right-padded: in fit Keras's error, and called at once the answer of Keras's own"""
+        """With a mask that is not right-padded, fit raises Keras's error, and a direct call has the answer of Keras's own code"""
         x = np.random.default_rng(5).normal(size=(B, T, I)).astype(np.float32)
         x[:, :2] = 0
         layer = keras.layers.LSTM(U)
@@ -119,7 +119,7 @@ class Layers(unittest.TestCase):
             model.fit(x, np.zeros((B, U)), verbose=0)
 
     def test_restored(self):
-        """disable_keras leaves Keras as it was, and both may be called twice"""
+        """disable_keras restores Keras, and enable_keras and disable_keras may be called twice"""
         rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
         before = rnn._is_gpu_available, rnn.tf
         cellgrad.tensorflow.enable_keras()
@@ -130,7 +130,7 @@ class Layers(unittest.TestCase):
         self.assertEqual((rnn._is_gpu_available, rnn.tf), before)
 
     def test_self_check(self):
-        """Where Keras does not exchange a GRU's gates, enabling is refused, and Keras is as it was"""
+        """If Keras does not exchange a GRU's gates, enable_keras raises an error and leaves Keras unchanged"""
         rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
         before = rnn._is_gpu_available, rnn.tf
         with unittest.mock.patch("cellgrad.tensorflow._keras._BuildInfo", lambda: tf):
@@ -139,7 +139,7 @@ class Layers(unittest.TestCase):
         self.assertEqual((rnn._is_gpu_available, rnn.tf), before)
 
     def test_versions(self):
-        """Another version of Keras is refused, unless CELLGRAD_TF_FORCE=1"""
+        """enable_keras refuses a version of Keras that was not tried, unless CELLGRAD_TF_FORCE=1"""
         with unittest.mock.patch.object(keras, "__version__", "9.1.0"):
             with self.assertRaisesRegex(cellgrad.UnsupportedError, "this is 9.1.0: CELLGRAD_TF_FORCE=1 tries it"):
                 cellgrad.tensorflow.enable_keras()
@@ -147,7 +147,7 @@ class Layers(unittest.TestCase):
                 cellgrad.tensorflow.enable_keras()
 
     def test_bench(self):
-        """The steps that bench times have the same answers by Keras's layers and by CudnnRNNV3"""
+        """The Keras steps that bench times have the same answers by Keras's own code and by CudnnRNNV3"""
         for kind, mode, gates in (("LSTM", "lstm", 4), ("GRU", "gru", 3)):
             def results(kind=kind):
                 keras.utils.set_random_seed(1)
@@ -165,7 +165,7 @@ class Layers(unittest.TestCase):
             self.assertEqual([output.shape, by_x.shape, by_params.shape], [[T, B, U], [T, B, I], [gates * U * (I + U + 2)]])
 
     def test_absent(self):
-        """Without Keras enable_keras is refused"""
+        """enable_keras raises an error if there is no Keras"""
         with unittest.mock.patch.dict("sys.modules", keras=None):
             with self.assertRaisesRegex(cellgrad.UnsupportedError, "enable_keras: there is no Keras: "):
                 cellgrad.tensorflow.enable_keras()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong uses of the TensorFlow plugin: each is a status of TensorFlow's with the library's words, or an exception of the package, and
-never a crash or another number.  Prints TAP."""
+"""Every wrong use of the TensorFlow plugin gives an error of TensorFlow with the library's message, or an exception of the package, and
+never a crash or wrong numbers.  Prints TAP."""
 import os
 import shutil
 import tempfile
@@ -31,7 +31,7 @@ class Misuse(unittest.TestCase):
         self.assertIn(words, str(caught.exception))
 
     def test_shapes(self):
-        """Wrong shapes, lengths and parameters of CudnnRNNV3 are InvalidArgumentErrors that say what was expected"""
+        """Wrong shapes, lengths and parameters of CudnnRNNV3 raise an InvalidArgumentError that says what was expected"""
         right = {**small(L=1), "sequence_lengths": tf.constant([4, 4, 4])}
         for name, wrong, words in (
                 ("input_h", tf.zeros([1, 2, 5]), "input_h: expected shape [L*D, 3, H], got [1, 2, 5]"),
@@ -44,7 +44,7 @@ class Misuse(unittest.TestCase):
             self.refused(errors.InvalidArgumentError, words, ops.CudnnRNNV3, **{**right, name: wrong})
 
     def test_attributes(self):
-        """Wrong attributes are InvalidArgumentErrors"""
+        """Wrong attributes raise an InvalidArgumentError"""
         right = small(L=1)
         self.refused(errors.InvalidArgumentError, "rnn_mode", ops.CudnnRNN, **right, rnn_mode="lstn")
         self.refused(errors.InvalidArgumentError, "dropout", ops.CudnnRNN, **right, dropout=1.5)
@@ -52,7 +52,7 @@ class Misuse(unittest.TestCase):
         self.refused(errors.InvalidArgumentError, "layers * 2 states", ops.CudnnRNN, **right, direction="bidirectional")
 
     def test_reserve(self):
-        """The reserve_space of another call, or of a call outside of training, is refused"""
+        """CudnnRNNBackprop refuses the reserve_space of another call, and that of a call with is_training=False"""
         tensors, longer = small(L=1), small(L=1, T=5)
         run, other = ops.CudnnRNN(**tensors), ops.CudnnRNN(**longer)
         more = {"output": run.output, "output_h": run.output_h, "output_c": run.output_c, "output_backprop": run.output,
@@ -64,7 +64,7 @@ class Misuse(unittest.TestCase):
         self.assertEqual(len(ops.CudnnRNNBackprop(**tensors, **more, reserve_space=run.reserve_space)), 4)
 
     def test_canonical(self):
-        """Lists of wrong lengths and sizes, which end TensorFlow's process, are InvalidArgumentErrors"""
+        """Canonical lists of wrong lengths and sizes raise an InvalidArgumentError, and do not end the process"""
         sizes = {"num_layers": 1, "num_units": 4, "input_size": 3}
         self.refused(errors.InvalidArgumentError, "a list of 8 weights and one of 8 biases, got 7 and 7", ops.CudnnRNNParamsToCanonical,
                      **sizes, params=tf.zeros([144]), num_params=7)
@@ -78,7 +78,7 @@ class Misuse(unittest.TestCase):
                      num_layers=1, num_units=30000, input_size=30000, T=tf.float32, S=tf.int32)
 
     def test_copy(self):
-        """A second copy of the plugin registers nothing, and the first goes on"""
+        """A second copy of the plugin registers nothing, and the first copy still works"""
         with tempfile.TemporaryDirectory() as folder:
             copy = shutil.copy(tensorflow_tap.PLUGIN, os.path.join(folder, "copy.so"))
             status, words = tensorflow_tap.python("-c", NETWORK + f"""
@@ -91,7 +91,7 @@ print(network().shape)""", CELLGRAD_VERBOSE="1")
         self.assertIn("(5, 2, 4)", words)
 
     def test_plugins(self):
-        """In TensorFlow's folder tensorflow-plugins the plugin needs no line, and the package may be imported beside a copy there"""
+        """A plugin in TensorFlow's folder tensorflow-plugins needs no import, and importing the package beside it works"""
         with tempfile.TemporaryDirectory() as folder:
             packages = os.path.join(folder, "site-packages")
             plugins = os.path.join(packages, "tensorflow-plugins")
@@ -105,7 +105,7 @@ print(cellgrad.tensorflow.load(), network().shape)""", PYTHONPATH=os.pathsep.joi
         self.assertIn("(5, 2, 4)\n0 (5, 2, 4)", words)
 
     def test_late(self):
-        """CudnnRNN may have failed before the plugin is loaded"""
+        """CudnnRNN works after the plugin is loaded, even if it failed before"""
         status, words = tensorflow_tap.python("-c", NETWORK + """
 try:
     network()
@@ -118,13 +118,13 @@ print(network().shape)""")
         self.assertIn("(5, 2, 4)", words)
 
     def test_absent(self):
-        """Loaded before TensorFlow it registers nothing and says why"""
+        """If the plugin is loaded before TensorFlow, it registers nothing and says why"""
         status, words = tensorflow_tap.python("-c", f"import ctypes; ctypes.CDLL({tensorflow_tap.PLUGIN!r})", CELLGRAD_VERBOSE="1")
         self.assertEqual(status, 0, words)
         self.assertIn("there is no TensorFlow in this process that has TF_Version: import it first", words)
 
     def test_not_found(self):
-        """Without the plugin, or without the library, importing cellgrad.tensorflow is a LibraryError that says what was tried"""
+        """Without the plugin or the library, importing cellgrad.tensorflow raises a LibraryError that names the paths that were tried"""
         for variable, name in (("CELLGRAD_TF_PLUGIN", "no file /nowhere/x.so"), ("CELLGRAD_LIBRARY", "/nowhere/x.so: cannot open")):
             status, words = tensorflow_tap.python("-c", """
 import cellgrad
@@ -136,7 +136,7 @@ except cellgrad.LibraryError as error:
             self.assertIn(name, words)
 
     def test_opencl(self):
-        """OpenCL inside TensorFlow is an UnimplementedError, and another backend's name an InvalidArgumentError"""
+        """In TensorFlow the backend opencl raises an UnimplementedError, and an unknown backend an InvalidArgumentError"""
         for backend, kind in (("opencl", "UnimplementedError"), ("cpo", "InvalidArgumentError")):
             status, words = tensorflow_tap.python("-c", NETWORK + """
 import cellgrad.tensorflow

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the TensorFlow plugin share, beside framework_tap.py: a Python that has TensorFlow, and the plugin of this build.
-Runs in the build's top folder."""
+"""The code that the tests of the TensorFlow plugin share, beside framework_tap.py: it finds a Python that has TensorFlow, and the plugin of
+this build.  Runs in the build's top folder."""
 import os
 
 import framework_tap

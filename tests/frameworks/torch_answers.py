@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The modules of cellgrad.torch give what PyTorch's give: outputs, states and all gradients, in every layout.  Prints TAP."""
+"""The modules of cellgrad.torch have the outputs, states and all gradients of PyTorch's modules, in every layout.  Prints TAP."""
 import copy
 import io
 import itertools
@@ -23,7 +23,7 @@ LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak
 
 
 def tensors(result):
-    """The tensors in a result, of a PackedSequence its data."""
+    """Returns a list of the tensors in a result; for a PackedSequence, the tensor of its data."""
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, nn.utils.rnn.PackedSequence):
@@ -32,7 +32,7 @@ def tensors(result):
 
 
 def run(module, x, hx):
-    """Results, and the gradients of a sum over them by x, hx and the weights."""
+    """Returns the results of a module, and the gradients of x, hx and the weights for a weighted sum of the results."""
     module.zero_grad()
     leaves = [leaf.requires_grad_() for leaf in tensors([x] if hx is None else [x, hx])]
     for leaf in leaves:
@@ -51,7 +51,7 @@ class Answers(unittest.TestCase):
             self.assertLessEqual(float((a - b).detach().abs().max()) if a.numel() else 0.0, tolerance, f"{what}: {k}")
 
     def pairs(self):
-        """PyTorch's modules, each with a copy that is ours."""
+        """Yields modules of PyTorch, each with a module of cellgrad.torch that has the same weights."""
         for kind, layers, both, first, bias in itertools.product(("LSTM", "GRU", "RNN", "relu", "proj"), (1, 2), *[(False, True)] * 3):
             more = {"relu": {"nonlinearity": "relu"}, "proj": {"proj_size": 2}}.get(kind, {})
             name = {"relu": "RNN", "proj": "LSTM"}.get(kind, kind)
@@ -67,7 +67,7 @@ class Answers(unittest.TestCase):
         return (h, torch.randn(count, *batch, U, dtype=F64)) if module.mode == "LSTM" else h
 
     def test_modules(self):
-        """80 modules have PyTorch's answers to 1e-12, with states and without, as a batch, one row, packed, packed unsorted"""
+        """80 modules have PyTorch's answers to 1e-12, with states and without, on a batch, one sequence, and packed sequences"""
         torch.manual_seed(1)
         count = 0
         for what, theirs, mine in self.pairs():
@@ -93,7 +93,7 @@ class Answers(unittest.TestCase):
             self.assertTrue(torch.equal(getattr(output, name), getattr(packed, name)), name)
 
     def test_lengths(self):
-        """lengths= are those of a packed sequence, and outputs beyond them are zero"""
+        """With lengths= each sequence has the results of a call with that sequence alone, and outputs beyond its length are zero"""
         module = ours.GRU(I, U, bidirectional=True, dtype=F64)
         x, lengths = torch.randn(T, B, I, dtype=F64), [2, 6, 0]
         output, h = module(x, lengths=lengths)
@@ -104,7 +104,7 @@ class Answers(unittest.TestCase):
                 self.same([alone, last], [output[:length, b], h[:, b]], b)
 
     def test_dtypes(self):
-        """float32, float16 and bfloat16 have PyTorch's answers within the rounding of each"""
+        """Modules in float32, float16 and bfloat16 have PyTorch's outputs within the rounding of each dtype"""
         for dtype, tolerance in ((torch.float32, 1e-6), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
             theirs = nn.LSTM(I, U, dtype=F64)
             mine = ours.LSTM(I, U, dtype=dtype)
@@ -115,7 +115,7 @@ class Answers(unittest.TestCase):
             self.same([theirs(x)[0]], [output.to(F64)], dtype, tolerance)
 
     def test_mixed_needs(self):
-        """Only tensors that require gradients get them"""
+        """Backward gives gradients only to tensors that require gradients"""
         module = ours.LSTM(I, U, dtype=F64)
         theirs = nn.LSTM(I, U, dtype=F64)
         theirs.load_state_dict(module.state_dict())
@@ -140,7 +140,7 @@ class Answers(unittest.TestCase):
                     self.same([a], [b], needs)
 
     def test_cells(self):
-        """A cell of equations, of a file, and with peepholes passes gradcheck; a built-in GRU is nn.GRU"""
+        """Cells by text, by file and with peepholes pass gradcheck, and the built-in GRU has the answers of nn.GRU"""
         with tempfile.NamedTemporaryFile("w", suffix=".cell") as file:
             file.write(LEAKY)
             file.flush()
@@ -181,7 +181,7 @@ class Answers(unittest.TestCase):
         self.same([module(x)[0]], [expected], "the original", 0.0)
 
     def test_dropout(self):
-        """manual_seed repeats the masks, another seed has others, eval has none"""
+        """The same manual_seed gives the same masks of dropout, another seed gives others, and eval() has no dropout"""
         module, x = ours.LSTM(I, U, 3, dropout=0.5), torch.randn(T, B, I)
 
         def call(seed):
@@ -243,7 +243,7 @@ class Answers(unittest.TestCase):
             ours.replace(3)
 
     def test_empty(self):
-        """No rows give an empty output and gradients of zero"""
+        """A batch of 0 sequences gives an empty output and gradients of zero"""
         module = ours.LSTM(I, U)
         output, (h, c) = module(torch.zeros(T, 0, I))
         self.assertEqual((output.shape, h.shape, c.shape), ((T, 0, U), (1, 0, U), (1, 0, U)))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m cellgrad.torch.build`: what it builds, where that is found, what is not loaded, and the message where something is missing.
-Prints TAP.  CXX: a C++ compiler.  With a PyTorch that is too old, only that it says so."""
+"""Tests `python -m cellgrad.torch.build`: the extension that it builds, the places where the extension is found, files that are not loaded,
+and its message if something is missing.  With a PyTorch that is too old, only the message about that is tested.  Prints TAP.  CXX: a C++
+compiler."""
 import contextlib
 import os
 import re
@@ -30,10 +31,10 @@ needs_it = unittest.skipIf(is_old, "PyTorch is older than the stable ABI that th
 
 
 class Building(unittest.TestCase):
-    """What the build makes, and which extension is loaded"""
+    """Tests of the build, and of which extension is loaded."""
 
     def refuse(self, words, **patches):
-        """The build fails with this message, and leaves nothing behind."""
+        """Checks that the build fails with this message, and leaves no file."""
         with tempfile.TemporaryDirectory() as room, contextlib.ExitStack() as stack:
             for name, value in patches.items():
                 stack.enter_context(unittest.mock.patch.object(build, name, value))
@@ -43,7 +44,7 @@ class Building(unittest.TestCase):
             self.assertEqual(os.listdir(room), [])
 
     def test_old(self):
-        """A PyTorch that is too old gives a message, and calls go by ctypes"""
+        """With a PyTorch that is too old, the build fails with a message, and calls use ctypes"""
         self.refuse("PyTorch 2.14 or later is needed", torch_version=lambda: (2, 13))
         with unittest.mock.patch.object(_stable, "torch_version", lambda: (2, 13)):
             self.assertIn("older than 2.14", _stable._find()[1])
@@ -54,7 +55,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_built(self):
-        """The extension is built and loaded; an empty name means none"""
+        """The extension is built and loaded; an empty CELLGRAD_TORCH_EXTENSION switches it off"""
         self.assertEqual(BUILT, (0, PATH + "\n"))
         self.assertEqual(ours.route(), f"stable ABI ({PATH})")
         with unittest.mock.patch.dict(os.environ, CELLGRAD_TORCH_EXTENSION=""):
@@ -62,7 +63,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_missing(self):
-        """Without a compiler or headers, or with a compiler that fails, a message says what to do, and the status is 1"""
+        """Without a compiler or headers, or with a compiler that fails, the build ends with status 1 and says what to do"""
         status, words = python("-m", "cellgrad.torch.build", "--into", ROOM.name, CXX="not-a-compiler -x")
         self.assertEqual(status, 1)
         self.assertRegex(words, "^cellgrad.torch.build: no C\\+\\+ compiler: there is no not-a-compiler; install one .*\n$")
@@ -95,7 +96,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_places(self):
-        """The extension is put beside an installed package, else in the cache folder, and loaded from there unless others can write to it"""
+        """The extension is put in the package, else in the cache folder, and is not loaded from there if other users can write to it"""
         unwritable = ("import os, sys\naccess = os.access\n"
                       "os.access = lambda path, mode: os.path.basename(path) != 'torch' and access(path, mode)\n"
                       "from cellgrad.torch import build\nsys.exit(build.main([]))")
@@ -105,7 +106,7 @@ class Building(unittest.TestCase):
                             ignore=shutil.ignore_patterns("*.so", "__pycache__"))
             os.makedirs(os.path.join(package, "include"), exist_ok=True)
             shutil.copy(os.path.join(build.header_folder(), "cellgrad.h"), os.path.join(package, "include"))
-            # An empty name is none; without one it is looked for.
+            # CELLGRAD_TORCH_EXTENSION is removed, since an empty one switches the extension off; without it the extension is searched for.
             there = {"PYTHONPATH": room, "CELLGRAD_CACHE_DIR": cache}
             with unittest.mock.patch.dict(os.environ):
                 del os.environ["CELLGRAD_TORCH_EXTENSION"]
@@ -129,7 +130,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_one_library(self):
-        """The process has one copy of the library, the one that ctypes loaded"""
+        """The process has one copy of the library, which ctypes loaded and the extension uses"""
         with open("/proc/self/maps", encoding="utf-8") as file:
             paths = {line.split()[-1] for line in file if "libcellgrad" in line}
         self.assertEqual(paths, {os.path.realpath(os.environ["CELLGRAD_LIBRARY"])})

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cellgrad.torch without a GPU: the stand-in of tests/fake serves as the driver, and a class here as PyTorch's tensors.
-Prints TAP.  FAKE: the stand-ins' folder in the build; frameworks.sh says it."""
+"""Tests the CUDA part of cellgrad.torch without a GPU: the stand-in of tests/fake replaces the driver, and the class Tensor of this file
+replaces PyTorch's tensors.  Prints TAP.  FAKE: the stand-ins' folder in the build, tests/fake by default."""
 import ctypes
 import gc
 import os
@@ -22,7 +22,7 @@ DEVICE = types.SimpleNamespace(type="cuda", index=0)
 
 
 class Tensor:
-    """Dense device memory, with those methods of a tensor that calls use."""
+    """Dense device memory, with the methods of a tensor that calls of cellgrad.torch use."""
 
     driver, made = None, 0
 
@@ -31,7 +31,7 @@ class Tensor:
         self.address = whole.address + at if whole else self.allocate()
 
     def allocate(self):
-        """Device memory, as from PyTorch's allocator, unwritten."""
+        """Allocates device memory, as PyTorch's allocator does, without writing to it."""
         Tensor.made += 1
         address = ctypes.c_uint64()
         size = max(1, self.numel() * self.dtype.itemsize)
@@ -55,14 +55,14 @@ class Tensor:
         return Tensor(shape, dtype or self.dtype)
 
     def fill(self, tensor):
-        """Copies from the host."""
+        """Copies a tensor in host memory to this device memory."""
         tensor = tensor.detach().contiguous()
         assert not self.numel() or Tensor.driver.cuMemcpyHtoD_v2(
             ctypes.c_uint64(self.address), ctypes.c_void_p(tensor.data_ptr()), ctypes.c_size_t(self.numel() * self.dtype.itemsize)) == 0
         return self
 
     def cpu(self):
-        """Copies to the host, after all enqueued work."""
+        """Copies this device memory to a tensor in host memory, after all enqueued work."""
         assert Tensor.driver.cuCtxSynchronize() == 0
         tensor = torch.empty(self.shape, dtype=self.dtype)
         assert not self.numel() or Tensor.driver.cuMemcpyDtoH_v2(
@@ -74,7 +74,7 @@ Tensor.owned = []
 
 
 def stand_in():
-    """The stand-in's driver with PyTorch's context current, or None."""
+    """Loads the stand-in for the driver and makes PyTorch's context current; returns None if the stand-in is missing."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -86,7 +86,7 @@ def stand_in():
 
 class Device(unittest.TestCase):
     def test_calls(self):
-        """Forward and backward, on the default stream and on another, have nn.LSTM's answers, copy nothing, and take workspace and reserve from the caller"""
+        """Forward and backward on two streams have nn.LSTM's answers, copy nothing, and use only memory of PyTorch's allocator"""
         driver = Tensor.driver = stand_in()
         stream = ctypes.c_void_p()
         self.assertEqual(driver.cuStreamCreate(ctypes.byref(stream), 0), 0)
@@ -115,14 +115,14 @@ class Device(unittest.TestCase):
                 before = Tensor.made
                 dx, _, _, dw = _run.backward(spec, (d_output, None, None), on, weights, None, None, None, reserve, 0,
                                              (True, False, False, True))
-                # d_x, two empty ones, d_params, and the work memory.
+                # Backward allocates five tensors: d_x, two empty ones for the states' gradients, d_params, and the workspace.
                 self.assertEqual(Tensor.made - before, 5)
                 self.assertEqual(_run.copies, start)
             for a, b in ((output, expected), (last, h), (state, c), (dx, x.grad), (dw, flat)):
                 self.assertLess((a.cpu() - b.detach()).abs().max().item(), 1e-5)
         self.assertGreaterEqual(len(asked), 4)
         self.assertEqual(sorted(_device.place_of(DEVICE)._idle), sorted([1, stream.value]))
-        # Nothing is left behind: the stand-in reports it.
+        # All memory and streams are freed here, since the stand-in reports those that are left.
         spec._plans.clear()
         place = _device.place_of(DEVICE)
         place._idle.clear()
@@ -131,7 +131,7 @@ class Device(unittest.TestCase):
         for address in Tensor.owned:
             self.assertEqual(driver.cuMemFree_v2(address), 0)
         self.assertEqual(driver.cuStreamDestroy_v2(stream), 0)
-        # PyTorch's hold of its context, and the package's.
+        # The primary context is released twice: once for PyTorch, and once for the package.
         for _ in range(2):
             self.assertEqual(driver.cuDevicePrimaryCtxRelease_v2(0), 0)
 
@@ -142,7 +142,7 @@ if __name__ == "__main__":
         if not os.path.exists(RUN):
             print("1..0 # SKIP there are no stand-ins for CUDA here: make check TESTS= builds them")
             sys.exit(0)
-        # Not the libraries that PyTorch has loaded: stand-ins of another version, since the loader takes one name for one library.
+        # The stand-ins are of another CUDA version than PyTorch's libraries, since the loader does not load a second library of one name.
         major = 12 if (torch.version.cuda or "").startswith("13") else 13
         folder = os.path.join(os.path.dirname(RUN), "lib", f"cuda-{major}")
         os.environ.update(CELLGRAD_FAKE_CUDA=f"{major}.0", CELLGRAD_FAKE_CUDNN="none",

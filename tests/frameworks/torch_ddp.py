@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""examples/python/ddp.py on 2 and 3 processes; FSDP2; the share of the processors that each process takes.  Prints TAP."""
+"""Tests examples/python/ddp.py on 2 and 3 processes, FSDP2, and the share of the processors that each process takes.  Prints TAP."""
 import os
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from cellgrad.torch import _device
 
 class Processes(unittest.TestCase):
     def test_example(self):
-        """ddp.py: weights equal to the bit on all ranks, the gradient of the whole batch within 1e-5"""
+        """ddp.py has equal weights on all ranks, to the bit, and the gradient of the whole batch within 1e-5"""
         program = os.path.join(SOURCE, "examples", "python", "ddp.py")
         for ranks in (2, 3):
             done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}", program],
@@ -27,7 +27,7 @@ class Processes(unittest.TestCase):
             print("# " + done.stdout.strip())
 
     def test_fully_shard(self):
-        """fully_shard of a model and of one module, replaced before or after, has the outputs of a training without it"""
+        """A training with fully_shard, before or after replace(), has the outputs of a training without fully_shard"""
         try:
             from torch.distributed.fsdp import fully_shard
         except ImportError as why:
@@ -61,7 +61,7 @@ class Processes(unittest.TestCase):
             self.assertLess((found[0] - other).abs().max().item(), 1e-6)
 
     def test_threads(self):
-        """LOCAL_WORLD_SIZE divides the processors, unless CELLGRAD_CPU_THREADS or a backend is named"""
+        """LOCAL_WORLD_SIZE divides the processors, unless CELLGRAD_CPU_THREADS or CELLGRAD_BACKEND is set"""
         count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         for expected, variables in ((f"cpu:threads={max(1, count // 2)}", {"LOCAL_WORLD_SIZE": "2"}), ("cpu", {"LOCAL_WORLD_SIZE": "1"}),
                                     ("cpu:threads=1", {"LOCAL_WORLD_SIZE": "100000"}), ("cpu", {"LOCAL_WORLD_SIZE": "two"}),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of cellgrad.torch run: those of every docstring, and of its README.md.  Every public class and function has an example,
-every public method a docstring.  Prints TAP."""
+"""The examples in every docstring of cellgrad.torch and in its README.md run.  Every public class and function has an example, and every
+public method has a docstring.  Prints TAP."""
 import torch_tap
 from framework_docs import documents
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong argument of cellgrad.torch is one exception, of the type that PyTorch's users expect, whose words name the argument.
+"""Every wrong argument of cellgrad.torch raises one exception, of the type that users of PyTorch expect, whose message names the argument.
 Prints TAP."""
 import os
 import subprocess
@@ -37,7 +37,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(RuntimeError, words, module, *arguments)
 
     def test_lengths(self):
-        """Lengths are rejected that are NaN, floats, negative, too large, too many, two-dimensional, with a packed sequence, on another device"""
+        """Lengths are rejected that are no integers, out of range, of a wrong shape, on another device, or given with a packed sequence"""
         module, x = ours.GRU(I, U), torch.zeros(T, B, I)
         for kind, words, lengths in (
                 (TypeError, "lengths: expected integers", [float("nan"), 1.0]), (TypeError, "lengths: expected integers", torch.ones(B)),
@@ -68,7 +68,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(RuntimeError, words, module, x)
 
     def test_operator(self):
-        """The operator rejects a wrong text, a number for the counter, and a reserve of another call or none"""
+        """The operator rejects a wrong description of a network, a counter that is no int64, and a wrong or missing reserve space"""
         x, weights = torch.zeros(T, B, I), list(ours.GRU(I, U).parameters())
         text = ours.spec_text("gru", input=I, units=U)
         call = torch.ops.cellgrad.rnn
@@ -88,7 +88,7 @@ class Misuse(py_tap.Refusals):
                         text, wanted)
 
     def test_devices(self):
-        """Tensors on another device, or on several, are rejected with a message"""
+        """Tensors of one call on several devices, and tensors on an unsupported device, are rejected with a message"""
         x, h = torch.zeros(T, B, I, device="meta"), torch.zeros(1, B, U)
         self.refuse(RuntimeError, "weights[0]: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U), x)
         self.refuse(RuntimeError, "h0: expected a tensor on meta, as the input, got one on cpu", ours.GRU(I, U, device="meta"), x, h)
@@ -97,7 +97,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(NotImplementedError, f"got one on {kind}", _device.place_of, types.SimpleNamespace(type=kind, index=0))
 
     def test_constructors(self):
-        """Constructors raise what PyTorch's raise"""
+        """Constructors raise the exceptions of PyTorch's constructors"""
         for name in ("LSTM", "GRU", "RNN"):
             for arguments, keywords in (((0, 4), {}), ((3, -1), {}), ((3, 4), {"num_layers": 0}), ((3, 4), {"dropout": 2}),
                                         ((3, 4), {"bias": 1}), ((3.0, 4), {}), ((3, 4), {"proj_size": 9}), ((3, 4), {"nonlinearity": "x"})):
@@ -108,7 +108,7 @@ class Misuse(py_tap.Refusals):
                         kinds.append(None)
                     except (TypeError, ValueError) as error:
                         kinds.append(type(error))
-                # An older PyTorch takes some that a newer one refuses.
+                # An older PyTorch accepts some arguments that a newer one rejects; cellgrad may reject those.
                 if kinds[0]:
                     self.assertEqual(*kinds, f"{name} {arguments} {keywords}")
         self.refuse(RuntimeError, "cell:2:", ours.Cell, "cell leaky\ngates\n", 3, 4)
@@ -116,12 +116,12 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "option", ours.Cell, "lstm", 3, 4, options="peephol")
 
     def alone(self, code, **environment):
-        """Runs another Python; the last line of its output, and its exit status."""
+        """Runs another Python; returns its exit status, and the last line of its output."""
         done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False)
         return done.returncode, (done.stdout + done.stderr).strip().splitlines()[-1]
 
     def test_library(self):
-        """A missing library or backend is an exception with a message and no crash"""
+        """A missing library or backend raises an exception with a message, and does not crash"""
         code = "import torch, cellgrad.torch as c\nc.LSTM(3, 4)(torch.zeros(5, 2, 3))\n"
         status, line = self.alone(code, CELLGRAD_LIBRARY="/not/there.so")
         self.assertEqual(status, 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of cellgrad.torch by PyTorch's stable ABI: the extension, which is built here, gives the bits and the errors of ctypes.
-Prints TAP.  CXX: a C++ compiler.  Skipped with a PyTorch that is too old."""
+"""Calls of cellgrad.torch by PyTorch's stable ABI, with an extension that this test builds, give the bits and the errors of calls by
+ctypes.  The tests are skipped with a PyTorch that is too old.  Prints TAP.  CXX: a C++ compiler."""
 import concurrent.futures
 import contextlib
 import os
@@ -33,7 +33,8 @@ if not is_old:
 
 @contextlib.contextmanager
 def counted():
-    """The extension's passes: a list of whether each served, or declined; and served.backward, the same of the backwards alone."""
+    """Records the calls of the extension: for each forward call, whether the extension served it or declined; in `backward` of that list,
+    the same for each backward call."""
     class Served(list):
         backward = []
 
@@ -57,13 +58,13 @@ def counted():
 
 @contextlib.contextmanager
 def off():
-    """Makes all calls go by ctypes."""
+    """Makes all calls use ctypes."""
     with unittest.mock.patch.object(_stable, "is_off", True):
         yield
 
 
 def outcome(call, *arguments):
-    """The tensors of a call, or the class and the message of its exception."""
+    """Returns the tensors of a call, or the class and the message of its exception."""
     try:
         return [tensor.clone() for tensor in torch_answers.tensors(call(*arguments))]
     except Exception as error:
@@ -72,10 +73,11 @@ def outcome(call, *arguments):
 
 @unittest.skipIf(is_old, "PyTorch is older than the stable ABI that the extension needs")
 class Calls(unittest.TestCase):
-    """Calls by both routes, compared"""
+    """Compares calls by the extension with calls by ctypes."""
 
     def same(self, call, *arguments, serves=True):
-        """Both routes give the same bits, or the same exception; of two calls of the first one the second was served, or declined."""
+        """Checks that a call by ctypes and one by the extension give the same bits, or the same exception.  The call is made twice without
+        ctypes; serves: whether the extension must serve the second one, or decline it; None: either."""
         with off():
             expected = outcome(call, *arguments)
         outcome(call, *arguments)
@@ -91,7 +93,7 @@ class Calls(unittest.TestCase):
         return found
 
     def test_bits(self):
-        """80 modules, four dtypes, with states and without: equal bits, by the extension"""
+        """Calls of 80 modules in four dtypes, with states and without, have the same bits by the extension as by ctypes"""
         torch.manual_seed(1)
         answers = torch_answers.Answers()
         with torch.no_grad():
@@ -99,7 +101,7 @@ class Calls(unittest.TestCase):
                 for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
                     module = mine.to(dtype)
                     x = torch.randn(6, 3, torch_answers.I, dtype=dtype)
-                    # With batch_first the first dimension is the batch.
+                    # The input is [6, 3, I]: with batch_first it has 6 rows, else 3.
                     states = answers.states(module, (6 if module.batch_first else 3,))
                     states = tuple(h.to(dtype) for h in states) if isinstance(states, tuple) else states.to(dtype)
                     for hx in (None, states):
@@ -116,7 +118,7 @@ class Calls(unittest.TestCase):
                 self.assertEqual(status, 0, words)
 
     def test_weights(self):
-        """Weights that are changed, replaced, moved, converted or resized are seen by the next call"""
+        """The next call uses weights that were changed, replaced, moved, converted or resized"""
         x = torch.randn(T, B, I)
         changes = (
             ("in place", lambda m: m.weight_hh_l0.mul_(2), True),
@@ -137,7 +139,7 @@ class Calls(unittest.TestCase):
                     module = ours.LSTM(I, U)
                     before = self.same(module, x)
                     change(module)
-                    # The first call after a change, by the extension where it serves.
+                    # The first call after a change uses the extension, if that serves it.
                     first = outcome(module, x)
                     after = self.same(module, x, serves=serves if serves is not None else True)
                     self.assertEqual(first if isinstance(first, tuple) else [a.tolist() for a in first],
@@ -149,7 +151,7 @@ class Calls(unittest.TestCase):
                         self.assertLess(float((theirs(x)[0] - after[0]).abs().max()), 1e-6)
 
     def test_settings(self):
-        """A module's own settings that are changed are seen, too"""
+        """The next call uses settings of the module that were changed, such as batch_first"""
         module, x = ours.LSTM(I, U, 2, dropout=0.5).eval(), torch.randn(T, T, I)
         with torch.no_grad():
             before = self.same(module, x)
@@ -164,7 +166,7 @@ class Calls(unittest.TestCase):
             self.assertEqual(served, [])
 
     def test_declines(self):
-        """Inputs that the extension declines have the answers of ctypes"""
+        """Inputs that the extension leaves to ctypes have the results of calls by ctypes"""
         module = ours.LSTM(I, U)
         x = torch.randn(T, B, I)
         h = torch.randn(1, B, U)
@@ -184,7 +186,7 @@ class Calls(unittest.TestCase):
             self.same(ours.GRU(I, U), x, (h, h), serves=False)
 
     def test_watched(self):
-        """With autocast, a mode, functorch or a subclass the extension is not called"""
+        """With autocast, a mode, functorch or a subclass of Tensor the module does not call the extension directly"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
 
         class Mode(torch.overrides.TorchFunctionMode):
@@ -206,12 +208,12 @@ class Calls(unittest.TestCase):
                 torch.func.functionalize(lambda: _small.small_call(module, x, None))()
                 _small.small_call(module, x.as_subclass(Derived), None)
                 self.assertEqual(served, [])
-                # The route past the modes is the operator's kernel.
+                # Under a mode, the module calls the operator, whose kernel computes after the mode.
                 with Mode():
                     self.assertEqual(module(x)[0].shape, (T, B, U))
 
     def test_operator(self):
-        """The operator's kernel uses the extension: the same schema and bits, and the shapes of its fake kernel"""
+        """The operator's kernel uses the extension, with the schema and bits of ctypes and the shapes of the operator's fake kernel"""
         schema = ("import torch, cellgrad.torch\nprint(torch.ops.cellgrad.rnn.default._schema, "
                   "torch.ops.cellgrad.rnn_backward.default._schema)")
         self.assertEqual(*(python("-c", schema, CELLGRAD_TORCH_EXTENSION=path) for path in (PATH, "")))
@@ -267,15 +269,16 @@ class Calls(unittest.TestCase):
             if not child:
                 with counted() as served:
                     is_right = [torch.equal(module(x)[0], expected) for _ in range(2)] == [True, True]
-                # The first call opens the child's own context.
+                # The first call in the child uses ctypes, which opens the child's own context.
                 os._exit(0 if is_right and served == [True] else 1)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
 
 
 def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, twice=False):
-    """The gradients of a weighted sum of outputs and last states, of the input, the initial states and all weights.
+    """The outputs of a module, and the gradients of the input, the initial states and all weights for a weighted sum of the outputs.
 
-    upstream: which of the outputs the sum has; needs: the names of what has gradients, None: all; dense: upstream gradients are.
+    upstream: the indices of the outputs that the sum has; needs: the names of the tensors that get gradients, None for all; dense: whether
+    upstream gradients are dense.
     """
     named = {"x": x, **({} if hx is None else {f"h{k}": state for k, state in enumerate(hx if isinstance(hx, tuple) else (hx,))}),
              **dict(module.named_parameters())}
@@ -295,10 +298,11 @@ def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, tw
 
 @unittest.skipIf(is_old, "PyTorch is older than the stable ABI that the extension needs")
 class Training(unittest.TestCase):
-    """Forward and backward by both routes, compared"""
+    """Compares forward and backward passes by the extension with those by ctypes."""
 
     def same(self, *arguments, serves=True, **words):
-        """Equal bits of outputs and gradients; the extension served both passes, or one of them not."""
+        """Checks that outputs and gradients have the same bits by ctypes and by the extension.  serves: whether the extension must serve
+        both passes, or a pair of this for forward and backward."""
         with off():
             expected = gradients(*arguments, **words)
         gradients(*arguments, **words)
@@ -311,7 +315,7 @@ class Training(unittest.TestCase):
         return found
 
     def test_bits(self):
-        """80 modules, four dtypes, with states and without: equal outputs and gradients, by the extension"""
+        """Trainings of 80 modules in four dtypes, with states and without, have the same bits by the extension as by ctypes"""
         torch.manual_seed(2)
         answers = torch_answers.Answers()
         for _, _, mine in answers.pairs():
@@ -324,7 +328,7 @@ class Training(unittest.TestCase):
                     self.same(module, x, hx)
         self.same(ours.LSTM(I, U, 2, bidirectional=True, peephole=True), torch.randn(T, B, I))
         self.same(ours.Cell(torch_answers.LEAKY, I, U), torch.randn(T, B, I), upstream=(0, 1))
-        # One input feature and one unit: matrices of one column are no vectors.
+        # With one input feature and one unit, matrices have one column, like biases, but are still matrices.
         self.same(ours.LSTM(1, 1, 2), torch.randn(T, B, 1))
 
     def test_parts(self):
@@ -343,7 +347,7 @@ class Training(unittest.TestCase):
             self.assertLess(float((a - b).detach().abs().max()), 1e-5)
 
     def test_declines(self):
-        """Upstream gradients that are not dense, dropout and strided inputs have the answers of ctypes; the rest uses the extension"""
+        """Passes with upstream gradients that are not dense, with dropout or with strided inputs have the answers of ctypes"""
         module, x = ours.GRU(I, U, 2), torch.randn(T, B, I)
         self.same(module, x, dense=False, serves=(True, False))
         self.same(module, torch.randn(B, T, I).transpose(0, 1), serves=False)
@@ -362,7 +366,7 @@ class Training(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
     def test_graph(self):
-        """Retained graphs, tensors changed between the passes, second gradients and hooks of saved tensors behave as by ctypes"""
+        """Retained graphs, tensors changed between the passes, second gradients and hooks of saved tensors behave as with ctypes"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         self.same(module, x, twice=True)
         once, twice = gradients(module, x), gradients(module, x, twice=True)
@@ -414,7 +418,7 @@ class Training(unittest.TestCase):
             self.assertTrue(all(pool.map(right, range(8))))
 
     def test_wrong(self):
-        """The extension's own functions decline wrong arguments or raise a TypeError"""
+        """The extension's functions return None for wrong arguments or raise an exception"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         gradients(module, x)
         spec = ours._spec.spec_of(module._networks(0.0)[1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of cellgrad.torch share, beside framework_tap.py: a Python that has PyTorch."""
+"""The code that the tests of cellgrad.torch share, beside framework_tap.py: it finds a Python that has PyTorch."""
 import framework_tap
 from framework_tap import main, py_tap, python
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cellgrad.torch under PyTorch's transformations: opcheck, gradcheck, compile, export, autocast, checkpointing, functional calls, threads.
+"""Tests cellgrad.torch with PyTorch's opcheck, gradcheck, compile, export, autocast, checkpointing, functional calls, and in threads.
 Prints TAP."""
 import copy
 import itertools
@@ -27,7 +27,7 @@ HUGE_PAGES = os.path.exists("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def in_child(module, x, queue):
-    """The result of a forked process."""
+    """Runs in a forked process: puts the output and a gradient of the module into a queue."""
     output = module(x)[0]
     output.sum().backward()
     queue.put((output.detach().numpy(), module.weight_hh_l0.grad.numpy()))
@@ -39,7 +39,7 @@ class Transforms(unittest.TestCase):
         torch._dynamo.reset()
 
     def arguments(self, **more):
-        """Arguments of the operator: every kind of them."""
+        """Yields arguments of the operator of every kind."""
         for kind, layers, both, first, ragged in itertools.product(("lstm", "gru"), (1, 2), (False, True), (False, True), (False, True)):
             text = ours.spec_text(kind, input=I, units=U, layers=layers, bidirectional=both, batch_first=first,
                                   dropout=0.5 if layers > 1 else 0.0, **more)
@@ -53,7 +53,7 @@ class Transforms(unittest.TestCase):
             yield x, weights, h, c, lengths, torch.tensor([7]) if layers > 1 else None, text
 
     def test_opcheck(self):
-        """opcheck passes for 32 calls: schema, autograd, fake tensors, AOT with dynamic shapes"""
+        """opcheck passes for 32 calls of the operator, with its tests of schema, autograd, fake tensors and AOT with dynamic shapes"""
         passed = 0
         for arguments in self.arguments():
             found = torch.library.opcheck(torch.ops.cellgrad.rnn.default, arguments)
@@ -62,7 +62,7 @@ class Transforms(unittest.TestCase):
         self.assertEqual(passed, 32)
 
     def test_opcheck_backward(self):
-        """opcheck passes for the operator of backward: schema and fake tensors"""
+        """opcheck passes for the operator of the backward pass, with its tests of schema and fake tensors"""
         for arguments in self.arguments():
             x, weights, h, c, lengths, counter, text = arguments
             with torch.no_grad():
@@ -74,7 +74,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(set(found.values()), {"SUCCESS"}, text)
 
     def test_both_ways(self):
-        """The operator and a call without the dispatcher have the same bits"""
+        """A call by the operator and a call without PyTorch's dispatcher have the same bits"""
         module, x = ours.LSTM(I, U, 2, bidirectional=True), torch.randn(T, B, I)
         found = []
         for plain in (True, False):
@@ -90,7 +90,7 @@ class Transforms(unittest.TestCase):
             self.assertTrue(torch.equal(a, b))
 
     def test_second_gradient(self):
-        """A gradient of a gradient raises, also by the operator"""
+        """A gradient of a gradient raises an exception, also with the operator"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I, requires_grad=True)
         for plain in (True, False):
             was, _operators._is_plain = _operators._is_plain, (_operators._is_plain if plain else lambda tensors: False)
@@ -104,7 +104,7 @@ class Transforms(unittest.TestCase):
                 _operators._is_plain = was
 
     def test_forward_mode(self):
-        """Forward mode raises instead of giving a tangent of zero"""
+        """Forward-mode differentiation raises an exception instead of giving a tangent of zero"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         with torch.autograd.forward_ad.dual_level(), self.assertRaises(NotImplementedError):
             module(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
@@ -124,7 +124,7 @@ class Transforms(unittest.TestCase):
             self.assertLess((found[0] - found[1]).abs().max().item(), 1e-12)
 
     def test_inputs(self):
-        """Inputs may be transposed, sliced, expanded and have an offset, and have gradients"""
+        """Inputs that are transposed, sliced, expanded or at an offset have right outputs and gradients"""
         module = ours.LSTM(I, U, dtype=F64)
         whole = torch.randn(B, 2 * T, I + 3, dtype=F64)
         for view in (lambda w: w[:, :T, :I].transpose(0, 1), lambda w: w[:, 1:T + 1, 2:I + 2].permute(1, 0, 2),
@@ -157,7 +157,7 @@ class Transforms(unittest.TestCase):
         """Large tensors ask Linux for huge pages"""
         module, x = ours.LSTM(4, 512), torch.randn(128, 128, 4)
         for _ in range(2):
-            # Over 32 MiB, so that the C library maps the memory of each output anew.
+            # The output has more than 32 MiB, so that the C library maps new memory for each output.
             output = module(x)[0]
         with open("/proc/self/smaps", encoding="utf-8") as maps:
             areas = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .*?^VmFlags: (.*?)$", maps.read(), re.M | re.S)
@@ -197,7 +197,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(frames.frame_count, 1)
 
     def test_compile_step(self):
-        """A compiled training step with dropout and an optimizer inside a model; seeds repeat it"""
+        """A compiled training step of a model with dropout gives the same results with the same seed"""
         losses = []
         for _ in range(2):
             torch.manual_seed(4)
@@ -214,7 +214,7 @@ class Transforms(unittest.TestCase):
         self.assertEqual(losses[:4], losses[4:])
 
     def test_export(self):
-        """torch.export with a dynamic batch: the operator is in the program, and it runs at other sizes"""
+        """A program by torch.export with a dynamic batch has the operator, and runs at other sizes"""
         class Model(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -248,7 +248,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(ours.LSTM(I, U, dtype=F64)(torch.randn(T, B, I, dtype=F64))[0].dtype, F64)
 
     def test_scaler(self):
-        """GradScaler's training ends near that without it"""
+        """A training with GradScaler ends near a training without it"""
         ends = []
         for is_scaled in (False, True):
             torch.manual_seed(5)
@@ -268,7 +268,7 @@ class Transforms(unittest.TestCase):
         self.assertGreater((ends[0] - ends[1]).abs().max().item(), 0.0)
 
     def test_checkpoint(self):
-        """Gradient checkpointing, of both kinds, has the same gradients, with dropout, too"""
+        """Gradient checkpointing, of both kinds, gives the same gradients, also with dropout"""
         module, x = ours.LSTM(I, U, 3, dropout=0.5), torch.randn(T, B, I, requires_grad=True)
         found = []
         for call in (lambda x: module(x)[0], lambda x: checkpoint(lambda x: module(x)[0], x, use_reentrant=False),
@@ -283,7 +283,7 @@ class Transforms(unittest.TestCase):
                 self.assertTrue(torch.equal(a, b))
 
     def test_buffer(self):
-        """The weights stay views of one buffer, or become so again, and no dense tensor is copied"""
+        """A module's weights stay views of one buffer, or become views again, and a call copies no dense tensor"""
         x = torch.randn(T, B, I)
         changes = {
             "as made": lambda m: m, "double": lambda m: m.double().float(), "to": lambda m: m.to(torch.float64).to(torch.float32),
@@ -343,7 +343,7 @@ class Transforms(unittest.TestCase):
         self.assertTrue(all(torch.equal(expected, output) for output in found))
 
     def test_fork(self):
-        """A forked worker computes the same"""
+        """A forked process computes the same output and gradients as its parent"""
         module, x = ours.GRU(I, U), torch.randn(T, B, I)
         output = module(x)[0]
         output.sum().backward()
