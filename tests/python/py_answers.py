@@ -21,12 +21,12 @@ except ImportError:
     ml_dtypes = None
 
 DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}
-# How far an answer may be from the stored one, of its largest element.
+# How far an answer may be from the stored answer, relative to the largest element of that.
 TOLERANCE = {"float64": 1e-13, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1.2e-1}
 
 
 def read(path):
-    """The tensors and the metadata of a safetensors file."""
+    """Reads a safetensors file; returns its tensors and its metadata."""
     with open(path, "rb") as file:
         raw = file.read()
     length, = struct.unpack("<Q", raw[:8])
@@ -49,7 +49,7 @@ class Answers(unittest.TestCase):
         convert = np.dtype(dtype if dtype != "bfloat16" else ml_dtypes.bfloat16)
         t = {name: tensor if tensor.dtype.kind == "i" else tensor.astype(convert) for name, tensor in tensors.items()}
         is_major = about.get("time_major", "true") == "true"
-        # The layers, by the states: [L*D, B, .], or [B, L*D, .].
+        # `count` is L*D, the first dimension of the states [L*D, B, .], or the second one of [B, L*D, .].
         count = t["input_h"].shape[0 if is_major else 1]
         both = about.get("direction") == "bidirectional"
         proj = int(about.get("num_proj", 0))
@@ -95,7 +95,7 @@ class Answers(unittest.TestCase):
         op = about["op"]
         dtype = tensors["x"].dtype.name
         if dtype == "float16":
-            # TensorFlow's own half rounds after each operation.
+            # TensorFlow's kernels in float16 round after each operation, so the answers are those of float32.
             want, _ = read(path.replace(".safetensors", ".expect32.safetensors"))
         if op.startswith(("GRU", "gru")):
             got = self.gru(op, tensors)
@@ -124,7 +124,7 @@ class Answers(unittest.TestCase):
             return {name: getattr(run, name) for name in ("i", "cs", "f", "o", "ci", "co", "h")}
         saved = {name: t[name] for name in ("i", "cs", "f", "o", "ci", "co", "h") if name in t}
         got = cellgrad.LSTMBlock(**arguments, **saved, **options).grad(t.get("cs_grad"), t.get("h_grad"))
-        # TensorFlow's op has gradients of the peepholes where they are off, too: zeros.
+        # If peepholes are off, TensorFlow's op gives zeros for their gradients.
         for name in ("wci", "wcf", "wco"):
             got.setdefault(f"{name}_grad", np.zeros_like(t.get(name, t["b"][:t["h_prev"].shape[1]])))
         return {**got, "dicfo": got["dgates"]}
@@ -138,7 +138,7 @@ class Answers(unittest.TestCase):
         return cellgrad.GRUBlock(**{name: t[name] for name in names}, h=t.get("h")).grad(t["d_h"])
 
     def test_blocks(self):
-        """Block ops have TensorFlow's answers, and the gradients of its automatic differentiation"""
+        """Block ops have TensorFlow's outputs, and the gradients of TensorFlow's automatic differentiation"""
         n = 0
         for path in sorted(glob.glob(os.path.join(py_tap.DATA, "*lock*.safetensors"))):
             if ".expect" not in path:

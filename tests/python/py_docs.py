@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run: those of every docstring of the package, and the Python of README.md, python/README.md and docs/.  Every public name has
-a docstring, every class and function of the package an example.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+"""The examples in every docstring of the package run, and so does the Python code in README.md, python/README.md and docs/.  Every public
+name has a docstring, and every class and function of the package has an example.  Prints TAP.  srcdir: the source; LIBRARY: the shared
+library."""
 import doctest
 import glob
 import importlib
@@ -18,7 +19,7 @@ py_tap.need_numpy()
 import cellgrad  # noqa: E402
 
 MODULES = sorted(os.path.basename(path)[:-3] for path in glob.glob(os.path.join(py_tap.PACKAGE, "cellgrad", "_[a-z]*.py")))
-# Classes that no one makes: what calls give, whose examples are at the calls.
+# Classes whose objects users do not make: calls return them, and the docstrings of these calls have the examples.
 GIVEN = {"Device", "Gradients", "Region", "Run", "LSTMBlock", "GRUBlock"}
 
 
@@ -27,7 +28,7 @@ DOCUMENTS = ["README.md", "python/README.md", *(os.path.relpath(path, py_tap.SOU
 
 
 def blocks(path):
-    """The blocks of Python of a document, but for those that tests/docs.py counts as not run."""
+    """Returns a document's blocks of Python code, without those with the marker `not run`, which tests/docs.py counts."""
     with open(path, encoding="utf-8") as file:
         return [block for marker, block in re.findall(r"^(<!-- not run: [^\n]*\n)?```python\n(.*?)^```$", file.read(), re.M | re.S) if not marker]
 
@@ -59,7 +60,7 @@ class Documents(unittest.TestCase):
                     self.assertTrue(of.__doc__, f"{name}.{method}")
 
     def test_documents(self):
-        """The Python of the documents runs, and README.md's first example trains"""
+        """The Python code in the documents runs, and README.md's first example trains"""
         counts, folder = {}, os.getcwd()
         for document in DOCUMENTS:
             found = blocks(os.path.join(py_tap.SOURCE, document))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The package has every constant, struct and function of the header, and every field where the compiler has it.  Needs no NumPy and no
-library.  Prints TAP.  srcdir: the source; CC: a C compiler."""
+"""The Python package has every constant, struct and function of cellgrad.h, and every field at the offset that a C compiler gives it.
+Needs no NumPy and no library.  Prints TAP.  srcdir: the source; CC: a C compiler."""
 import ctypes
 import importlib
 import os
@@ -18,7 +18,7 @@ CC = os.environ.get("CC", "cc").split()
 
 
 def package():
-    """_lib and no other part of the package, which needs NumPy."""
+    """Imports the module _lib without the rest of the package, which needs NumPy."""
     module = types.ModuleType("declarations")
     module.__path__ = [os.path.join(py_tap.PACKAGE, "cellgrad")]
     sys.modules["declarations"] = module
@@ -26,12 +26,12 @@ def package():
 
 
 def words(text):
-    """The words of a text, without regard to blanks."""
+    """Returns the words and signs of C code, with one blank between each two."""
     return " ".join(re.findall(r"\w+|[^\w\s]", text))
 
 
 def header(path):
-    """The header's declarations, split at their ends."""
+    """Returns the header's declarations, one string for each, and the header's definitions of the version."""
     with open(path, encoding="utf-8") as file:
         text = re.sub(r"/\*.*?\*/", " ", file.read(), flags=re.S)
     versions = re.findall(r"^#define CG_VERSION_.*$", text, re.M)
@@ -43,7 +43,7 @@ def header(path):
         if letter == ";" and not depth:
             found.append(words(part))
             part = ""
-    # What is left is the end of extern "C".
+    # After the last declaration only the closing brace of extern "C" is left.
     assert part.strip() == "}", part
     return found
 
@@ -52,7 +52,7 @@ class Header(unittest.TestCase):
     maxDiff = None
 
     def test_names(self):
-        """ctypes has every function, struct and constant of the header, and no other"""
+        """The package's ctypes declarations have every function, struct and constant of cellgrad.h, and no other"""
         lib = package()
         found = {"functions": set(), "structs": set(), "constants": set()}
         for part in header(os.path.join(py_tap.SOURCE, "runtime", "cellgrad.h")):
@@ -70,14 +70,14 @@ class Header(unittest.TestCase):
             self.assertEqual(set(getattr(lib.C, kind)), names)
 
     def test_prototypes(self):
-        """ctypes has as many arguments for each function as the header"""
+        """The package's ctypes declarations have as many arguments for each function as cellgrad.h"""
         lib = package()
         for name, (_, arguments) in lib.C.functions.items():
             text = re.search(rf"\b{name}\((.*?)\);", lib.DECLARATIONS, re.S).group(1)
             self.assertEqual(len(arguments), 0 if text == "void" else text.count(",") + 1, name)
 
     def test_layout(self):
-        """Sizes, offsets and constants are those of the compiler"""
+        """Structs and constants in ctypes have the sizes, offsets and values that the C compiler gives"""
         lib = package()
         lines, want = [], []
         for name, struct in lib.C.structs.items():
@@ -99,7 +99,7 @@ class Header(unittest.TestCase):
             self.assertEqual(subprocess.run([program], check=True, stdout=subprocess.PIPE).stdout.decode().splitlines(), want)
 
     def test_sees(self):
-        """A seeded extra field and a seeded moved field are found"""
+        """A field that is added to a struct, and a field that is moved, change the structs in ctypes"""
         lib = package()
         declare = importlib.import_module("declarations._declare").declare
         changed = declare(re.sub(r"int64_t offset,\s+rows,", "int64_t rows, offset,",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How the library is found, and the message where there is none, or one of another version.  Prints TAP.  srcdir: the source; LIBRARY:
-the shared library; CELLGRAD: the command; CC: a C compiler."""
+"""Tests how the Python package finds the library, and its message if there is no library, or one of another version.  Prints TAP.
+srcdir: the source; LIBRARY: the shared library; CELLGRAD: the command; CC: a C compiler."""
 import os
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ USE = "import cellgrad; print(cellgrad.version); print(cellgrad.Context('cpu').w
 
 
 def python(program, folder, *words, **environment):
-    """Runs a program, or arguments, in another Python with the package of a folder: its status, output and errors."""
+    """Runs a program, or these arguments, in another Python with the package in a folder; returns its exit status, output and errors."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("CELLGRAD_")}
     arguments = [sys.executable, *words] if words else [sys.executable, "-c", program]
     done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False,
@@ -38,7 +38,7 @@ class Load(unittest.TestCase):
         shutil.copy(os.path.join(py_tap.SOURCE, "runtime", "cellgrad.h"), os.path.join(self.package, "include"))
 
     def library(self, path, text):
-        """A shared library of a few lines."""
+        """Compiles a shared library from a few lines of C."""
         with open(path + ".c", "w", encoding="utf-8") as file:
             file.write(text)
         subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", "-o", path, path + ".c"], check=True)
@@ -48,15 +48,15 @@ class Load(unittest.TestCase):
         return errors.strip().splitlines()[-1]
 
     def test_header(self):
-        """A package without its header says so"""
+        """If the package lacks its header, the import fails with a message that says so"""
         os.remove(os.path.join(self.package, "include", "cellgrad.h"))
         status, _, errors = python("import cellgrad", self.folder)
         self.assertEqual(status, 1)
         self.assertRegex(self.last(errors), r"^ImportError: the package cellgrad is incomplete: it has no .*include/cellgrad\.h$")
 
     def test_none(self):
-        """Without a library the package can be imported, and the first use says which paths were tried"""
-        # An empty name would be the system's, which may be there.
+        """Without a library the package can be imported, and the message at the first use names the paths that were tried"""
+        # CELLGRAD_LIBRARY is not empty, since then the package would load the system's library, which may exist.
         missing = os.path.join(self.folder, "nothing.so")
         status, _, errors = python("import cellgrad; print(cellgrad.version, cellgrad.Network.__doc__[:6])", self.folder,
                                    CELLGRAD_LIBRARY=missing)
@@ -69,7 +69,7 @@ class Load(unittest.TestCase):
                              r"set CELLGRAD_LIBRARY to its path")
 
     def test_platforms(self):
-        """On musl, macOS and other systems the message says what to do"""
+        """On musl, macOS and other systems the message about a missing library says what to do"""
         for change, words in (("sys.platform = 'darwin'", "no wheels for macOS"), ("sys.platform = 'win32'", "has not been tried on win32"),
                               ("sysconfig.get_config_var = lambda name: 'x86_64-pc-linux-musl'", "runs on musl")):
             program = f"import sys, sysconfig\n{change}\nimport cellgrad\nfrom cellgrad._load import _advice\nprint(_advice())"
@@ -102,7 +102,7 @@ class Load(unittest.TestCase):
         self.assertEqual(python(USE, self.folder, CELLGRAD_LIBRARY=os.path.join(self.folder, "no.so"))[0], 1)
 
     def test_version(self):
-        """A library of another version, or another library, is rejected"""
+        """A cellgrad library of another version, and a library that is not cellgrad, are rejected"""
         other = self.library(os.path.join(self.folder, "other.so"), 'const char *cg_version(void) { return "0.1.9"; }\n')
         status, output, errors = python(USE, self.folder, CELLGRAD_LIBRARY=other)
         self.assertEqual(status, 1)
@@ -135,7 +135,7 @@ class Load(unittest.TestCase):
 
     @unittest.skipUnless(os.access(COMMAND, os.X_OK), "there is no command")
     def test_command(self):
-        """python -m cellgrad is the command beside the package; without one it says so"""
+        """python -m cellgrad runs the command in the package; without a command it prints a message"""
         binary = os.path.join(self.package, "bin")
         nowhere = {"PATH": self.folder, "CELLGRAD_LIBRARY": ""}
         status, _, errors = python("", self.folder, "-m", "cellgrad", "--version", **nowhere)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What is copied and what is not, which arrays besides dense ones calls accept, and what they share.  Prints TAP.  srcdir: the source; LIBRARY:
-the shared library."""
+"""Tests which arrays calls of the Python package copy and which they do not, which arrays besides dense ones they accept, and which memory
+results share with arguments.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import sys
 import unittest
 
@@ -16,7 +16,7 @@ T, B, I, U = 6, 3, 4, 5
 
 
 class Shown:
-    """Another program's array on the host: the memory of a NumPy array, by __dlpack__ alone."""
+    """Acts as an array of another program in host memory: has __dlpack__ alone, which gives the memory of a NumPy array."""
 
     def __init__(self, array):
         self.array = array
@@ -29,7 +29,7 @@ class Shown:
 
 
 class Named(Shown):
-    """An array whose dtype __dlpack__ cannot pass, such as bfloat16; __array__ does."""
+    """An array whose dtype, such as bfloat16, __dlpack__ cannot pass; __array__ can."""
 
     def __dlpack__(self, **keywords):
         raise BufferError("Unsupported dtype in DLTensor.")
@@ -53,7 +53,7 @@ class Memory(unittest.TestCase):
             np.testing.assert_array_equal(getattr(run, name), getattr(other, name), name)
 
     def test_dense(self):
-        """Dense arrays are passed as they are, and kept"""
+        """Dense arrays are passed without a copy, and the run keeps references to them"""
         self.assertIs(self.run.x, self.x)
         self.assertIs(self.run.params, self.params)
         self.assertIs(self.run.h0, self.h0)
@@ -75,7 +75,7 @@ class Memory(unittest.TestCase):
         self.same(self.network.forward(self.params, self.x[:, :, :].tolist(), self.h0.tolist()))
 
     def test_read_only(self):
-        """Inputs may be read-only"""
+        """Input arrays may be read-only"""
         for array in (self.params, self.x, self.h0):
             array.flags.writeable = False
         self.same(self.network.forward(self.params, self.x, self.h0))
@@ -91,7 +91,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(run.x.ctypes.data, self.x.ctypes.data)
 
     def test_out(self):
-        """Outputs are written in place, and a run's memory can be reused for another run"""
+        """Outputs are written to the arrays of `out`, and a run's memory can be reused for another run"""
         output = np.full_like(self.run.output, 7)
         run = self.network.forward(self.params, self.x, self.h0, out=output)
         self.assertIs(run.output, output)
@@ -108,7 +108,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_allclose(params, plain.params + 1, rtol=1e-5, atol=1e-5)
 
     def test_want(self):
-        """Only the requested gradients are computed, and each has the same bits"""
+        """Backward gives only the requested gradients, and each has the bits that it has among all gradients"""
         whole = self.network.backward(self.run, self.run.output)
         for name in whole._fields:
             one = self.network.backward(self.run, self.run.output, want=name)
@@ -117,7 +117,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(self.run.backward(self.run.output).params, whole.params)
 
     def test_empty(self):
-        """Sequences without steps and batches without rows are accepted"""
+        """Sequences of 0 steps and batches of 0 sequences are accepted"""
         for shape in ((0, B, I), (T, 0, I)):
             run = self.network.forward(self.params, np.zeros(shape, np.float32), lengths=[0] * shape[1])
             gradient = self.network.backward(run, run.output, run.h, run.c)
@@ -125,7 +125,7 @@ class Memory(unittest.TestCase):
             self.assertEqual(abs(gradient.params).max(), 0)
 
     def test_regions(self):
-        """The regions of the parameters cover them all, once each, under the cell's names"""
+        """The regions of params cover every element once, under the names that the cell gives"""
         for keywords in ({"cell": "lstm", "layers": 2, "bidirectional": True, "options": ["peephole"], "proj": 0},
                          {"cell": "gru", "layers": 3}, {"cell": "lstm", "proj": 3}, {"cell": "rnn_relu", "input_mode": "skip", "input": U}):
             network = cellgrad.Network(**{"input": I, "units": U, **keywords})
@@ -153,7 +153,7 @@ class Memory(unittest.TestCase):
             np.testing.assert_array_equal(run.h if states_major else run.h.transpose(1, 0, 2), self.run.h)
 
     def test_dropout(self):
-        """Dropout depends on seed and counter; without drop, and without training, there is none"""
+        """Equal counters give equal dropout, another counter gives another; drop=False and training=False switch dropout off"""
         network = self.network.replace(dropout=0.5, seed=9)
         first, same, other = (network.forward(self.params, self.x, self.h0, counter=counter).output for counter in (1, 1, 2**64 - 1))
         np.testing.assert_array_equal(first, same)
@@ -164,7 +164,7 @@ class Memory(unittest.TestCase):
         self.same(network.replace(training=False).forward(self.params, self.x, self.h0))
 
     def test_pieces(self):
-        """A sequence in pieces, each from the final states of the one before, gives the results of the whole"""
+        """A sequence in two pieces, the second from the final states of the first, gives the outputs of the whole sequence"""
         network = cellgrad.Network("gru", input=I, units=U, dtype="float64")
         params, x = network.init_params(), self.x.astype(np.float64)
         whole = network.forward(params, x)
@@ -173,7 +173,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_allclose(np.concatenate([first.output, second.output]), whole.output, rtol=1e-14)
 
     def test_slopes(self):
-        """Gradients of an own cell with a param and an option are those of differences"""
+        """The gradients of a user's cell with a param and an option equal central differences of the loss"""
         cell = cellgrad.Cell("cell own\ngates  a b\nstate  s\noutput h\noption side v\nparam  leak = 0.25\n\n"
                              "s = sigmoid(a) * s_prev + leak * tanh(b + v * s_prev)\nh = tanh(s)\nsave s\n")
         network = cellgrad.Network(cell, input=I, units=U, options="side", values={"leak": 0.7}, dtype="float64")
@@ -191,7 +191,7 @@ class Memory(unittest.TestCase):
             self.assertAlmostEqual((ends[0] - ends[1]) / 2e-6, float((got * way).sum()), delta=1e-6 * np.abs(got).sum())
 
     def test_kernels(self):
-        """A kernel's run has the bits of the op that it is part of, also with gaps between rows"""
+        """A kernel's run has the bits of the op that it is part of, also if rows of the arrays have gaps between them"""
         rng = np.random.RandomState(5)
         gates = rng.standard_normal((7, 4 * U)).astype(np.float32)
         kernel = cellgrad.Kernel("lstm")
@@ -212,7 +212,7 @@ class Memory(unittest.TestCase):
             self.assertEqual((kind, got[name].dtype, got[name].tolist()), ("per_unit", np.dtype(np.float16), [130] * 3))
 
     def test_weights(self):
-        """Weights converted to each format that can hold them and back have the same bits"""
+        """Weights that are converted to another format and back have the same bits, for each format that can hold them"""
         network = cellgrad.Network("lstm", input=I, units=U, layers=2)
         params = network.init_params("uniform uniform zeros", seed=6)
         for format in cellgrad.formats():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong argument of the Python package is one exception, of the type that NumPy's users expect, whose words name the argument.
-Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+"""Every wrong argument of the Python package raises one exception, of the type that users of NumPy expect, whose message names the
+argument.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import os
 import tempfile
 
@@ -16,7 +16,7 @@ T, B, I, U = 4, 2, 3, 5
 
 
 class Foreign:
-    """Another program's array that NumPy cannot read."""
+    """Acts as an array of another program that NumPy cannot read."""
 
     def __dlpack__(self, **_):
         raise BufferError("it is on a GPU")
@@ -104,7 +104,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "expected a contiguous array", self.network.params_view, np.zeros(2 * n, np.float32)[::2])
 
     def test_input(self):
-        """Wrong sequences, states and numbers of a forward are rejected"""
+        """Wrong sequences, states and numbers are rejected by a forward pass"""
         for kind, words, changes in (
                 (ValueError, "x: expected shape [T, B, input=3], got (4, 3)", {"x": self.x[:, 0]}),
                 (ValueError, "x: expected shape", {"x": self.x[..., :2]}), (TypeError, "got float64", {"x": self.x.astype(np.float64)}),
@@ -134,7 +134,7 @@ class Misuse(py_tap.Refusals):
                     c0=np.zeros((1, B, U), np.float32))
 
     def test_out(self):
-        """Wrong memory for outputs is rejected"""
+        """Wrong arguments for `out` are rejected"""
         good = np.zeros((T, B, U), np.float32)
         read_only = good.copy()
         read_only.flags.writeable = False
@@ -223,7 +223,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "params: expected shape", self.network.save_weights, self.params[1:], "pytorch")
 
     def test_every_type(self):
-        """Each failure is cellgrad.Error and a built-in type"""
+        """Each failure raises a cellgrad.Error that is also a built-in exception"""
         for kind, built_in in ((cellgrad.ArgumentError, ValueError), (cellgrad.ArgumentTypeError, TypeError),
                                (cellgrad.OutOfMemoryError, MemoryError),
                                (cellgrad.DeviceError, RuntimeError), (cellgrad.UnsupportedError, NotImplementedError),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences whose rows are not dense, and packed sequences: the bits of dense and padded ones, without copies.  Prints TAP.  srcdir: the
-source; LIBRARY: the shared library."""
+"""Sequences with gaps between rows, and packed sequences, give the bits of dense and padded sequences, without copies.  Prints TAP.
+srcdir: the source; LIBRARY: the shared library."""
 import unittest
 
 import py_tap
@@ -16,12 +16,12 @@ NAMES = ("input", "h", "c", "params")
 
 
 def turned(array):
-    """The same numbers with batch and time exchanged in memory."""
+    """Returns the same array, but batch-major in memory."""
     return np.ascontiguousarray(array.transpose(1, 0, 2)).transpose(1, 0, 2)
 
 
 def spaced(array, gap):
-    """The same numbers with a gap of so many elements after each row."""
+    """Returns an array of the same numbers, with a gap of `gap` elements after each row."""
     wide = np.full(array.shape[:2] + (array.shape[2] + gap,), np.nan, array.dtype)
     wide[..., :array.shape[2]] = array
     return wide[..., :array.shape[2]]
@@ -65,7 +65,7 @@ class Rows(unittest.TestCase):
         np.testing.assert_array_equal(one.backward(one.output).input, other.backward(other.output).input)
 
     def test_copies(self):
-        """An array is copied where its elements are not adjacent, its rows overlap or run backwards, or the gaps between them are large"""
+        """An array is copied if its elements are not adjacent, if its rows overlap or run backwards, or if gaps between rows are large"""
         dense = self.pair(self.x)
         wide = np.zeros((T, B, 2 * I), np.float32)
         wide[..., ::2] = self.x
@@ -78,7 +78,7 @@ class Rows(unittest.TestCase):
         self.same(self.pair(repeated), self.pair(np.array(repeated)))
 
     def test_outputs(self):
-        """Outputs may be views, and nothing is written between their rows"""
+        """Outputs may be views, and no number is written to the gaps between the rows of a view"""
         dense = self.pair(self.x)
         whole = np.full((T, B, 2 * U + 3), np.nan, np.float32)
         pair = self.pair(self.x, out=whole[..., 1:2 * U + 1])
@@ -96,7 +96,7 @@ class Rows(unittest.TestCase):
             dense[0].backward(self.d_output, out={"input": np.empty((T, B, 2 * I), np.float32)[..., ::2]})
 
     def test_packed(self):
-        """A packed sequence has the bits of the padded one, and no padding"""
+        """A packed sequence gives the bits of the padded sequence, and its output has no padding"""
         sizes = [3, 2, 2, 1, 1, 0]
         there = np.arange(B) < np.array(sizes)[:, None]
         padded = self.pair(self.x, lengths=[5, 3, 1])
@@ -111,7 +111,7 @@ class Rows(unittest.TestCase):
         self.assertEqual((empty.output.shape, empty.h.shape), ((0, 2 * U), (4, 0, U)))
 
     def test_misuse(self):
-        """Batch sizes are rejected that grow, are no integers, are given with lengths, or do not fit x"""
+        """Batch sizes are rejected if they grow, are no integers, are given with lengths, or do not fit x"""
         x = self.x.reshape(-1, I)
         for error, words, sizes, more in (
                 (cellgrad.ArgumentError, "each at most the one before", [3, 5, 10], {}),

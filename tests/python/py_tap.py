@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: unittest's cases as TAP, a Python that has NumPy, and the package of this source.
+"""The code that the tests of the Python package share: it prints results of unittest as TAP, finds a Python that has NumPy, and imports the
+package from this source.
 
-A test file calls `main()`.  Where its own Python has no NumPy it runs again under another: CELLGRAD_TEST_PYTHON, then /usr/bin/python3.
-Where no Python has NumPy its tests are skipped; with numpy in CELLGRAD_TEST_REQUIRE that is a failure.
+A test file calls `main()`.  If its own Python has no NumPy, the file runs again under CELLGRAD_TEST_PYTHON or /usr/bin/python3.  If no
+Python has NumPy, the tests are skipped, or fail if CELLGRAD_TEST_REQUIRE has numpy.
 """
 import os
 import subprocess
@@ -13,7 +14,7 @@ import unittest
 SOURCE = os.path.abspath(os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), "..", ".."))
 PACKAGE = os.path.join(SOURCE, "python")
 DATA = os.path.join(SOURCE, "tests", "data")
-# Nothing is written into the source.
+# Python must write no __pycache__ into the source.
 sys.dont_write_bytecode = True
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
@@ -31,7 +32,7 @@ def is_required(what):
 
 
 def skip_all(reason, what):
-    """Ends the program: there is nothing to run."""
+    """Prints that all tests are skipped, or that this is a failure, and ends the program."""
     if is_required(what):
         print(f"1..1\nnot ok 1 - {reason}, and CELLGRAD_TEST_REQUIRE has {what}")
     else:
@@ -40,7 +41,7 @@ def skip_all(reason, what):
 
 
 def need_numpy():
-    """Goes on in a Python that has NumPy, with the package and the library of this build."""
+    """Continues the test in a Python that has NumPy, with the package of this source and the library of this build."""
     library = os.environ.get("LIBRARY", os.path.abspath(".libs/libcellgrad.so"))
     if not os.path.exists(library):
         skip_all("there is no shared library", "shared")
@@ -61,10 +62,10 @@ def need_numpy():
 
 
 class Refusals(unittest.TestCase):
-    """A TestCase of wrong arguments."""
+    """The base class of TestCases that pass wrong arguments."""
 
     def refuse(self, kind, words, call, *arguments, **keywords):
-        """The call raises a cellgrad.Error that is of this built-in type, with these words in its message."""
+        """Checks that a call raises a cellgrad.Error that is also of the built-in type `kind`, and has `words` in its message."""
         import cellgrad
         with self.assertRaises(cellgrad.Error, msg=words) as caught:
             call(*arguments, **keywords)
@@ -97,7 +98,7 @@ class Result(unittest.TestResult):
     addError = addFailure
 
     def addSubTest(self, test, subtest, err):
-        # A subtest has a line only where it fails, and the test then has none of its own.
+        # A subtest has a line of TAP only if it fails; the test itself then has no line.
         if err is not None:
             super().addSubTest(test, subtest, err)
             self.say(False, subtest, words="".join(traceback.format_exception(*err)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One network serves threads, forked children and spawned ones, with the same bits.  Prints TAP.  srcdir: the source; LIBRARY: the
-shared library."""
+"""One network gives the same bits in several threads, in forked processes and in spawned processes.  Prints TAP.  srcdir: the source;
+LIBRARY: the shared library."""
 import multiprocessing
 import os
 import pickle
@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 
 import cellgrad  # noqa: E402
 
-# A fork beside threads is what is tested here.
+# Python's warning about a fork beside threads is ignored, since this file tests such forks.
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 NETWORK = cellgrad.Network("lstm", input=7, units=20, layers=2, bidirectional=True)
 PARAMS = NETWORK.init_params(seed=3)
@@ -26,7 +26,7 @@ CELL = cellgrad.Cell("cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = t
 
 
 def step(seed):
-    """The bytes of a forward and a backward of a case."""
+    """Runs a forward and a backward pass on inputs by this seed; returns the bytes of the results."""
     x = np.random.RandomState(seed).standard_normal((9, 4, 7)).astype(np.float32)
     run = NETWORK.forward(PARAMS, x, lengths=[9, 3, 0, 5])
     gradient = NETWORK.backward(run, d_output=run.output)
@@ -37,7 +37,7 @@ WANT = [step(seed) for seed in range(6)]
 
 
 def in_child(call):
-    """The exit status of a forked child, 0 if its call returns True; a child that hangs is killed."""
+    """Makes a call in a forked child; returns the child's exit status, 0 if the call returns True.  A child that hangs is killed."""
     child = os.fork()
     if not child:
         try:
@@ -64,7 +64,7 @@ class Dataset:
 
 class Threads(unittest.TestCase):
     def test_threads(self):
-        """Eight threads on one network have the bits of one"""
+        """Eight threads that share a network get the same bits as one thread"""
         wrong = []
 
         def work(first):
@@ -119,7 +119,7 @@ class Threads(unittest.TestCase):
         end = time.perf_counter()
         done.set()
         thread.join()
-        # While the call held the lock there would be none between its begin and its end but at the edges.
+        # If the call held Python's lock, the other thread would tick only near the begin and the end of the call.
         inside = [t for t in ticks if begin + 0.1 * (end - begin) < t < end - 0.1 * (end - begin)]
         self.assertGreaterEqual(len(inside), 3, f"{end - begin:.4f} s")
 
@@ -130,7 +130,7 @@ class Threads(unittest.TestCase):
         want = NETWORK.backward(run, d_output=run.output).params
 
         def child():
-            # The run of before the fork has its backward here, and all else works, too.
+            # The child runs the backward pass of a run that the parent made before the fork; new networks and kernels work in it, too.
             gradient = NETWORK.backward(run, d_output=run.output).params
             leaky = cellgrad.Network(CELL, input=2, units=3)
             leaky.forward(leaky.init_params(), np.ones((2, 1, 2), np.float32))
@@ -142,7 +142,7 @@ class Threads(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "fork"), "there is no fork")
     def test_fork_beside_threads(self):
-        """Children that are forked while threads open and call networks work"""
+        """Processes that are forked while threads open and call networks get right results"""
         done = threading.Event()
 
         def work(k):

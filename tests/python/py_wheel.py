@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The wheels of an installed prefix, in a clean venv without network, and the sdist, from a checkout of git and from the tarball that it is.
-Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make; LIBDIR, BINDIR: where things are
-installed."""
+"""Tests the wheels that are made of an installed prefix, in a clean venv without network; and the sdist, made from a git checkout and from
+an unpacked sdist.  Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make; INCLUDEDIR: the
+folder for installed headers."""
 import csv
 import glob
 import io
@@ -31,20 +31,20 @@ unittest.addModuleCleanup(ROOM.cleanup)
 
 
 def run(*arguments, status=0, **keywords):
-    """Runs a program, which must end with this status; its output."""
+    """Runs a program and returns its output.  The program must succeed if `status` is 0, and fail otherwise."""
     done = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **keywords)
     assert (done.returncode == 0) == (status == 0), f"{' '.join(arguments)}: {done.returncode}\n{done.stdout[-3000:]}"
     return done.stdout
 
 
 def hook(call, folder="python/build", backend="cellgrad_build", **environment):
-    """Calls a hook of a build backend in another Python, as pip does."""
+    """Returns the command and the environment that call a hook of a build backend in another Python, as pip does."""
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); import {backend}; print({backend}.{call})"], {
         "env": {**os.environ, **environment}}
 
 
 def check_record(test, archive, info):
-    """RECORD has every file of a wheel, with its size."""
+    """Checks that a wheel's RECORD has every file of the wheel, with its size, and that the wheel's tag is that of a platform."""
     names = set(archive.namelist())
     record = {row[0]: row[2] for row in csv.reader(io.StringIO(archive.read(info + "RECORD").decode()))}
     test.assertEqual(set(record), names)
@@ -53,7 +53,7 @@ def check_record(test, archive, info):
 
 
 def installed():
-    """The prefix of a `make install` of this build."""
+    """Installs this build in a temporary folder; returns the installed prefix."""
     root = os.path.join(ROOM.name, "root")
     run(os.environ.get("MAKE", "make"), "-s", "install", f"DESTDIR={root}", stdin=subprocess.DEVNULL)
     prefix = root + os.path.dirname(os.environ.get("INCLUDEDIR", "/usr/local/include"))
@@ -68,7 +68,7 @@ class Wheel(unittest.TestCase):
         cls.folder = os.path.join(ROOM.name, "wheels")
         os.mkdir(cls.folder)
         cls.venv = os.path.join(ROOM.name, "venv")
-        # NumPy is that of this Python.
+        # The venv uses the NumPy of this Python.
         run(sys.executable, "-m", "venv", "--system-site-packages", cls.venv)
         cls.python = os.path.join(cls.venv, "bin", "python")
         packages, = glob.glob(os.path.join(cls.venv, "lib", "python*", "site-packages"))
@@ -83,14 +83,14 @@ class Wheel(unittest.TestCase):
         run(cls.python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir", cls.wheel)
 
     def test_a_use(self):
-        """pip installs the wheel in a clean venv, and a network trains there by the wheel's library"""
+        """pip installs the wheel in a clean venv, in which a network trains by the wheel's library"""
         program = ("import cellgrad, numpy as np\nn = cellgrad.Network('lstm', input=2, units=3)\np = n.init_params()\n"
                    "r = n.forward(p, np.ones((4, 2, 2), np.float32))\nprint(n.backward(r, r.output).params.size, cellgrad._load.lib.path)")
         output = run(self.python, "-c", program, cwd=ROOM.name, env={**os.environ, "CELLGRAD_BACKEND": "cpu"})
         self.assertRegex(output, rf"^84 {self.venv}/lib/.*/cellgrad/libcellgrad.so.0\n$")
 
     def test_b_command(self):
-        """python -m cellgrad is the command in the wheel, with the demo's cases"""
+        """python -m cellgrad runs the command in the wheel, whose demo finds the wheel's stored answers"""
         if not os.path.exists(os.path.join(self.prefix, "bin", "cellgrad")):
             self.skipTest("configured with --disable-command")
         version = cellgrad_project.version()
@@ -99,13 +99,13 @@ class Wheel(unittest.TestCase):
                                    env={**os.environ, "CELLGRAD_BACKEND": "cpu"}))
 
     def test_c_contents(self):
-        """The wheel has every file of the package, a right RECORD, a tag of this platform and the metadata"""
+        """The wheel has every file of the package, a right RECORD, the tag of this platform and the metadata"""
         with zipfile.ZipFile(self.wheel) as archive:
             names = set(archive.namelist())
             sources = {f"cellgrad/{os.path.basename(path)}" for path in glob.glob(os.path.join(py_tap.PACKAGE, "cellgrad", "*.*"))}
             self.assertGreater(len(sources), 12)
             self.assertEqual(sources - names, set())
-            # What cellgrad.torch.build makes is of one machine: its source is here, and it is not.
+            # The wheel has the source of the extension that cellgrad.torch.build compiles, but not the extension, which is for one machine.
             self.assertIn("cellgrad/torch/stable.cc", names)
             self.assertEqual({name for name in names if ".so" in name},
                              {"cellgrad/libcellgrad.so.0", "cellgrad/cellgrad_jax.so", "cellgrad/cellgrad_tensorflow.so"})
@@ -126,7 +126,7 @@ class Wheel(unittest.TestCase):
             self.assertEqual(one.read(), two.read(), "two wheels of one prefix differ")
 
     def test_c_module(self):
-        """The module for JAX in the wheel loads, by the library beside it"""
+        """The module for JAX in the wheel loads the library that is in the same folder"""
         program = ("import cellgrad, ctypes, os\nfolder = os.path.dirname(cellgrad.__file__)\n"
                    "module = ctypes.CDLL(os.path.join(folder, 'cellgrad_jax.so'))\nmodule.cellgrad_jax_version.restype = ctypes.c_char_p\n"
                    "print(module.cellgrad_jax_version().decode() == cellgrad.version)")
@@ -146,7 +146,7 @@ class Wheel(unittest.TestCase):
         self.assertRegex(run(*command, status=1, cwd=py_tap.SOURCE, **keywords), r"has cellgrad 9\.0\.1, and this is ")
 
     def test_d_plugin(self):
-        """cellgrad-tensorflow has the loader alone and needs the package of its version; installed, the loader loads the package's plugin"""
+        """cellgrad-tensorflow has only the loader and requires cellgrad of its own version; the loader loads the package's plugin"""
         version = cellgrad_project.version()
         with zipfile.ZipFile(self.plugin) as archive:
             info = f"cellgrad_tensorflow-{version}.dist-info/"
