@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A worker for the test of peers.sh: forward of rnn_tanh, one number at a time, by Python's standard library alone.
+"""A worker for the test of peers.sh: it computes the forward pass of rnn_tanh, one number at a time, by Python's standard library alone.
 
-Its first argument is "right", or the way in which it fails; the others are those of every worker.
+The first argument of this script is "right", or the way in which the worker fails; the other arguments are those of every worker.
 """
 import array
 import json
@@ -20,7 +20,7 @@ def read_problem(words):
 
 
 def take(numbers, *sizes):
-    """Nested lists of the next numbers."""
+    """Takes the next numbers of an iterator, as nested lists of these sizes."""
     if len(sizes) == 1:
         return [next(numbers) for _ in range(sizes[0])]
     return [take(numbers, *sizes[1:]) for _ in range(sizes[0])]
@@ -31,7 +31,7 @@ def dot(a, b):
 
 
 def compute(T, B, I, H, path):
-    """y and h_n, as they lie in the file of answers."""
+    """Computes y and h_n, in their order in the file of answers."""
     with open(path, "rb") as file:
         numbers = array.array("f", file.read())
     if sys.byteorder == "big":

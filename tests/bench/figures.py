@@ -22,8 +22,9 @@ SOURCE = HERE.parents[1]
 LIBRARY = pathlib.Path(os.environ.get("LIBRARY", ".libs/libcellgrad.so")).absolute()
 CELLGRAD = os.environ.get("CELLGRAD", "./cellgrad")
 PROFILED = [("lstm", "f32"), ("gru", "f32"), ("rnn_tanh", "f32"), ("lstm", "bf16")]
-# shapes, longer, ragged, saturated: T, B, H of networks; units: of networks whose recurrent matrix is read; elements: rows and units of a
-# kernel; calls: of which the fastest tiny one is taken; processes: of which each time is the least
+# shapes, longer, ragged, saturated: T, B, H of the networks in each table; units: the units of networks for the rate of reading the
+# recurrent matrix; elements: rows and units of a kernel over elements; calls: the number of tiny calls, of which the fastest is printed;
+# processes: the number of processes, of which each time is the least
 SIZES = {"shapes": ((100, 32, 512), (25, 128, 1024), (100, 8, 256), (200, 64, 128), (400, 4, 64), (50, 1, 512)),
          "longer": ((100, 8, 256), (200, 64, 128)), "ragged": ((100, 32, 512), (200, 64, 128)), "saturated": ((100, 8, 256), (200, 64, 128)),
          "units": (128, 256, 512, 1024), "elements": (2048, 1024), "calls": 1000000, "processes": 3}
@@ -38,7 +39,7 @@ class Machine:
         self.program, self.threads, self.sizes = program, threads, sizes
 
     def run(self, *words, threads=None):
-        """The numbers that the program prints, each the least of all processes."""
+        """Runs the program in several processes; returns the numbers that it prints, each the least of all processes."""
         environment = {**os.environ, "CELLGRAD_CPU_THREADS": str(threads or self.threads)}
         found = []
         for _ in range(self.sizes["processes"]):
@@ -49,12 +50,12 @@ class Machine:
         return [min(numbers) for numbers in zip(*found)]
 
     def time_network(self, shape, threads=None, valid=1.0, scale=1.0, way="linear", which="both"):
-        """Milliseconds of an lstm in f32."""
+        """Returns the milliseconds of a call of an LSTM in f32."""
         return self.run("network", "lstm", "f32", *shape, valid, scale, way, which, threads=threads)[0]
 
 
 def build(folder):
-    """The program of figures.c, its loops for this processor."""
+    """Compiles figures.c, with its loops for this processor; returns the program's path."""
     program = os.path.join(folder, "figures")
     command = [*os.environ.get("CC", "cc").split(), "-std=gnu11", "-O3", "-march=native", *os.environ.get("SANITIZE", "").split(),
                f"-I{SOURCE}/runtime", f"{HERE}/figures.c", f"{HERE}/peer.c", str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}", "-lm", "-lpthread", "-o", program]
@@ -65,7 +66,7 @@ def build(folder):
 
 
 def measure_roofs(threads):
-    """The roof: 10^9 multiplications and additions per second in f32, and the description of the device."""
+    """Runs `cellgrad bench`; returns the roof, in 10^9 multiplications and additions per second in f32, and the device's description."""
     words = f"bench --json --threads {threads} --op LSTMBlockCell --B 1 --I 1 --H 1 --reps 1".split()
     done = subprocess.run([CELLGRAD, *words], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -87,7 +88,7 @@ def print_row(*cells):
 
 
 def compare_threads(machine):
-    """The gain by more threads, divided by the roof's gain."""
+    """Prints how much faster networks are with more threads, divided by how much the roof rises."""
     roof = measure_roofs(machine.threads)[0] / measure_roofs(1)[0]
     print_head("lstm f32 T,B,H", "1 thread, ms", f"{machine.threads} threads, ms", "gain", "over the roof's gain")
     for shape in machine.sizes["shapes"]:
@@ -96,7 +97,7 @@ def compare_threads(machine):
 
 
 def compare_lengths(machine):
-    """The time of a step for several T; a ragged batch; saturated gates."""
+    """Prints the times of networks beside longer sequences, of batches whose rows have different lengths, and with saturated gates."""
     print_head("lstm f32, forward and backward", "T,B,H", "ms", "beside", "ms", "ratio")
     for T, B, H in machine.sizes["longer"]:
         short, long = machine.time_network((T, B, H)), machine.time_network((4 * T, B, H))
@@ -112,7 +113,8 @@ def compare_lengths(machine):
 
 
 def compare_reading(machine):
-    """The rate at which the recurrent matrix is read, once per step: from the time of 100 more steps, without input products."""
+    """Prints the rate at which the recurrent matrix is read, once in each step; it is computed from the time of 100 more steps, without
+    products of inputs."""
     print_head("lstm f32, inference, skip_input, B = 1", "bytes of R", "R in a step, GB/s", "threads that only read, GB/s", "ratio")
     for units in machine.sizes["units"]:
         few, many = (machine.time_network((T, 1, units), way="skip", which="inference") for T in (100, 200))
@@ -122,7 +124,7 @@ def compare_reading(machine):
 
 
 def compare_kernels(machine):
-    """Kernels over elements, from memory."""
+    """Prints the times of kernels over elements that are too many for the caches, beside a copy loop."""
     rows, units = machine.sizes["elements"]
     print_head(f"kernel over {rows} by {units} elements, f32", "ms", "copy loop over as many arrays, ms", "its time over the kernel's")
     for cell, which in (("lstm", "forward"), ("lstm_block", "forward"), ("lstm_block", "grad")):
@@ -131,13 +133,13 @@ def compare_kernels(machine):
 
 
 def time_tiny(machine):
-    """A call with next to no arithmetic."""
+    """Prints the time of a call that has hardly any arithmetic."""
     print_head("LSTMBlockCell f32, 1 row, 16 inputs, 16 units, its workspace given", "ns")
     print_row(f"the least of {machine.sizes['calls']} calls", f"{machine.run('tiny', machine.sizes['calls'])[0]:.0f}")
 
 
 def profile(machine, cell, dtype, shape):
-    """Where the time of a network goes, by perf: functions of the library, and the rest."""
+    """Prints the shares of a network's time that functions of the library and others take, as perf samples them."""
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "data")
         words = [machine.program, "network", cell, dtype, *map(str, shape), "1", "1", "linear", "both"]
@@ -148,7 +150,7 @@ def profile(machine, cell, dtype, shape):
             sys.exit(f"figures.py: perf record: {done.stderr}")
         report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--sort", "dso,symbol"], capture_output=True, text=True, check=True).stdout
     found = [line.replace("%", "").split(maxsplit=3) for line in report.splitlines() if "%" in line and not line.startswith("#")]
-    # What the program itself does is before the first call.
+    # Samples in figures' own code are left out, since that code runs only before the first call.
     shares = [(float(share), symbol.split()[0]) for share, library, _, symbol in found if library != "figures"]
     whole = sum(share for share, _ in shares)
     print_row(f"{cell} {dtype} {name(shape)}", ", ".join(f"{symbol} {100 * share / whole:.0f} %" for share, symbol in shares if share > 0.01 * whole))

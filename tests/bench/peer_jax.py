@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX's time in peers.sh: the cell's equations in lax.scan, with their gradients by vjp, in one jitted function on the CPU.
 
-XLA has as many threads as the process has processors to run on, so that --threads is set by that.
+XLA has one thread for each processor on which the process may run, so this script sets --threads by that number of processors.
 """
 import os
 import sys
@@ -65,7 +65,7 @@ CELLS = {"lstm": lstm, "lstm_peephole": lstm, "gru": gru, "gru_block": gru_block
 
 
 def forward(cell, x, states, weights):
-    """x W of all steps is one product; the recurrence is a scan."""
+    """Computes a forward pass: x W of all steps is one product, and the recurrence is a jax.lax.scan."""
     xw = x @ weights["W"] + weights["bW"]
     last, y = lax.scan(lambda state, step: cell(state, step, weights), states, xw)
     return y, last

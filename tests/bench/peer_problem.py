@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The problems of peers.sh, for the driver and the workers in Python: their cells, sizes and dtypes, and what their files hold."""
+"""The problems of peers.sh, for the driver and the workers in Python: their cells, sizes and dtypes, and the arrays in their files."""
 import math
 
-# Of each cell its gates, and whether it has a state c and peepholes.
+# For each cell: the number of its gates, whether it has a cell state c, and whether it has peepholes.
 CELLS = {"lstm": (4, True, False), "lstm_peephole": (4, True, True), "block_lstm": (4, True, False), "gru": (3, False, False),
          "gru_block": (3, False, False), "rnn_tanh": (1, False, False)}
-# Of each dtype the difference, over the largest element of a tensor, beyond which a worker computes something else.
+# For each dtype: the largest difference, divided by the tensor's largest element, that may be due to rounding; a larger one is an error.
 WRONG = {"f32": 1e-3, "f64": 1e-3, "f16": 0.1, "bf16": 0.1}
 
 
 class Problem:
-    """Forward and backward of one layer over T steps of B rows; without grad forward alone; last: of a loss on the last state alone."""
+    """A forward and a backward pass of one layer over T steps of B rows.  grad: False leaves out the backward pass; last: the loss depends
+    on the last state alone."""
 
     def __init__(self, cell, dtype, sizes, grad, last):
         self.cell, self.dtype, self.grad, self.last = cell, dtype, grad, last
@@ -18,7 +19,7 @@ class Problem:
         self.G, self.has_c, self.peephole = CELLS[cell]
 
     def count_operations(self):
-        """Of the products; those of backward are twice as many as those of forward."""
+        """Returns the number of operations of the products; backward has twice as many as forward."""
         return 2 * self.G * self.H * (self.I + self.H) * self.T * self.B * (3 if self.grad else 1)
 
     def has(self, name):
@@ -30,7 +31,7 @@ class Problem:
         return not (name == "y" and self.last or name == "dbR" and self.cell != "gru")
 
     def list_numbers(self):
-        """(name, shape, bound) of each array, in the order of the file of inputs."""
+        """Lists (name, shape, bound of the numbers) of each array, in the order of the file of inputs."""
         T, B, I, H, G = self.T, self.B, self.I, self.H, self.G
         weight = H ** -0.5
         both = [("x", (T, B, I), 1), ("h0", (B, H), 1), ("c0", (B, H), 1), ("W", (G, H, I), weight), ("R", (G, H, H), weight), ("bW", (G, H), 0.1),
@@ -38,7 +39,7 @@ class Problem:
         return [array for array in both if self.has(array[0])]
 
     def list_answers(self):
-        """(name, number of elements) of each array, in the order of the file of answers."""
+        """Lists (name, number of elements) of each array, in the order of the file of answers."""
         T, B, I, H, G = self.T, self.B, self.I, self.H, self.G
         shapes = [("y", (T, B, H)), ("h_n", (B, H)), ("c_n", (B, H))]
         if self.grad:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's time in peers.sh, in tf.function: its ops BlockLSTM and BlockLSTMGrad, and Keras's LSTM, GRU and SimpleRNN with a
-GradientTape; of an LSTM without peepholes the faster of the two.  Keras's layers are batch-major; x, dy and the answers are transposed
-outside of the timed calls."""
+GradientTape; an LSTM without peepholes is computed by the faster of BlockLSTM and Keras.  Keras's layers are batch-major; x, dy and the
+answers are transposed outside of the timed calls."""
 import os
 import sys
 
@@ -17,19 +17,19 @@ except ImportError as why:
     decline(f"not installed: {why}")
 
 KINDS = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
-# Our gates i f g o, in the order i ci f o of BlockLSTM.
+# The indices by which the library's gates i f g o are put in the order i ci f o of BlockLSTM.
 BLOCK = [0, 2, 1, 3]
-# Our gates in the order of Keras's: those of an LSTM are in its order, r z n and r u c in its z r h.
+# By number of gates, the indices by which the library's gates are put in Keras's order: i f g o stay, r z n and r u c become z r h.
 KERAS = {1: [0], 3: [1, 0, 2], 4: [0, 1, 2, 3]}
-# Dtypes of BlockLSTM.
+# The dtypes that TensorFlow's BlockLSTM supports.
 BLOCK_DTYPES = ("f32", "f16")
 SAVED = ("i", "cs", "f", "o", "ci", "co", "h")
-# Seconds of the calls that say which is faster.
+# The seconds for which each of BlockLSTM and Keras is timed to find the faster one.
 TRIAL = 0.3
 
 
 class Block:
-    """BlockLSTM, with peepholes or without."""
+    """A network by TensorFlow's op BlockLSTM, with peepholes or without."""
 
     def __init__(self, problem):
         self.problem, n = problem, read_numbers(problem)
@@ -67,7 +67,7 @@ class Block:
 
 
 class Keras:
-    """keras.layers.LSTM, GRU, whose reset gate acts after the product or before it, or SimpleRNN."""
+    """A network by keras.layers.LSTM, SimpleRNN, or GRU, whose reset gate acts after the product or before it."""
 
     def __init__(self, problem):
         self.problem, n, kind = problem, read_numbers(problem), KINDS[problem.dtype]
@@ -121,14 +121,15 @@ def read(tensor):
 
 
 def wait(out):
-    """Until what a call gave is there; a small number is read of each, since a tensor may come before its elements."""
+    """Waits until the results of a call are computed: reads a few elements of each tensor, since a call may return a tensor before its
+    elements are computed."""
     *outputs, gradients = out
     for tensor in (*outputs, *gradients):
         tf.convert_to_tensor(tensor)[..., :1].numpy()
 
 
 def make_networks(problem):
-    """Those that compute the problem."""
+    """Returns the networks that can compute the problem."""
     networks = []
     if problem.has_c and problem.dtype in BLOCK_DTYPES:
         networks.append(Block(problem))

@@ -15,7 +15,7 @@ CELLS = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn_tanh": torch.nn.RNN}
 
 
 class Network:
-    """A module of one layer with the problem's numbers in the dtype."""
+    """A module of one layer, with the problem's weights and inputs in the problem's dtype."""
 
     def __init__(self, problem):
         self.problem, kind = problem, KINDS[problem.dtype]

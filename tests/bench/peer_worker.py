@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the Python workers of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
+"""The code that the Python workers of peers.sh share: it reads the problem and its numbers, and has the protocol on stdin and stdout.
 
-A worker reads the problem, prepares, and calls serve() with a function that computes once and one that gives the answers; peer.h says
-what the files hold and what is said.
+A worker reads the problem, prepares, and calls serve() with a function that computes once and a function that returns the answers; peer.h
+describes the files and the protocol.
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ except ImportError:
     print("declines not installed: no module named numpy", flush=True)
     sys.exit(0)
 
-# Seconds of a turn before its calls count, and of those that do.
+# WARM: the seconds of each turn in which calls are not timed.  TURN: the seconds in which calls are timed.
 WARM, TURN = 0.06, 0.1
 
 
@@ -28,7 +28,7 @@ def decline(words):
 
 
 def read_problem():
-    """The problem of the command line, with its files and the number of threads."""
+    """Reads the problem from the command line, with its files and the number of threads."""
     parser = argparse.ArgumentParser()
     for name in ("cell", "dtype", "input", "output"):
         parser.add_argument("--" + name, required=True)
@@ -45,7 +45,7 @@ def read_problem():
 
 
 def read_numbers(problem):
-    """{name: array}."""
+    """Reads the inputs of a problem: {name: array}."""
     numbers = numpy.fromfile(problem.input, "<f4").astype(numpy.float32)
     at, arrays = 0, {}
     for name, shape, _ in problem.list_numbers():
@@ -55,7 +55,7 @@ def read_numbers(problem):
 
 
 def add_last(steps, last, is_last):
-    """The gradient of all steps with that of the last state in the last one; steps count for nothing where is_last is set."""
+    """Adds the upstream gradient of the last state to that of the last step's output; with is_last the gradients of all steps are zero."""
     both = numpy.zeros_like(steps) if is_last else steps.copy()
     both[-1] += last
     return both
@@ -68,7 +68,7 @@ def write_answers(problem, answers):
 
 
 def time_calls(run, seconds):
-    """Milliseconds of each call, of at least one."""
+    """Calls run() for some seconds, at least once; returns the milliseconds of each call."""
     times, until = [], time.perf_counter() + seconds
     while True:
         before = time.perf_counter()
@@ -80,7 +80,7 @@ def time_calls(run, seconds):
 
 
 def serve(problem, name, version, settings, run, answers):
-    """run() computes and waits for the result; answers() returns {name: array} of the last run."""
+    """Runs the protocol of a worker.  run() computes and waits for the result; answers() returns {name: array} of the last run."""
     run()
     write_answers(problem, answers())
     print(json.dumps({"name": name, "version": version, "settings": settings}) + "\nready", flush=True)

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times of forward and backward of a recurrent sequence, of this library and of others, taken in turn on one machine.
 
-peers.sh builds the C programs and starts this one.  For each problem a worker of each library is started, one after the other; each
-reads the same numbers, computes, writes its answers, and says "ready".  The answers are compared with this library's.  Then
-each worker in turn gets a line "go", runs for a tenth of a second after some calls that do not count, and prints the milliseconds
-of its fastest call; the next one is not asked before the processor time of the last has stopped growing.  The least of all rounds
-counts.
+peers.sh builds the C programs and starts this script.  For each problem, a worker of each library is started, one after the other; each
+worker reads the same numbers, computes, writes its answers, and prints "ready".  The answers are compared with this library's.  Then
+each worker in turn gets a line "go", calls its library for a tenth of a second after some calls that are not timed, and prints the
+milliseconds of its fastest call.  The next worker gets its turn when the processor time of the last one has stopped growing.  The result
+is the least time of all rounds.
 
-exit 0: measured; 1: this library failed or was wrong, a time is above the roof, or the run is thrown away since the machine was not
-quiet; 2: an argument is wrong.  Another library that fails is a line of the table with its reason.  Needs no module beyond Python's own.
+exit 0: measured; 1: this library failed or was wrong, a rate is above the roof, or the run is discarded since the machine was not
+quiet; 2: an argument is wrong.  If another library fails, the table has its reason.  Needs no module beyond Python's own.
 """
 import argparse
 import json
@@ -38,13 +38,13 @@ TINY = ([(cell, "f32", "3,2,16", "") for cell in CELLS] + [("lstm", dtype, "3,2,
 
 
 class Refusal(Exception):
-    """A wrong argument."""
+    """The reason why peers.py cannot run: a wrong argument, or no roof of the machine."""
 
 
 # ---- problems ----
 
 def read_problem(text):
-    """"lstm:f32:100,32,512" with ":no-grad" or ":last" behind it; T,B,H, or T,B,I,H."""
+    """Parses a problem, such as "lstm:f32:100,32,512": a cell, a dtype, and T,B,H or T,B,I,H, with ":no-grad" or ":last" behind them."""
     expected = f"--rows: expected CELL:DTYPE:T,B,H with :no-grad or :last behind it, CELL of {', '.join(CELLS)}, DTYPE of {', '.join(WRONG)}"
     cell, dtype, sizes, *words = (text + "::").split(":")
     words = [word for word in words if word]
@@ -66,7 +66,7 @@ def list_texts(given):
 # ---- the roof ----
 
 def measure_roof(given):
-    """What `cellgrad bench` prints of the machine: the object in its first line."""
+    """Returns the roofs of the machine, which `cellgrad bench --json` prints as an object in its first line."""
     if not given.cellgrad:
         return {}
     command = [given.cellgrad, "bench", "--json", "--op", "LSTMBlockCell", "--B", "1", "--I", "1", "--H", "1", "--reps", "1", "--threads",
@@ -83,13 +83,14 @@ def measure_roof(given):
 
 
 def get_roof(roofs, dtype):
-    """GFLOP/s: the larger of before and after.  Products of f16 are shown against the roof of f32, which a processor may exceed."""
+    """The roof of a dtype in GFLOP/s: the larger of the values before and after the run.  For f16 it is the roof of f32, which products of
+    f16 may exceed on some processors."""
     values = [roof.get(f"{dtype}_gflops", roof.get("f32_gflops")) for roof in roofs]
     return max((value for value in values if value), default=None)
 
 
 def judge_run(roofs, results):
-    """Why the run is discarded; empty where it counts."""
+    """Returns the reasons why the run is discarded; an empty list if it is not."""
     reasons = []
     for name in ("f32_gflops", "f64_gflops", "bf16_gflops"):
         before, after = (roof.get(name) for roof in roofs)
@@ -105,7 +106,7 @@ def judge_run(roofs, results):
 # ---- results ----
 
 def describe_results(measured, roofs):
-    """Prints, draws and writes the results."""
+    """Describes the results: adds the share of the roof to each worker, and to each problem the ratio of our time to the fastest other."""
     results = []
     for text, problem, result in measured:
         roof, operations = get_roof(roofs, problem.dtype), problem.count_operations()
@@ -119,7 +120,7 @@ def describe_results(measured, roofs):
 
 
 def find_faults(results):
-    """The reasons for which the run fails: this library, or an impossible time."""
+    """Returns the reasons why the run fails: this library failed or was wrong, or a rate is above the roof."""
     faults = []
     for result in results:
         for peer in result["peers"]:
@@ -131,7 +132,7 @@ def find_faults(results):
 
 
 def find_slow(results):
-    """The problems in which this library is too slow beside a busy processor, by its time on a quiet machine."""
+    """Lists the problems in which this library, with one processor busy, takes too long compared with its time on a quiet machine."""
     ours = [(result["text"], find_peer(result, OURS)) for result in results]
     ratios = [(text, peer["busy_ms"] / peer["ms"]) for text, peer in ours if peer.get("busy_ms") and peer["ms"]]
     return [f"FAULT: {OURS} in {text}: with one processor busy {ratio:.2f} of its own time, at most {BUSY_TAKES}"
@@ -149,7 +150,8 @@ def write_json(path, given, roofs, results, faults, thrown):
 # ---- the whole ----
 
 def measure_all(given, folder):
-    """The roofs before and after, and (text, problem, result) of each problem; an interrupt leaves those that were measured."""
+    """The roofs before and after the run, and (text, problem, result) of each problem; after an interrupt, of the problems that were
+    measured."""
     problems = [(text, read_problem(text)) for text in list_texts(given)]
     roofs, measured = [measure_roof(given)], []
     try:

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# This library's time for forward and backward of a recurrent sequence, beside those of PyTorch, TensorFlow, JAX, oneDNN and libxsmm,
-# whichever are here.
+# Measures this library's times for forward and backward of a recurrent sequence, beside the times of PyTorch, TensorFlow, JAX, oneDNN and
+# libxsmm, if they are installed.
 #	sh tests/bench/peers.sh [--rows PROBLEMS] [--busy] [--json FILE] [--plot FILE.svg] [--quick]    --help has all options
 #
-# Runs in the top folder of a build.  The programs in C are built in a temporary folder; peers.py drives all of them and says what it
-# does.  Exit status: 0 measured; 1 a fault, or the machine was not quiet and the run is thrown away; 2 refused; 77 nothing to run with.
+# Runs in the top folder of a build.  The workers in C are built in a temporary folder; peers.py runs all workers, and describes the method.
+# Exit status: 0 measured; 1 a fault, or the run is discarded since the machine was not quiet; 2 a wrong argument; 77 a needed program is
+# missing.
 #   srcdir: the source; CC: a C compiler; SANITIZE: its sanitizers; LIBRARY: the shared library; CELLGRAD: the command;
 #   PYTHON: runs the workers of PyTorch, TensorFlow and JAX; CPPFLAGS, LDFLAGS: where oneDNN and libxsmm are
 set -u
@@ -25,7 +26,7 @@ builds=$(mktemp -d "${TMPDIR:-/tmp}/peers.XXXXXX") || exit 99
 trap 'rm -rf "$builds"' EXIT
 trap 'exit 99' HUP INT TERM
 
-# build NAME FLAG...: builds NAME, or writes NAME.why where it cannot be built.
+# build NAME FLAG...: builds the worker NAME, or, if it cannot be built, writes the reason to NAME.why.
 build() {
 	name=$1
 	shift

@@ -10,12 +10,12 @@ OURS = "cellgrad"
 
 
 def find_peer(result, name):
-    """The description of a worker; {} where the problem ended before it."""
+    """Returns the description of a worker; {} if the problem ended before the worker started."""
     return next((peer for peer in result["peers"] if peer["peer"] == name), {})
 
 
 def list_present(results, names):
-    """This library, and the libraries of this machine."""
+    """Returns the names of this library and of the libraries that are installed on this machine."""
     absent = [all("not installed" in (find_peer(result, name).get("lost") or "") for result in results) for name in names]
     return [name for name, is_absent in zip(names, absent) if name == OURS or not is_absent]
 
@@ -51,7 +51,7 @@ def print_versions(results, names):
 
 
 class Notes(collections.UserList):
-    """Reasons, each with a number that refers to it in a table."""
+    """The reasons below a table, each with a number by which the table refers to it."""
 
     def add(self, text):
         if text not in self:
@@ -60,7 +60,7 @@ class Notes(collections.UserList):
 
 
 def describe_time(peer, notes):
-    """A cell of the table of times."""
+    """Returns the text of one cell in the table of times: a worker's time, or the number of the reason why it has none."""
     if not peer:
         return ""
     if not peer["ms"]:
@@ -85,7 +85,7 @@ def print_times(results, names):
 
 
 def print_memory(results):
-    """The memory that a call takes beside its arguments, of the libraries that report it: oneDNN and ours."""
+    """Prints the memory that a call takes beside its arguments, for the two libraries that report it: oneDNN and cellgrad."""
     rows = [(result["text"], *((find_peer(result, name).get("about") or {}).get("settings", {}).get("memory") for name in (OURS, "onednn"))) for result in results]
     shown = [f"{text} {ours / theirs:.2f}" for text, ours, theirs in rows if ours and theirs]
     if shown:
@@ -109,12 +109,14 @@ def print_busy(results, names):
 # ---- the picture ----
 
 COLOURS = ("#1b6ca8", "#e4572e", "#f2a541", "#4c9f70", "#8a5fbf", "#7a7a7a", "#c2185b", "#00838f")
-# Of a bar its height; of the picture where bars begin, how long they may be, and of which time that is.
+# BAR: the height of a bar; GAP: the space between groups; LEFT: where bars begin; WIDTH: the length of the longest bar; MOST: the ratio of
+# times that the longest bar shows.
 BAR, GAP, LEFT, WIDTH, MOST = 14, 14, 230, 560, 6.0
 
 
 def draw_group(result, names, top):
-    """The bars of a problem, and where they end; one that is longer than the picture is cut, and all say their lengths."""
+    """Draws the bars of a problem; returns them, and the position below them.  A bar that is too long for the picture is cut; each bar has
+    its number beside it."""
     lines, y = [f'<text x="{LEFT - 8}" y="{top + 11}" text-anchor="end">{result["text"].replace(":", " ")}</text>'], top
     ours = find_peer(result, OURS).get("ms")
     for k, name in enumerate(names):
@@ -129,7 +131,7 @@ def draw_group(result, names, top):
 
 
 def draw_head(names, height):
-    """The legend and the scale."""
+    """Draws the legend and the scale."""
     lines, x = [f'<text x="{LEFT}" y="18" font-size="14">time over that of {OURS}; shorter is faster</text>'], LEFT
     for k, name in enumerate(names):
         lines.append(f'<rect x="{x}" y="30" width="10" height="10" fill="{COLOURS[k % len(COLOURS)]}"/><text x="{x + 14}" y="39">{name}</text>')
@@ -142,7 +144,7 @@ def draw_head(names, height):
 
 
 def draw_picture(results, names, path):
-    """Bars of each library's time over ours, a group for each problem."""
+    """Draws a bar for each library's time divided by this library's, in a group for each problem."""
     body, y = [], 64
     for result in results:
         lines, y = draw_group(result, names, y)

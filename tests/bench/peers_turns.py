@@ -14,10 +14,10 @@ from peer_problem import WRONG
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OURS = "cellgrad"
-# Of each worker its file; a program of C lies in the folder BUILDS.
+# The file of each worker; a C program is in the folder that --builds names.
 PEERS = {OURS: "peer_cellgrad", "pytorch": "peer_torch.py", "tensorflow": "peer_tensorflow.py", "jax": "peer_jax.py",
          "onednn": "peer_onednn", "libxsmm": "peer_libxsmm"}
-# Settings of a shell that would make one library slower or faster than others will see it.
+# The beginnings of the names of environment variables that workers do not get, since they could make one library slower or faster.
 UNSET = ("OPENBLAS_", "OMP_", "GOMP_", "KMP_", "MKL_", "TF_", "XLA_", "DNNL_", "ONEDNN_", "LIBXSMM_", "CELLGRAD_CPU_", "CELLGRAD_VERBOSE",
          "CELLGRAD_CHECK", "CELLGRAD_BACKEND")
 SET = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CELLGRAD_CPU_THREADS")
@@ -32,7 +32,7 @@ class Lost(Exception):
 # ---- processor time ----
 
 def read_ticks(pid):
-    """Processor time of all threads of a process, and of its children that ended; (0, 0) once it has ended."""
+    """Returns the processor times of a process with all its threads, and of its children that ended; (0, 0) if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = [int(n) for n in file.read().rsplit(")", 1)[1].split()[11:15]]
@@ -42,7 +42,8 @@ def read_ticks(pid):
 
 
 def read_machine_ticks():
-    """Busy and all, of all processors; what the host of a virtual machine took counts as busy.  None where that is not known."""
+    """The busy time and the whole time of all processors; time that the host of a virtual machine took counts as busy.  None if the times
+    are unknown."""
     try:
         with open("/proc/stat") as file:
             user, nice, system, idle, iowait, irq, softirq, steal = (int(n) for n in file.readline().split()[1:9])
@@ -53,18 +54,18 @@ def read_machine_ticks():
 
 
 class Load:
-    """Measures the share of the processors that other processes have taken since it was made."""
+    """Measures the share of the processors that other processes have taken since this object was made."""
 
     def __init__(self, workers):
         self.pids, self.before = [worker.process.pid for worker in workers], read_machine_ticks()
         self.ours = self.count_ours()
 
     def count_ours(self):
-        """A worker that ends moves from the one sum to the other."""
+        """Returns the processor time of this process and of all workers; a worker that ended is counted as a child of this process."""
         return sum(read_ticks(os.getpid())) + sum(read_ticks(pid)[0] for pid in self.pids)
 
     def measure_others(self):
-        """The share; None where it is unknown, or too little time has passed."""
+        """Returns the share of the processors that other processes took; None if it is unknown, or if too little time has passed."""
         after, ours = read_machine_ticks(), self.count_ours() - self.ours
         if not after or not self.before or after[1] - self.before[1] < TICK / 2:
             return None
@@ -91,14 +92,14 @@ def write_floats(file, numbers):
 
 
 def write_numbers(problem, path, draw):
-    """The inputs of all workers; draw: numbers in [0, 1)."""
+    """Writes the file of inputs that all workers read; draw: a function that returns random numbers in [0, 1)."""
     with open(path, "wb") as file:
         for _, shape, bound in problem.list_numbers():
             write_floats(file, array.array("f", (bound * (2 * draw() - 1) for _ in range(math.prod(shape)))))
 
 
 def read_answers(problem, path):
-    """{name: array}."""
+    """Reads a worker's file of answers: {name: array}."""
     expected = 4 * sum(n for _, n in problem.list_answers())
     there = os.path.getsize(path) if os.path.exists(path) else "no"
     if there != expected:
@@ -114,7 +115,7 @@ def read_answers(problem, path):
 
 
 def compare(right, other):
-    """The largest difference, divided by the largest right element; infinite where one is NaN."""
+    """Returns the largest difference, divided by the largest right element; infinite if a difference is infinite or NaN."""
     apart = list(map(abs, map(operator.sub, right, other)))
     return max(apart) / (max(map(abs, right)) or 1.0) if math.isfinite(sum(apart)) else math.inf
 
@@ -122,20 +123,20 @@ def compare(right, other):
 # ---- workers ----
 
 def make_environment(threads):
-    """This one without the settings of UNSET, and with those of SET."""
+    """Returns the environment of this process without the variables of UNSET, and with those of SET."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(UNSET)}
     return {**kept, **dict.fromkeys(SET, str(threads))}
 
 
 class Worker:
-    """A process that computes one problem with one library; .lost is why it gives no times."""
+    """A process that computes one problem with one library; `lost` is None, or the reason why the worker has no times."""
 
     def __init__(self, name, given):
         self.name, self.given, self.lost, self.process, self.buffer = name, given, None, None, b""
         self.about, self.command, self.times, self.busy, self.differences, self.spins = {}, [], [], [], {}, False
 
     def attempt(self, act, *arguments):
-        """The result of a call; None where it fails and the worker is lost."""
+        """Calls a method and returns its result; if it raises Lost, ends the worker, which is then lost, and returns None."""
         try:
             return act(*arguments)
         except Lost as why:
@@ -143,10 +144,10 @@ class Worker:
             self.end()
             return None
 
-    # -- its beginning --
+    # -- the start of a worker --
 
     def find_program(self):
-        """The command that starts it."""
+        """Returns the command that starts the worker."""
         if self.name in self.given.commands:
             return self.given.commands[self.name]
         file = PEERS[self.name]
@@ -162,7 +163,7 @@ class Worker:
             raise Lost("not installed") from None
 
     def start(self, problem, folder):
-        """It computes once and says "ready"; its answers."""
+        """Starts the worker, which computes once and prints "ready"; returns its answers."""
         output = os.path.join(folder, self.name + ".out")
         sizes = [word for size in "TBIH" for word in ("--" + size, str(getattr(problem, size)))]
         self.command = (self.find_program() + ["--cell", problem.cell, "--dtype", problem.dtype, *sizes] + ["--no-grad"] * (not problem.grad)
@@ -198,16 +199,16 @@ class Worker:
             raise Lost("did not say its name and version")
 
     def check(self, problem, answers, right):
-        """Compares its answers with the right ones."""
+        """Compares the worker's answers with the right answers."""
         self.differences = {name: compare(right[name], answers[name]) for name in right}
         name = max(self.differences, key=self.differences.get)
         if self.differences[name] > WRONG[problem.dtype]:
             raise Lost(f"wrong: {name} differs by {self.differences[name]:.2g} of its largest element")
 
-    # -- its turns --
+    # -- the turns of a worker --
 
     def take_turn(self, times, which):
-        """Adds the milliseconds of a call: of the turn's least one, or their mean."""
+        """Gives the worker a turn; adds the milliseconds of the turn's fastest call, or the mean of its calls, to `times`."""
         try:
             self.process.stdin.write(b"go\n")
             self.process.stdin.flush()
@@ -224,7 +225,7 @@ class Worker:
         self.wait_idle()
 
     def wait_idle(self, most=2.0):
-        """Waits until it has taken no processor time for 50 ms; the threads of some libraries keep spinning."""
+        """Waits, two seconds at most, until the worker has taken no processor time for 50 ms; threads of some libraries keep spinning."""
         until, before, now = time.monotonic() + most, None, read_ticks(self.process.pid)
         while now != before and time.monotonic() < until:
             time.sleep(0.05)
@@ -246,10 +247,10 @@ class Worker:
         line, self.buffer = self.buffer.split(b"\n", 1)
         return line.decode(errors="replace").strip()
 
-    # -- its end --
+    # -- the end of a worker --
 
     def say_end(self):
-        """How the process ended, with the end of its output."""
+        """Returns a text that says how the worker ended, with the last line of its standard error."""
         try:
             status = self.process.wait(5)
         except subprocess.TimeoutExpired:
@@ -260,7 +261,7 @@ class Worker:
         return how + (f": {words[-1][:300]}" if words else "")
 
     def end(self):
-        """Closes its input, which ends it; kills it if it does not end."""
+        """Closes the worker's standard input, which ends the worker; kills it if it does not end."""
         if not self.process or self.process.stdin.closed:
             return
         try:
@@ -275,7 +276,7 @@ class Worker:
         self.process.stdout.close()
 
     def describe(self):
-        """As an object of the JSON file."""
+        """Describes the worker as an object of the JSON file."""
         return {"peer": self.name, "about": self.about, "command": self.command, "lost": self.lost, "spins": self.spins,
                 "ms": min(self.times) if self.times and not self.lost else None, "times": self.times,
                 "busy_ms": sum(self.busy) / len(self.busy) if self.busy and not self.lost else None, "busy_times": self.busy,
@@ -285,7 +286,8 @@ class Worker:
 # ---- a problem ----
 
 def start_all(workers, problem, folder):
-    """One after the other; the first one's answers are right.  Without it there are no others."""
+    """Starts the workers one after the other.  The answers of the first worker, this library's, are the right ones; if it fails, no other
+    worker is started."""
     right = None
     for worker in workers:
         answers = worker.attempt(worker.start, problem, folder)
@@ -300,7 +302,7 @@ def start_all(workers, problem, folder):
 
 
 def take_rounds(workers, rounds, list_times, which):
-    """Every worker once a round, in an order that begins one further each time."""
+    """Gives every worker one turn in each round; each round begins with the next worker of the list."""
     for turn in range(rounds):
         first = turn % len(workers)
         for worker in workers[first:] + workers[:first]:
@@ -309,7 +311,7 @@ def take_rounds(workers, rounds, list_times, which):
 
 
 def measure_problem(problem, given, folder):
-    """The workers' descriptions, and the share of the processors that other processes took during the turns."""
+    """Measures a problem; returns the workers' descriptions, and the share of the processors that other processes took during the turns."""
     workers, others = [Worker(name, given) for name in given.peers], None
     try:
         start_all(workers, problem, folder)

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Makes the test data of Keras's weights: networks under the paths that Keras gives them, with what Keras itself answers.
+"""Makes the test data of Keras's weights: weights of networks under the paths that Keras gives them, with Keras's own answers.
 
 Runs the layers LSTM, GRU, SimpleRNN and Bidirectional over TensorFlow, in float64 on the CPU, and TensorFlow's differentiation
-of them.  Then holds every file against a restatement of Keras's equations.  With --check it only does the latter, and needs
-no Keras.  README.md says what each file and case is for.
+of the layers.  Then compares every file with Keras's equations, which are written again in NumPy.  With --check the script only
+compares existing files, and needs no Keras.  README.md says what each file and case is for.
 """
 import os
 import sys
 
 import numpy as np
 
-sys.dont_write_bytecode = True          # this folder is data, and goes into the tarball as it is
+sys.dont_write_bytecode = True          # no __pycache__ is written, since this folder goes whole into the tarball
 from network_files import STATES, check_folder, check_given, check_run, drawn, load, main, path_of, run_shapes, save, sigmoid
 from tensor_files import require
 
-# mode: layer, gates, what the layer is given, our cell
+# mode: layer, number of gates, arguments of the layer, the library's cell
 MODES = {
     "lstm":       ("LSTM",      4, {},                        "lstm"),
     "gru":        ("GRU",       3, {},                        "gru"),
@@ -40,7 +40,7 @@ CASES = [
 
 
 def cells_of(mode, L, D):
-    """The path of each layer's and direction's cell, as Keras names the layers of its first model."""
+    """Returns the paths of the cells, one for each layer and direction, as Keras names the layers of the first model in a process."""
     snake, paths = SNAKE[MODES[mode][0]], []
     for layer in range(L):
         number = f"_{layer}" if layer else ""
@@ -64,7 +64,7 @@ def run_metadata(mode, D):
     return dict(cell=MODES[mode][3], direction="bidirectional" if D == 2 else "unidirectional")
 
 
-# ---- what Keras says ----
+# ---- Keras's answers ----
 
 def make_case(tf, keras, folder, mode, case, T, B, I, U, L, D, lengths, use_bias, made_by):
     name, (layer_name, _, options, cell) = f"keras-{mode}-{case}", MODES[mode]
@@ -77,7 +77,7 @@ def make_case(tf, keras, folder, mode, case, T, B, I, U, L, D, lengths, use_bias
         network = [keras.layers.Bidirectional(one, dtype="float64") for one in network]
     for one, width in zip(network, [I] + [D * U] * (L - 1)):
         one.build((B, T, width))
-    # What Keras's first model of these layers puts before their paths.
+    # "sequential/" is the prefix that the first model in a process puts before the paths of its layers.
     variables = {f"sequential/{variable.path}": variable for one in network for variable in one.trainable_variables}
     require({path: tuple(v.shape) for path, v in variables.items()} == {path: w.shape for path, w in weights.items()},
             f"{name}: Keras has {' '.join(variables)}")
@@ -102,14 +102,14 @@ def make_case(tf, keras, folder, mode, case, T, B, I, U, L, D, lengths, use_bias
     run = dict(given, sequence_lengths=np.array(lengths or [T] * B, "int32"))
     run.update((result, tensor.numpy()) for result, tensor in results.items())
     run.update((f"{argument}_backprop", gradients[argument].numpy()) for argument in held)
-    # No name or shape of SimpleRNN's shows its activation; a GRU without a bias does not occur here.
+    # The names and shapes of a SimpleRNN's weights do not show its activation, so the metadata has it; no GRU here is without a bias.
     said = dict(rnn_mode=cell, made_by=made_by) if layer_name == "SimpleRNN" else dict(made_by=made_by)
     save(folder, name, dict(weights=weights, gradients={path: gradients[path].numpy() for path in weights}, run=run), said,
          run_metadata(mode, D) | dict(made_by=made_by))
 
 
 def make(folder):
-    # One thread and TensorFlow's plain kernels, so that a second run gives the same bits.
+    # TensorFlow runs one thread and its plain kernels, so that a second run gives the same bits.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -122,10 +122,11 @@ def make(folder):
         make_case(tf, keras, folder, *row, f"keras {keras.__version__} over tensorflow {tf.__version__}")
 
 
-# ---- the same in numpy ----
+# ---- Keras's equations in NumPy ----
 
 def cell_of(mode, w, path):
-    """One step of a layer and direction: gates i f c o; z r h, the reset gate after the product or before it."""
+    """Makes a function for a step of a layer and direction.  The gates of an LSTM are in the order i f c o, those of a GRU in the
+    order z r h, with the reset gate after the product or before it."""
     kernel, recurrent = w[f"{path}/kernel"], w[f"{path}/recurrent_kernel"]
     bias = w.get(f"{path}/bias", np.zeros(kernel.shape[1]))
 

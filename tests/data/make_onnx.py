@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Makes the test data of ONNX's weights: networks under the names of the operators' inputs, with what others answer.
+"""Makes the test data of ONNX's weights: weights under the names of the operators' inputs, with answers of ONNX Runtime and ONNX's tests.
 
-Runs the operators LSTM, GRU and RNN in ONNX Runtime, in float32, which is all it has of them; and takes ONNX's own tests of the
-three operators as they are.  Neither has gradients.  Then holds every file against a restatement of the equations of ONNX's
-specification.  With --check it only does the latter, and needs neither.  README.md says what each file and case is for.
+Runs the operators LSTM, GRU and RNN in ONNX Runtime, in float32, its only dtype for them; and copies ONNX's own tests of the
+three operators.  Neither source has gradients.  Then compares every file with the equations of ONNX's specification, which are
+written again in NumPy.  With --check the script only compares existing files, and needs neither onnx nor onnxruntime.  README.md
+says what each file and case is for.
 """
 import sys
 import warnings
 
 import numpy as np
 
-sys.dont_write_bytecode = True          # this folder is data, and goes into the tarball as it is
+sys.dont_write_bytecode = True          # no __pycache__ is written, since this folder goes whole into the tarball
 from network_files import check_folder, check_given, check_run, drawn, load, main, path_of, run_shapes, save, sigmoid
 from tensor_files import require
 
-# mode: operator, gates, its attributes, our cell
+# mode: operator, number of gates, attributes of the operator, the library's cell
 MODES = {
     "lstm":       ("LSTM", 4, {},                              "lstm"),
     "gru":        ("GRU",  3, dict(linear_before_reset=1),     "gru"),
@@ -38,7 +39,7 @@ CASES = [
     ("tanh",       "deep",     4, 3, 2, 5, 2, 2, [2, 4, 3],     ""),
     ("relu",       "plain",    4, 3, 3, 5, 1, 2, None,          ""),
 ]
-# ONNX's own tests; of direction reverse, which our networks have not, there are three more.
+# The names of ONNX's own tests that are copied, by mode.  ONNX's three tests of direction reverse are left out.
 NODES = {
     "lstm":       "lstm_defaults lstm_with_initial_bias lstm_with_peepholes lstm_batchwise lstm_bidirectional".split(),
     "gru_before": "gru_defaults gru_with_initial_bias gru_seq_length gru_batchwise gru_bidirectional".split(),
@@ -48,7 +49,7 @@ NODES = {
 
 
 def groups_of(L):
-    """What stands before a node's names: of one node nothing."""
+    """Returns the prefixes of the nodes' weights, one for each layer; the prefix is empty if there is one node."""
     return [f"layer_{layer}/" for layer in range(L)] if L > 1 else [""]
 
 
@@ -65,7 +66,7 @@ def weight_shapes(mode, I, U, L, D, what):
 
 
 def said_of(mode):
-    """What a node's attributes say, and its inputs do not."""
+    """Returns the metadata of a node's weights: what its attributes determine and its inputs do not show."""
     operator, _, options, cell = MODES[mode]
     if operator == "RNN":
         return dict(rnn_mode=cell)
@@ -81,10 +82,10 @@ def run_metadata(mode, D, peephole, batch_major=False):
     return metadata
 
 
-# ---- what ONNX Runtime says ----
+# ---- ONNX Runtime's answers ----
 
 def model_of(onnx, mode, weights, U, L, D):
-    """A node for each layer; between two of them [T, D, B, U] becomes [T, B, D*U]."""
+    """Returns a model with a recurrent node for each layer; between two of these nodes, [T, D, B, U] becomes [T, B, D*U]."""
     make, (operator, _, options, _) = onnx.helper, MODES[mode]
     held = ["input_h", "input_c"] if mode == "lstm" else ["input_h"]
     nodes, x = [], "input"
@@ -147,7 +148,7 @@ def make_node(onnx, folder, mode, test, made_by):
     T, B = (x.shape[1], x.shape[0]) if batch_major else x.shape[:2]
     D, U = weights["R"].shape[0], attributes["hidden_size"]
     require(MODES[mode][0] == node.op_type and attributes.get("linear_before_reset", 0) == 0, f"{test.name} is another mode's")
-    # What is not among the inputs is zero, and as long as can be.
+    # If the test has no initial states, they are zeros; if it has no lengths, each row has T steps.
     zero = np.zeros((B, D, U) if batch_major else (D, B, U), "float32")
     run = dict(input=x, input_h=arguments.get("initial_h", zero),
                sequence_lengths=arguments.get("sequence_lens", np.full(B, T)).astype("int32"))
@@ -168,7 +169,7 @@ def make(folder):
     import onnx
     import onnxruntime
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")     # of other operators' tests
+        warnings.simplefilter("ignore")     # ignores warnings of the tests of other operators
         from onnx.backend.test.case.node import collect_testcases
         tests = {test.name.removeprefix("test_"): test for test in collect_testcases(None)}
     for row in CASES:
@@ -178,10 +179,10 @@ def make(folder):
             make_node(onnx, folder, mode, tests[name], f"onnx {onnx.__version__}")
 
 
-# ---- the same in numpy ----
+# ---- ONNX's equations in NumPy ----
 
 def cell_of(mode, w, group, d):
-    """One step of a layer and direction: gates i o f c; z r h."""
+    """Makes a function for a step of a layer and direction.  The gates of an LSTM are in the order i o f c, those of a GRU z r h."""
     W, R = w[f"{group}W"][d].T, w[f"{group}R"][d].T
     G, U = MODES[mode][1], len(R)
     bias, recurrent_bias = np.split(w[f"{group}B"][d] if f"{group}B" in w else np.zeros(2 * G * U), 2)

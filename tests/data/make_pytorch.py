@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the test data of whole sequences: what PyTorch itself answers, as safetensors files beside this script.
+"""Makes the test data of whole sequences: PyTorch's own answers, as safetensors files beside this script.
 
-Runs torch.nn.LSTM, GRU and RNN and PyTorch's own differentiation of them, in float64 on the CPU, and writes what went in
-and what came out under the argument names of TensorFlow's CudnnRNNV3, with the parameters in one buffer.  Then it checks
-that each file holds what its case is for.  With --check it only does the latter, and needs no PyTorch.  README.md says
-what each case is for.
+Runs torch.nn.LSTM, GRU and RNN and PyTorch's own differentiation of them, in float64 on the CPU, and writes inputs
+and answers under the argument names of TensorFlow's CudnnRNNV3, with the parameters in one buffer.  Then it checks
+that each file has the numbers that its case is for.  With --check the script only checks existing files, and needs no
+PyTorch.  README.md says what each case is for.
 """
 import argparse
 import pathlib
@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-sys.dont_write_bytecode = True          # this folder is data, and goes into the tarball as it is
+sys.dont_write_bytecode = True          # no __pycache__ is written, since this folder goes whole into the tarball
 from tensor_files import read_file, require, write_file
 
 SEED = 20240229
@@ -40,7 +40,7 @@ LSTM_CASES = [
 ]
 FILES = ([(mode, row) for mode in GATES for row in CASES] + [(mode, row) for mode in ("lstm", "gru") for row in GATED_CASES]
          + [("lstm", row) for row in LSTM_CASES])
-# Of the fill rule, by argument.
+# The tag of each argument: the fill rule computes an element of an argument from the element's index and this tag.
 TAGS = dict(input=1, input_h=3, input_c=2, params=4, output_backprop=8, output_h_backprop=9, output_c_backprop=10)
 
 STATES = "input_h input_c output_h output_c".split()
@@ -52,7 +52,7 @@ def path_of(folder, mode, case):
 
 
 def shapes_of(mode, T, B, I, U, P, L, D, skip):
-    """What goes in, and the pieces of the parameters, in the buffer's order, by the names that PyTorch has for them."""
+    """Returns the inputs' shapes, and the shapes of the parts of the parameters, by PyTorch's names, in the order of the one buffer."""
     G, H = GATES[mode], P or U
     shapes = dict(input=(T, B, I), input_h=(L * D, B, H), output_backprop=(T, B, D * H), output_h_backprop=(L * D, B, H))
     if mode == "lstm":
@@ -72,11 +72,11 @@ def shapes_of(mode, T, B, I, U, P, L, D, skip):
 
 
 def inputs_of(mode, case, shapes, fill):
-    """Standard normal numbers, the parameters half as large; or the fill rule of the check vectors."""
+    """Makes a case's inputs: standard normal numbers, for parameters half as large; or numbers by the fill rule of the check vectors."""
     if fill:
         return {name: ((7 * np.arange(np.prod(shape)) + TAGS[name]) % 13 - 6).reshape(shape) / 10
                 for name, shape in shapes.items()}
-    # RandomState, because numpy promises that its stream never changes.
+    # The numbers are those of RandomState, because numpy promises that its stream never changes.
     state = np.random.RandomState([SEED, *f"{mode}-{case}".encode()])
     given = {name: state.standard_normal(shape) for name, shape in sorted(shapes.items())}
     given["params"] *= 0.5
@@ -84,13 +84,13 @@ def inputs_of(mode, case, shapes, fill):
 
 
 def cut(params, pieces):
-    """The buffer's pieces by name."""
+    """Cuts the buffer of parameters into its parts, by name."""
     ends = np.cumsum([np.prod(shape) for shape in pieces.values()])
     return {name: part.reshape(shape)
             for (name, shape), part in zip(pieces.items(), np.split(params, ends[:-1]))}
 
 
-# ---- what PyTorch says ----
+# ---- PyTorch's answers ----
 
 def make(folder):
     import torch
@@ -150,10 +150,10 @@ def make(folder):
                    {"op": OP, "made_by": made_by, **{name: str(value).lower() for name, value in attributes.items()}})
 
 
-# ---- whether a file is what its case says ----
+# ---- checks that a file is what its case says ----
 
-# Answers to the fill rule from an independent double-precision program; within 1e-6.  sum and wsum are of params_backprop,
-# the latter with weights 1, 2, 3 and so on.
+# Answers to inputs by the fill rule, from an independent double-precision program; they are right within 1e-6.  `sum` is the
+# sum of params_backprop, `wsum` the sum with weights 1, 2, 3 and so on.
 VECTORS = {
     "lstm":     dict(sum=0.577220839, wsum=23.841895668),
     "gru":      dict(sum=0.630109666, wsum=17.159960315),

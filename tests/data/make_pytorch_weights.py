@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the test data of PyTorch's weights: networks under the names that a state_dict has, with what PyTorch itself answers.
+"""Makes the test data of PyTorch's weights: weights of networks under the names of a state_dict, with PyTorch's own answers.
 
-Runs torch.nn.LSTM, GRU and RNN and PyTorch's own differentiation of them, in float64 on the CPU; and one step of
-torch.optim.SGD, in float32.  Then holds every file against a restatement of PyTorch's documented equations.  With --check it
-only does the latter, and needs no PyTorch.  README.md says what each file and case is for.
+Runs torch.nn.LSTM, GRU and RNN and PyTorch's own differentiation of them, in float64 on the CPU; and steps of
+torch.optim.SGD, in float64 and float32.  Then compares every file with PyTorch's documented equations, which are written again
+in NumPy.  With --check the script only compares existing files, and needs no PyTorch.  README.md says what each file and case
+is for.
 """
 import sys
 
 import numpy as np
 
-sys.dont_write_bytecode = True          # this folder is data, and goes into the tarball as it is
+sys.dont_write_bytecode = True          # no __pycache__ is written, since this folder goes whole into the tarball
 from network_files import (STATES, check_folder, check_given, check_run, check_tensors, drawn, load, main, path_of, run_shapes,
                            save, sigmoid, walk, wide)
 from tensor_files import read_file, require, write_file
@@ -30,7 +31,7 @@ CASES = [
     ("rnn_tanh", "deep",   4, 3, 2, 5, 0, 2, 2, [2, 4, 3],      ""),
     ("rnn_relu", "plain",  4, 3, 3, 5, 0, 2, 1, None,           ""),
 ]
-# One step of training each.
+# Each of these cases is one training step.
 STEPS = [
     # mode   name                  dtype      T  B  I  U  P  L  D
     ("lstm", "lstm",               "float64", 4, 3, 2, 5, 0, 1, 1),
@@ -45,7 +46,8 @@ def prefix_of(what):
 
 
 def weight_shapes(mode, I, U, P, L, D, what):
-    """By the state_dict's names; a module that is part of a model has its neighbours' tensors beside its own."""
+    """The shapes of the weights by the names of a state_dict; for a module that is part of a model, those of the model's other module,
+    too."""
     G, H, prefix = GATES[mode], P or U, prefix_of(what)
     shapes = {}
     for layer in range(L):
@@ -70,7 +72,7 @@ def run_metadata(mode, P, D):
     return dict(rnn_mode=mode, direction="bidirectional" if D == 2 else "unidirectional", num_proj=str(P))
 
 
-# ---- what PyTorch says ----
+# ---- PyTorch's answers ----
 
 def model_of(torch, mode, I, U, P, L, D, what, dtype):
     options = dict(num_layers=L, bidirectional=D == 2, bias=what != "nobias", dtype=dtype)
@@ -82,7 +84,7 @@ def model_of(torch, mode, I, U, P, L, D, what, dtype):
 
 
 def whole_of(torch, rnn, what):
-    """The module, or one of two modules of a model."""
+    """Returns the recurrent module itself, or a model of two modules, of which it is one."""
     if not prefix_of(what):
         return rnn
     outer, encoder = torch.nn.Module(), torch.nn.Module()
@@ -98,7 +100,7 @@ def fill(torch, model, weights):
 
 
 def run_model(torch, rnn, mode, given, lengths):
-    """The answers by name, and what holds the gradients of what was given."""
+    """Runs a module; returns the answers by name, and the input tensors, which hold the gradients after the backward pass."""
     held = {name: torch.tensor(given[name], requires_grad=True) for name in ("input", *STATES) if name in given}
     states = (held["input_h"], held["input_c"]) if mode == "lstm" else held["input_h"]
     if lengths is None:
@@ -126,14 +128,14 @@ def make_case(torch, folder, mode, case, T, B, I, U, P, L, D, lengths, what, mad
     run.update((result, tensor.detach().numpy()) for result, tensor in results.items())
     run.update((f"{argument}_backprop", tensor.grad.numpy()) for argument, tensor in held.items())
     gradients = {key: p.grad.numpy() if p.grad is not None else np.zeros(p.shape) for key, p in model.named_parameters()}
-    # No name or shape of a plain network's shows its activation.
+    # The names and shapes of the weights of nn.RNN do not show its activation, so the metadata has it.
     said = dict(rnn_mode=mode, made_by=made_by) if mode.startswith("rnn_") else dict(made_by=made_by)
     save(folder, name, dict(weights=weights, gradients=gradients, run=run), said,
          run_metadata(mode, P, D) | dict(made_by=made_by))
 
 
 def make_step(torch, folder, mode, case, dtype, T, B, I, U, P, L, D, made_by):
-    """One step down the loss whose gradient by the output is output_backprop, from states of zero."""
+    """Makes one step of gradient descent, for the loss whose gradient of the output is output_backprop; the initial states are zeros."""
     weights = drawn(f"step-{case}-weights", weight_shapes(mode, I, U, P, L, D, ""), 0.5, dtype)
     given = drawn(f"step-{case}", {name: shape for name, shape in run_shapes(T, B, I, P or U, U, L, D, True).items()
                                    if name in ("input", "output_backprop")}, 1, dtype)
@@ -159,10 +161,10 @@ def make(folder):
         make_step(torch, folder.parent, *row, made_by)
 
 
-# ---- the same in numpy ----
+# ---- PyTorch's equations in NumPy ----
 
 def cell_of(mode, w, prefix, end):
-    """One step of a layer and direction, as the documentation of torch.nn.LSTM, GRU and RNN has it."""
+    """Returns a function that computes one step of a layer and direction, as the documentation of torch.nn.LSTM, GRU and RNN defines it."""
     zero = np.zeros(len(w[f"{prefix}weight_ih{end}"]))
     bias_i, bias_h = (w.get(f"{prefix}bias_{which}{end}", zero) for which in ("ih", "hh"))
 
@@ -209,7 +211,7 @@ def check_case(folder, mode, case, T, B, I, U, P, L, D, lengths, what):
 
 
 def check_step(folder, mode, case, dtype, T, B, I, U, P, L, D):
-    """That the step was down the slope of the loss, as differences have it."""
+    """Checks that a training step was down the slope of the loss, which is computed by differences."""
     path = step_path(folder, case)
     tensors, attributes = read_file(path)
     shapes = {f"{when}.{name}": shape for when in ("before", "after")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the test data of the block ops: what TensorFlow itself answers, as safetensors files beside this script.
+"""Makes the test data of the block ops: TensorFlow's own answers, as safetensors files beside this script.
 
 Runs LSTMBlockCell, GRUBlockCell, BlockLSTM, BlockLSTMV2 and the gradient op of each, and TensorFlow's own differentiation
-of the composed cells, on the CPU; then holds every file against a float64 restatement of the equations.  With --check it only
-does the latter, and needs no TensorFlow.  README.md says what each file and case is for; other frameworks' data have
-scripts of their own.
+of cells composed of plain ops, on the CPU; then compares every file with the equations, which are written again in NumPy, in
+float64.  With --check the script only compares existing files, and needs no TensorFlow.  README.md says what each file and case
+is for; other frameworks' data have scripts of their own.
 """
 import argparse
 import os
@@ -13,14 +13,14 @@ import sys
 
 import numpy as np
 
-sys.dont_write_bytecode = True          # this folder is data, and goes into the tarball as it is
+sys.dont_write_bytecode = True          # no __pycache__ is written, since this folder goes whole into the tarball
 from tensor_files import compare, read_file, require, write_file
 
 SEED = 20240229
 
 # ---- cases ----
 
-# factor: what standard normal numbers are multiplied with, by argument; 1 where not named.
+# factor: for each argument, the number by which its standard normal numbers are multiplied; 1 for an argument without one.
 LSTM_CASES = [
     # name            B   I   U  dtype      forget_bias  cell_clip  use_peephole  factor
     ("vector-a",      2,  2,  2, "float32", 1.0,  3.0, False, {}),
@@ -44,7 +44,7 @@ GRU_CASES = [
     ("wide",         17,  9, 33, {"w_ru": 0.25, "w_c": 0.25}),
     ("saturated",     4,  6,  5, {"x": 12.0}),
 ]
-# Whole sequences; seq_len_max is how many of the T steps are run.  V2 has no forget_bias, and is given 0.
+# Cases of whole sequences; seq_len_max is how many of the T steps are computed.  BlockLSTMV2 has no forget_bias, for which 0 is written.
 BLOCK_LSTM_CASES = [
     # version name     T  B  I  U  seq_len_max  dtype  forget_bias  cell_clip  use_peephole  factor
     ("",   "plain",    4, 3, 5, 4, 4, "float32", 1.0,  3.0, False, {"w": 0.5}),
@@ -58,11 +58,12 @@ BLOCK_LSTM_CASES = [
     ("V2", "clip",     4, 3, 5, 4, 4, "float32", 0.0,  0.5, True,  {"w": 0.5}),
     ("V2", "short",    5, 2, 3, 6, 3, "float32", 0.0,  0.0, True,  {"w": 0.5}),
 ]
-# Differentiated by TensorFlow in float64, clip off; shapes and factors of the cases above.
+# The cases that TensorFlow also differentiates automatically, in float64 and without clipping; they have the shapes and factors of the
+# cases of the same names in LSTM_CASES and GRU_CASES.
 LSTM_TAPE_CASES = ["plain", "peephole"]
 GRU_TAPE_CASES = ["plain"]
 
-# What each op reads, in TensorFlow's order.
+# The arguments that each op reads, in TensorFlow's order.
 LSTM_READS = "x cs_prev h_prev w wci wcf wco b".split()
 LSTM_SAVED = "i cs f o ci co".split()
 LSTM_UPSTREAM = "cs_grad h_grad".split()
@@ -72,7 +73,7 @@ GRU_READS = "x h_prev w_ru w_c b_ru b_c".split()
 GRU_SAVED = "r u c".split()
 GRU_UPSTREAM = ["d_h"]
 
-# Of the fill rule, by argument.
+# The tag of each argument: the fill rule computes an element of an argument from the element's index and this tag.
 LSTM_TAGS = dict(x=1, cs_prev=2, h_prev=3, w=4, wci=5, wcf=6, wco=7, b=8, cs_grad=9, h_grad=10)
 GRU_TAGS = dict(x=1, h_prev=3, w_ru=4, w_c=5, b_ru=6, b_c=7, d_h=8)
 
@@ -91,13 +92,13 @@ def gru_shapes(B, I, U):
 
 
 def filled(shapes, tags):
-    """The fill rule of the check vectors: element k, row-major, of a tensor with tag s."""
+    """Makes inputs by the fill rule of the check vectors: a formula of an element's row-major index k and of its tensor's tag."""
     return {name: ((7 * np.arange(np.prod(shape)) + tags[name]) % 13 - 6).reshape(shape) / 10
             for name, shape in shapes.items()}
 
 
 def drawn(family, case, shapes, factor):
-    """Standard normal numbers.  RandomState, because numpy promises that its stream never changes."""
+    """Makes inputs of standard normal numbers, by RandomState, because numpy promises that its stream never changes."""
     state = np.random.RandomState([SEED, *f"{family}-{case}".encode()])
     return {name: state.standard_normal(shape) * factor.get(name, 1.0) for name, shape in shapes.items()}
 
@@ -122,14 +123,14 @@ def only(tensors, *names):
 
 
 def cast(tensors, dtype):
-    """Counts stay what they are."""
+    """Converts tensors to a dtype, except int64 tensors, such as seq_len_max."""
     return {name: tensor if tensor.dtype == np.int64 else tensor.astype(dtype) for name, tensor in tensors.items()}
 
 
-# ---- what TensorFlow says ----
+# ---- TensorFlow's answers ----
 
 def make(folder):
-    # One thread and TensorFlow's plain kernels, so that a second run gives the same bits.
+    # TensorFlow runs one thread and its plain kernels, so that a second run gives the same bits.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -139,13 +140,13 @@ def make(folder):
     made_by = f"tensorflow {tf.__version__}"
 
     def run(op, arguments, attributes):
-        """Eager, with every input still held here: the kernels may then not write gradients over the peepholes."""
+        """Runs an op eagerly, while `held` refers to every input: without that, kernels may write gradients over the peepholes."""
         held = {name: tf.constant(tensor) for name, tensor in arguments.items()}
         answer = getattr(tf.raw_ops, op)(**held, **attributes)._asdict()
         require(all(np.array_equal(held[name], arguments[name]) for name in held), f"{op} changed an input")
         answer = {name: np.array(tensor) for name, tensor in answer.items()}
         if op in ("BlockLSTM", "BlockLSTMV2"):
-            # TensorFlow zeroes cs and h there, and leaves in the other outputs whatever its memory held.
+            # Beyond seq_len_max TensorFlow sets cs and h to zero, and leaves unset memory in the other outputs, which become zeros here.
             for tensor in answer.values():
                 tensor[arguments["seq_len_max"]:] = 0
         return answer
@@ -186,7 +187,7 @@ def make(folder):
         run_and_save("GRUBlockCellGrad", case, only(given | saved, GRU_READS, GRU_SAVED, GRU_UPSTREAM), {})
 
     def differentiate(cell, given, reads, upstream):
-        """The cell's saved values and TensorFlow's gradients; upstream names the gradient of each output."""
+        """Differentiates a cell; returns its saved values and TensorFlow's gradients.  upstream: the names of the outputs' gradients."""
         held = {name: tf.constant(given[name]) for name in reads}
         with tf.GradientTape() as tape:
             tape.watch(held)
@@ -198,7 +199,7 @@ def make(folder):
                 {name: tensor.numpy() for name, tensor in gradients.items()})
 
     def same_cell(op, case, given, reads, attributes, saved):
-        """The composed cell must be the op's own function, or its gradients prove nothing."""
+        """Checks that a cell composed of plain ops computes the same as the block op; otherwise its gradients would prove nothing."""
         for name, tensor in run(op, cast(only(given, reads), "float32"), attributes).items():
             compare(f"composed {op}-{case}: {name}", tensor, saved[name], TOLERANCE["float32"])
 
@@ -239,7 +240,7 @@ def make(folder):
              {f"d_{name}": tensor for name, tensor in gradients.items()})
 
 
-# ---- the same in numpy: a second opinion, in float64 ----
+# ---- the ops' equations in NumPy, in float64 ----
 
 def sigmoid(z):
     return 0.5 + 0.5 * np.tanh(0.5 * z)
@@ -278,7 +279,7 @@ def lstm_grad(a, use_peephole):
 
 
 def gates_exchanged(a, names):
-    """BlockLSTMV2's order of the gates, i f ci o, from the others' i ci f o, or the other way."""
+    """Exchanges gates: from the order i ci f o of the other ops to BlockLSTMV2's i f ci o, or back."""
     for name in names:
         i, c, f, o = np.split(a[name], 4, axis=-1)
         a = a | {name: np.concatenate([i, f, c, o], axis=-1)}
@@ -338,7 +339,7 @@ def gru_grad(a):
                 d_w_c=np.hstack([a["x"], a["h_prev"] * r]).T @ d_c_bar, d_b_c=d_c_bar.sum(0))
 
 
-# What each op must return, and the numpy function that says what it should be.
+# For each op: the NumPy function that computes the right answers, and the names of the tensors that the op must return.
 OPS = {
     "LSTMBlockCell":        (lstm_forward, "i cs f o ci co h"),
     "LSTMBlockCellGrad":    (lstm_grad, "cs_prev_grad dicfo wci_grad wcf_grad wco_grad"),
@@ -357,10 +358,10 @@ FILES = ([(op, row[0]) for op in ("LSTMBlockCell", "LSTMBlockCellGrad") for row 
          + [("lstm_block_cell_grad", case) for case in LSTM_TAPE_CASES]
          + [("gru_block_cell_grad", case) for case in GRU_TAPE_CASES])
 
-# Of each tensor's largest element.  Half: TensorFlow rounds after every operation.
+# The tolerances, relative to each tensor's largest element.  In float16 TensorFlow rounds after every operation.
 TOLERANCE = {"float16": 4e-2, "float32": 5e-6, "float64": 1e-13}
 
-# Answers to the fill rule from an independent double-precision program, row-major; within 1e-6.
+# Answers to inputs by the fill rule, row-major, from an independent double-precision program; they are right within 1e-6.
 VECTORS = {
     "LSTMBlockCell-vector-a": """
         i   0.509998667  0.361236825  0.517492858  0.372852234
@@ -422,7 +423,7 @@ VECTORS = {
 
 
 def vector(text):
-    """Names, each followed by its numbers."""
+    """Parses a text of names, each followed by its numbers: {name: numbers}."""
     tensors = {}
     for word in text.split():
         if word[0].isalpha():
@@ -433,7 +434,7 @@ def vector(text):
 
 
 def check_case_purpose(op, case, arguments, answer):
-    """A case that no longer does what its name says would pass and prove nothing."""
+    """Checks that a case does what its name says, such as clip; otherwise the case would pass and prove nothing."""
     where = f"{op}-{case}"
     if not case.startswith("vector"):
         drawn_names = set(arguments) - {"seq_len_max", *BLOCK_LSTM_SAVED, *GRU_SAVED}

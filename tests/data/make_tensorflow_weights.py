@@ -2,22 +2,23 @@
 """Makes the test data of TensorFlow's weights: networks of its block ops and of its cuDNN-compatible cells, with their answers.
 
 Runs BlockLSTM, BlockLSTMV2 and GRUBlockCell with the gradient op of each, in float32 on the CPU.  The cuDNN-compatible LSTM cell
-is the block op without forget bias and clip; the GRU and the plain cell are in no TensorFlow 2, so that it gets their equations
-in plain operations, in float64, and differentiates them itself.  Then holds every file against a restatement of the equations.
-With --check it only does the latter, and needs no TensorFlow.  README.md says what each file and case is for.
+is the block op without forget bias and clip.  TensorFlow 2 has neither the cuDNN-compatible GRU cell nor the plain cell, so their
+equations are composed of plain ops, in float64, which TensorFlow differentiates.  Then compares every file with the equations,
+which are written again in NumPy.  With --check the script only compares existing files, and needs no TensorFlow.  README.md says
+what each file and case is for.
 """
 import os
 import sys
 
 import numpy as np
 
-sys.dont_write_bytecode = True          # this folder is data, and goes into the tarball as it is
+sys.dont_write_bytecode = True          # no __pycache__ is written, since this folder goes whole into the tarball
 from network_files import (check_folder, check_given, check_run, check_tensors, drawn, load, main, path_of, run_shapes, save,
                            sigmoid)
 from tensor_files import require
 
 PARTS = ("weights", "gradients", "run")
-# mode: a cuDNN layer's scope, and its cell
+# mode: the scope of a cuDNN layer in a checkpoint, and the name of its cell
 CHECKPOINT = {
     "lstm": ("cudnn_lstm",     "cudnn_compatible_lstm_cell"),
     "gru":  ("cudnn_gru",      "cudnn_compatible_gru_cell"),
@@ -43,7 +44,7 @@ CASES = [
 
 
 def groups_of(form, mode, L, D):
-    """What stands before the names of each layer's and direction's tensors."""
+    """Returns the prefixes of the tensors' names, one for each layer and direction."""
     scope, cell = CHECKPOINT[mode]
     if form == "checkpoint" and D == 2:
         return [f"{scope}/stack_bidirectional_rnn/cell_{layer}/bidirectional_rnn/{way}/{cell}/"
@@ -54,7 +55,7 @@ def groups_of(form, mode, L, D):
 
 
 def cell_shapes(form, mode, width, U, attributes):
-    """The names of one layer and direction."""
+    """Returns the names and shapes of the tensors of one layer and direction."""
     if mode == "lstm":
         w, b = ("kernel", "bias") if form == "checkpoint" else ("w", "b")
         peepholes = PEEPHOLES if attributes.get("use_peephole") else ()
@@ -78,7 +79,7 @@ def within(weights, group):
 
 
 def said_of(mode, attributes):
-    """What the names and shapes of the weights do not say."""
+    """Returns the metadata of the weights: what their names and shapes do not show."""
     said = {name: str(value).lower() for name, value in attributes.items()}
     return said | dict(rnn_mode="rnn_tanh") if mode == "tanh" else said
 
@@ -96,7 +97,7 @@ def run_metadata(form, mode, D, attributes):
     return metadata
 
 
-# ---- what TensorFlow says ----
+# ---- TensorFlow's answers ----
 
 def block_lstm(tf, version, w, attributes):
     """BlockLSTM or BlockLSTMV2 over whole sequences, differentiated by its own gradient op."""
@@ -136,7 +137,7 @@ def step_by_step(tf, cell):
 
 
 def gru_block_cell(tf, w):
-    """GRUBlockCell, differentiated by its own gradient op and products of what that gives."""
+    """GRUBlockCell, differentiated by its own gradient op, and by products of that op's outputs for the gradients of the weights."""
     @tf.custom_gradient
     def run(x, h_prev, w_ru, b_ru, w_c, b_c):
         given = dict(x=x, h_prev=h_prev, w_ru=w_ru, b_ru=b_ru, w_c=w_c, b_c=b_c)
@@ -164,7 +165,7 @@ def compatible_gru_cell(tf, w):
 
 
 def column_of(tf, form, mode, w, attributes):
-    """One layer in one direction: (x, h, c) to the outputs and the last h and c."""
+    """Returns a function for one layer in one direction, which takes x, h and c and returns the outputs and the last h and c."""
     if mode == "lstm" and form == "checkpoint":
         plain = dict(forget_bias=0.0, cell_clip=-1.0, use_peephole=False)
         return block_lstm(tf, "", dict(w=w["kernel"], b=w["bias"]), plain)
@@ -194,7 +195,7 @@ def make_case(tf, folder, form, mode, case, dtype, T, B, I, U, L, D, attributes)
     name, made_by = f"{form}-{mode}-{case}", f"tensorflow {tf.__version__}"
     weights = drawn(f"{name}-weights", weight_shapes(form, mode, I, U, L, D, attributes), 0.5, dtype)
     given = drawn(name, run_shapes(T, B, I, U, U, L, D, mode == "lstm"), 1, dtype)
-    # Held here whatever happens, or the kernels may write gradients over the peepholes.
+    # `held` refers to every input until the end: without that, kernels may write gradients over the peepholes.
     held = {key: tf.constant(tensor) for key, tensor in (weights | given).items()}
     with tf.GradientTape() as tape:
         tape.watch(held)
@@ -212,7 +213,7 @@ def make_case(tf, folder, form, mode, case, dtype, T, B, I, U, L, D, attributes)
 
 
 def make(folder):
-    # One thread and TensorFlow's plain kernels, so that a second run gives the same bits.
+    # TensorFlow runs one thread and its plain kernels, so that a second run gives the same bits.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
@@ -223,10 +224,11 @@ def make(folder):
         make_case(tf, folder, *row)
 
 
-# ---- the same in numpy ----
+# ---- the cells' equations in NumPy ----
 
 def cell_of(form, mode, w, attributes):
-    """One step of a layer and direction: gates i c f o, of V2 i f c o; r u; the candidate after the reset or with it inside."""
+    """Makes a function for a step of a layer and direction.  The gates of an LSTM are in the order i c f o, for BlockLSTMV2 i f c o;
+    those of a GRU in the order r u, with the reset gate before the product of the candidate or after it."""
     forget_bias, cell_clip = attributes.get("forget_bias", 0), attributes.get("cell_clip", 0)
     wci, wcf, wco = (w.get(name, 0) for name in PEEPHOLES)
 
@@ -263,7 +265,7 @@ def check_case(folder, form, mode, case, dtype, T, B, I, U, L, D, attributes):
             f"{name}: weights of another case")
     require(run["input"].shape == (T, B, I) and run["input"].dtype == dtype, f"{name}: a run of another case")
     groups = groups_of(form, mode, L, D)
-    # The gradient passes the clip straight through, which no difference shows.
+    # TensorFlow's gradient ignores the clip, so that in a case with a clipped unit it is not the slope by differences.
     clipped = attributes.get("cell_clip", 0) > 0 and (np.abs(run["output_c"]) == attributes["cell_clip"]).any()
     require(clipped == (case == "clip"), f"{name}: {'some' if clipped else 'no'} unit is clipped")
     check_run(name, lambda w: [cell_of(form, mode, within(w, group), attributes) for group in groups], D, weights,

@@ -1,6 +1,6 @@
-"""Networks for the scripts beside this one: numbers drawn, the files of a case, and a second opinion on what they hold.
+"""Networks for the scripts in this folder: random numbers, the files of a case, and a check of the files by equations in NumPy.
 
-A case is three files: the weights under the framework's own names, their gradients under the same names, and a run, under the
+A case has three files: the weights under the framework's own names, their gradients under the same names, and a run, under the
 argument names of TensorFlow's CudnnRNNV3.
 """
 import argparse
@@ -14,19 +14,20 @@ SEED = 20240229
 FOLDER = pathlib.Path(__file__).resolve().parent / "owners"
 STATES = ("input_h", "input_c")
 ANSWERS = ("output", "output_h", "output_c")
-# How far the restatement may be from what is stored: of the largest element; of a slope by differences.
+# TOLERANCE: how far an answer by the equations in NumPy may be from the stored answer, relative to the largest element.
+# SLOPE_TOLERANCE: how far a slope by differences may be from the stored gradient.
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
 SLOPE_TOLERANCE = {"float32": 1e-4, "float64": 1e-6}
 
 
 def drawn(case, shapes, factor, dtype="float64"):
-    """Standard normal numbers times factor.  RandomState, because numpy promises that its stream never changes."""
+    """Returns standard normal numbers times `factor`, by RandomState, because numpy promises that its stream never changes."""
     state = np.random.RandomState([SEED, *case.encode()])
     return {name: (state.standard_normal(shape) * factor).astype(dtype) for name, shape in sorted(shapes.items())}
 
 
 def run_shapes(T, B, I, H, U, L, D, cell):
-    """What goes into a run; `cell`: whether there is a cell state."""
+    """Returns the shapes of the inputs of a run.  `cell` says whether the network has a cell state."""
     shapes = dict(input=(T, B, I), input_h=(L * D, B, H), output_backprop=(T, B, D * H), output_h_backprop=(L * D, B, H))
     if cell:
         shapes.update(input_c=(L * D, B, U), output_c_backprop=(L * D, B, U))
@@ -38,27 +39,29 @@ def path_of(folder, case, part):
 
 
 def save(folder, case, parts, said, run_said):
-    """`said`: what the metadata of the weights says, which is what their names and shapes do not; run_said: that of the run."""
+    """Writes the files of a case.  said: the metadata of the weights, which their names and shapes do not show; run_said: the metadata of
+    the run."""
     for part, tensors in parts.items():
         write_file(path_of(folder, case, part), tensors, run_said if part == "run" else said)
 
 
 def load(folder, case, parts, metadata):
-    """The parts' tensors; the run's metadata must say what is given."""
+    """Reads the tensors of a case's files; the run's metadata must have the values in `metadata`."""
     found = {part: read_file(path_of(folder, case, part)) for part in parts}
     for name, value in metadata.items():
         require(found["run"][1].get(name) == value, f"{case}: metadata of another case: {name} is not {value}")
     return [found[part][0] for part in parts]
 
 
-# ---- the second opinion ----
+# ---- the check by equations in NumPy ----
 
 def sigmoid(z):
     return 0.5 + 0.5 * np.tanh(0.5 * z)
 
 
 def walk(steps, D, x, h, c, lengths):
-    """Layers and directions: steps[l * D + d](x, h, c) is one step's h and c, of rows.  Gives CudnnRNNV3's answers."""
+    """Computes a network: steps[l * D + d](x, h, c) returns h and c of all rows after one step.  Returns the answers under the names of
+    CudnnRNNV3."""
     T, B = x.shape[:2]
     last_h, last_c = [], []
     for layer in range(len(steps) // D):
@@ -93,7 +96,7 @@ def loss_of(steps_of, D, weights, run):
 
 
 def check_slopes(case, steps_of, D, weights, gradients, run, tolerance):
-    """Each gradient along one random direction, against central differences of the restatement."""
+    """Compares each gradient, along one random direction, with central differences of the loss by the equations in NumPy."""
     state = np.random.RandomState([SEED, *case.encode(), 1])
     known = dict(gradients, **{name: run[f"{name}_backprop"] for name in ("input", *STATES) if name in run})
     for name, gradient in known.items():
@@ -109,12 +112,12 @@ def check_slopes(case, steps_of, D, weights, gradients, run, tolerance):
 
 
 def wide(tensors):
-    """In float64; lengths stay what they are."""
+    """Converts floating-point tensors to float64; lengths are not changed."""
     return {name: tensor.astype("float64") if tensor.dtype.kind == "f" else tensor for name, tensor in tensors.items()}
 
 
 def check_tensors(case, tensors, dtype, given):
-    """Numbers of the dtype, finite and not subnormal; none of what is given is zero."""
+    """Checks that all numbers have the dtype, are finite and not subnormal, and that no tensor named in `given` has a zero."""
     for name, tensor in tensors.items():
         if name == "sequence_lengths":
             continue
@@ -126,7 +129,7 @@ def check_tensors(case, tensors, dtype, given):
 
 
 def check_run(case, steps_of, D, weights, gradients, run):
-    """That the run's answers are the restatement's, and the gradients its slopes; gradients None: there are none."""
+    """Checks that a run has the answers of the equations in NumPy, and that the gradients are their slopes, unless gradients is None."""
     dtype = run["input"].dtype
     check_tensors(case, weights, dtype, [])
     check_tensors(case, run, dtype, [])
@@ -144,14 +147,14 @@ def check_run(case, steps_of, D, weights, gradients, run):
 
 
 def check_given(case, weights, run):
-    """Nothing that went in holds a zero."""
+    """Checks that no weight and no input of a run is zero."""
     went_in = dict(weights, **{name: tensor for name, tensor in run.items()
                                if name in ("input", *STATES) or name.startswith("output_") and name.endswith("_backprop")})
     check_tensors(case, went_in, run["input"].dtype, went_in)
 
 
 def check_folder(folder, patterns, paths):
-    """No file of no case; what there is."""
+    """Checks that every file belongs to a case, and that the safetensors package reads it equally; prints the number of files and bytes."""
     from safetensors.numpy import load_file
     for path in paths:
         theirs, ours = load_file(path), read_file(path)[0]

@@ -1,4 +1,4 @@
-"""Tensor files for the scripts beside this one: written the same way each time, read back with nothing taken on trust."""
+"""Safetensors files for the scripts in this folder: the same tensors give the same bytes, and reading checks every part of a file."""
 import json
 import os
 import struct
@@ -15,7 +15,7 @@ def require(holds, words):
 
 
 def write_file(path, tensors, attributes):
-    """Header and data in the order of the names: the same tensors always give the same bytes."""
+    """Writes a file, with the tensors in the order of their names, so that the same tensors always give the same bytes."""
     header = {"__metadata__": dict(sorted(attributes.items()))}
     data = b""
     for name, tensor in sorted(tensors.items()):
@@ -29,7 +29,7 @@ def write_file(path, tensors, attributes):
 
 
 def read_file(path):
-    """Tensors and attributes; fails unless the file is a length, a JSON header and the data, without a byte between."""
+    """Reads tensors and attributes; fails unless the file is a length, a JSON header and the data, without a byte between them."""
     raw = path.read_bytes()
     length, = struct.unpack("<Q", raw[:8])
     header = json.loads(raw[8:8 + length])
@@ -47,7 +47,7 @@ def read_file(path):
 
 
 def compare(what, got, want, tolerance):
-    """Every element within tolerance times the tensor's largest, zeros met exactly; returns the share that was off."""
+    """Fails unless every element is within tolerance times the largest element of `want`; returns the largest error over that element."""
     require(got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}")
     require(np.isfinite(got).all(), f"{what}: not finite")
     error, largest = np.abs(got.astype("float64") - want).max(), np.abs(want).max()
