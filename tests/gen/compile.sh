@@ -1,18 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every text compiles alone, without a warning: C by the build's compiler and by the other of gcc and clang, and as C++; OpenCL C
-# by clang's front end and as the device that is there is given it, CUDA C by NVRTC.  Headers are right in C and C++, and names link across.  A tool that is missing
-# is a skip, unless CELLGRAD_TEST_REQUIRE (a list with commas) names it: opencl, nvrtc.
+# The source of every kernel compiles alone, without a warning: C by the build's compiler and by the other one of gcc and clang, and as
+# C++; OpenCL C by clang's front end and by the driver of an OpenCL device; CUDA C by NVRTC.  The kernels' headers are right in C and C++,
+# and C and C++ call each other's functions.  If a tool is missing, its tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with
+# commas) names it: opencl, nvrtc.
 #
-# What NVRTC's kernels take of a GPU goes into a table, $table in the build's top folder.  CELLGRAD_TEST_ARCHS, as 75,80,90, says
-# for which GPUs all texts are compiled, and then nothing but CUDA C is; else it is those of the built-in cells, of products and of rows
-# for the oldest of CUDA 13, and those of bf16, which older GPUs have not, for the newest too.  Texts of the tests' cells, which are
-# there for their names and forms, are then read by the front ends of NVRTC and clang alone.
+# The registers and the memory that each CUDA kernel takes are written to a table, $table in the build's top folder.  With
+# CELLGRAD_TEST_ARCHS, such as 75,80,90, all CUDA texts are compiled for these GPU architectures, and no other language is tested.  Without
+# it, the texts of the built-in cells, of products and of rows are compiled for the oldest architecture of CUDA 13, and the texts of bf16
+# for a new one, too; the CUDA and OpenCL texts of the tests' own cells, which test names and forms, are read by the front ends of NVRTC and
+# clang alone.
 #
-#	compile.sh [opencl]     opencl: OpenCL C alone
+#	compile.sh [opencl]     opencl: tests OpenCL C alone
 #
-# Runs in the build's top folder, and needs there tests/gen/emit_all, tests/gen/compile_opencl, tests/gen/compile_nvrtc; and
-# srcdir in the environment, for the cells of tests/gen.  CC: the build's compiler.
+# Runs in the build's top folder, and needs tests/gen/emit_all, tests/gen/compile_opencl and tests/gen/compile_nvrtc there.  srcdir: the
+# source, for the cells of tests/gen; CC: the build's compiler.
 
 here=$(pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/compile.XXXXXX") || exit 99
@@ -27,7 +29,7 @@ number=0
 ok()   { number=$((number + 1)); echo "ok $number - $*"; }
 fail() { number=$((number + 1)); echo "not ok $number - $*"; }
 
-# require WORD WHAT: a skip, or a failure where CELLGRAD_TEST_REQUIRE has WORD.
+# skip WORD NAME REASON: prints that a test is skipped, or that it failed if CELLGRAD_TEST_REQUIRE has WORD.
 skip() {
 	case ",$CELLGRAD_TEST_REQUIRE," in
 	*",$1,"*) fail "$2: required, but $3" ;;
@@ -35,10 +37,10 @@ skip() {
 	esac
 }
 
-# each N COMMAND...: runs COMMAND with N of the files on its standard input at a time, several at once.
+# each N COMMAND...: reads names of files, and runs COMMAND with N of them at a time, in several processes at once.
 each() { n=$1; shift; xargs -n "$n" -P "$jobs" "$@" >log 2>&1; }
 
-# read_by COMPILER: the C texts, by its front end.
+# read_by COMPILER: checks the C texts by the front end of a compiler.
 read_by() {
 	if ! $1 --version >/dev/null 2>&1; then
 		ok "C with $1 # SKIP there is no $1"
@@ -48,8 +50,8 @@ read_by() {
 	verdict "C with $1"
 }
 
-# calls NAME LANGUAGE COMPILER...: a program in a language, c or cc, that includes every header and takes every function's address
-# links with the objects that are here.
+# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or cc, that includes every header of a kernel and takes the address of
+# every function, and links it with the object files in this folder.
 calls() {
 	name=$1 program=../calls.$2
 	shift 2
@@ -69,7 +71,8 @@ calls() {
 	fi
 }
 
-# objects LANGUAGE COMPILER FLAG...: compiles each C text with nothing before it and its header after it; texts of rows have no header.
+# objects LANGUAGE COMPILER FLAG...: compiles each C text, as a file that begins with the text, followed by the text's header; texts of
+# rows have no header.
 objects() {
 	language=$1
 	shift
@@ -82,7 +85,8 @@ objects() {
 	done' sh
 }
 
-# cpp: the C texts, whose objects exist already, are compiled as C++, too, and each language calls the other's objects.
+# cpp: tests the C texts as C++.  C++ calls the functions of the object files that C made before; then the texts are compiled as C++, and C
+# calls their functions.
 cpp() {
 	if [ -z "${CXX:-}" ] || ! $CXX --version >/dev/null 2>&1; then
 		for what in "C's functions called from C++" "C texts as C++" "C++'s functions called from C"; do
@@ -99,17 +103,17 @@ cpp() {
 	rm -f -- *.o
 }
 
-# Texts by ending: those of the tests' cells, and the others.
+# of_tests ENDING, built_in ENDING: print the texts with an ending: those of the tests' own cells, and all others.
 of_tests() { sed "s/\$/.$1/" of-tests; }
 built_in() { ls -- *."$1" | sort | comm -23 - "of-tests-$1"; }
 
-# there WORD NAME PROGRAM: does the helper run here?  If not, prints a skip or a failure.
+# there WORD NAME PROGRAM: can a helper program of tests/gen run on this machine?  If not, prints a skip or a failure.
 there() {
 	"$here/tests/gen/$3" >log 2>&1
 	[ $? -ne 77 ] || { skip "$1" "$2" "$(sed -n 's/^# //p;q' log)"; return 1; }
 }
 
-# verdict NAME: judges a helper by its exit status, and prints its output, in ./log.
+# verdict NAME: prints a line of TAP about the last command by its exit status, and the command's output, which is in ./log.
 verdict() {
 	# shellcheck disable=SC2181 # several commands end here
 	if [ $? -eq 0 ]; then
@@ -121,7 +125,7 @@ verdict() {
 	fi
 }
 
-# Without a GPU, the text that a GPU is given is read by clang alone.
+# opencl: tests the OpenCL C texts.  On a machine without a GPU only clang reads the forms of texts that GPUs get.
 opencl() {
 	if clang --version >/dev/null 2>&1; then
 		ls -- *.cl | each 40 clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -Wall -Werror -fsyntax-only
@@ -137,7 +141,8 @@ opencl() {
 # compile ARCHS...: compiles the CUDA texts whose names are on standard input.
 compile() { each 8 "$here/tests/gen/compile_nvrtc" "$@"; code=$?; cat log >>all; return $code; }
 
-# Makes the table, and prints its largest numbers.  A product's kernel may spill registers; one over elements, or a sum, may not.
+# resources: writes the table of resources, and prints its largest numbers.  Kernels of products may spill registers; kernels over elements,
+# sums and moves of rows may not.
 resources() {
 	{
 		echo "kernel arch registers spilled-bytes shared-bytes"
@@ -152,24 +157,24 @@ resources() {
 	if awk '$1 !~ /^cg_gemm_/ { seen++; spilled += $4 } END { exit !seen || spilled }' table; then
 		ok "CUDA C: no kernel spills registers, except products"
 	else
-		fail "CUDA C: no kernel but a product spills"
+		fail "CUDA C: no kernel spills registers, except products"
 	fi
 }
 
 column_up() { awk '{ printf "%-60s %5s %10s %14s %13s\n", $1, $2, $3, $4, $5 }'; }
 
-# wide KEY: are runs moved by accesses of 16 bytes?
+# wide KEY: does a kernel load and store runs of adjacent elements by accesses of 16 bytes?
 wide() {
 	"$here/tests/gen/compile_nvrtc" ptx "$1.cu" >ptx
 	for access in ld st; do
 		grep -Eq "^[[:space:]]*$access\.global(\.[a-zA-Z0-9:_]+)*\.(v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16|b128)[[:space:]]" ptx ||
-			{ fail "CUDA C: runs are moved 16 bytes at once: not by $access in $1"; return 1; }
+			{ fail "CUDA C: runs are loaded and stored 16 bytes at a time: not by $access in $1"; return 1; }
 	done
 }
 
 cuda() {
 	if ! there nvrtc "CUDA C" compile_nvrtc; then
-		for what in "CUDA C: no kernel but a product spills" "CUDA C: runs are moved 16 bytes at once" "CUDA C: what gpu.sh measures"; do
+		for what in "CUDA C: no kernel spills registers, except products" "CUDA C: runs are loaded and stored 16 bytes at a time" "CUDA C: the kernels that gpu.sh measures"; do
 			skip nvrtc "$what" "there is no NVRTC"
 		done
 		return
@@ -191,12 +196,12 @@ cuda() {
 		wide $key || return
 	done
 	ok "CUDA C: runs are loaded and stored 16 bytes at a time"
-	# Those with clusters need architecture 90 or later.
+	# gpu_micro.cu is compiled for architecture 90 and later, which its kernels with clusters need.
 	"$here/tests/gen/compile_nvrtc" 90,120 "$srcdir/tests/gpu_micro.cu" >all 2>&1
 	code=$?
 	grep "^#" all >log
 	(exit $code)
-	verdict "CUDA C: what gpu.sh measures"
+	verdict "CUDA C: the kernels that gpu.sh measures"
 }
 
 if [ "$1" = opencl ]; then echo 1..2; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then echo 1..4; else echo 1..12; fi
@@ -204,14 +209,14 @@ if [ "$1" = opencl ]; then echo 1..2; elif [ -n "$CELLGRAD_TEST_ARCHS" ]; then e
 cd "$work" || exit 99
 for ending in cl cu; do of_tests $ending | sort >"of-tests-$ending"; done
 POCL_CACHE_DIR=$work
-# Memory that drivers keep until the process ends.
+# The leak sanitizer is off, since OpenCL drivers keep memory until the process ends.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
 
 if [ "$1" = opencl ]; then opencl; exit; fi
 if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
-# Products are in the languages of GPUs alone, and in OpenCL C have a form for CPUs; several moves in one launch are in CUDA C alone, all
-# steps in C.
+# The count leaves out texts that not every language has: products are not in C, and in OpenCL C also have a form for CPUs; several moves in
+# one launch are in CUDA C alone; scans, which compute all steps of a sequence, are in C alone.
 ls -- *.c *.cl *.cu | grep -v -e '^cg_gemm_' -e '^cg_rows_moves_' -e '_scan\.c$' |
 	awk -F. '{ n[$2]++ } END { exit n["c"] < 100 || n["c"] != n["cl"] || n["c"] != n["cu"] }' &&
 	ok "every dialect has the same number of texts" || fail "every dialect has the same number of texts"

@@ -1,23 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Matrix products run right on the OpenCL device that is there.  Where there is none that is a skip, unless CELLGRAD_TEST_REQUIRE
-# (a list with commas) names opencl.
+# The kernels of matrix products give right answers on an OpenCL device.  If there is no device, the test is skipped, unless
+# CELLGRAD_TEST_REQUIRE (a list with commas) names opencl.
 #
-#	gemm.sh [CASES]     CASES: products of each kernel, 100 if not given
+#	gemm.sh [CASES]     CASES: the number of products by each kernel, 100 if not given
 #
-# Runs in the build's top folder, and needs there tests/gen/gemm_run.
+# Runs in the build's top folder, and needs tests/gen/gemm_run there.
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/gemm.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM
 POCL_CACHE_DIR=$work
-unset POCL_EXTRA_BUILD_FLAGS           # optimised
-# Memory that drivers keep until the process ends.
+unset POCL_EXTRA_BUILD_FLAGS           # PoCL then optimises kernels
+# The leak sanitizer is off, since OpenCL drivers keep memory until the process ends.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
 
 echo 1..1
-what="products on the OpenCL device"
+what="products on the OpenCL device are right"
 tests/gen/gemm_run "$@" >"$work/out" 2>"$work/err"
 case $? in
 0)  cat "$work/out"; echo "ok 1 - $what" ;;

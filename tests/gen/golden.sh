@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A few texts, read and approved: a change to any letter of them shows here, and in the patch that makes it.
-# `golden.sh --update` remakes them, to be read again with `git diff`.
+# Compares some texts of the generator with texts in tests/gen/golden, which were read and approved, so that a change of any letter
+# is a failure.  `golden.sh --update` writes these files again; the change is then read with `git diff`.
 #
-# Runs in the build's top folder, and needs there tests/gen/emit_all; and srcdir in the environment.
+# Runs in the build's top folder, and needs tests/gen/emit_all there.  srcdir: the source.
 
 texts="cg_lstm_block_peephole_f32_grad.c cg_lstm_block_peephole_f32_grad.json cg_lstm_block_f32_forward.h cg_gru_block_f16_grad.h cg_gru_block_f16_forward.cl
 	cg_gru_f32_gradgrad.cu cg_lstm_f16_seq_forward.cu cg_rnn_relu_f64_grad.c cg_lstm_peephole_bf16_forward.c cg_lstm_f16_seq_grad.cl

@@ -1,20 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Oclgrind watches every access of every kernel over elements, every sum over rows and products of every dtype: it reports no race, no
-# read of unwritten memory, and no access out of bounds.  Where it is missing the test is skipped, unless
+# Oclgrind watches every memory access of every kernel over elements, of every sum over rows, and of products of every dtype.  It must
+# report no race, no read of unwritten memory, and no access out of bounds.  If Oclgrind is missing, the tests are skipped, unless
 # CELLGRAD_TEST_REQUIRE (a list with commas) names oclgrind.
 #
-# Runs in the build's top folder, and needs there tests/gen/kernels_run and tests/gen/gemm_run.
+# Runs in the build's top folder, and needs tests/gen/kernels_run and tests/gen/gemm_run there.
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/oclgrind.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'exit 99' HUP INT TERM
-# Oclgrind is loaded before the sanitizer's library, and its own leaks are ignored.
+# Oclgrind is loaded before the library of the address sanitizer; leaks are not reported, since Oclgrind has some.
 ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0:detect_leaks=0
 export ASAN_OPTIONS
 unset CELLGRAD_OPENCL_LIB
 
-# watched NUMBER WHAT OPTION... PROGRAM ARGUMENT...: runs the program by Oclgrind; it must end well, and nothing may be logged.
+# watched NUMBER WHAT OPTION... PROGRAM ARGUMENT...: runs a program by Oclgrind.  The program must succeed, and Oclgrind may log nothing.
 watched() {
 	number=$1 what=$2
 	shift 2
@@ -34,8 +34,9 @@ watched() {
 }
 
 echo 1..3
-watched 1 "kernels and sums under Oclgrind" --data-races --uniform-writes --check-api --uninitialized tests/gen/kernels_run
-watched 2 "products under Oclgrind" --data-races --uniform-writes --check-api tests/gen/gemm_run 1
-# Oclgrind takes the result of a shuffle of vectors of 8 and 16 elements for uninitialised, whatever its operands.
-watched 3 "products of narrow vectors under Oclgrind, which looks for what was never written" \
+watched 1 "Oclgrind reports no error in kernels and sums" --data-races --uniform-writes --check-api --uninitialized tests/gen/kernels_run
+watched 2 "Oclgrind reports no error in products" --data-races --uniform-writes --check-api tests/gen/gemm_run 1
+# Only products of narrow vectors run with --uninitialized: Oclgrind takes the result of every shuffle of vectors of 8 or 16 elements for
+# uninitialised.
+watched 3 "products of narrow vectors under Oclgrind, which also reports reads of memory that was never written" \
 	--data-races --uniform-writes --check-api --uninitialized tests/gen/gemm_run 1 narrow

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All steps of a sequence, as `cellgrad emit --shape scan` prints them, give the bits of the cpu's route scan.
+"""The C texts of `cellgrad emit --shape scan`, which compute all steps of a sequence, give the bits of the cpu backend's route scan.
 
-The texts are compiled without our headers, for the instruction set that the library uses, and called by their
-manifest: in one share, and in two shares by two threads.  Prints TAP.  Runs in the build's top folder, and needs there tests/gen/scan_net.
-CELLGRAD: the command; CC, CXX: compilers; an instruction set that is not there is a skip.
+The texts are compiled without cellgrad's headers, for the instruction set that the library uses, and called by their
+manifest: in one share, and in two shares by two threads.  Prints TAP.  Runs in the build's top folder, and needs tests/gen/scan_net there.
+CELLGRAD: the command; CC, CXX: compilers.  A case is skipped if this processor lacks its instruction set.
 """
 import ctypes
 import json
@@ -24,7 +24,8 @@ FLAGS = {"baseline": [], "avx2": "-mavx2 -mfma -mf16c".split(), "avx512": AVX512
 TYPES = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i64": ctypes.c_int64, "f16": ctypes.c_uint16, "bf16": ctypes.c_uint16}
 T, B = 5, 7
 
-# Cell, options, vectors of these, dtype, units, instruction set, language, is R [units, ...], does the direction go back?
+# Cell, options, number of the options' per-unit weights, dtype, units, instruction set, language, is R [units, ...], is the direction
+# backward?
 CASES = [
     ("lstm", "", 0, "f32", 83, "avx2", "c", 0, 0),
     ("lstm", "peephole", 3, "bf16", 37, "avx512bf16", "c", 1, 1),
@@ -39,7 +40,7 @@ GATES = {"lstm": "ifgo", "lstm_block": "icfo", "gru_block": "ruc", "gru": "rzn",
 
 
 def encode(dtype, values):
-    """Numbers to the bytes of a dtype; of bf16 rounded to nearest, to even."""
+    """Converts numbers to the bytes of a dtype; for bf16 rounds them to nearest, ties to even."""
     if dtype != "bf16":
         return struct.pack(f"{len(values)}{ {'f32': 'f', 'f64': 'd', 'f16': 'e'}[dtype]}", *values)
     words = struct.unpack(f"{len(values)}I", struct.pack(f"{len(values)}f", *values))
@@ -55,21 +56,21 @@ def decode(dtype, data):
 
 
 def draw(dtype, n, size=1.0):
-    """So many numbers that the dtype has."""
+    """Draws n random numbers that the dtype has exactly."""
     return decode(dtype, encode(dtype, [random.uniform(-size, size) for _ in range(n)]))
 
 
 class Text:
-    """A text, compiled: its manifest, its struct and its functions."""
+    """A text of a scan that is compiled: its manifest, its struct and its functions."""
 
     def __init__(self, folder, cell, options, dtype, which, isa, lang):
-        # A library of a name that is loaded already would be that one again.
+        # Each library has a name of its own, since the loader does not load a second library of the same name.
         source, manifest, library = (os.path.join(folder, f"{cell}_{which}_{dtype}_{isa}.{e}") for e in ("c", "json", "so"))
         subprocess.run([COMMAND, "emit", cell, *(["--options", options] if options else []), "--shape", "scan", "--pass", which, "--dtype", dtype,
                         "-o", source, "--manifest", manifest], check=True)
         with open(manifest, encoding="utf-8") as file:
             self.about = json.load(file)
-        # gcc fuses steps from -O2 on.
+        # The texts are compiled with -O2 instead of -O3: from -O2 on gcc fuses the multiplications and additions of products.
         flags = ["-O2" if f == "-O3" else f for f in self.about["flags"]]
         subprocess.run(COMPILERS[lang] + flags + FLAGS[isa] + ["-w", "-shared", "-fPIC", "-o", library, source], check=True)
         if "amx" in isa:
@@ -86,7 +87,8 @@ class Text:
         return f
 
     def run(self, given, sizes, shares, is_back):
-        """Computes with what is given, by name, as lists of numbers or None; gives what the fields hold afterwards."""
+        """Computes a scan.  given: the inputs by the names of the fields, as lists of numbers or None.  Returns the numbers of all fields
+        after the call."""
         steps, rows, units = sizes
         a, memory, gap = self.struct(), {}, 3
         for f in self.fields:
@@ -111,7 +113,7 @@ class Text:
                 memory[name] = (ctypes.create_string_buffer(encode(f["type"], at)), count, width, f)
                 address = ctypes.addressof(memory[name][0])
                 step = rows * (width + gap)
-                # The steps of a direction that goes back lie the other way round.
+                # For a backward direction the steps are in memory in the opposite order, so the stride of a step is negative.
                 if kind == "sequence":
                     setattr(a, name + "_step", -step if is_back else step)
                     address += (steps - 1) * step * ctypes.sizeof(TYPES[f["type"]]) if is_back else 0
@@ -152,13 +154,13 @@ class Text:
 
 
 def turn(values, rows):
-    """Steps in the other order."""
+    """Reverses the order of the steps."""
     size = len(values) // rows
     return [v for step in reversed(range(rows)) for v in values[step * size:(step + 1) * size]]
 
 
 def difference(what, dtype, got, want):
-    """The first place where the bits of a dtype differ; None: they do not."""
+    """Returns a complaint with the number of bytes in which two lists of numbers of a dtype differ; None if they do not differ."""
     got, want = encode(dtype, got), encode(dtype, want)
     return None if got == want else f"{what}: other bits, in {sum(a != b for a, b in zip(got, want))} bytes of {len(want)}"
 
@@ -186,7 +188,7 @@ def try_case(folder, case):
     gates = next(f for f in texts["seq_forward"].fields if f["name"] == "gates")
     n_blocks = gates["blocks"]
     blocks = [x[row * units:(row + 1) * units] for row in range(all_rows)]
-    # A gate that has its recurrent part apart takes the input, and that part begins with zeros.
+    # In the cell gru the recurrent part of the candidate is a separate block, which begins with zeros; other blocks begin with the input.
     added = [[0.0] * units if cell == "gru" and g == 2 else None for g in range(n_blocks)]
     pre = [v for row in blocks for zeros in added for v in (zeros or row)]
     whole = [[v for g in stage for v in R[g]] for stage in ([[0, 1], [2]] if cell == "gru_block" else [list(range(n))])]
@@ -206,7 +208,7 @@ def try_case(folder, case):
         complaint = difference(f"dh_prev and dc_prev, {shares} shares", dtype, got, firsts)
         if complaint:
             return complaint
-        # The input's gradient is a sum over gates, rounded once or more: by the dtype's precision and the number of terms.
+        # The gradient of the input is a sum over gates, which is rounded once or more, so it is compared within a bound.
         used = [g for g in range(n_blocks) if not added[g]]
         d_gates = order(back["dgates"])
         for row in range(all_rows):
