@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Dependencies between folders point one way: what each file includes, and from which object each object takes a symbol, compared with the
-# table below.  No files call each other in a circle, no two files share a name unless their folders mirror each other, each README.md
-# names the files of its folder, and no struct has the name of a function of its folder.
+# Dependencies between folders point one way: the includes of each file, and the calls of each object file, are compared with the list
+# `arrows` in this script.  No files call each other in a circle, no two files share a name unless their folders mirror each other, each
+# README.md names the files of its folder, and no struct has the name of a function of its folder.
 # Runs in the build's top folder.
 #   srcdir: the source
 set -u
@@ -10,7 +10,7 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 n=0
 
-# FOLDER: the folders that its files may include and call, beside its own.
+# The list `arrows`: a folder, then the folders whose files its own files may include and call.
 cat >"$scratch/arrows" <<'END'
 gen
 core        gen
@@ -26,7 +26,8 @@ verify      gen core device op tensorflow
 command     gen core cache device op rnn weights tensorflow verify
 bindings
 END
-# FOLDER: the only headers of the library that its files may include.  Only device/open.c includes the list of backends.
+# The list `headers`: a folder, then the only headers of the library that its files may include.  Only device/open.c includes the list of
+# backends.
 cat >"$scratch/headers" <<'END'
 backends    runtime/device/backend.h runtime/device/net.h runtime/core/ runtime/cache/
 verify      runtime/cellgrad.h runtime/op/op.h runtime/core/core.h runtime/device/mem.h
@@ -34,9 +35,9 @@ command     runtime/cellgrad.h runtime/device/inspect.h
 bindings    runtime/cellgrad.h
 END
 
-# FOLDER FOLDER, as patterns: files that share a name there do the same thing in two places.  Each backend implements the same parts of
-# the device, tests/fake stands in for the vendor's libraries that backends/cuda calls, and the package's parts for frameworks are
-# packages.
+# The list `mirrors`: two patterns of folders whose files may share a name, since these files have the same task in both folders.  Each
+# backend implements the same parts of the device, tests/fake replaces the libraries of NVIDIA that backends/cuda calls, and the Python
+# package has a package for each framework.
 cat >"$scratch/mirrors" <<'END'
 backends/[a-z]*           backends/[a-z]*
 backends/[a-z]*           runtime/device
@@ -46,7 +47,7 @@ python/cellgrad           python/cellgrad/[a-z]*
 python/cellgrad/[a-z]*    python/cellgrad/[a-z]*
 END
 
-# Every file of the source, without the files that a build in the source's own folder makes.
+# files: prints every file of the source, without the files that a build in the source's own folder makes.
 files()
 {
 	(cd "$srcdir" && find gen runtime backends bindings verify command templates examples python docs tests -type f ! -name '.*' | grep -vE \
@@ -55,14 +56,14 @@ files()
 		-e '^(runtime/cellgrad\.pc|tests/gen/cuda-resources\.txt|tests/fake/lib/.*)$' | sort)
 }
 
-# "FILE INCLUDED" of every include of our headers.  In gen/ alone a name may stand for a file of that folder.
+# Prints "FILE INCLUDED" for every include of a header of the source.  Only in gen/ may an include name a file of gen/ without its folder.
 includes()
 {
 	(cd "$srcdir" && find gen runtime backends bindings verify command -name '*.[ch]' | sort |
 		xargs awk '/^#include "/ { split($0, part, "\""); print FILENAME, (FILENAME ~ /^gen\// && part[2] !~ /\// ? "gen/" : "") part[2] }')
 }
 
-# "OBJECT OTHER SYMBOL" of every symbol that one object takes from another.
+# Prints "OBJECT OTHER SYMBOL" for every symbol that one object file uses and another one defines.
 calls()
 {
 	find gen runtime backends bindings verify command -name '*.o' ! -name '*tests_*' | xargs nm -A | awk '
@@ -73,7 +74,7 @@ calls()
 			shared = sub(/\/\.libs\//, "/", object)
 			sub(/\.o$/, "", object)
 			sub(/\/[a-z_]*_la-/, "/", object)
-			# An object that is built twice, for archives and shared libraries, is read once.
+			# An object file that is built twice, for static and for shared libraries, is read once.
 			if (object in from && from[object] != $1) next
 			from[object] = $1
 			if (w[n - 1] ~ /^[TDBRVWC]$/) home[w[n]] = object
@@ -82,15 +83,15 @@ calls()
 		END { for (i = 1; i <= k; i++) { split(used[i], u, " "); if (u[2] in home && home[u[2]] != u[1]) print u[1], home[u[2]], u[2] } }' | sort -u
 }
 
-# Prints lines of "FROM TO ..." that point in a wrong direction, bypass the listed headers, or concern a folder that the table lacks.
-# Code above the library may call what cellgrad.h declares.
+# Prints those lines "FROM TO ..." of the input that point in a wrong direction, bypass the listed headers, or concern a folder that the
+# list `arrows` lacks.  The folders verify, command and bindings may call what cellgrad.h declares.
 against()
 {
 	awk -v table="$scratch/arrows" -v list="$scratch/headers" -v header="$srcdir/runtime/cellgrad.h" '
 		function folder(path) {
 			sub(/^\.\//, "", path)
 			if (path ~ /^(gen|backends|bindings|verify|command)\//) { split(path, part, "/"); return part[1] }
-			# The window of the command, inspect.h, does not count as a part of device.
+			# inspect.h, by which the command reads inner parts of the library, does not count as a part of device.
 			if (path == "runtime/device/inspect.h") return "inspect"
 			if (path == "runtime/cellgrad.h") return "header"
 			if (path ~ /^runtime\/[a-z]+\//) { split(path, part, "/"); return part[2] in known ? part[2] : "" }
@@ -118,8 +119,9 @@ against()
 		}'
 }
 
-# Prints lines of "A B SYMBOL" that are part of a circle, of two files or more.  A call is not part of one if nobody calls its first file,
-# or its second file calls nobody.  Such calls are removed, again and again, until only circles and the paths between them are left.
+# Prints those lines "A B SYMBOL" of the input that are part of a circle of two or more files.  A call is not part of a circle if no file
+# calls the calling file, or if the called file calls no file.  Such calls are removed, again and again, until only circles and the paths
+# between them are left.
 circles()
 {
 	awk '
@@ -159,9 +161,9 @@ namesakes()
 		}'
 }
 
-# Prints struct tags that are also the name of a function in the same folder, of files below the folder $1 whose paths are given.
-# Definitions and declarations begin at the margin.  Two calls of cellgrad.h may have the name of their struct.  A folder of tests has
-# many programs, so each file there, with its header, counts alone; but tests/sequence is one program.
+# Prints the struct tags that are also the name of a function in the same folder; the input lists files below the folder $1.
+# Definitions and declarations begin at the left margin.  Two functions of cellgrad.h may have the name of their struct.  A folder of tests
+# has many programs, so each of its files, with its header, counts alone; but tests/sequence is one program.
 twins()
 {
 	(cd "$1" && xargs awk '
@@ -177,15 +179,16 @@ twins()
 		}') | sort
 }
 
-# Lines about files that no README.md names, and names that it has of no file, of the files of the folder $1 whose paths are given.
-# A README.md has the files of its folder, and of those below it that have none, in tables that begin with "file" or "script", in the
-# first column.  A table belongs to the folder below that its header or the heading above it names.  A name may have a *, and one with
-# a / at its end stands for all that is in that folder.  Of parts of the build, and of a file without an ending, there may be no row.
+# Prints a line about each file that no README.md names, and about each name in a README.md that no file has; the input lists the files of
+# the folder $1.  A README.md names the files of its folder, and of the folders below it that have no README.md, in the first column of
+# tables whose header begins with "file" or "script".  A table is about a folder below, if the table's header or the heading above the
+# table names that folder.  A name may have a *, and a name with a / at its end stands for all files in that folder.  A README.md may
+# leave out files of the build, and files without an ending.
 unnamed()
 {
 	awk -v top="$1" '
 		function above(path) { sub(/\/?[^\/]*$/, "", path); return path }
-		# The folder of the README.md that has this file.
+		# The folder of the README.md that must name this file.
 		function home(path) { do path = above(path); while (path && !(path in readme)); return path }
 		function take(folder, name, pattern) {
 			if (name ~ /\/$/ || name ~ /\*/) {
@@ -237,7 +240,7 @@ unnamed()
 		}' | sort
 }
 
-# report FILE NAME: an empty file is right; with seeded set, an empty file is wrong.
+# report FILE NAME: prints a line of TAP.  The test passes if the file is empty; if `seeded` is set, it passes if the file is not empty.
 report()
 {
 	n=$((n + 1))
@@ -256,9 +259,9 @@ n=1
 if [ $code -eq 0 ]; then is=ok; else is='not ok'; fi
 echo "$is 1 - there are files, includes and calls to look at"
 against <"$scratch/includes" >"$scratch/wrong"
-report "$scratch/wrong" 'includes go one way'
+report "$scratch/wrong" 'includes between folders point one way'
 against <"$scratch/calls" >"$scratch/wrong"
-report "$scratch/wrong" 'calls go one way'
+report "$scratch/wrong" 'calls between folders point one way'
 circles <"$scratch/calls" >"$scratch/wrong"
 report "$scratch/wrong" 'no files call each other in a circle'
 namesakes <"$scratch/files" >"$scratch/wrong"
@@ -268,7 +271,7 @@ report "$scratch/wrong" 'each README.md names the files of its folder'
 grep -E '^(gen|runtime|backends|bindings|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
 report "$scratch/wrong" 'no struct has the name of a function of its folder, or of its file in tests'
 
-# The checks below have input with a planted breach, which must be reported; those after seeded=0 have input without one.
+# The checks after seeded=1 have input with a planted breach, which must be reported; those after seeded=0 have input without a breach.
 seeded=1
 echo 'runtime/core/dtype.c runtime/op/op.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a planted include in the wrong direction is reported'
@@ -287,7 +290,7 @@ printf '%s\n' command/cache.c runtime/cache/cache.c | namesakes >"$scratch/wrong
 report "$scratch/wrong" 'a planted file with the name of another is reported'
 printf '%s\n' tests/old.sh tests/old/old.sh | namesakes >"$scratch/wrong"
 report "$scratch/wrong" 'a planted script with the name of another is reported'
-# plant TEXT...: makes a source that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
+# plant TEXT...: makes a folder of source files that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
 plant()
 {
 	mkdir -p "$scratch/top/tests/x"

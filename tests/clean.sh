@@ -1,16 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# clean.sh [WHAT...]: ./bootstrap WHAT, by default demo and then check, of what is committed here, on a machine that has nothing
-# yet: a minimal Debian that debootstrap makes in a temporary folder, from the mirror that this machine's apt uses.  The last
-# lines and what was skipped are printed, and all lines when it fails.
+# clean.sh [WHAT...]: runs ./bootstrap WHAT, by default demo and then check, on the committed files, on a system that has nothing
+# installed: a minimal Debian that debootstrap makes in a temporary folder, from the mirror that this machine's apt uses.  The last
+# lines of output and the skipped tests are printed, and all lines if bootstrap fails.
 #
-# Last, by default, and as WHAT, gpu: the stages of tests/gpu.sh, whole, by a kit of what check has built, on the stand-ins and on OpenCL in
-# another root of the same kind, without network, autotools and the libraries that the kit brings.  It has g++ for the stand-ins, which
-# compile with it, and PoCL.  KIT=DIR: by that kit, which must hold the stand-ins, and then check need not come before.
+# The last WHAT, by default, is gpu: all stages of tests/gpu.sh, whole, by a kit of the programs that check has built, on the stand-ins
+# for CUDA's libraries and on OpenCL.  The stages run in a second minimal Debian without network, autotools and the libraries that the kit
+# has.  This Debian has g++, with which the stand-ins compile kernels, and PoCL.  KIT=DIR: takes that kit, which must have the stand-ins,
+# so that check need not run before.
 #
-# Needs root that may mount and unshare, debootstrap, git, network as far as that mirror, and some 3 GB where TMPDIR is.
-# CELLGRAD_TEST_REQUIRE is handed on, with root and mount in it; with nvrtc in it pip fetches from where this machine's pip does.
-# Mounts are made in a namespace of their own, and go with it whatever ends the script.
+# Needs a user root that may mount and unshare, debootstrap, git, access to Debian's mirror, and some 3 GB in the folder TMPDIR.
+# The tests get CELLGRAD_TEST_REQUIRE with `root` and `mount` added; if it has nvrtc, pip fetches NVRTC with the settings of this machine's
+# pip.
+# Mounts are made in a separate namespace, and are removed with it, whatever ends the script.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 
@@ -27,7 +29,7 @@ if [ "${1:-}" != inside ]; then
 	root=$all/root
 	mkdir "$root" || exit 1
 	trap 'rm -rf --one-file-system "$all" || { sleep 1; rm -rf --one-file-system "$all"; }' EXIT
-	# In the background, so that a signal is handled at once; unshare ends everything that runs inside.
+	# unshare runs in the background, so that the script handles a signal at once; unshare then ends all processes in its namespace.
 	unshare -m -p -f --kill-child sh "$0" inside "$root" "$@" &
 	trap 'kill -9 $!; exit 1' HUP INT TERM
 	wait $!
@@ -38,7 +40,7 @@ shift 2
 [ $# -gt 0 ] || set -- demo check gpu
 bare=${root%/root}/bare
 
-# "URI KEYRING" of each of apt's sources that has the suite, the main one first; no keyring is "-".
+# Prints "URI KEYRING" for each of apt's package sources that has the suite, the main source first; "-" stands for no keyring.
 sources()
 {
 	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | awk -v suite="$1" '
@@ -66,7 +68,7 @@ make_root()
 		tail -n 5 "$root/made.log" >&2
 		die 'debootstrap failed'
 	}
-	# The root gets the settings of this machine for network and package sources.
+	# The new Debian gets the settings of this machine for the network and for package sources.
 	rm -f "$root/etc/apt/sources.list"
 	for file in /etc/apt/sources.list /etc/apt/sources.list.d /etc/resolv.conf /etc/hosts /etc/pip.conf; do
 		[ ! -e $file ] || cp -RL $file "$root${file%/*}/" || exit 1
@@ -84,14 +86,14 @@ make_root()
 	mount_in "$root"
 }
 
-# PoCL reads /sys, loaders /proc.
+# mount_in ROOT: mounts /proc, which programs' loaders read, /sys, which PoCL reads, and /dev.
 mount_in()
 {
 	mount -t proc proc "$1/proc" && mount -t sysfs -o ro sysfs "$1/sys" && mount --rbind /dev "$1/dev" ||
 		die 'could not mount proc, sys and dev'
 }
 
-# in_root ROOT COMMAND...: with an environment that has only this machine's proxy settings.
+# in_root ROOT COMMAND...: runs a command in a root, with an environment that has only this machine's proxy settings.
 in_root()
 {
 	there=$1
@@ -100,14 +102,14 @@ in_root()
 		${http_proxy+http_proxy="$http_proxy"} ${https_proxy+https_proxy="$https_proxy"} "$@" </dev/null
 }
 
-# The stages of gpu.sh in a root that has only the kit.
+# Runs the stages of gpu.sh in a root that has the kit and neither the source nor a build.
 rehearse()
 {
 	if [ -n "${KIT:-}" ]; then
 		cp -R "$KIT" "$bare/root/kit" || return
 	else
 		there env STAND_INS=yes sh tests/gpu.sh kit /root/kit || return
-		# Kernels that the stand-ins compiled in check need not be compiled again.
+		# The kit gets the kernels that the stand-ins compiled in check, so that they are not compiled again.
 		cp -Rn "$root/root/cellgrad/build/tests/fake/lib/cache/." "$root/root/kit/fake/lib/cache/"
 		cp -R "$root/root/kit" "$bare/root/kit" || return
 	fi
@@ -120,7 +122,7 @@ rehearse()
 		! in_root "$bare" sh -c "command -v $absent" >/dev/null || { echo "$absent is there: this root is not bare"; return 1; }
 	done
 	cp "$top/tests/gpu_rehearsal.sh" "$bare/root/" || return
-	# Without a network.
+	# `unshare -n` runs the stages without a network.
 	unshare -n chroot "$bare" /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin LC_ALL=C.UTF-8 REPORTS=/root/reports ${CHECK_TIME:+CHECK_TIME="$CHECK_TIME"} \
 		sh /root/gpu_rehearsal.sh whole /root/kit ${STAGES:+"$STAGES"} </dev/null
 	code=$?
@@ -128,7 +130,7 @@ rehearse()
 	return $code
 }
 
-# there COMMAND...: in the clone inside the new root.
+# there COMMAND...: runs a command in the clone of the source that is in the new root.
 there()
 {
 	in_root "$root" CELLGRAD_TEST_REQUIRE="${CELLGRAD_TEST_REQUIRE:+$CELLGRAD_TEST_REQUIRE,}root,mount" ${certificates:+PIP_CERT="$certificates"} \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The completions of bash and zsh are what command/completion/make.sh prints of the command as it is, every value that they offer is in
-# the command's help, and bash completes by them.  srcdir: the source; CELLGRAD: the command.
+# The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value that the files
+# offer is in the command's help; and bash completes words by its file.  srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 folder=$srcdir/command/completion
@@ -16,7 +16,7 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# offers WORD...: what bash offers for the last of the words.
+# offers WORD...: prints the completions that bash offers for the last of the words.
 offers()
 {
 	bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cellgrad; printf "%s\n" "${COMPREPLY[@]}"' "$folder/cellgrad.bash" "$@"
@@ -37,7 +37,7 @@ sed -n "s/^	\([a-z]*\):--\([a-z]*\)[^)]*) words='\(.*\)' ;;/\1 \2 \3/p" "$folder
 	for value in $values; do grep -q -w -e "$value" "$scratch/help" || echo "$command --$option: no $value"; done
 done >"$why"
 [ ! -s "$why" ]
-report $? 'every value that is offered is in the help'
+report $? 'every value that the completion offers is in the help of its command'
 if command -v bash >/dev/null; then
 	cd "$scratch" || exit 99
 	: >"$why"
@@ -46,7 +46,7 @@ if command -v bash >/dev/null; then
 		[ "$(offers cellgrad convert --from '=' py 2>>"$why")" = pytorch ] && [ "$(offers cellgrad cache cl 2>>"$why")" = clear ] && [ ! -s "$why" ]
 	report $? 'bash completes commands, options, ops and values'
 else
-	skip 'bash completes' 'there is no bash'
+	skip 'bash completes commands, options, ops and values' 'there is no bash'
 fi
 if command -v zsh >/dev/null; then
 	zsh -n "$folder/_cellgrad" 2>"$why"

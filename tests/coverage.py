@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""coverage.py SOURCE: prints by folder how many of the product's lines were executed since the build; not-executed.txt lists the others.
+"""coverage.py SOURCE: prints for each folder how many of the product's lines were executed since the build; not-executed.txt lists the
+lines that were not.
 
 Runs in the top folder of a build with --coverage, after its tests; a line that is compiled into several objects counts once."""
 
@@ -15,7 +16,7 @@ FOLDERS = ('backends', 'command', 'gen', 'runtime', 'verify')
 
 
 def counts(build):
-    """gcov's JSON of every object."""
+    """Runs gcov, and yields its JSON about every object file."""
     data = [os.path.join(folder, file) for folder, _, files in os.walk(build) for file in files if file.endswith('.gcda')]
     if not data:
         sys.exit('coverage.py: nothing was counted here: it needs a build with CFLAGS=--coverage LDFLAGS=--coverage, and its tests')

@@ -1,20 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Older x86-64 processors than this one: the generator's tests, the conformance suite and that of sequences as they would run them.
-#	cpu.sh [NAME...]      of the rows below; without names all
-# A row is a processor that qemu-user plays, an instruction set of the cpu backend here, or PoCL as on a processor without some of
-# this one's instructions (older.c).  What cannot be had is a skip with its reason.  Each row says what ran, how much of it was right
-# and how many seconds it took; the last lines are totals.
+# Runs the generator's tests, the conformance suite and the suite of sequences as on x86-64 processors that are older than this one.
+#	cpu.sh [NAME...]      names of rows of the list `rows`; without names all
+# A row is a processor that qemu-user emulates, an instruction set of the cpu backend on this processor, or PoCL as on a processor without
+# some of this one's instructions (older.c).  A row that cannot run here is a skip with its reason.  Each row prints what ran, how many
+# tests passed and how many seconds they took; the last lines are totals.
 #
-# Under qemu the suites are a part of themselves, chosen to take minutes: every subset of what may be absent, networks of all kinds,
-# one op in all sizes; sequences without the largest.  change_test and limit_test are left out: text is text on any processor.  The
-# OpenCL backend there computes one op, since PoCL's compiler takes half a minute for each; its tests are those of the rows pocl-*.
+# Under qemu only a part of the suites runs, chosen to take minutes: every subset of the arguments that may be absent, networks of all
+# kinds, one op in all sizes, and sequences except the largest.  change_test and limit_test are left out, since they depend on no
+# processor.  The OpenCL backend computes one op under qemu, since PoCL's compiler takes half a minute for each op there; the rows pocl-*
+# have the tests of the OpenCL backend.
 #
-# Runs in the build's top folder after "make check TESTS="; and in the environment, as make cpucheck gives it: srcdir, UNIT, the unit
-# tests; CC, CFLAGS, SANITIZE, what the build was configured with; CELLGRAD.
-# Exit status: 0 all that could be tried is well; 1 something is not; 77 nothing could be tried.
+# Runs in the build's top folder after "make check TESTS=".  make cpucheck sets the environment variables: srcdir; UNIT, the unit tests;
+# CC, CFLAGS, SANITIZE, with which the build was configured; CELLGRAD, the command.
+# Exit status: 0 if all that could run passed; 1 if a test failed; 77 if nothing could run.
 
-# name, kind of row, its processor or instruction set, and what must come of it: kernels, or bytes of a vector
+# name of the row, its kind, the processor, and the instruction set of the kernels that must run, or for PoCL the bytes of its vectors
 rows='
 qemu-nehalem  emulated Nehalem        baseline
 qemu-haswell  emulated Haswell        avx2
@@ -38,7 +39,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/cpu.XXXXXX") || exit 99
 trap 'rm -rf "$work"' EXIT
 trap 'stop; exit 99' HUP INT TERM
 
-# Ends the tests that run.
+# Ends the tests that still run.
 stop() {
 	[ -z "$running" ] || kill "$running" 2>/dev/null
 	for job in "$work"/jobs/*.pid; do
@@ -50,12 +51,12 @@ say()  { echo "# $*"; }
 ok()   { number=$((number + 1)); echo "ok $number - $name: $*"; }
 fail() { number=$((number + 1)); wrong=$((wrong + 1)); echo "not ok $number - $name: $*"; }
 
-# leave WHY: the row cannot run here.
+# leave WHY: prints that the row is skipped, since it cannot run here.
 leave() { number=$((number + 1)); left=$((left + 1)); echo "ok $number - $name # SKIP $*"; }
 
 # ---- a row's tests, some at a time ----
 
-# queue WHAT COMMAND...: a command for run_queue, which runs it by a shell of its own.
+# queue WHAT COMMAND...: adds a command to the queue of run_queue, which runs the command in a new shell.
 queue() {
 	queued=$((queued + 1))
 	job=$work/jobs/$(printf %03d "$queued")
@@ -82,7 +83,7 @@ run_queue() {
 	rm -f "$work"/jobs/*
 }
 
-# report JOB: judges the job's TAP: some test must pass, and none may fail.
+# report JOB: judges the TAP that a job printed: some test must pass, and none may fail.
 report() {
 	read -r code seconds <"$1.end" || code=99 seconds=0
 	what=$(cat "$1.what")
@@ -97,7 +98,7 @@ report() {
 	fi
 }
 
-# suite PROGRAM PATTERN...: a job for each pattern of tests.
+# suite PROGRAM PATTERN...: queues a job for each pattern of tests of a suite.
 suite() {
 	program=$1; shift
 	for pattern; do
@@ -122,7 +123,7 @@ generator() {
 
 # ---- rows ----
 
-# opens: does the cpu backend open, with the row's kernels?  Its line is $about.
+# opens: does the cpu backend open, with kernels for the row's instruction set?  $about is the line that the backend prints.
 opens() {
 	about=$($run tests/conformance/conformance --opens 2>"$work/err") || {
 		fail "the cpu backend opens: $about $(grep -v warning "$work/err" | tail -n 1)"
@@ -159,7 +160,7 @@ emulated() {
 	unset CELLGRAD_BACKEND CELLGRAD_OPENCL_LIB
 }
 
-# Computes one op, if there is a device; the command says whether.
+# Queues a job that computes one op by OpenCL under qemu; `cellgrad info` prints whether there is a device for it.
 opencl_emulated() {
 	case $CELLGRAD in ?*) [ -x "$CELLGRAD" ] ;; *) false ;; esac || return
 	data=$srcdir/tests/data/GRUBlockCell-plain
@@ -170,7 +171,7 @@ opencl_emulated() {
 		$run $CELLGRAD run GRUBlockCell $data.safetensors --expect $data.expect.safetensors && echo ok"
 }
 
-# Also with OpenBLAS's products for such a processor.
+# Runs both suites with the kernels of the row's instruction set, and with OpenBLAS's products for a processor that has it.
 native() {
 	grep -qw "^$wanted" "$work/has" || { leave "this processor, or this build, has no $wanted"; return; }
 	run=
@@ -199,7 +200,7 @@ pocl() {
 	export CELLGRAD_BACKEND=opencl POCL_CACHE_DIR="$work/pocl-$1"
 	[ ! -f /etc/OpenCL/vendors/pocl.icd ] || export OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd
 	mkdir -p "$POCL_CACHE_DIR"
-	unset POCL_EXTRA_BUILD_FLAGS           # optimised
+	unset POCL_EXTRA_BUILD_FLAGS           # PoCL then optimises kernels
 	about=$($run tests/gen/compile_opencl | sed 's/^# //; s/: 0 built.*//; q')
 	case $about in
 	'Portable Computing Language,'*"vectors of $wanted bytes")

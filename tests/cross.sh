@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Other processors and another C library: a build for each, its tests, and the same bits as here.
-#   cross.sh [NAME...]      of the rows below; without names all
-# Each row is built in cross/NAME and needs its compiler; a processor that is not this one also qemu-user.  What the tests and
-# the command link with is looked for beside the compiler's libraries, else fetched with apt-get download and unpacked in
-# cross/NAME; nothing is installed.  Without it the row has neither unit tests nor command.  Under qemu the conformance suite
-# takes half an hour.
+# Builds cellgrad for other processors and for another C library, runs the tests of each build, and compares its bits with this build's.
+#   cross.sh [NAME...]      names of rows of the list `rows`; without names all
+# Each row of the list is built in cross/NAME and needs its compiler; a row for another processor also needs qemu-user.  The libraries
+# that the tests and the command link are looked for beside the compiler's libraries, else fetched with apt-get download and unpacked in
+# cross/NAME; nothing is installed.  Without these libraries the row has neither unit tests nor the command.  Under qemu the conformance
+# suite takes half an hour.
 #
-# Runs in the build's top folder, and needs there cellgen and tests/conformance/checksum; and in the environment srcdir, MAKE,
-# and UNIT, the unit tests.  CROSS_CC_aarch64 and so on, in the environment, is another compiler for a row.
-# Exit status: 0 all that could be tried is well; 1 something is not; 77 nothing could be tried.
+# Runs in the build's top folder, and needs cellgen and tests/conformance/checksum there.  Environment variables: srcdir; MAKE; UNIT, the
+# unit tests; CROSS_CC_NAME, such as CROSS_CC_aarch64, is another compiler for row NAME.
+# Exit status: 0 if all that could run passed; 1 if a test failed; 77 if nothing could run.
 
-# name, host, Debian's name for its packages (- for none), compiler, what runs its programs
+# name of the row, host, Debian's name for the architecture (- for none), compiler, the program that runs the row's programs
 rows='
 i686    i686-linux-gnu    i386  gcc_-m32
 musl    x86_64-linux-musl -     musl-gcc
@@ -28,7 +28,7 @@ ok()   { number=$((number + 1)); echo "ok $number - $name: $*"; }
 fail() { number=$((number + 1)); bad=1; echo "not ok $number - $name: $*"; }
 skip() { number=$((number + 1)); echo "ok $number - $name # SKIP $*"; }
 
-# try WORDS COMMAND...: shows the last lines of the command's output where it fails.
+# try WORDS COMMAND...: prints a line of TAP about a command, and the last lines of the command's output if it fails.
 try() {
 	what=$1; shift
 	if "$@" >log 2>&1; then
@@ -40,19 +40,19 @@ try() {
 	fi
 }
 
-# Debian's packages for another processor, from the sources of this machine, into root/.
+# fetch ARCHITECTURE: unpacks Debian's packages for another processor into root/, from the package sources of this machine.
 fetch() {
 	command -v apt-get >/dev/null && command -v dpkg >/dev/null || return
 	mkdir -p apt/state/lists/partial apt/cache/archives/partial root && : >apt/status || return
 	apt="apt-get -q -o Dir::State=$PWD/apt/state -o Dir::State::status=$PWD/apt/status -o Dir::Cache=$PWD/apt/cache
 		-o APT::Architecture=$1 -o APT::Architectures=$1 -o APT::Sandbox::User="
-	# Some source may have nothing for this processor; the packages that arrive count.
+	# A failure of update is ignored, since a package source may have nothing for this processor; `download` fails if a package is missing.
 	$apt update
 	# shellcheck disable=SC2086
 	(cd apt && $apt download $packages && for deb in *.deb; do dpkg -x "$deb" ../root || exit; done)
 }
 
-# Sets options and foreign (the folder of libraries) where the row's libraries are there or can be had.
+# Sets `options` (of configure) and `foreign` (the folder of libraries), if the row's libraries are installed or can be fetched.
 libraries() {
 	options=--disable-command foreign=
 	[ "$debian" != - ] || return
@@ -69,7 +69,7 @@ libraries() {
 	foreign=$root/usr/lib/$triplet options=LDFLAGS=-Wl,-rpath,$foreign
 }
 
-# Additions and multiplications in x87's registers would round twice; passing values through them does not.
+# Fails if kernels compute in x87's registers: additions and multiplications there would round twice; loads and stores do not.
 no_x87() {
 	for object in templates/.libs/*_la-*.o; do
 		objdump -d --no-show-raw-insn "$object" | awk '
@@ -78,7 +78,7 @@ no_x87() {
 	done
 }
 
-# Kernels of f32 and f64 multiply and add in vectors.
+# Checks that the f32 and f64 kernels of a cell have fused multiply-adds of vectors.
 fused_vectors() {
 	for dtype in 4s 2d; do
 		"$host-objdump" -d templates/.libs/*_la-lstm_block_f*.o |
@@ -96,15 +96,15 @@ unit() {
 }
 
 check() {
-	try 'the same bits as here' sh -c "$run tests/conformance/checksum >bits && diff bits '$here/cross/bits'"
-	try 'the example' ./libtool --silent --mode=execute $run examples/peephole_lstm
+	try 'kernels give the bits of this build' sh -c "$run tests/conformance/checksum >bits && diff bits '$here/cross/bits'"
+	try 'the example peephole_lstm runs' ./libtool --silent --mode=execute $run examples/peephole_lstm
 	case $name in
-	aarch64) try 'kernels of fused vectors' fused_vectors ;;
-	i686)    try 'kernels without x87 arithmetic' no_x87 ;;
+	aarch64) try 'kernels have fused multiply-adds of vectors' fused_vectors ;;
+	i686)    try 'kernels have no x87 arithmetic' no_x87 ;;
 	esac
 	[ -n "$foreign" ] || return
-	[ "$name" != aarch64 ] || try 'the instruction set has its name' takes_neon
-	try "the command's demo" $run ./cellgrad demo
+	[ "$name" != aarch64 ] || try 'CELLGRAD_CPU_ISA=neon is accepted' takes_neon
+	try 'cellgrad demo runs' $run ./cellgrad demo
 	for test in $UNIT; do
 		try "$test" unit "$test" "$(basename "$test").log"
 	done
@@ -123,7 +123,7 @@ row() {
 	else
 		tried=1
 		libraries
-		# A processor that runs here without an emulator is no cross build: it makes its kernels by its own cellgen.
+		# A row whose programs run here without an emulator is no cross build: it generates its kernels by its own cellgen.
 		[ -n "$run" ] && build="CELLGEN=$here/cellgen" || build=--build=$host
 		[ "$name" != i686 ] || flags='-msse2 -mfpmath=sse'
 		[ "$name" != musl ] || options="$options --disable-shared"

@@ -2,22 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """README.md and the pages of docs/ are right.
 
-Every program and every command that they show runs, every message that they quote is what the code prints, and every link between
-documents has its file and its heading.  What cannot run here has a marker with the reason; these are counted and printed.
+Every program and every command that the pages show runs, every message that they quote is what the code prints, and every link between
+documents leads to a file and a heading.  A block that cannot run here has a marker with the reason; such blocks are counted and printed.
 
 A fenced block is tried by its language, and by the comments `<!-- KIND: TEXT -->` on the lines above it:
 
-    sh        the whole block runs in the page's folder, with `cellgrad`, `cc` and `pkg-config` of this build
-    c         a program: it compiles without a warning and exits with 0; `part of` and `says` then know it as ./program
-    cell      the equations are NAME.cell from then on, and have a gradient
-    python    it is Python; tests/python/py_docs.py runs it
+    sh        the whole block runs in the folder of the page, with `cellgrad`, `cc` and `pkg-config` of this build
+    c         the block is a program that compiles without a warning and exits with 0; COMMANDs below can run it as ./program
+    cell      the block has equations, which are the file NAME.cell for later blocks, and have a gradient
+    python    the block is Python code, which tests/python/py_docs.py runs
 
-    not run: REASON     it is not tried
-    file: NAME          it is the file NAME from then on
-    from: PATH          it is the file PATH of the source
-    part of: COMMAND    its lines are printed by COMMAND, one after the other
-    needs: PART         it is not tried where this build has no such part, a backend or `cache`
-    says: COMMAND       COMMAND fails, and its message has these lines, in which ... matches any text
+    not run: REASON     the block is not tried
+    file: NAME          the block is the file NAME for later blocks
+    from: PATH          the block is equal to the file PATH of the source
+    part of: COMMAND    COMMAND prints the lines of the block, one after the other
+    needs: PART         the block is not tried if this build lacks PART, a backend or `cache`
+    says: COMMAND       COMMAND fails, and its message has the lines of the block, in which ... matches any text
 
 All blocks of a page run in order in one folder, which has the files of `INPUTS` at first.  Runs in the build tree and prints TAP.
 srcdir: the source; CELLGRAD: the command; CC, BUILD_CFLAGS, SANITIZE: how the library was compiled; LIBRARY, ARCHIVE: the library.
@@ -40,7 +40,7 @@ FOLDERS = ["docs", "gen", "runtime", "backends", "bindings", "verify", "command"
 STEP = {"cs_prev": (2, 3), "h_prev": (2, 3), "w": (5, 12), "b": (12,), "wci": (3,), "wcf": (3,), "wco": (3,)}
 NETWORK = {"input": (3, 2, 2), "input_h": (1, 2, 3), "input_c": (1, 2, 3), "params": (84,)}
 GRU = {"x": (2, 1), "h_prev": (2, 3), "w_ru": (4, 6), "w_c": (4, 3), "b_ru": (6,), "b_c": (3,)}
-# By file, its metadata and the shapes of its tensors, which are F32, but for the lengths.
+# The metadata and the shapes of the tensors of each file that blocks read.  All tensors are F32, except sequence_lengths.
 INPUTS = {
     "case": ({"use_peephole": "true"}, {"x": (2, 2), **STEP}),
     "upstream": ({}, {"cs_grad": (2, 3), "h_grad": (2, 3)}),
@@ -57,7 +57,7 @@ INPUTS = {
 
 
 def write_tensors(path, metadata, shapes):
-    """Writes a safetensors file, in which no two neighbouring numbers are equal."""
+    """Writes a safetensors file in which no two adjacent numbers are equal."""
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, shape in shapes.items():
         count = 1
@@ -79,7 +79,7 @@ def read(path):
 
 
 def documents(folder):
-    """The Markdown files of a folder of the source and of those below it."""
+    """Yields the Markdown files of a folder of the source and of those below it."""
     for at, folders, files in os.walk(os.path.join(SOURCE, folder)):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
@@ -213,13 +213,13 @@ class Page:
 
 
 def prose(text):
-    """A document without its blocks, its comments and its code."""
+    """Returns the text of a document without its fenced blocks, its comments and its code."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     return re.sub(r"<!--.*?-->", "", text, flags=re.S)
 
 
 def anchors(text):
-    """The names of a document's headings in links, as the hosts of repositories make them."""
+    """Returns the names of a document's headings in links, by the rule of hosts of repositories."""
     found = set()
     for heading in re.findall(r"^#+ +(.*?) *$", prose(text), re.M):
         heading = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
@@ -234,7 +234,7 @@ def anchors(text):
 
 
 def wrong_links(path, text):
-    """The links of a document that lead to no file or heading."""
+    """Yields the links of a document that lead to no file or heading."""
     for target in re.findall(r"\]\(([^) ]+)\)", re.sub(r"`[^`\n]*`", "", prose(text))):
         if re.match(r"[a-z]+:", target):
             continue
@@ -247,7 +247,7 @@ def wrong_links(path, text):
 
 
 def write_tools(folder):
-    """Makes `cellgrad`, `cc` and `pkg-config` for this build, as if it were installed."""
+    """Makes commands `cellgrad`, `cc` and `pkg-config` that use this build as if it were installed."""
     flags = ["-I" + os.path.join(SOURCE, "runtime")]
     if os.path.exists(LIBRARY):
         flags += [LIBRARY, "-Wl,-rpath," + os.path.dirname(LIBRARY)]

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The programs of examples/ do what their comments say.  Other tests run the rest: tests/docs.py peephole_lstm and bidirectional,
-# install.sh own_cell.c and own_cell.cc.  Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
+# The programs of examples/ do what their comments say.  Other tests run some of the examples: tests/docs.py runs peephole_lstm and
+# bidirectional, install.sh runs own_cell.c and own_cell.cc, parallel.sh runs parallel.c.
+# Runs in the build tree.  srcdir: the source; CC: a C compiler, for own_runtime.
 set -u
 srcdir=${srcdir:-.}
 scratch=$(mktemp -d) || exit 99
@@ -16,7 +17,7 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# train FILE OPTION...: the losses of a training
+# train FILE OPTION...: runs language_model, and writes the losses of its training to FILE
 train()
 {
 	to=$1
@@ -24,7 +25,7 @@ train()
 	CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/language_model "$@" >"$to" 2>"$why"
 }
 
-# falls FILE LEAST: is the last loss at least so much below the first?
+# falls FILE LEAST: is the last loss in FILE below the first by LEAST or more?
 falls()
 {
 	awk -v least="$2" 'NF == 2 && !n++ { first = $2 } { last = $NF } END { if (!(n && last < first - least)) { print first, last; exit 1 } }' \
@@ -39,7 +40,8 @@ train "$scratch/begun" -n 20 -c "$scratch/state" "$text" && train "$scratch/ende
 	cat "$scratch/begun" "$scratch/ended" | cmp - "$scratch/whole" >"$why" 2>&1
 report $? 'language_model: 20 steps, a checkpoint and 20 more steps give the bytes of 40 steps'
 
-# A checkpoint is a place in a text, then weights: one of another text, a truncated one, one with bytes behind it.
+# A checkpoint is a position in a text, followed by weights.  The test has a checkpoint of another text, a truncated one, and one with bytes
+# behind its end.
 head -c 20000 "$text" >"$scratch/other"
 head -c 1000 "$scratch/state" >"$scratch/short"
 { cat "$scratch/state"; echo; } >"$scratch/long"
@@ -63,7 +65,7 @@ CELLGRAD_BACKEND=${CELLGRAD_BACKEND:-cpu} $limit examples/own_runtime >"$scratch
 	grep -q "with the library's bits" "$scratch/emit"
 report $? 'own_runtime: kernels from text and manifest have the bits of the library'
 
-# On a GPU, or else on the stand-ins of tests/fake.
+# The example graph runs on a GPU, or else on the stand-ins of tests/fake for CUDA's libraries.
 $limit examples/graph >"$scratch/graph" 2>"$why"
 status=$?
 if [ $status -eq 77 ]; then

@@ -30,9 +30,9 @@ most_mb=50
 
 say() { echo "gpu: $*" >&2; }
 
-# ---- kit: what runs there, built here ----
+# ---- kit: the programs for the machine with a GPU, built on this machine ----
 
-# Under bin/ of the kit, without their folders.
+# The programs of the kit, which are in its folder bin/ without the folders of the build.
 programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/parts tests/net_time tests/gpu_probe
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test
 	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cudnn/cuda_net_test tests/backends/cuda/cudnn/cuda_net_call_test
@@ -43,7 +43,7 @@ data='tests/gen/coupled.cell tests/gen/stages.cell tests/gpu_micro.cu tests/gpu_
 
 die() { say "$*"; exit 1; }
 
-# The C library and its loader are those of the machine.
+# needed_by PROGRAM...: prints the shared libraries that the programs load, without those of the C library, which the other machine has.
 needed_by()
 {
 	ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
@@ -65,7 +65,7 @@ make_kit()
 		build=$top/build-gpu
 		[ -f "$top/configure" ] || (cd "$top" && ./bootstrap) || die 'bootstrap failed'
 		mkdir -p "$build" && cd "$build" || exit 1
-		# As make must read it: programs search libraries beside them.
+		# The programs of the kit search libraries in ../lib of their own folder; the dollar signs are escaped for make.
 		[ -f Makefile ] || "$top/configure" -q CFLAGS=-O2 LDFLAGS="-Wl,-rpath,'\$\$ORIGIN/../lib'" || die 'configure failed'
 		jobs=-j$(nproc 2>/dev/null || echo 2)
 		make -s "$jobs" && make -s "$jobs" check TESTS= || die 'the build failed'
@@ -74,13 +74,13 @@ make_kit()
 	[ -z "${STAND_INS:-}" ] || programs="$programs $stand_in_programs"
 	# shellcheck disable=SC2086 # a list
 	for file in $programs; do [ -f "$file" ] || die "there is no $file in $build: 'make' and 'make check TESTS=' build it"; done
-	# Existing reports stay.
+	# The old kit is removed, but not its folder of reports.
 	(cd "$kit" 2>/dev/null && rm -rf bin bin.tar.gz lib tests python runtime fake gpu.sh kit.txt)
 	mkdir -p "$kit/bin" "$kit/lib" || exit 1
 	# shellcheck disable=SC2086
 	for file in $programs; do strip -o "$kit/bin/${file##*/}" "$file" || exit 1; done
 	libc=$(newest_libc "$kit")
-	# Each program contains the whole library: compressed they take a third.
+	# Each program contains the whole library, so that compression reduces the programs to a third.
 	tar -C "$kit" -czf "$kit/bin.tar.gz" bin || exit 1
 	rm -r "${kit:?}/bin"
 	strip -o "$kit/lib/libcellgrad.so.0" .libs/libcellgrad.so.0 || exit 1
@@ -105,7 +105,7 @@ make_kit()
 		echo "stand-ins ${STAND_INS:-no}"
 	} >"$kit/kit.txt"
 	mb=$(du -sm "$kit" | cut -f1)
-	# A build with sanitizers or debug information may be larger.
+	# A kit of an existing build may be larger than most_mb, since that build may have sanitizers or debug information.
 	[ "$mb" -le $most_mb ] || [ -n "${BUILD:-}" ] || die "the kit has $mb MB: expected at most $most_mb"
 	say "the kit: $kit, $mb MB; there: KIT=$kit sh $kit/gpu.sh STAGE"
 }
@@ -120,7 +120,7 @@ commit_of()
 	fi
 }
 
-# The newest version of the C library of which the kit uses a symbol.
+# newest_libc KIT: prints the newest version of the GNU C library of which a program of the kit uses a symbol.
 newest_libc()
 {
 	for file in "$1"/bin/*; do
@@ -140,7 +140,7 @@ esac
 stage=$what
 shift
 wanted=" $* "
-# shellcheck disable=SC2086,SC2116 # whatever stands between them
+# shellcheck disable=SC2086,SC2116 # the names may have any white space between them
 leave_out=$(echo ${LEAVE_OUT:-})
 
 kit=${KIT:-$here}
@@ -162,10 +162,10 @@ verdict=RUNNING words='this report was written while the stage ran, and nothing 
 
 fact() { sed -n "s/^$1 //p" "$kit/kit.txt"; }
 
-# Without this machine's folders.
+# plain: removes the names of this machine's folders from its input.
 plain() { sed "s,$work/bin/,,g; s,$work/,,g; s,$kit,KIT,g"; }
 
-# The device's name, as the driver or the backend reports it, in characters for a file name.
+# Sets $file, the path of the report, in which the device's name has only characters that suit the name of a file.
 place_report()
 {
 	slug=$(printf '%s' "${device:-unknown}" | sed 's/[;,].*//; s/^[a-z]* [0-9.]*: //' | tr -cs 'A-Za-z0-9' - | cut -c1-40 | sed 's/^-*//; s/-*$//')
@@ -193,11 +193,11 @@ report()
 		cat "$work/rows/"* "$work/text/"* 2>/dev/null
 	} >"$file.new"
 	mv "$file.new" "$file"
-	# Packs all logs into one archive, and keeps those of other stages in this folder.
+	# logs.tar.gz has the logs of this stage, and the logs of other stages, which `begin` unpacked from the archive before.
 	(cd "$work" && tar -czf "$reports/logs.tar.gz.new" logs 2>/dev/null) && mv "$reports/logs.tar.gz.new" "$reports/logs.tar.gz"
 }
 
-# Every end of the script: finish VERDICT EXIT WORDS...
+# finish VERDICT EXIT WORDS...: writes the report and ends the script; each stage ends by this function.
 finish()
 {
 	verdict=$1 code=$2
@@ -222,24 +222,25 @@ interrupted()
 	finish STOPPED 1 "ended by a signal; what had ended by then is here, what ran then is marked"
 }
 
-# row NUMBER STEP COMMAND OUTCOME TIME
+# row NUMBER STEP COMMAND OUTCOME TIME: writes a row of the report's table of steps.
 # shellcheck disable=SC2016
 row() { printf '| %s | %s | %s | %s |\n' "$2" "${3:+\`$3\`}" "$4" "${5:-}" >"$work/rows/$1"; }
 
-# section NUMBER TITLE: what is read, as it is; words NUMBER TITLE LINES: the same in a fence, its end.
+# section NUMBER TITLE: appends its input to the report, under a title.  words NUMBER TITLE LINES: appends the last lines of its input in a
+# fenced block.
 section() { { printf '\n## %s\n\n' "$2"; plain; } >>"$work/text/$1"; }
 words()   { { echo '```'; tail -n "$3"; echo '```'; } | section "$1" "$2"; }
 
 # ---- steps ----
 
-# The form of a command that repeats a failure.
+# `repeating`: the pattern of the lines in a log that have a command which repeats a failure.
 repeating='cellgrad (check|run|bench) |CELLGRAD_TEST_SEED='
 fatal='context was lost|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTAINED|ILLEGAL_ADDRESS|LAUNCH_TIMEOUT|CONTEXT_IS_DESTROYED|ASSERT|HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED)'
 
-# The number of the next row, in $n.
+# next: sets $n to the number of the next row of the report's table.
 next() { number=$((number + 1)); n=$(printf "%02d" "$number"); }
 
-# Does this step run?  Where it does not, and not because `only` left it out, the report says so.
+# is_wanted NAME: does this step run?  If it does not, the report has a row about it, except for steps that `only` does not name.
 is_wanted()
 {
 	[ "$stage" = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac
@@ -256,8 +257,9 @@ not_run()
 	say "$1: not run: $2"
 }
 
-# start NAME SECONDS FORM COMMAND...: runs a step beside others, JOBS of them at most.  FORM: what the report keeps of the output: none,
-# words (the end), all, table (Markdown).  The step has that many seconds, STEP_TIME, or what the stage has left, whichever is least.
+# start NAME SECONDS FORM COMMAND...: starts a step; at most JOBS steps run at a time.  FORM: the part of the output that the report keeps:
+# none, words (the end), all, table (Markdown), or `recorded`: none, and the verdict does not count a failure of the step.  The time limit
+# of the step is the least of SECONDS, STEP_TIME and the time that the stage has left.
 start()
 {
 	name=$1 limit=$2 keep=$3 ran=''
@@ -284,7 +286,7 @@ start()
 	say "$name: $(cat "$work/$n.command")"
 	(
 		trap - HUP INT TERM
-		# The stand-ins' reports about this step.
+		# The stand-ins for CUDA's libraries write their reports about this step to a file of its own.
 		[ -z "${CELLGRAD_FAKE_REPORT:-}" ] || CELLGRAD_FAKE_REPORT=$work/$n.fake
 		timeout -k 5 "$limit" "$@" >"$out" 2>&1 </dev/null &
 		echo $! >"$work/$n.pid"
@@ -295,7 +297,7 @@ start()
 	pending="$pending $n"
 }
 
-# Finishes the steps that have ended; waits a little where none has.
+# collect: finishes the steps whose processes have ended; waits a little if there is no such step.
 collect()
 {
 	others_run='' any=
@@ -306,7 +308,7 @@ collect()
 	if [ -n "$any" ]; then report; else sleep 0.2; fi
 }
 
-# wait_all; step: the same as start, alone.  Returns the exit status of the step that ended last.
+# wait_all: waits until all steps have ended.  step: does the same as start, while no other step runs, and returns the step's exit status.
 wait_all() { while [ -n "$pending" ]; do collect; done; }
 step()
 {
@@ -317,7 +319,7 @@ step()
 	return "$last"
 }
 
-# For a test that prints TAP, the number of its tests.
+# counted LOG: prints the numbers of tests in a log that has TAP.
 counted() { awk '/^ok / { n++ } /# SKIP/ { s++ } /^not ok / && !/# SKIP/ { n++; f++ } END { if (n) printf ": %d tests, %d failed, %d skipped", n, f, s }' "$1"; }
 
 # shellcheck disable=SC2016
@@ -364,7 +366,7 @@ failed()
 	fi
 }
 
-# After a lost context: the command that lost it, alone, by memcheck where that is installed.
+# watch_failure NUMBER: after a lost context, runs the command that lost it again, alone, by memcheck if that is installed.
 watch_failure()
 {
 	line=$(grep -oE 'cellgrad check [^#]*' "$log" | head -n 1)
@@ -389,7 +391,7 @@ watch_failure()
 	} | plain >>"$work/failures/$1"
 }
 
-# ---- what there is ----
+# ---- what this machine has ----
 
 smi()
 {
@@ -397,7 +399,7 @@ smi()
 	timeout -k 2 15 nvidia-smi "$@" 2>&1
 }
 
-# One line of clocks, printed before and after measurements.
+# clocks: prints the GPU's clocks in one line, which the report has before and after measurements.
 clocks()
 {
 	for reasons in clocks_event_reasons.active clocks_throttle_reasons.active; do
@@ -408,7 +410,7 @@ clocks()
 
 say_clocks() { printf '\nClocks (SM, memory, temperature, power, use, limits) before: %s; after: %s.\n' "$before" "$(clocks)" >>"$work/text/$ran"; }
 
-# timed NAME SECONDS FORM COMMAND...: as step, with the clocks before and after it.
+# timed NAME SECONDS FORM COMMAND...: runs a step by `step`, and reports the GPU's clocks before and after it.
 timed()
 {
 	before=$(clocks)
@@ -418,7 +420,7 @@ timed()
 	return $code
 }
 
-# A tool of the toolkit, which may not be on the path.
+# find_tool NAME: prints the path of a tool of the CUDA toolkit, which may be in a folder that is not on PATH.
 find_tool()
 {
 	command -v "$1" 2>/dev/null && return
@@ -427,8 +429,9 @@ find_tool()
 	done
 }
 
-# Finds NVRTC, cuBLAS and cuDNN: where this environment or the loader has them; what is missing is searched beside the torch of python3,
-# and where cuDNN is for another CUDA than the cuBLAS that was found, all three are taken from there.
+# find_libraries finds NVRTC, cuBLAS and cuDNN by environment variables, else by the loader, else beside the torch of python3.  If the cuDNN
+# that was found is for another CUDA than the cuBLAS, all three libraries are taken from beside torch.
+# packaged LIBRARY: prints the files of a library that are beside the torch of python3, the newest first.
 packaged()
 {
 	python=$(command -v python3) || return 1
@@ -442,7 +445,7 @@ print(os.path.dirname(list(spec.submodule_search_locations)[0]) if spec else "")
 	for found in "$site"/nvidia/*/lib/$file.so.[0-9]* "$site"/torch/lib/$file.so.[0-9]*; do
 		[ -f "$found" ] || continue
 		suffix=${found##*.so.}
-		# A library for a later CUDA than the driver's does not count; cuDNN has other version numbers, and says for which CUDA it is.
+		# A library for a later CUDA than the driver's is left out; a cuDNN is not, since its version is not that of a CUDA.
 		[ "$1" = CUDNN ] || [ "${suffix%%.*}" -le "${driver:-99}" ] || continue
 		echo "$suffix $found"
 	done | sort -rn | sed 's/^[^ ]* //'
@@ -470,7 +473,7 @@ find_libraries()
 	fi
 }
 
-# take_packaged LIBRARY WHY: the newest library there that loads; WHY none of the loader's was taken.
+# take_packaged LIBRARY WHY: takes the newest library beside torch that loads.  WHY: the reason why the library of the loader was not taken.
 take_packaged()
 {
 	tried=''
@@ -491,7 +494,7 @@ take_packaged()
 
 # ---- before a stage ----
 
-# A kit that cannot run here is refused with a message before any program of it is started.
+# A kit that cannot run on this machine is refused with a message; most reasons are found before any program of the kit is started.
 check_kit()
 {
 	[ "$(uname -m)" = "$(fact machine)" ] || refuse "the kit is for $(fact machine), and this machine is a $(uname -m)"
@@ -501,7 +504,7 @@ check_kit()
 		refuse "the kit needs the GNU C library $(fact libc) or later, and this machine has $libc"
 	tar -C "$work" -xzf "$kit/bin.tar.gz" 2>"$work/why" || refuse "the kit's programs do not unpack: $(head -n 1 "$work/why")"
 	ln -s "$kit/lib" "$work/lib"
-	# Programs of an existing build do not search libraries beside them.
+	# If the kit was made of an existing build, its programs do not search the kit's lib/, and find its libraries by LD_LIBRARY_PATH.
 	if ! timeout -k 2 20 "$bin/cellgrad" --version >/dev/null 2>&1; then
 		LD_LIBRARY_PATH=$kit/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 		export LD_LIBRARY_PATH
@@ -539,10 +542,10 @@ MIG is on: the device may be a part of a GPU, and its ceilings those of that par
 	esac
 }
 
-# Without this setting cuDNN's sums may differ from run to run.
+# Without CUBLAS_WORKSPACE_CONFIG the bits of cuDNN's sums may differ from run to run.
 cublas_repeats='env CUBLAS_WORKSPACE_CONFIG=:4096:2'
 
-# One kernel, one product, one network by each route, in seconds: a failure here would fail all steps.
+# smoke: runs one kernel, one product, and one network by each route, which takes seconds; if one of these fails, the stage is refused.
 smoke()
 {
 	for try in "kernel:check lstm_block pass=forward rows=3 units=5 seed=1" \
@@ -582,7 +585,7 @@ begin()
 	check_kit
 	find_libraries
 	check_device
-	# Kernels that this run compiles are kept for its other steps and removed at its end.
+	# Kernels that a step compiles are cached for the other steps of this run, and removed at the end of the run.
 	export CELLGRAD_BACKEND="$backend" srcdir="$kit" CELLGRAD_CACHE_DIR="${CELLGRAD_CACHE_DIR:-$work/kernels}"
 	sanitizer=$(find_tool compute-sanitizer) ncu=$(find_tool ncu)
 	cudnn=
@@ -619,7 +622,7 @@ stage_facts()
 	wait_all
 }
 
-# suite NAME COMMAND...: a test program, which may take most of the stage.
+# suite NAME COMMAND...: starts a test program, which may take most of the stage's time.
 # shellcheck disable=SC2086 # $cublas_repeats is a command line
 suite()
 {
@@ -628,8 +631,8 @@ suite()
 	start "$suite" 420 words $cublas_repeats "$@"
 }
 
-# Long steps first, but those of our own kernels before cuDNN's.  A rehearsal tests this script: it runs a part of each suite, which `make
-# check` runs whole.
+# In stage right the long steps come first, but those of our own kernels before those of cuDNN.  A rehearsal only tests this script, so it
+# runs a part of each suite, which `make check` runs whole.
 stage_right()
 {
 	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*'
@@ -665,7 +668,8 @@ stage_right()
 	wait_all
 }
 
-# Prints the output of `cellgrad bench --json` as a table; the last two columns are divided by what `ceilings` measured, if it has run.
+# bench_table LOG: prints the output of `cellgrad bench --json` as a table.  The last two columns are rates divided by the rates that step
+# ceilings measured, if it has run.
 bench_table()
 {
 	cat "$logs"/*-ceilings.log 2>/dev/null >"$work/ceilings"
@@ -696,7 +700,7 @@ bench()
 	report
 }
 
-# The numbers of some steps alone do not replace those of a whole stage.
+# keep_numbers: copies the measured numbers to the reports; those of `only` go to a file of their own, and do not replace a whole stage's.
 keep_numbers()
 {
 	if [ "$stage" = only ]; then to=$reports/numbers-only.json; else to=$reports/numbers.json; fi
@@ -707,7 +711,7 @@ stage_fast()
 {
 	unset CUBLAS_WORKSPACE_CONFIG
 	: >"$work/numbers.json"
-	# A stand-in is slow, and gets small problems.
+	# In a rehearsal the problems are small, since the stand-ins for CUDA's libraries are slow.
 	limits='--most 5 --least 15' sizes='' repeats=200
 	if rehearsal; then
 		limits='' repeats=5 sizes='--B 2 --I 4 --H 8'
@@ -751,7 +755,8 @@ stage_fast()
 		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed micro 60 table "$bin/gpu_probe" micro "$kit/tests/gpu_micro.cu"
 	fi
-	# Without its products an op reads memory that they would have written, which on a stand-in is a mistake.
+	# Step parts runs ops without their products.  Such an op reads memory that no product has written, which a stand-in reports as a
+	# mistake.
 	if [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; then
 		not_run parts 'a stand-in does not let an op run without its products'
 	else
@@ -761,14 +766,14 @@ stage_fast()
 	keep_numbers
 }
 
-# Six kernels, one line each: the last launch in a short bench of a kernel with the name.
+# profile STEP KERNEL CUBLAS OP DTYPE T B SIZE: measures by ncu the fourth launch of a kernel with this name in a short `cellgrad bench`.
 profile()
 {
 	ncu_metrics=sm__throughput.avg.pct_of_peak_sustained_elapsed,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread,gpu__time_duration.sum,smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_wait_per_issue_active.ratio,smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio,smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio
 	step "$1" 60 recorded ${3:+env CELLGRAD_CUBLAS_LIB="$3"} "$ncu" --csv --page raw --metrics "$ncu_metrics" --clock-control none \
 		--launch-skip 3 --launch-count 1 --kernel-name "regex:$2" "$bin/cellgrad" bench --reps 5 --op "$4" --dtype "$5" ${6:+--T "$6"} --B "$7" --I "$8" --H "$8"
 	[ -n "$ran" ] || return 0
-	# One metric per line: the names in the header with the values in the last row.
+	# Prints one metric on each line: its name from the header of the CSV output of ncu, and its value from the last row.
 	awk -F'","' -v name="$1" '/^"ID"/ { for (k = 1; k <= NF; k++) head[k] = $k; next } /^"[0-9]+"/ { for (k = 1; k <= NF; k++) last[k] = $k; rows++ }
 		END { if (!rows) { print "ncu printed no kernel"; exit }
 			for (k = 1; k <= NF; k++) if (head[k] ~ /Kernel Name|__/) { gsub(/"/, "", last[k]); gsub(/"/, "", head[k]); printf "%-80s %s\n", head[k], last[k] } }' \
@@ -788,7 +793,7 @@ stage_clean()
 		else
 			quiet=
 			[ $tool != memcheck ] || quiet='--report-api-errors no'
-			# Kernels of ours alone, made anew.
+			# Only our own kernels run, without cuBLAS and cuDNN, and they are compiled anew, without the cache.
 			# shellcheck disable=SC2086
 			step $tool 90 words env CELLGRAD_CACHE=off CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none "$sanitizer" --tool $tool $quiet \
 				--target-processes all --error-exitcode 9 "$bin/cellgrad" check --suite quick --max-time "$sanitize_time"

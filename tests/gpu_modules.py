@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The modules of cellgrad.torch beside PyTorch's, on a GPU: answers, what PyTorch does with modules, memory, and times of a training step.
 
-Every check prints a line, `ok` or `not ok` with what was wrong; one that raises is not ok, and the next goes on.  The right answer is
-PyTorch's module in float64 on the same device, with the same weights and inputs; what is allowed is derived from the dtype's epsilon and
-the number of steps.  The last lines are a table in Markdown of the least times.
+Every check prints a line, `ok` or `not ok` with the reason; a check that raises is not ok, and the next check runs.  The right answer is
+that of PyTorch's module in float64 on the same device, with the same weights and inputs; the tolerance is derived from the dtype's epsilon
+and the number of steps.  The last lines are a table in Markdown of the least times.
 
 	python3 gpu_modules.py [--library PATH] [--device cpu --small] [--json FILE]
 
-The package is that of the folder above this one.  --device cpu tries the script where there is no GPU: checks of CUDA alone are left out.
-exit 0: all passed; 1: one did not; 77: nothing can be tried here, for the reason in the last line.
+The package cellgrad is the one in ../python.  --device cpu tries the script on a machine without a GPU, without the checks that only CUDA
+has.  exit 0: all checks passed; 1: a check failed; 77: nothing can be tried here, for the reason in the last line.
 Needs PyTorch 2.5 or later and NumPy.
 """
 import argparse
@@ -23,7 +23,7 @@ import warnings
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
-# Without a network card NCCL and gloo find only this one.
+# On a machine without a network card NCCL and gloo find only the loopback interface.
 os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
@@ -40,7 +40,7 @@ ALTERNATIONS = 12
 
 
 def run(modules, name, check):
-    """One check, and its line; is it right?"""
+    """Runs a check and prints its line; returns whether it passed or was skipped."""
     try:
         words = check()
         modules.sync()
@@ -57,7 +57,7 @@ def run(modules, name, check):
 
 
 def times(modules, given, to):
-    """Least times of a training step, forward and backward, of alternations."""
+    """Prints the least times of a training step, a forward and a backward pass, by both modules, which run alternately."""
     print("\n| T, B, H | dtype | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio |\n|---|---|---|---|---|")
     for (steps, rows, units), name in itertools.product(SMALL if given.small else SIZES, ("f32", "f16")):
         kind = {"device": given.device, "dtype": modules.DTYPES[name]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gpu_modules.py checks: each function is one check, which returns words or raises.
+"""The checks of gpu_modules.py: each check is a function that returns words for its line of output, or raises.
 
-`device` says where; CELLGRAD_LIBRARY has the library, as the package finds it.
+`device` is the device of all tensors; the package finds the library by CELLGRAD_LIBRARY.
 """
 import datetime
 import gc
@@ -32,12 +32,12 @@ def sync():
 
 
 def rounded(tensor, dtype):
-    """Random numbers that the dtype holds exactly, in float64 on the device."""
+    """Returns a tensor rounded to a dtype, in float64 on the device."""
     return tensor.to(dtype).to(torch.float64).to(device)
 
 
 def tensors(result):
-    """The tensors in a result, of a PackedSequence its data."""
+    """Returns a list of the tensors in a result; for a PackedSequence, the tensor of its data."""
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, nn.utils.rnn.PackedSequence):
@@ -46,7 +46,8 @@ def tensors(result):
 
 
 def pair(kind, dtype, **more):
-    """PyTorch's module in float64, ours and PyTorch's in the dtype, all of the same weights; state_dict goes both ways."""
+    """PyTorch's module in float64, our module in the dtype, and PyTorch's module in the dtype; all three have the same weights, which are
+    copied by state_dict from PyTorch's module to ours and back."""
     torch.manual_seed(7)
     right = getattr(nn, kind)(I, H, dtype=torch.float64, **more).to(device)
     with torch.no_grad():
@@ -61,7 +62,7 @@ def pair(kind, dtype, **more):
 
 
 def strided(whole, batch_first):
-    """Rows of a longer and wider tensor, every second step of it."""
+    """Returns a view of every second step of a tensor that is longer and wider than the input."""
     part = whole[:, ::2, 1:I + 1]
     return part if batch_first else part.transpose(0, 1)
 
@@ -79,8 +80,8 @@ ONLY = {"proj_size": "LSTM", "relu": "RNN"}
 
 
 def results(module, dtype, held, form):
-    """Outputs, states, and the gradients of all of them by the input, h0, c0 and all weights; numbers that the dtype `held` has, the same
-    for every module."""
+    """The outputs and states of a module, and the gradients of the input, h0, c0 and all weights.  The input numbers are the same for every
+    module, and the dtype `held` has them exactly."""
     generator = torch.Generator().manual_seed(8)
 
     def draw(*shape):
@@ -100,17 +101,17 @@ def results(module, dtype, held, form):
 
 
 def error(right, found):
-    """The largest difference over the largest element, of the worst tensor."""
+    """Returns the largest difference, divided by the largest element of the same tensor, for the tensor with the largest such error."""
     if len(right) != len(found) or any(a.shape != b.shape for a, b in zip(right, found)):
         raise AssertionError(f"expected {[list(a.shape) for a in right]}, got {[list(b.shape) for b in found]}")
     worst = max(float((a.double() - b.double()).abs().max() / a.double().abs().max()) for a, b in zip(right, found))
-    # max() ignores NaNs.
+    # The function max() of Python may ignore a NaN.
     return worst if all(bool(b.isfinite().all()) for b in found) else float("nan")
 
 
 def allowed(dtype, layers=1):
-    """The tolerance.  Each step of each layer rounds its outputs and its gradients: two epsilons per step.  Sums of halves are in f32; other
-    sums round at each term, which adds up by the root of their number."""
+    """The tolerance.  Each step of each layer rounds its outputs and its gradients, so there are two epsilons for each step.  Sums of f16
+    and bf16 are in f32; other sums round at each term, and the error grows by the root of the number of terms."""
     terms = 1 if dtype in (torch.float16, torch.bfloat16) else (I + H) ** 0.5
     return 2 * torch.finfo(dtype).eps * terms * T * layers
 
@@ -134,11 +135,11 @@ def same_answers(kind, name, layout):
         return f"{words}; PyTorch: {str(why).splitlines()[0]}"
 
 
-# ---- what PyTorch does with modules ----
+# ---- PyTorch's features that call or change modules ----
 
 
 def gradients(module, x, call=None):
-    """Outputs and gradients of a module, called through `call`."""
+    """Returns the outputs and gradients of a module that is called through the function `call`."""
     module.zero_grad(set_to_none=True)
     leaf = x.clone().requires_grad_()
     output, states = (module if call is None else call)(leaf)
@@ -147,14 +148,14 @@ def gradients(module, x, call=None):
 
 
 def like_itself(call, kind="LSTM", **more):
-    """A module called through `call` has the results of a direct call."""
+    """A module that is called through the function `call` has the results of a direct call."""
     module = getattr(ours, kind)(I, H, 2, device=device, **more)
     x = torch.randn(T, B, I, device=device)
     return expect(error(gradients(module, x), gradients(module, x, call(module))), allowed(torch.float32, 2), "difference")
 
 
 class Model(nn.Module):
-    """Two layers and what reads their outputs."""
+    """An LSTM of two layers, and a linear layer that reads its outputs."""
 
     def __init__(self):
         super().__init__()
@@ -165,7 +166,7 @@ class Model(nn.Module):
 
 
 def streams():
-    """On another stream, after long work on it: earlier work of that stream is done before the call reads its results."""
+    """A call on another CUDA stream reads its input after all earlier work on that stream, even if this work takes long."""
     module, late = ours.LSTM(I, H, 2, device=device), torch.randn(T, B, I, device=device)
     expected = gradients(module, late)
     for stream in (torch.cuda.Stream(), torch.cuda.default_stream(), torch.cuda.Stream(priority=-1)):
@@ -181,7 +182,7 @@ def streams():
 
 
 def scaled():
-    """autocast with GradScaler computes in float16, and ends near the training without it, but not at the same numbers."""
+    """A training with autocast and GradScaler computes in float16, and ends near, but not at, the weights of a training without them."""
     ends = []
     for is_scaled in (False, True):
         torch.manual_seed(5)
@@ -202,16 +203,16 @@ def scaled():
 
 
 def compiled(module):
-    """torch.compile without code generation, of the whole graph."""
+    """Compiles a module as one whole graph by torch.compile, without code generation."""
     import torch._dynamo
     torch._dynamo.reset()
     return torch.compile(module, backend="aot_eager", fullgraph=True)
 
 
 def replaced():
-    """A training script with nn.LSTM and nn.GRU, before and after replace(model): equal losses over 50 steps.
+    """A training script with nn.LSTM and nn.GRU has equal losses over 50 steps with and without replace(model).
 
-    In float64: what two orders of a sum differ by grows from step to step.
+    The training is in float64, since the difference between two orders of a sum grows from step to step.
     """
     losses = []
     for is_ours in (False, True):
@@ -234,7 +235,7 @@ def replaced():
 
 
 def uncopied():
-    """Transposed, sliced and packed inputs, weights after steps of an optimizer: no dense copy is made."""
+    """No dense copy is made of transposed, sliced and packed inputs, or of weights after steps of an optimizer."""
     module = ours.LSTM(I, H, 2, device=device)
     optimizer, whole = torch.optim.SGD(module.parameters(), 0.1), torch.randn(B, 2 * T, I + 3, device=device)
     packed = nn.utils.rnn.pack_sequence([torch.randn(n, I, device=device) for n in (2, 5, 3)], enforce_sorted=False)
@@ -248,7 +249,7 @@ def uncopied():
 
 
 def dropped():
-    """Dropout: manual_seed repeats the masks, another seed has others, and gradients are those of the masks of forward."""
+    """The same manual_seed gives the same masks of dropout, another seed gives other masks, and backward uses the masks of forward."""
     module, x = ours.LSTM(I, H, 3, dropout=0.5, device=device), torch.randn(T, B, I, device=device)
     found = []
     for seed in (1, 1, 2):
@@ -262,13 +263,14 @@ def dropped():
 
 
 def memory():
-    """A call holds what it returns, in memory of PyTorch's allocator alone; after backward nothing remains but the gradients."""
+    """A call without gradients keeps only its results in memory, and all memory is from PyTorch's allocator; after backward only the
+    gradients remain."""
     module = ours.LSTM(256, 256, 2, device=device)
     x = torch.randn(100, 16, 256, device=device)
 
     def grown(start):
         gc.collect()
-        # The requested bytes: memory_allocated() counts blocks, which may be larger.
+        # The statistic counts the bytes that were requested; memory_allocated() counts blocks, which may be larger.
         return torch.cuda.memory_stats()["requested_bytes.all.current"] - start
 
     def step():
@@ -302,7 +304,7 @@ def memory():
 
 
 def replicas(module):
-    """Steps of DataParallel on one device: replicas with weights that are not parameters, each called by a thread."""
+    """Calls a module by the steps of DataParallel, on one device: replicas, whose weights are no parameters, are called by threads."""
     def call(x):
         parts = nn.parallel.replicate(module, [0])
         return nn.parallel.parallel_apply(parts, [(x,)], devices=[0])[0]
@@ -311,7 +313,7 @@ def replicas(module):
 
 
 def processes():
-    """Begins a group of one process; raises Skip where torch.distributed does not work here even without this package."""
+    """Begins a group of one process; raises Skip if torch.distributed does not work on this machine even without cellgrad."""
     import torch.distributed as dist
     backend = "nccl" if device == "cuda" else "gloo"
     if not dist.is_available() or not getattr(dist, f"is_{backend}_available")():
@@ -352,14 +354,14 @@ def trained(wrap):
 
 
 def sharded(use_orig_params):
-    """FSDP with one flat parameter for all."""
+    """Wraps a model in FSDP, which joins all weights in one flat parameter."""
     from torch.distributed.fsdp import FullyShardedDataParallel
     where = torch.device(device, 0) if device == "cuda" else torch.device("cpu")
     return lambda model: FullyShardedDataParallel(model, use_orig_params=use_orig_params, device_id=where)
 
 
 def fully_sharded(model):
-    """FSDP2: every weight is a DTensor, and whole between its gathering and its release alone."""
+    """Shards a model by FSDP2: every weight is a DTensor, which is whole only between its gathering and its release."""
     try:
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
@@ -370,11 +372,11 @@ def fully_sharded(model):
     return fully_shard(model, mesh=mesh)
 
 
-# ---- all of them ----
+# ---- the list of all checks ----
 
 
 def checks():
-    """Names and functions, each of which returns words, or raises."""
+    """Yields the names and the functions of all checks; each function returns words, or raises."""
     for name, kind, layout in itertools.product(DTYPES, ("LSTM", "GRU", "RNN"), LAYOUTS):
         if ONLY.get(layout, kind) == kind:
             yield f"{kind} {name}, {layout}", lambda kind=kind, name=name, layout=layout: same_answers(kind, name, layout)

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What gpu.sh does, on the stand-ins of tests/fake: a kit of the build at hand, stages by it, and a report whatever happens.  What only
-# an NVIDIA machine has, nvidia-smi, compute-sanitizer and ncu, is played by scripts of a few lines.
+# Tests gpu.sh on the stand-ins of tests/fake for CUDA's libraries: gpu.sh makes a kit of the present build, runs stages by the kit, and
+# writes a report whatever happens.  Short scripts replace the tools of a machine with an NVIDIA GPU: nvidia-smi, compute-sanitizer, ncu.
 #   gpu_rehearsal.sh             short, a part of make check; runs in the build tree
-#   gpu_rehearsal.sh whole KIT   every stage whole, by a kit, where there may be nothing else: a part of make cleancheck
+#   gpu_rehearsal.sh whole KIT   runs every stage whole by a kit, on a machine that needs nothing else: a part of make cleancheck
 # srcdir: the source.
 set -u
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 n=0 red=0
 
-# report STATUS NAME: a line of TAP; the output of gpu.sh is shown when it fails.
+# report STATUS NAME: prints a line of TAP, and the output of gpu.sh if the test failed.
 report()
 {
 	n=$((n + 1))
@@ -23,7 +23,8 @@ report()
 	fi
 }
 
-# gpu EXIT STAGE...: runs gpu.sh on the stand-ins with an empty folder of reports; 0 where it ends with that status.
+# gpu EXIT STAGE...: runs gpu.sh on the stand-ins with an empty folder of reports; succeeds if gpu.sh ends with exit status EXIT and leaves
+# no temporary file.
 gpu()
 {
 	expected=$1
@@ -35,7 +36,8 @@ gpu()
 	[ "$(find "$scratch/reports" -type f | wc -l)" -le 8 ] && [ -z "$(ls "$scratch/tmp")" ]
 }
 
-# Has the first line of the one report this text?  says: any line; silent: no line.
+# verdict PATTERN: does the first line of the report match?  says PATTERN: does any line match?  silent PATTERN: does no line match?
+# logged PATTERN: does the archive of logs have a file of such a name?
 verdict() { head -qn 1 "$scratch/reports/"*.md | grep -qE "$1"; }
 says()    { cat "$scratch/reports/"*.md | grep -qE "$1"; }
 silent()  { ! says "$1"; }
@@ -95,7 +97,7 @@ LEAVE_OUT='sequences-composed conformance-f32 conformance-f16 conformance-bf16 c
 	says '^\| cuda-rows \|.*passed: [0-9]+ tests, 0 failed' && says '^\| check \| .*passed' && says '^\| cuda-net \| .*LEAVE_OUT' && logged right/.*check.log
 report $? 'right: the report lists the steps that were left out'
 
-# The archive keeps the logs of other stages of the same folder.
+# logs.tar.gz keeps the logs of other stages whose reports are in the same folder.
 rm -rf "$scratch/reports"
 for stage in facts 'only info'; do
 	# shellcheck disable=SC2086
@@ -134,7 +136,7 @@ report $? 'a cuDNN for another CUDA than that of cuBLAS is refused in the report
 CELLGRAD_FAKE_FAIL=nvrtcCompileProgram:1:6 gpu 2 right && verdict '^# REFUSED: .*a kernel does not go: .*NVRTC_ERROR_COMPILATION'
 report $? 'a device for which no kernel can be built is refused in the report'
 
-# The machine's own tools.
+# These scripts replace nvidia-smi, compute-sanitizer and ncu.
 cat >"$scratch/bin/nvidia-smi" <<'END'
 #!/bin/sh
 case $* in
@@ -187,14 +189,14 @@ report $? 'a step that does not end is killed'
 STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda-rows' && says 'not run: the 0 s'
 report $? 'a stage that runs out of time does not pass'
 
-# A lost context ends the stage, and memcheck runs its command.
+# If a step loses the CUDA context, the stage ends, and memcheck runs the step's command again.
 CELLGRAD_FAKE_FAIL=cuLaunchKernel:1600:719 JOBS=1 gpu 1 only cuda-rnn check && verdict '^# FAILED: .*context was lost in cuda-rnn' &&
 	says '^\| check \| .*not run: the context was lost in cuda-rnn' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
 report $? 'a lost context ends the stage, and memcheck runs the command that lost it'
 CHECK_TIME=60 CELLGRAD_FAKE_FAIL=cuLaunchKernel:300:700 gpu 1 only check && says '^  *.*cellgrad check .*seed=' && says 'its line again, by .*memcheck.* cellgrad check .*seed='
 report $? 'after a lost context in a check, memcheck runs the failing case'
 
-# Killed during a step that does not end.
+# gpu.sh is killed during a step that does not end.
 rm -rf "$scratch/reports"
 PLAYED_HANG=yes REPORTS=$scratch/reports sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" \
 	$with sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" sh "$kit/gpu.sh" only cuda-rows memcheck >"$scratch/said" 2>&1 &
@@ -212,12 +214,12 @@ code=$?
 	logged memcheck.log
 report $? 'a stage that is killed leaves a report of the steps that ended'
 
-# In fast, measurements become tables and numbers.
+# Steps of stage fast write their measurements to tables in the report, and to a JSON file.
 gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lstm \| f32 \| .*favourable' && says 'with other bits' && says 'texts compiled' &&
 	says '^\| LSTMBlockCell \| .* f32 ' && says 'Clocks .*before: 1980 MHz' && grep -q '"kind":"problem"' "$scratch/reports/numbers-only.json"
 report $? 'fast: the report has tables, clocks and numbers'
 
-# On a stand-in we are many times slower than the calls alone: that exceeds the limits, unless one of them is huge.
+# On the stand-in a network of cellgrad takes many times as long as the calls of cuDNN alone, so it exceeds both limits, unless one is huge.
 export NET_SMALL=1
 $with tests/net_time --most 5 --least 15 f32 >"$scratch/said" 2>&1
 [ $? -eq 1 ] && $with tests/net_time --most 5 --least 1e9 f32 >"$scratch/said" 2>&1 && $with tests/net_time --most 1e9 --least 15 f32 >"$scratch/said" 2>&1

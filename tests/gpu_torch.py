@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks of this library beside those of PyTorch on the same GPU, through the library's C interface.
 
-Without --graph: a table in Markdown of what a forward, and a forward with its backward, take in PyTorch and here by each route, and of the
-largest error of each against float64 on the CPU.  With --graph: forward and backward captured in a graph of PyTorch's and replayed
-100 times; every replay must have the bits of the call outside.
+Without --graph: prints a table in Markdown of the times of a forward pass, and of a forward and a backward pass, by PyTorch and by each
+route of cellgrad, and of the largest error of each against float64 on the CPU.  With --graph: captures a forward and a backward pass in a
+CUDA graph of PyTorch, and replays it 100 times; every replay must have the bits of a call outside of a graph.
 
-Numbers that go in are exact in f32, f16 and bf16, so that one answer in float64 serves all.  exit 0: measured; 1: an answer is
-wrong, a call failed, or a replay had other bits; 77: there is nothing here to measure, which the last line says.
-Needs torch; with --backend cpu or opencl, to try the script, any torch will do.
+Inputs and weights are exact in f32, f16 and bf16, so that one right answer in float64 serves all dtypes.  exit 0: measured; 1: an answer is
+wrong, a call failed, or a replay had other bits; 77: there is nothing to measure on this machine, for the reason in the last line.
+Needs PyTorch; with --backend cpu or opencl, to try the script, a PyTorch without CUDA suffices.
 """
 import argparse
 import ctypes
@@ -21,10 +21,10 @@ import torch
 
 CELLS = {"lstm": (torch.nn.LSTM, {}), "gru": (torch.nn.GRU, {}), "rnn_tanh": (torch.nn.RNN, {"nonlinearity": "tanh"})}
 DTYPES = {"f32": (0, torch.float32), "f16": (2, torch.float16), "bf16": (3, torch.bfloat16)}
-# T B H layers; the input is as wide as the state.
+# The sizes of a network: T, B, H, layers; the input is as wide as the hidden state.
 SIZES = [(1024, 16, 768, 1), (100, 32, 512, 1), (50, 128, 1024, 2), (200, 16, 256, 1), (100, 64, 128, 1), (512, 1, 1024, 1)]
 SMALL = [(5, 3, 8, 1), (4, 2, 16, 2)]
-# A larger error, relative to the largest element, is not rounding.
+# An error that is larger than WRONG, relative to the largest element, is not due to rounding.
 WRONG = {"f32": 2e-2, "f16": 0.2, "bf16": 0.5}
 HOST, DEVICE = 0, 1
 REPLAYS = 100
@@ -63,7 +63,8 @@ class Failure(Exception):
 
 
 class Library:
-    """A context and a stream: PyTorch's own on a GPU, so that both work in one order on the same memory."""
+    """The library with a context and a stream, which on a GPU are PyTorch's own, so that cellgrad and PyTorch work in one order on the same
+    memory."""
 
     def __init__(self, path, backend, stream):
         self.lib = ctypes.CDLL(path)
@@ -91,13 +92,13 @@ class Library:
 
 
 def mem(tensor):
-    """A tensor's memory; the tensor must outlive the call."""
+    """Returns a tensor's memory as a struct cg_mem; the tensor must outlive the call that reads the struct."""
     place = DEVICE if tensor.is_cuda else HOST
     return Mem(tensor.data_ptr(), 0, tensor.numel() * tensor.element_size(), place)
 
 
 class Ours:
-    """A network of the library's with its arguments, on the tensors of a Problem."""
+    """A network of cellgrad with its arguments, on the tensors of a Problem."""
 
     def __init__(self, library, problem, dtype, route, tf32):
         number, kind = DTYPES[dtype]
@@ -141,13 +142,13 @@ class Ours:
 # ---- PyTorch ----
 
 def exact(shape, scale, generator):
-    """Random numbers that f32, f16 and bf16 hold."""
+    """Random numbers that f32, f16 and bf16 hold exactly."""
     x = (torch.randn(shape, generator=generator, dtype=torch.float64) * scale).to(torch.bfloat16).to(torch.float64)
     return torch.where(x.abs() < 2.0 ** -12, torch.zeros_like(x), x)
 
 
 class Problem:
-    """A network in float64 on the CPU with its numbers, and the answers that all others are compared with."""
+    """A network in float64 on the CPU with its inputs and weights, and its answers, with which all other answers are compared."""
 
     def __init__(self, cell, size, device):
         self.cell, (self.T, self.B, self.H, self.layers), self.device = cell, size, device
@@ -165,7 +166,7 @@ class Problem:
         return tensor.detach().to(kind).to(self.device).contiguous()
 
     def ordered(self, parts):
-        """The weights by name, in the order of the library's one buffer: matrices layer by layer, then biases."""
+        """Returns the weights by name, in the order of the library's one buffer: matrices layer by layer, then biases."""
         names = [f"weight_{side}_l{layer}" for layer in range(self.layers) for side in ("ih", "hh")]
         names += [f"bias_{side}_l{layer}" for layer in range(self.layers) for side in ("ih", "hh")]
         return torch.cat([parts[name].reshape(-1) for name in names])
@@ -180,13 +181,13 @@ class Problem:
             self.right = [a.clone() for a in theirs.answers()]
 
     def errors(self, answers):
-        """Of y, dx and dW: the largest difference over the largest element."""
+        """Returns the errors of y, dx and dW: the largest difference, divided by the largest element."""
         self.solve()
         return [((a.detach().cpu().to(torch.float64) - r).abs().max() / r.abs().max()).item() for a, r in zip(answers, self.right)]
 
 
 class Theirs:
-    """PyTorch's network, in a dtype on the device; dtype None: the problem's own."""
+    """PyTorch's network, in a dtype on the device; if dtype is None, the problem's own network in float64 on the CPU."""
 
     def __init__(self, problem, dtype):
         self.problem = problem
@@ -220,7 +221,7 @@ class Theirs:
 # ---- the table ----
 
 class Clock:
-    """Milliseconds by events of the stream, or by the host's clock without a GPU."""
+    """Measures milliseconds by events of the stream, or by the host's clock without a GPU."""
 
     def __init__(self, stream, library, repeats):
         self.stream, self.library, self.repeats = stream, library, repeats
@@ -249,7 +250,8 @@ HEAD = ("| network | dtype | T | B | H | layers | passes | PyTorch ms | cuDNN ro
 
 
 def measure_one(problem, dtype, tf32, library, clock):
-    """{way: {pass: ms}}, {way: errors}; a way that is rejected has its message in place of errors."""
+    """Measures a problem by PyTorch and by each route of cellgrad.  Returns {way: {pass: ms}} and {way: errors}; a way that is rejected has
+    its message in place of errors."""
     ms, errors = {}, {}
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
     makers = {"torch": lambda: Theirs(problem, dtype), "cudnn": lambda: Ours(library, problem, dtype, "cudnn", tf32),
@@ -322,7 +324,7 @@ def bits(tensors):
 
 
 def replay(library, stream, problem, dtype, route):
-    """How many of REPLAYS replays have other bits than the call without a graph."""
+    """Returns the number of replays, of REPLAYS, that have other bits than the call without a graph."""
     net = Ours(library, problem, dtype, route, False)
     for _ in range(2):
         net.both()
@@ -360,7 +362,7 @@ def graphs(library, stream, given):
                         continue
                     raise
                 print(f"| {cell} | {dtype} | {route} | {REPLAYS} | {differ} |", flush=True)
-                # cuDNN promises equal bits only with CUBLAS_WORKSPACE_CONFIG, which this step sets.
+                # cuDNN promises equal bits only with CUBLAS_WORKSPACE_CONFIG, which gpu.sh sets for this script with --graph.
                 red |= differ > 0
     return red
 

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What make install leaves: programs that know it by pkg-config alone, in C11 and C++11, with the shared library and with
-# the static one; the command and its data where nothing else is.  And what make uninstall leaves: nothing.
+# Tests the files that make install leaves: programs in C11 and C++11 find the shared and the static library by pkg-config alone; the
+# command works in a root that has only the command, its data and its libraries.  make uninstall leaves no file.
 #   install.sh              installs into a temporary folder by DESTDIR, a part of make check
-#   install.sh installed    takes what is installed, under $DESTDIR if that is set: make installcheck
-# Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR: where things are installed; CC CXX
+#   install.sh installed    tests the files that are installed, under $DESTDIR if that is set: make installcheck
+# Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR: the folders of installed files; CC CXX
 # SANITIZE MAKE PKG_CONFIG: tools.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
@@ -15,7 +15,7 @@ pkg_config=${PKG_CONFIG:-pkg-config} make=${MAKE:-make} why=$scratch/why
 warnings='-Wall -Wextra -pedantic -Werror'
 n=0 red=0
 
-# report STATUS NAME: a line of TAP; $why is shown when it fails.
+# report STATUS NAME: prints a line of TAP, and the file $why if the test failed.
 report()
 {
 	n=$((n + 1))
@@ -29,12 +29,12 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# Which kinds of library this build has.
+# has_shared, has_static, has_command: does this build have a shared library, a static library, the command?
 has_shared() { grep -q "^library_names='[^']" libcellgrad.la; }
 has_static() { grep -q "^old_library='[^']" libcellgrad.la; }
 has_command() { grep -q '^S\["COMMAND_TRUE"\]=""' config.status; }
 
-# find_by ROOT OPTION...: runs pkg-config on what is installed under ROOT, and on that alone.
+# find_by ROOT OPTION...: runs pkg-config on the files that are installed under ROOT alone.
 find_by()
 {
 	where=$1
@@ -43,8 +43,8 @@ find_by()
 		PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 "$pkg_config" "$@" cellgrad
 }
 
-# program ROOT COMPILER SOURCE OPTION...: an installed example, compiled with pkg-config's flags, run, its output compared with
-# what it says of itself.
+# program ROOT COMPILER SOURCE OPTION...: compiles an installed example with the flags of pkg-config, runs it, and compares its output
+# with the one in the example's comment.
 program()
 {
 	under=$1 compiler=$2 source=$3
@@ -111,13 +111,13 @@ in_place()
 	[ ! -s "$why" ]
 }
 
-# enter FOLDER COMMAND...: with FOLDER as the root of all files.
+# enter FOLDER COMMAND...: runs a command with FOLDER as the root of all files.
 enter()
 {
 	if [ "$(id -u)" -eq 0 ]; then chroot "$@"; else unshare -r chroot "$@"; fi
 }
 
-# A root that holds the command, its data and the libraries it is linked with: no source, no build.
+# make_jail ROOT: makes a root that holds the command, its data and the libraries that it is linked with, but no source and no build.
 make_jail()
 {
 	mkdir -p "$1$BINDIR" "$1$DATADIR" && cp "$root$BINDIR/cellgrad" "$1$BINDIR" && cp -R "$root$DATADIR/." "$1$DATADIR" || return
@@ -127,12 +127,12 @@ make_jail()
 	enter "$1" "$BINDIR/cellgrad" --version
 }
 
-# examples: each of them that needs no MPI, by the line of their README.
+# examples: compiles each installed example that needs no MPI, by the command line in the README.md of examples/.
 examples()
 {
 	flags=$(find_by "$root" --cflags --libs 2>"$why") || return
 	for source in "$root$DOCDIR"/examples/*.c; do
-		# tests/parallel.sh compiles it where there is MPI.
+		# tests/parallel.sh compiles parallel.c, if there is MPI.
 		case $source in */parallel.c) continue ;; esac
 		# shellcheck disable=SC2086 # lists of words
 		(cd "$scratch" && ${CC:-cc} -O1 ${SANITIZE:-} "$source" -o example $flags -lm -ldl) >"$why" 2>&1 || return
@@ -142,7 +142,7 @@ examples()
 		grep -q '^x_grad' "$scratch/printed"
 }
 
-# cells: an installed cell is the built-in one, and is what the command prints.
+# cells: each installed .cell file is the source of the built-in cell, and the command prints the same source and kernels for both.
 cells()
 {
 	for file in "$root$DATADIR"/cells/*.cell; do
@@ -153,7 +153,7 @@ cells()
 	done
 }
 
-# by_cmake ROOT [VERSION]: a project that finds what is installed under ROOT, by CMake alone, and its program.
+# by_cmake ROOT [VERSION]: builds a project that finds the library under ROOT by CMake alone, and runs its program.
 by_cmake()
 {
 	rm -rf "$scratch/project" && mkdir "$scratch/project" && cp "$srcdir/examples/own_cell.c" "$scratch/project" || return
@@ -168,18 +168,18 @@ cmake_programs()
 {
 	version=$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)
 	by_cmake "$1" "$version"
-	report $? "a program $2, by CMake"
-	# What that shows: a later major version is not there.
+	report $? "CMake builds a program with the installed $2 library"
+	# This shows that CMake compares versions: it does not find a later major version.
 	! by_cmake "$1" $((${version%%.*} + 1)) && grep -q "$version" "$why"
-	report $? "CMake reports a version that is not installed, $2"
+	report $? "CMake finds no later major version, $2"
 }
 
-# other_prefix: what is installed with another prefix than the configured one finds its parts there.
+# other_prefix: tests files that are installed with another prefix than the configured one: they find each other under that prefix.
 other_prefix()
 {
 	other=$scratch/other
 	"$make" -s install prefix="$other" BUG_REPORT=bugs@example.org URL=https://example.org/ >"$why" 2>&1 </dev/null || return
-	# Where ./configure was not told of an address, no page has one.
+	# A manual page in the source has no address for reports of bugs, unless ./configure was given one.
 	for page in man3/cellgrad.3 $(! has_command || echo man1/cellgrad.1); do
 		grep -q bugs@example.org "$other/share/man/$page" && grep -q https://example.org/ "$other/share/man/$page" ||
 			echo "$page has no address"
@@ -190,7 +190,7 @@ other_prefix()
 	[ ! -s "$why" ] || return
 	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig "$pkg_config" --variable=prefix cellgrad)" = "$other" ] || { echo 'cellgrad.pc' >"$why"; return 1; }
 	if has_shared; then
-		# The loader links the C library alone.
+		# The loader for TensorFlow is left out, since it is linked with the C library alone.
 		for module in $(ls "$other"/lib/cellgrad/*.so | grep -v _loader); do
 			ldd "$module" | grep -q "libcellgrad.* => $other/lib/" || echo "${module##*/} does not find the library beside it"
 		done >"$why"
@@ -209,14 +209,14 @@ commands()
 	report $? 'the installed command finds its backends'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" demo --only compare --data "$root$DATADIR/data") >"$scratch/printed" 2>"$why" &&
 		grep -q '^All .* agree' "$scratch/printed"
-	report $? "the demo's installed cases agree"
+	report $? 'cellgrad demo agrees with the installed answers of TensorFlow'
 	if [ -n "${SANITIZE:-}" ]; then
-		skip 'the command with nothing else on the disk' 'a sanitizer needs /proc'
+		skip 'cellgrad demo finds the installed answers without the source and the build' 'a sanitizer needs /proc'
 	elif ! make_jail "$scratch/jail" >"$why" 2>&1; then
-		skip 'the command with nothing else on the disk' "chroot or ldd: $(tail -n 1 "$why")"
+		skip 'cellgrad demo finds the installed answers without the source and the build' "chroot or ldd: $(tail -n 1 "$why")"
 	else
 		enter "$scratch/jail" "$BINDIR/cellgrad" demo --only compare >"$scratch/printed" 2>"$why" && grep -q '^All .* agree' "$scratch/printed"
-		report $? 'the command finds its cases without the source and the build'
+		report $? 'cellgrad demo finds the installed answers without the source and the build'
 	fi
 }
 
@@ -236,20 +236,20 @@ if has_shared; then
 	examples
 	report $? 'the installed examples compile where they are'
 else
-	skip 'programs, shared' 'configured with --disable-shared'
+	skip 'programs with the shared library' 'configured with --disable-shared'
 fi
 if has_static; then
-	# Where both libraries are installed, the linker takes the shared one.
+	# If both libraries are installed, the linker takes the shared library.
 	for file in "$LIBDIR/libcellgrad.a" "$LIBDIR/pkgconfig/cellgrad.pc" "$LIBDIR/cmake/cellgrad/cellgrad-config.cmake" \
 		"$LIBDIR/cmake/cellgrad/cellgrad-config-version.cmake" "$INCLUDEDIR/cellgrad.h"; do
 		mkdir -p "$scratch/static${file%/*}" && cp "$root$file" "$scratch/static$file"
 	done
 	programs "$scratch/static" static
 else
-	skip 'programs, static' 'configured with --disable-static'
+	skip 'programs with the static library' 'configured with --disable-static'
 fi
 if ! command -v cmake >/dev/null; then
-	skip 'a program, by CMake' 'there is no cmake'
+	skip 'CMake builds a program' 'there is no cmake'
 else
 	! has_shared || cmake_programs "$root" shared
 	! has_static || cmake_programs "$scratch/static" static
@@ -259,9 +259,9 @@ if has_command; then commands; else skip 'the command' 'configured with --disabl
 if [ "${1:-}" != installed ]; then
 	"$make" -s uninstall DESTDIR="$root" >"$why" 2>&1 </dev/null &&
 		find "$root" '(' ! -type d -o -name cellgrad -o -name examples -o -name docs ')' >"$why" && [ ! -s "$why" ]
-	report $? 'make uninstall leaves no file, and no folder of ours'
+	report $? 'make uninstall leaves no file, and no folder of cellgrad'
 	other_prefix
-	report $? 'make install prefix=OTHER, and make uninstall'
+	report $? 'files that are installed with another prefix find each other, and make uninstall removes them'
 fi
 echo "1..$n"
 [ "${1:-}" != installed ] || exit $red

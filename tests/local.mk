@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make check.  A new test is a line in one of these lists; a program NAME is made from NAME.c.
+# The tests of make check.  A new test is added to one of these lists; a program NAME is made from NAME.c.
 unit_tests = \
 	%D%/core/message_test %D%/core/cell_test %D%/core/sized_test %D%/core/allocator_test %D%/core/environment_test \
 	%D%/cache/cache_test %D%/cache/cache_directory_test %D%/cache/cache_bound_test %D%/cache/cache_fault_test \
@@ -17,12 +17,13 @@ unit_tests = \
 	%D%/bindings/jax/xla_host_test %D%/bindings/tensorflow/tf_plugin_test %D%/bindings/tensorflow/tf_network_test \
 	%D%/bindings/tensorflow/tf_params_test %D%/bindings/tensorflow/tf_block_test %D%/bindings/tensorflow/tf_absent_test %D%/bindings/tensorflow/tf_loader_test \
 	%D%/gen/print_test %D%/gen/limit_test %D%/fuzz/cell_fuzz %D%/backends/cpu/blas_test
-# Tests of the source and of what is built from it.
+# Tests of the source, and of the files that are built from it.
 quick_tests = %D%/arrows.sh %D%/prose.py %D%/mutants.sh %D%/symbols.sh %D%/reference.sh %D%/reproducible.sh %D%/spdx.sh %D%/gen/golden.sh %D%/backends/cpu/inner_loops.py
 script_tests = \
 	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
-# The suites on each backend of backends/list.h: NAME.on says which, NAME-fake.on one with the stand-ins of tests/fake.
+# The conformance suite and the suite of sequences on each backend of backends/list.h: NAME.on runs on backend NAME, NAME-fake.on with the
+# stand-ins of tests/fake for CUDA's libraries.
 cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on %D%/conformance/cpu-composed.on %D%/sequence/cpu-composed.on
 device_tests = \
 	%D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
@@ -37,9 +38,9 @@ command_tests = \
 python_tests = \
 	%D%/python/py_header.py %D%/python/py_answers.py %D%/python/py_misuse.py %D%/python/py_memory.py %D%/python/py_rows.py \
 	%D%/python/py_docs.py %D%/python/py_threads.py %D%/python/py_load.py %D%/python/py_wheel.py
-# Minutes under emulation: not for other processors.
+# Tests that take minutes under emulation, so that cross builds for other processors do not run them.
 long_tests = %D%/gen/floats_test
-# Programs that the scripts run.
+# Programs that the test scripts run.
 helpers = \
 	%D%/gen/emit_all %D%/gen/compile_opencl %D%/gen/compile_nvrtc %D%/gen/gemm_run %D%/gen/kernels_run %D%/gen/scan_net %D%/conformance/checksum %D%/core/variables %D%/rnn/roundings %D%/parallel_check
 if CUDA
@@ -50,7 +51,7 @@ unit_tests += %D%/fuzz/safetensors_fuzz %D%/command/demo/model_test %D%/command/
 helpers += %D%/parts %D%/command/alike
 endif
 
-# Files that tests read.  Folders go into the tarball whole.
+# Files that tests read.  A folder in this list goes into the tarball whole.
 EXTRA_DIST += \
 	%D%/README.md %D%/backends/README.md %D%/backends/cpu/README.md %D%/backends/cuda/README.md %D%/backends/cuda/cudnn/README.md \
 	%D%/backends/opencl/README.md %D%/bindings/README.md %D%/bindings/jax/README.md %D%/bindings/tensorflow/README.md %D%/block/README.md \
@@ -65,7 +66,7 @@ EXTRA_DIST += \
 	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)
 
-# Unit tests see the library's internal names.  The sources of those with more than one file are listed here.
+# Unit tests may use the library's internal names.  This part lists the sources of tests that have more than one file.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \
@@ -98,7 +99,7 @@ device = %D%/conformance/suite_device.h %D%/conformance/suite_device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/help/small_net.h %D%/help/small_net.c $(numbers)
-# The runtime's choice of a backend, among those of tests/fake.
+# These programs test how the runtime chooses a backend, among backends that tests/fake has instead of the real ones.
 fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_fault_test_SOURCES = %D%/library/fault_test.c $(fakes) $(counted) $(net)
@@ -107,7 +108,7 @@ fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_late_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list) -DFAULTY_BEHIND=cg_backend_late
 %C%_library_late_test_SOURCES = %D%/library/late_test.c $(fakes) $(net_trials) $(net)
 %C%_library_late_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
-# The cache on a disk that is watched.
+# These programs test the cache of compiled kernels; wrappers of file functions count calls to the disk and can fail them.
 cache_disk = %D%/help/cache_disk.h %D%/help/cache_disk.c %D%/fake/faulty_disk.h %D%/fake/faulty_disk.c
 %C%_cache_cache_test_SOURCES = %D%/cache/cache_test.c $(cache_disk)
 %C%_cache_cache_directory_test_SOURCES = %D%/cache/cache_directory_test.c $(cache_disk)
@@ -171,7 +172,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_rnn_rnn_span_test_SOURCES = %D%/rnn/rnn_span_test.c $(net) $(counted) $(shared_stream) $(asked_pool)
 %C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
 %C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_lay_out_workspace
-# These programs stand for TensorFlow, which has its own functions in the process, and for users of the library.
+# These programs replace TensorFlow, whose functions are in the process that loads the plugin, and act as users of the library.
 tf_host = %D%/bindings/tensorflow/tf_host.h %D%/bindings/tensorflow/tf_host.c bindings/tensorflow/tf_api.h
 tf_trial = %D%/bindings/tensorflow/tf_trial.h %D%/bindings/tensorflow/tf_trial.c $(tf_host)
 if SHARED
@@ -298,11 +299,11 @@ $(timed_4): $(filter $(timed_1) $(timed_2) $(timed_3),$(TEST_LOGS))
 $(timed_5): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4),$(TEST_LOGS))
 $(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TEST_LOGS))
 
-# All tests speak TAP.  They run in the build tree and find the source in $srcdir.  Where PoCL is, it is the only OpenCL driver for
-# programs with the address sanitizer, which fails when a library that is loaded late throws, as Mesa's Clover does.
-# PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  With it are gen/gemm.sh,
-# the comparison of kernels' bits in command/check.bats, and, with make bigcheck, the conformance suite and that of sequences.
-# What a test says of itself, its comments, is printed with its results.  TIMES=FILE adds what each test takes to FILE.
+# All tests print TAP.  They run in the build tree and find the source in $srcdir.  If PoCL is installed, it is the only OpenCL driver for
+# programs with the address sanitizer, which fails if a library that is loaded late throws an exception, as Mesa's Clover does.
+# PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  Only gen/gemm.sh, the
+# comparison of kernels' bits in command/check.bats, and, with make bigcheck, the conformance suite and the suite of sequences use
+# optimised kernels of PoCL.  The comments (#) in a test's TAP are printed with its results.  TIMES=FILE appends each test's times to FILE.
 tap = $(TIMES:%=$(SHELL) $(top_srcdir)/%D%/times.sh %) env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh --comments
 TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
@@ -331,22 +332,24 @@ AM_TESTS_ENVIRONMENT = \
 	CELLGRAD CELLGEN EXAMPLE LIBRARY ARCHIVE; \
 	srcdir=`cd $(srcdir) && pwd`; export srcdir;
 
-# make installcheck: what is installed, under $(DESTDIR) if that is set, as make check tries it in a temporary folder.
+# make installcheck: tests the installed files, under $(DESTDIR) if that is set, as make check tests files that it installs in a temporary
+# folder.
 installcheck-local:
 	$(AM_TESTS_ENVIRONMENT) DESTDIR='$(DESTDIR)' $(SHELL) $(srcdir)/%D%/install.sh installed
 
-# Tests the committed files on a new machine: a minimal Debian in a temporary folder.  As root; tests/clean.sh says what it needs.
+# make cleancheck: tests the committed files in a minimal Debian in a temporary folder.  It runs as root; tests/clean.sh lists its needs.
 cleancheck:
 	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)
 
-# Each seeded defect must turn its tests red: make mutate, or make mutate MUTANTS='ID...', or make mutate SINCE=COMMIT for the
-# defects of files that differ from a commit.
+# make mutate: each seeded defect must make its tests fail.  make mutate MUTANTS='ID...' takes these defects alone, make mutate
+# SINCE=COMMIT the defects in files that differ from a commit.
 mutate:
 	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $${SINCE:+--since "$$SINCE"} $(MUTANTS)
 
-# Finds leaks and reads of unwritten memory by valgrind, which has avx2 and no more.  Left out are: change_test, limit_test and team_test,
-# which take too long; blas_test, whose workers spin while valgrind runs one thread at a time; parse_test, print_test, math_test,
-# reference_*test, data_test and conformance, since valgrind computes long double in double; bits_test, since it flushes no subnormals.
+# make valgrind: finds leaks and reads of unwritten memory by valgrind, which emulates avx2 but not avx512.  Some tests are left out:
+# change_test, limit_test and team_test, which take too long; blas_test, whose workers spin while valgrind runs one thread at a time;
+# parse_test, print_test, math_test, reference_*test, data_test and conformance, since valgrind computes long double in double; bits_test,
+# since valgrind does not flush subnormal numbers to zero.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \
@@ -360,22 +363,23 @@ valgrind: $(valgrind_tests) %D%/fuzz/cell_fuzz %D%/fuzz/safetensors_fuzz
 		$(LIBTOOL) --mode=execute $(VALGRIND) --suppressions=$$srcdir/%D%/valgrind.supp $$test; \
 	done
 
-# The tests as older x86-64 processors run them: under qemu-user, with CELLGRAD_CPU_ISA, and by PoCL as on such a processor.
-# make cpucheck, or make cpucheck ROWS='NAME...', names that cpu.sh has.  A quarter of an hour on two processors.
+# make cpucheck: runs tests as on older x86-64 processors: under qemu-user, with CELLGRAD_CPU_ISA, and by PoCL as on such a processor.
+# make cpucheck ROWS='NAME...' runs these rows of cpu.sh alone.  The whole takes a quarter of an hour on two processors.
 cpucheck:
 	$(MAKE) check TESTS=
 	$(AM_TESTS_ENVIRONMENT) UNIT='$(unit_tests)' CFLAGS='$(CFLAGS)' $(SHELL) $(srcdir)/%D%/cpu.sh $(ROWS)
 
-# Other processors and another C library, as far as there are compilers for them: make crosscheck, or crosscheck ROWS='NAME...'.
+# make crosscheck: builds and tests cellgrad for other processors and for another C library, if there are compilers for them.
+# make crosscheck ROWS='NAME...' takes these rows of cross.sh alone.
 crosscheck: all %D%/conformance/checksum
 	MAKE='$(MAKE)' UNIT='$(unit_tests) %D%/conformance/conformance %D%/sequence/sequence' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
 clean-local: clean-fake clean-docs
 	rm -rf cross toy
 
-# What takes too long for check: the suites on OpenCL with kernels as PoCL optimises them; networks of 20,000 cells drawn at random;
-# a built-in cell added in a copy of the source; programs of earlier versions on the library after this one; CUDA texts compiled for
-# every architecture in use, and what their kernels take of each, in tests/gen/cuda-resources.txt.  make bigcheck, or make bigcheck
-# ARCHS=90,120.
+# make bigcheck: runs the tests that take too long for make check.  These are both suites on OpenCL with kernels that PoCL optimises;
+# networks of 20,000 random cells; every form of the cuda backend's kernels; a built-in cell that is added in a copy of the source; programs
+# of earlier versions on the library after this one; the API reference; two builds compared; and CUDA texts compiled for the architectures
+# ARCHS, with the resources that each kernel takes, in tests/gen/cuda-resources.txt.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	for suite in %D%/conformance/conformance %D%/sequence/sequence; do \
@@ -389,12 +393,12 @@ bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 
-# Counts the lines of the product that the tests executed, in a build with CFLAGS=--coverage LDFLAGS=--coverage, after make check.
+# make coverage: counts the product's lines that make check executed, in a build with CFLAGS=--coverage LDFLAGS=--coverage.
 coverage:
 	$(PYTHON) $(srcdir)/%D%/coverage.py $(srcdir)
 CLEANFILES += not-executed.txt
 
-# Makes the frameworks' data again; needs the frameworks.
+# make data: makes the answers of frameworks in tests/data again; needs the frameworks.
 data:
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow.py
 	$(PYTHON) $(srcdir)/%D%/data/make_tensorflow_weights.py
@@ -403,12 +407,13 @@ data:
 	$(PYTHON) $(srcdir)/%D%/data/make_pytorch_weights.py
 	$(PYTHON) $(srcdir)/%D%/data/make_onnx.py
 
-# Each framework's part of the package beside the oldest and the newest framework, in virtual environments in frameworks/, of several GB;
-# or under Pythons that have them: make check-frameworks PYTHONS=PATH...; or one of them alone: make check-frameworks FRAMEWORKS=onnx.
+# make check-frameworks: tests the Python package's part for each framework with the oldest and the newest version of the framework, in
+# virtual environments in frameworks/, of several GB.  PYTHONS=PATH... takes existing Pythons that have frameworks; FRAMEWORKS=onnx tests
+# with one framework alone.
 check-frameworks: all
 	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' FRAMEWORKS='$(FRAMEWORKS)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)
 
-# What a change must pass: make check as it is, then in other builds, the tarball, and the mutants.
+# make ci: runs all that a change must pass: make check in this build and in other builds, the tests of the tarball, and the seeded defects.
 ci_builds = '--enable-asan --enable-ubsan' '--enable-tsan' '--without-openblas' 'CC=clang --enable-werror'
 ci: check distcheck
 	set -e; for with in $(ci_builds); do \

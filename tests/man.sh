@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages describe everything that there is and nothing else: calls, variables, commands, options, the words and limits of the
-# language; and their examples run. srcdir: the source; CELLGRAD: the command.
+# The manual pages describe all functions of the library, environment variables, commands, options, and words and limits of the cell
+# language, and nothing else; and the examples of the pages run. srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 man=$srcdir/man
@@ -17,7 +17,7 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# same NAME: do $scratch/there and $scratch/written have the same lines, in any order?
+# same NAME: prints a line of TAP: the files $scratch/there and $scratch/written have the same lines, in any order.
 same()
 {
 	for list in there written; do
@@ -32,7 +32,7 @@ same()
 	report $? "$1"
 }
 
-# display PAGE LABEL: the text of the display below a comment.
+# display PAGE LABEL: prints the text of the display (.Bd) below the comment LABEL in a page.
 display()
 {
 	awk -v label=".\\\\\" $2" '
@@ -42,7 +42,7 @@ display()
 		{ last = $0 }' "$man/$1"
 }
 
-# options: those that a --help or the section OPTIONS of an mdoc page has, as "-o --output".
+# options_of_help, options_of_page: print the options in a --help text, or in the section OPTIONS of an mdoc page, as "-o --output".
 options_of_help()
 {
 	awk 'match($0, /^  (-[A-Za-z], |    )--[A-Za-z][A-Za-z0-9-]*/) { $0 = substr($0, 1, RLENGTH); gsub(/,/, ""); $1 = $1; print }'
@@ -69,7 +69,7 @@ for page in $(cd "$man" && echo *.[137]); do
 	else
 		skip "mandoc on $page" 'there is no mandoc'
 	fi
-	# Some systems have groff without its macros.
+	# Some systems have groff without the macros for mdoc.
 	if echo '.Dd today' | groff -mdoc -Tutf8 >/dev/null 2>&1; then
 		groff -mdoc -Tutf8 -wall "$man/$page" 2>"$why" >/dev/null
 		[ ! -s "$why" ]
@@ -102,7 +102,7 @@ report $? 'the program in cellgrad(3) is examples/own_cell.c'
 
 # ---- variables ----
 
-# The table, as reader, name, words and default; the tests' own variables are in their READMEs.
+# The list of environment variables, as reader, name, words and default; README.md files describe the variables that only tests read.
 tests/core/variables | grep -v '^tests	' >"$scratch/variables"
 grep -v '^command	' "$scratch/variables" | cut -f 2 >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.3" >"$scratch/written"
@@ -111,7 +111,7 @@ cut -f 2 "$scratch/variables" >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.1" >"$scratch/written"
 same 'every variable that is read is in cellgrad(1)'
 
-# item NAME: the text of cellgrad(1) about a variable, without its macros.
+# item NAME: prints the text of cellgrad(1) about an environment variable, without macros.
 item()
 {
 	awk -v name="$1" '
@@ -136,7 +136,7 @@ done <"$scratch/variables" >"$why"
 [ -s "$scratch/variables" ] && [ ! -s "$why" ]
 report $? 'cellgrad(1) has the allowed values and the default of every variable'
 
-# The environment is read through the table alone.
+# The library reads the environment only by the list of variables in runtime/core/environment.c.
 find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -name environment.c -exec grep -n 'getenv\|environ\>' {} + >"$why"
 [ ! -s "$why" ]
 report $? 'nothing but runtime/core/environment.c reads the environment'
@@ -178,7 +178,7 @@ sed 's/ .*//' "$scratch/there" >"$scratch/functions"
 awk '/^\.It Fn / { print $3, NF - 3 }' "$man/cellgrad-cell.7" >"$scratch/written"
 same 'every function of the language is in cellgrad-cell(7)'
 
-# Most limits are written beside the parser's messages.
+# Most limits of the cell language are written in the source beside the parser's messages.
 {
 	grep -o 'CG_[A-Z]*_MAX, "[a-z -]*"' "$srcdir/gen/parse.c" | tr -d '",'
 	echo 'CG_NAME_MAX letters in a name'

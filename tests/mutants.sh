@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every seeded defect of tests/mutants still changes its file, and one that does not is reported.
+# Every seeded defect of tests/mutants still changes its file, and a defect that changes nothing is reported.
 set -u
 scratch=$(mktemp) || exit 99
 trap 'rm -f "$scratch"' EXIT

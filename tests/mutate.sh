@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# mutate.sh [ID...]: plants each defect of tests/mutants, or the named ones, in a copy of the source and demands that its
-# tests turn red.  Run it in a configured build tree; it works in the folder mutate/ there, with one build in which only
-# what a defect touches is made again.  A defect that hangs is red.  Those whose tests are all skipped on this machine are not tried:
-# tests/frameworks needs a Python with PyTorch, ONNX, JAX or TensorFlow, which CELLGRAD_TEST_PYTHON names; torch, onnx, jax or tensorflow
-# in CELLGRAD_TEST_REQUIRE demands it.
-# mutate.sh --since COMMIT: the defects of the files that differ from that commit.
-# mutate.sh --applies [FILE]: only tries whether each defect of tests/mutants, or of FILE, changes its file and names tests that are there.
+# mutate.sh [ID...]: plants each defect of tests/mutants, or the named ones, in a copy of the source; the tests of a defect must fail.
+# Runs in a configured build tree, in the folder mutate/ of that, with one build in which only the files that a defect changes are
+# compiled again.  A test that hangs counts as failed.  A defect is left out if all its tests are skipped on this machine.  The tests in
+# tests/frameworks need a Python with PyTorch, ONNX, JAX or TensorFlow, which CELLGRAD_TEST_PYTHON names; with torch, onnx, jax or
+# tensorflow in CELLGRAD_TEST_REQUIRE it is a failure if no Python has that framework.
+# mutate.sh --since COMMIT: plants the defects of the files that differ from that commit.
+# mutate.sh --applies [FILE]: only checks that each defect of tests/mutants, or of FILE, changes its file and names tests that exist.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 list=$top/tests/mutants
@@ -17,7 +17,8 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 
 die() { echo "Bail out! $*"; exit 1; }
 
-# programs TESTS: the programs that the tests need, where these are programs or suites; scripts may need anything: exit status 1.
+# programs TESTS: prints the programs that the tests need, if all tests are programs or suites; exit status 1 if one is a script, which may
+# need any program.
 programs()
 {
 	for test in $1; do
@@ -31,7 +32,7 @@ programs()
 	[ ! -f tests/fake/lib/built ] || echo tests/fake/lib/built
 }
 
-# run TESTS: builds no more than the tests need, then runs them.  Red tests end up in $red, "build" among them when the build failed.
+# run TESTS: builds no more than the tests need, then runs them.  $red lists the tests that failed, and has "build" if the build failed.
 run()
 {
 	red=
@@ -53,14 +54,14 @@ run()
 	esac && return
 	red=$(find . -name '*.trs' -exec grep -lE '^:global-test-result: (FAIL|ERROR|XPASS)' {} + |
 		sed 's,^\./,,; s,\.trs$,,' | tr '\n' ' ')
-	# A test that was killed has left no result.
+	# A test that was killed has left no .trs file with its result, and counts as failed.
 	for test in $1; do
 		case $test in check|build) ;; *) [ -f "${test%.*}.trs" ] || red="$red ${test%.*}" ;; esac
 	done
 	red=${red:-check}
 }
 
-# split FOLDER: writes the lines of each defect to FOLDER/ID.KEY, the names to FOLDER/ids.
+# split FOLDER: writes the lines of each defect to files FOLDER/ID.KEY, and the names of all defects to FOLDER/ids.
 split()
 {
 	awk -v rows="$1" '
@@ -71,7 +72,8 @@ split()
 	' "$list"
 }
 
-# The tests in the lists of tests, one on a line, without folders and endings.
+# listed: prints the names in tests/local.mk and tests/fake/local.mk and the files of tests/frameworks, one on a line, without folders and
+# endings.
 listed()
 {
 	{ cat "$top/tests/local.mk" "$top/tests/fake/local.mk"; ls "$top/tests/frameworks"; } | tr ' \t' '\n\n' | sed -n 's,^%D%/,,; s,^.*/,,; s,\.[a-z]*$,,p; p' | sort -u
@@ -134,7 +136,7 @@ cd mutate/build || exit 1
 
 echo "1..$#"
 eval "../source/configure -q $(../../config.status --config)" >configure.out 2>&1 || die "configure: $(tail -n 3 configure.out)"
-# A red test means something only where it is green without a defect.
+# All tests first run without a defect, and must pass: only then does a failed test show that it finds a defect.
 tests=
 for id; do
 	[ -f "$rows/$id.sed" ] && [ -f "$rows/$id.file" ] && [ -f "$rows/$id.tests" ] || die "no such mutant, or not all of it: $id"
@@ -148,7 +150,7 @@ esac
 [ -z "$red" ] || die "red without any defect: $red (mutate/build)"
 skipped=" $(find . -name '*.trs' -exec grep -l '^:global-test-result: SKIP' {} + | sed 's,^\./,,; s,\.trs$,,' | tr '\n' ' ')"
 
-# cannot_run TESTS: is each of them skipped on this machine, as those that need PyTorch are where no Python has it?
+# cannot_run TESTS: is each of the tests skipped on this machine, such as a test that needs PyTorch, if no Python has it?
 cannot_run()
 {
 	for test in $1; do
@@ -171,7 +173,8 @@ for id; do
 		echo "ok $n - $id # SKIP its tests are skipped on this machine: $tests"
 		continue
 	fi
-	# The file is written, not moved, here and below: make must see a new date both times.
+	# The file of the source is overwritten with the defect, and later with its old text; both times it gets a new date, so that make
+	# compiles it again.
 	cat mutant >"$file"
 	run "$tests"
 	cat saved >"$file"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Programs of earlier versions keep running: for each header of tests/old a program compiled against it runs on this library and says
-# what it says compiled against today's; every struct, constant and call that the header declares is where it was.  Structs that begin
-# with their size may have grown at their end, no other has.
+# Programs of earlier versions still run.  For each header in tests/old, a program that is compiled with it runs on the present library, and
+# prints the same as when it is compiled with the present header.  Every struct, constant and function that the old header declares is
+# unchanged.  Only structs that begin with their size may have new fields, at their end.
 #
-# LIBRARY: the shared library; srcdir: the source; CC: a C compiler.  `old.sh later` tries the library after this one instead, whose
-# structs have grown: a copy of the source is built in a temporary folder, which takes minutes.
+# LIBRARY: the shared library; srcdir: the source; CC: a C compiler.  `old.sh later` tests a later library instead, whose structs have more
+# fields: a changed copy of the source, which is built in a temporary folder, for minutes.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/old.XXXXXX") || exit 99
@@ -19,7 +19,7 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$scratch/why" | head -40; echo "not ok $n - $2"; fi
 }
 
-# text HEADER: without comments and directives.
+# text HEADER: prints a header without comments and preprocessor directives.
 text()
 {
 	awk '{
@@ -36,7 +36,7 @@ text()
 	}' "$1"
 }
 
-# fields HEADER: "struct field" of each field, and "struct" of each struct that does not begin with its size.
+# fields HEADER: prints "struct field" for each field, and "struct" for each struct that does not begin with its size.
 fields()
 {
 	text "$1" | tr '\n' ' ' | grep -o 'struct cg_[a-z_]* *{[^}]*}' | awk '{
@@ -64,7 +64,7 @@ fields()
 
 constants() { text "$1" | tr '\n' ' ' | grep -o 'enum [a-z_]* *{[^}]*}' | grep -o 'CG_[A-Z0-9_]*'; }
 
-# numbers HEADER: makes a program that prints all offsets and values.
+# numbers HEADER: prints a C program that prints the offsets and sizes of all fields, and the values of all constants, of a header.
 numbers()
 {
 	echo '#include <cellgrad.h>'
@@ -76,7 +76,7 @@ numbers()
 	echo 'return 0; }'
 }
 
-# run HEADER SOURCE: the output of the program that is compiled against the header, on the present library.
+# run HEADER SOURCE: compiles a program with the header, runs it on the library that is tested, and prints its output.
 run()
 {
 	rm -rf "$scratch/include" && mkdir "$scratch/include" && cp "$1" "$scratch/include/cellgrad.h" &&
@@ -84,7 +84,7 @@ run()
 		LD_LIBRARY_PATH=$(dirname "$library"):${LD_LIBRARY_PATH:-} "$scratch/program" 2>>"$scratch/why"
 }
 
-# same HEADER SOURCE: is the output that of the program compiled against the library's header?
+# same HEADER SOURCE: does a program print the same whether it is compiled with HEADER or with the header of the library that is tested?
 same()
 {
 	run "$1" "$2" >"$scratch/old" && run "$header" "$2" >"$scratch/new" && [ -s "$scratch/old" ] &&
@@ -111,7 +111,7 @@ set -- "${1:-}" "$srcdir"/tests/old/cellgrad-*.h
 echo 1..$((3 * ($# - 1)))
 header=$srcdir/runtime/cellgrad.h
 if [ "$1" = later ]; then
-	# Each struct that begins with its size has one more field at its end.
+	# In the later library's header each struct that begins with its size has one more field at its end.
 	tree=$scratch/later
 	mkdir "$tree" && (cd "$srcdir" && tar cf - --exclude=./build --exclude=./.git .) | (cd "$tree" && tar xf -) &&
 		awk '/^struct cg_[a-z_]* {/ { sized = 0 } /^\tsize_t  size;/ { sized = 1 } /^};/ && sized { print "\tdouble later_field[3];"; sized = 0 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# examples/parallel.c on two and more ranks: the loss falls, the weights are equal to the bit on all ranks, and the gradient is that of
-# the whole batch, within the reference's bound. Skipped where there is no MPI, unless CELLGRAD_TEST_REQUIRE has mpi.
+# Runs examples/parallel.c on two and more ranks: the loss falls, the weights are equal to the bit on all ranks, and the gradient is that of
+# the whole batch, within the reference's bound. The tests are skipped if there is no MPI, unless CELLGRAD_TEST_REQUIRE has mpi.
 # Runs in the build tree. srcdir: the source; CC, SANITIZE, BUILD_CFLAGS: how the library was compiled.
 set -u
 srcdir=${srcdir:-.}
@@ -16,7 +16,7 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
 }
 
-# skip_unless WHAT REASON: ends the test, unless CELLGRAD_TEST_REQUIRE has WHAT.
+# skip_unless WHAT REASON: skips all tests of this script, unless CELLGRAD_TEST_REQUIRE has WHAT.
 skip_unless()
 {
 	case ,${CELLGRAD_TEST_REQUIRE-}, in *,"$1",*) return ;; esac
@@ -30,13 +30,13 @@ done
 case ${SANITIZE-} in *thread*) skip_unless shared 'MPI is not built for the thread sanitizer' ;; esac
 [ -e .libs/libcellgrad.so ] || skip_unless shared 'there is no shared library'
 
-# Open MPI refuses to run as root or with more ranks than processors: these variables of its old and new versions allow both.  Its own
-# files go into $scratch.
-# MPI leaks memory at exit, so the sanitizer does not look for leaks.
+# Open MPI refuses to run as root or with more ranks than processors: these variables of its old and new versions allow both.  TMPDIR
+# makes Open MPI write its temporary files to $scratch.
+# MPI leaks memory at exit, so the address sanitizer does not look for leaks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export TMPDIR="$scratch" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
-# Each rank has one thread, because the ranks share the processors: with more threads they would wait for each other's.
+# Each rank has one thread, because the ranks share the processors: with more threads, a rank would wait for threads of other ranks.
 export CELLGRAD_CPU_THREADS=1 LD_LIBRARY_PATH="$PWD/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 # run RANKS OPTION...: runs the example; its output is in the file `printed`.
@@ -64,15 +64,15 @@ OMPI_CC="${CC:-cc}" MPICH_CC="${CC:-cc}" mpicc -O2 -Wall -Wextra -Werror ${SANIT
 	-o "$scratch/parallel" -L.libs -lcellgrad >"$why" 2>&1
 report $? 'the example is compiled by mpicc'
 
-# Short sequences: the bound, which takes each rounding at its worst, grows with the steps.
+# The sequences are short, since the reference's bound, which assumes the largest error of each rounding, grows with the steps.
 for ranks in 2 3; do
 	run $ranks && equal $ranks && falls && run $ranks -T 5 -B 7 -U 6 -L 2 -n 2 -o "$scratch/first" && equal $ranks && checked 5 7 8 6 2
 	report $? "$ranks ranks: the loss falls, weights are equal, the gradient is that of the whole batch"
 done
 
-# Two rows for four ranks: two have none.
+# The batch has two rows for four ranks, so that two ranks have no row.
 run 4 -B 2 -T 3 -U 5 -L 1 -n 2 -o "$scratch/first" && equal 4 && checked 3 2 8 5 1
-report $? 'a rank without rows adds nothing'
+report $? 'a rank without rows of the batch adds nothing to the gradient'
 
 ! run 2 -B nothing && grep -q 'expected -B' "$why" && ! run 2 -U 1048576 -n 1 && grep -q 'parallel: ' "$why" &&
 	! run 2 -n 1 -o "$scratch/none/first" && grep -q 'cannot be written' "$why"

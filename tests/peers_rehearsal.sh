@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench/peers.sh, with this library alone and beside workers that are right or fail in each way that they can, and bench/figures.py; no time
-# counts here.
+# Tests bench/peers.sh, with this library alone and beside workers that are right or fail in each way that a worker can; and
+# bench/figures.py.  Only the form of the output is tested, not the times in it.
 # Runs in the build's top folder.
 #   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see bench/peers.sh
 set -u
@@ -17,7 +17,7 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else sed 's/^/# /' "$why"; echo "not ok $n - $2"; fi
 }
 
-# measure FILE OPTION...: runs peers.sh at tiny sizes; FILE has its output
+# measure FILE OPTION...: runs peers.sh at tiny sizes, and writes its output to FILE
 measure()
 {
 	to=$1
@@ -25,7 +25,7 @@ measure()
 	sh "$bench/peers.sh" --quick --threads 2 "$@" >"$to" 2>&1 </dev/null
 }
 
-# beside FILE 'HOW...' OPTION...: the same with a worker for each of the ways of fake_worker.py
+# beside FILE 'HOW...' OPTION...: runs peers.sh as `measure` does, with a worker for each way HOW of fake_worker.py
 beside()
 {
 	to=$1 ways=$2
@@ -36,7 +36,7 @@ beside()
 	measure "$to" --peers '' --rows rnn_tanh:f32:2,2,3,4:no-grad "$@"
 }
 
-# says 'TEXT' NAME: has the output of the run with other workers a line of this extended pattern?
+# says 'TEXT' NAME: prints a line of TAP: the output of the run with other workers has a line that matches this extended pattern
 says()
 {
 	cp "$scratch/ways" "$why"
@@ -123,7 +123,7 @@ print(judge_run([calm, fast], []), judge_run([calm, calm], [{"others": 0.06}]))
 assert judge_run([calm, calm], [{"others": 0.04}, {"others": None}]) == [] == judge_run([{}, {}], [])
 assert len(judge_run([calm, fast], [])) == 1 and len(judge_run([calm, calm], [{"others": 0.0}, {"others": 0.06}])) == 1
 END
-report $? 'a run is thrown away where the roof moved, or others took processor time'
+report $? 'a run is discarded if the roof changed, or if other processes took processor time'
 
 python3 -B - "$bench" >"$why" 2>&1 <<'END'
 import sys
@@ -134,7 +134,7 @@ def result(*busy):
 assert find_slow([result(), result(4.9)]) == []
 assert len(find_slow([result(5.1), result(4.9)])) == 1
 END
-report $? 'peers.py fails where this library is too slow beside a busy processor'
+report $? 'peers.py fails if this library is too slow with one processor busy'
 
 python3 -B - "$bench" "$scratch" >"$why" 2>&1 <<'END'
 import sys

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The prose of the tree follows its rules: terms, lengths of sentences and lines, spelling, subjects of commits.
 
-TERMS has phrases that are not used, each with what to write instead; LONGEST has the longest sentence.
-A phrase, a long sentence or a wide line of comment is a failure in the files of FINISHED, and a phrase with EVERYWHERE is one in any.
-Elsewhere it is counted, and `# left:` lines print the counts; a folder without any can be added to FINISHED.
-A new row of TERMS needs a pattern that matches nothing right.  `seeded()` has texts that show what is found.
+TERMS has phrases that may not be used, each with what to write instead; LONGEST has the most words that a sentence may have.
+A phrase of TERMS, a longer sentence or a wide line of comment is a failure in the files of FINISHED; a phrase with EVERYWHERE is a failure
+in any file.  Other breaches are counted, and `# left:` lines print the counts; a folder without breaches can be added to FINISHED.
+The pattern of a new row of TERMS must not match right texts.  `seeded()` has texts that test which breaches are found.
 tests/prose.words has the right words that codespell takes for misspelt ones.  tests/docs.py checks links.
 
 Runs in any folder and prints TAP.  srcdir: the source; CELLGRAD_TEST_REQUIRE: codespell in it makes its absence a failure.
@@ -22,7 +22,7 @@ from typing import Iterator, NamedTuple
 SOURCE = os.path.abspath(os.environ.get("srcdir") or os.path.join(os.path.dirname(__file__), ".."))
 TOP = ["README.md", "CONTRIBUTING.md", "bootstrap", "configure.ac", "Makefile.am", "pyproject.toml"]
 FOLDERS = ["gen", "runtime", "backends", "bindings", "verify", "command", "templates", "examples", "python", "docs", "man", "tests"]
-# Texts by others, of earlier versions or by machines, and the lists of this test.
+# Files that are not checked: texts by others, of earlier versions or by programs, and the lists of this test.
 LEFT_OUT = re.compile(r"tests/(gen/golden|reports|data|old)/|alice\.txt$|\.(svg|json|patch|safetensors|pb|npz)$|tests/prose\.(py|words)$")
 BUILT = re.compile(r"/(\.deps|\.libs|__pycache__)/|\.(o|a|lo|la|log|trs|on|fake|gcno|gcda|gcov|stamp|so|pyc)$"
                    r"|^(templates/[a-z0-9_]*\.c|backends/cpu/((rows|strip|convert|tiles)_.*\.c|(math|items)_.*\.h|cells\.h)|command/demo/texts\.c)$"
@@ -31,7 +31,8 @@ BUILT = re.compile(r"/(\.deps|\.libs|__pycache__)/|\.(o|a|lo|la|log|trs|on|fake|
 FINISHED = re.compile(r"(README|CONTRIBUTING)\.md$|docs/|tests/([^/]*$|(backends|bench|bindings/jax|block|cache|core|fake|fuzz|gen|help|library|op|python"
                       r"|rnn|weights)/)")
 EVERYWHERE, FOLDER_BY_FOLDER = True, False
-# A phrase as a regular expression, in which a blank stands for any white space; what to write instead; where it is a failure.
+# Each row: a phrase as a regular expression, in which a blank stands for any white space; what to write instead; where the phrase is a
+# failure.
 TERMS = [
     (r"\bha(?:s|ve) in mind\b", "the noun: what is in memory, the state", EVERYWHERE),
     (r"\bwhose an? [a-z]+ is\b", "which network the reserve belongs to", FOLDER_BY_FOLDER),
@@ -53,9 +54,9 @@ TERMS = [
     (r"\b(?:its|'s|our|their|your|nobody's|cuDNN's) business\b", "who decides or does it", FOLDER_BY_FOLDER),
 ]
 ANY_TERM = re.compile("|".join(pattern.replace(" ", r"\s+") for pattern, _, _ in TERMS))
-# Words of a sentence: in documents, in comments.
+# The most words that a sentence may have, in documents and in comments.
 LONGEST = {"document": 45, "comment": 40}
-# Columns of a line of comment, with tabs of 4; documents have one sentence per line.
+# The most columns that a line of comment may have, with tabs of 4 columns; documents have one sentence on each line.
 WIDEST = 140
 # Subjects of commits after this one are checked.
 BASE = "ad982e62183140118430ef30e9cf4307270ead14"
@@ -81,7 +82,7 @@ class Text(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A breach of a rule in a file: whether it is a failure or counted, what is broken, and where."""
+    """A breach of a rule in a file: whether it is a failure or only counted, the rule, and the place."""
 
     is_failure: bool
     rule: str
@@ -89,7 +90,7 @@ class Finding(NamedTuple):
 
 
 def files() -> list[str]:
-    """The files of the source, relative to it, without what a build in the source's own folder makes."""
+    """Returns the files of the source, relative to it, without what a build in the source's own folder makes."""
     found = [name for name in TOP if os.path.isfile(os.path.join(SOURCE, name))]
     for folder in FOLDERS:
         for at, below, names in os.walk(os.path.join(SOURCE, folder)):
@@ -99,7 +100,7 @@ def files() -> list[str]:
 
 
 def texts(path: str, text: str) -> Iterator[Text]:
-    """The prose of a file: documents without blocks, comments, docstrings and strings of code, the `why` lines of tests/mutants."""
+    """Yields the prose of a file: documents without blocks, comments, docstrings and strings of code, the `why` lines of tests/mutants."""
     if path.endswith(".md"):
         text = re.sub(r"^```.*?^```$|<!--.*?-->", lambda block: "\n" * block.group().count("\n"), text, flags=re.M | re.S)
         for number, line in enumerate(text.split("\n"), 1):
@@ -118,13 +119,13 @@ def texts(path: str, text: str) -> Iterator[Text]:
 
 
 def sentences(text: Text) -> Iterator[str]:
-    """The sentences of a text, which end at a full stop, a colon or a semicolon, or before an empty line, a list or an indented line."""
+    """Yields a text's sentences, which end at a full stop, a colon or a semicolon, or before an empty line, a list or an indented line."""
     for paragraph in re.split(r"\n[ \t]*\n|\n(?=\t| {2,}|[-*|] )", text.words):
         yield from re.split(r"(?<=[.!?:;])[\"')]*\s+", " ".join(paragraph.split()))
 
 
 def breaches(text: Text) -> Iterator[Finding]:
-    """The breaches of TERMS and LONGEST in a text."""
+    """Yields the breaches of TERMS and LONGEST in a text."""
     is_finished = FINISHED.match(text.path) is not None
     for pattern, instead, is_everywhere in TERMS if ANY_TERM.search(text.words) else ():
         for found in re.finditer(pattern.replace(" ", r"\s+"), text.words):
@@ -155,7 +156,7 @@ def wrong_subjects(subjects: list[str]) -> list[str]:
 
 
 def subjects() -> list[str] | str:
-    """The subjects of the commits after BASE, or why there are none to be had."""
+    """Returns the subjects of the commits after BASE, or the reason why they cannot be read."""
     def git(*arguments: str) -> str:
         return subprocess.run(["git", "-C", SOURCE, *arguments], capture_output=True, text=True, check=True).stdout
 
@@ -171,14 +172,14 @@ def subjects() -> list[str] | str:
 
 
 def misspelt(paths: list[str]) -> list[str]:
-    """The findings of codespell in files of the source."""
+    """Returns the findings of codespell in files of the source."""
     words = os.path.join(SOURCE, "tests", "prose.words")
     done = subprocess.run(["codespell", "--builtin", "clear", "-I", words, *paths], cwd=SOURCE, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).splitlines()
 
 
 def seeded() -> list[str]:
-    """The breaches in made-up texts that are not found, and the right texts that are taken for breaches."""
+    """Returns the breaches in the texts of this test that are not found, and the right texts of this test that are taken for breaches."""
     def rules(path: str, text: str) -> list[str]:
         return [finding.rule for piece in texts(path, text) for finding in breaches(piece)]
 
@@ -196,7 +197,7 @@ def seeded() -> list[str]:
 
 
 def report(number: int, name: str, wrong: list[str]) -> bool:
-    """Prints a line of TAP; is it a failure?"""
+    """Prints a line of TAP; returns whether it is a failure."""
     for line in wrong:
         print("# " + line)
     print(f"{'not ok' if wrong else 'ok'} {number} - {name}", flush=True)

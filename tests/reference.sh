@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The API reference: Doxygen finds no public name of the header without documentation.  The header is no longer and no wider than a reader
-# can stand, and each group of it says its errors and its threads.  The Python package has a page for each of its parts, and `make docs`
-# says what it lacks.
+# Tests the API reference: Doxygen finds no public name of the header without documentation.  The header has at most 110 columns, and each
+# of its groups documents errors and threads.  The Python package has a page for each of its parts, and `make docs` reports that Doxygen is
+# missing.
 #   reference.sh          the header alone, quickly: a part of make check
 #   reference.sh whole    make docs, with README.md and docs/*.md: a part of make bigcheck
 # Runs in the build tree.  srcdir: the source; MAKE: make; DOXYGEN: doxygen.
@@ -22,7 +22,8 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# reference HEADER: Doxygen on a header alone; what is undocumented is in $why.  Older ones do not look at the values of enums.
+# reference HEADER: runs Doxygen on a header alone; the file $why lists names without documentation.  Older versions of Doxygen do not
+# report the values of enums, so these are looked for in its XML.
 reference()
 {
 	{ grep -v '^USE_MDFILE\|^FILTER_P' runtime/reference/Doxyfile; echo "GENERATE_HTML = NO"; echo "GENERATE_XML = YES"
@@ -37,9 +38,9 @@ reference()
 if [ "${1:-}" = whole ]; then
 	if command -v "$doxygen" >/dev/null; then
 		"${MAKE:-make}" -s docs >"$why" 2>&1 </dev/null && [ -s docs/html/index.html ] && [ -s docs/html/python/cellgrad.html ]
-		report $? 'make docs'
+		report $? 'make docs makes the pages of the header and of the Python package'
 	else
-		skip 'make docs' "there is no $doxygen"
+		skip 'make docs makes the pages of the header and of the Python package' "there is no $doxygen"
 	fi
 	echo "1..$n"
 	exit $red
@@ -48,7 +49,7 @@ fi
 if command -v "$doxygen" >/dev/null; then
 	reference "$header"
 	report $? 'every public name of the header is documented'
-	# What that shows: without its comment a name is found.
+	# This shows that the test above works: a name whose comment is removed is reported.
 	for what in 'CG_NO_MEMORY,< Host or device memory is exhausted[.]' 'cg_cell_name, Returns the i-th built-in.*last[.]' \
 		'place,< An enum cg_place[.]'; do
 		sed "s,/[*][*]${what#*,} [*]/,," "$header" >"$scratch/cellgrad.h"
@@ -57,10 +58,10 @@ if command -v "$doxygen" >/dev/null; then
 	done >"$scratch/unseen"
 	mv "$scratch/unseen" "$why"
 	[ ! -s "$why" ]
-	report $? 'a name without documentation is found'
+	report $? 'a public name without documentation is reported'
 else
 	skip 'every public name of the header is documented' "there is no $doxygen (Debian: doxygen)"
-	skip 'a name without documentation is found' "there is no $doxygen (Debian: doxygen)"
+	skip 'a public name without documentation is reported' "there is no $doxygen (Debian: doxygen)"
 fi
 
 expand "$header" | awk 'length > 110 { print FNR ": " length " columns" }' >"$why"
@@ -71,7 +72,7 @@ awk '/@defgroup/ { name = $3; groups++; errors = threads = 0 } / \* Errors: / { 
 	/@\{/ { if (!errors) print name ": no paragraph on errors"; if (!threads) print name ": no paragraph on threads" }
 	END { if (groups < 7) print groups " groups" }' "$header" >"$why"
 [ ! -s "$why" ]
-report $? 'every group of the header says its errors and its threads'
+report $? 'every group of the header documents errors and threads'
 
 if [ -n "$python" ]; then
 	"$python" "$srcdir/runtime/reference/python_pages.py" "$srcdir/python" "$scratch/python" >"$why" 2>&1 &&
@@ -80,7 +81,7 @@ if [ -n "$python" ]; then
 			page=cellgrad.${part#"$srcdir"/python/cellgrad/} page=${page%[./]}
 			grep -q '<h2 id=' "$scratch/python/$page.html" || echo "$page has no names"
 		done >"$why" && [ ! -s "$why" ] && grep -q 'id="cellgrad.Network.forward"' "$scratch/python/cellgrad.html"
-	report $? 'every part of the Python package has a page, every public name a docstring'
+	report $? 'every part of the Python package has a page, and every public name has a docstring'
 else
 	skip 'the pages of the Python package' 'there is no python3'
 fi

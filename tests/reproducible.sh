@@ -16,7 +16,7 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok 1 - $2"; else red=1; sed 's/^/# /' "$why"; echo "not ok 1 - $2"; fi
 }
 
-# binaries FOLDER: what a build installs or runs, below FOLDER.
+# binaries FOLDER: prints the binaries in the build FOLDER that a build runs or installs.
 binaries()
 {
 	(cd "$1" && for file in cellgen cellgrad .libs/libcellgrad.so .libs/libcellgrad.a .libs/cellgrad_jax.so .libs/cellgrad_tensorflow.so; do
@@ -24,7 +24,7 @@ binaries()
 	done)
 }
 
-# copy NAME: a copy of the source in $scratch/NAME.  build NAME: a build of it.
+# copy NAME: copies the source to $scratch/NAME.  build NAME: builds that copy.
 copy()
 {
 	mkdir -p "$scratch/$1" && (cd "$srcdir" && tar cf - --exclude=./build --exclude=./.git --exclude='*.o' .) | (cd "$scratch/$1" && tar xf -)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every file of the source has a line with its licence among its first three, but for those of the list below.
+# Every file of the source has a line with its licence among its first three lines, except for the files of list_exceptions.
 #   spdx.sh        the test
 #   spdx.sh add    writes the line into the files that lack it
 # srcdir: the source.
@@ -10,7 +10,7 @@ line='SPDX-License-Identifier: Apache-2.0'
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 
-# Files without it, as patterns of the shell, and why.
+# list_exceptions: prints the files that need no line with a licence, as patterns of the shell, each with the reason.
 list_exceptions()
 {
 	cat <<'END'
@@ -46,7 +46,7 @@ list_files()
 	fi | sort
 }
 
-# add FILE: its licence, in a comment of its language, above all but a line for the system.
+# add FILE: adds the line with the licence at the top of a file, below a #! line, in a comment of the file's language.
 add()
 {
 	case $1 in
@@ -60,7 +60,7 @@ add()
 
 list_exceptions >"$scratch/exceptions"
 list_files >"$scratch/files"
-# A pattern of the shell as a regular expression of awk.
+# Converts the patterns of the shell to regular expressions of awk.
 sed 's/ .*//; s/[.]/[.]/g; s/\*/.*/g; s/.*/^&$/' "$scratch/exceptions" >"$scratch/patterns"
 awk -v patterns="$scratch/patterns" -v unused="$scratch/unused" -v line="$line" '
 	BEGIN { while ((getline pattern < patterns) > 0) all[++n] = pattern }
@@ -87,6 +87,6 @@ else
 	sed 's/^/# /' "$scratch/missing"
 	echo 'not ok 1 - every file has a line with its licence'
 fi
-# An exception that no file needs is one too many.
+# A pattern in the list of exceptions that matches no file is a failure.
 cat "$scratch/unused"
 [ ! -s "$scratch/unused" ] && echo 'ok 2 - every exception has a file' || echo 'not ok 2 - every exception has a file'

@@ -1,21 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The tarball: the same bytes from two runs, and in it every file that git tracks or that aclocal.m4 includes.
-# MAKE: make; srcdir: the source.  Runs in the build tree; what it makes is in a temporary folder.
+# Two runs of make dist give a tarball of the same bytes, which has every file that git tracks or that aclocal.m4 includes.
+# MAKE: make; srcdir: the source.  Runs in the build tree; writes its files to a temporary folder.
 set -u
 srcdir=${srcdir:-.}
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-# tarball NAME: makes a tarball; its folder has the same name each time, since the name is in the tarball.
+# tarball NAME: makes a tarball.  The folder that make dist packs has the same name each time, since this name is in the tarball.
 tarball()
 {
 	"${MAKE:-make}" -s dist-gzip distdir="$scratch/cellgrad" >"$scratch/why" 2>&1 </dev/null &&
 		mv "$scratch/cellgrad.tar.gz" "$scratch/$1.tar.gz"
 }
 
-# The differences of the two tarballs: names, modes, dates and sizes, then contents.
+# list_differences: prints how the two tarballs differ: in names, modes, dates and sizes of files, then in their contents.
 list_differences()
 {
 	for name in first second; do

@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A built-in cell is added by its equations and one name: toy.patch does it in a copy of the source, which is built; then the generator's
-# tests include the cell, and its kernels and networks are right on each backend that opens, forward and backward.
-# Runs in a configured build tree, in the folder toy/ there, which it leaves. srcdir: the source; MAKE: make.
+# A new built-in cell needs only a file of equations and one name.  toy.patch adds such a cell to a copy of the source, which is built; then
+# the generator's tests include the cell, and its kernels and networks are right on each backend that opens, forward and backward.
+# Runs in a configured build tree, in its folder toy/, which is not removed. srcdir: the source; MAKE: make.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 make=${MAKE:-make}
 jobs=-j$(nproc 2>/dev/null || echo 2)
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# These variables are for this build, not for that of the copy.
+# These variables belong to this build, and not to the build of the copy.
 unset CC CXX CELLGEN CELLGRAD EXAMPLE LIBRARY ARCHIVE
 n=0 failed=0
 
-# report STATUS NAME: with the last lines of output on failure; status 77: a skip.
+# report STATUS NAME: prints a line of TAP, and the last lines of output if the test failed; status 77 is a skip.
 report()
 {
 	n=$((n + 1))
@@ -23,7 +23,7 @@ report()
 	esac
 }
 
-# on BACKEND COMMAND...: for cuda with the stand-ins.
+# on BACKEND COMMAND...: runs a command on a backend; on cuda, with the stand-ins for CUDA's libraries.
 on()
 {
 	backend=$1
@@ -57,7 +57,8 @@ tests=$(cd ../source && ls tests/gen/*_test.c | sed 's/\.c$//; /floats_test/d' |
 $make $jobs check TESTS="$tests tests/gen/golden.sh tests/gen/compile.sh tests/gen/oclgrind.sh tests/op/kernel_run_test tests/conformance/bits_test" >out 2>&1
 report $? 'the tests of the generator and of all kernels pass'
 
-# Compares networks with differences, and other dtypes with f64; kernels in OpenCL and CUDA have the bits of the cpu's.
+# The gradients of the cell's networks are compared with differences, other dtypes with f64; kernels in OpenCL and CUDA must have the bits
+# of the cpu's kernels.
 for backend in cpu opencl cuda; do
 	if on $backend tests/sequence/sequence --opens >out 2>&1; then
 		CELLGRAD_TEST_CELL=toy on $backend tests/sequence/sequence test_cells >out 2>&1 &&

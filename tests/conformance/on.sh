@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # on.sh FOLDER/NAME.on: runs the suite of FOLDER, a program of the same name, on backend NAME.  NAME-fake uses the stand-ins of
-# tests/fake; NAME-composed-fake leaves out the one for cuDNN; with NAME-permuted-fake it has another weight layout than the library.
-# cpu-composed runs networks on route composed.  A backend without a device is a skip, unless CELLGRAD_TEST_REQUIRE has the name.
+# tests/fake for CUDA's libraries; NAME-composed-fake leaves out the stand-in for cuDNN; with NAME-permuted-fake that stand-in has another
+# weight layout than the library.  cpu-composed runs networks on route composed.  If the backend has no device, the suite is skipped,
+# unless CELLGRAD_TEST_REQUIRE has NAME.
 folder=${1%/*} program=$folder/${folder##*/}
 name=${1##*/} name=${name%.on}
 case $name in
@@ -10,7 +11,7 @@ case $name in
 *)      with= ;;
 esac
 CELLGRAD_BACKEND=${name%%-*}
-# The route that every network must take that can.
+# CELLGRAD_TEST_ROUTE is the route that every network of the suite must take if that route can compute it.
 case $name in
 *-composed-fake) CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed ;;
 cpu-composed)    CELLGRAD_TEST_ROUTE=composed ;;
@@ -28,7 +29,7 @@ why=$($with "$program" --opens) || {
 	esac
 	exit 0
 }
-# Only networks have routes.
+# On route composed only tests of networks run, since block ops have no routes.
 case $program/$name in
 */conformance/*-composed*) exec $with "$program" 'rnn*' ;;
 *)                             exec $with "$program" ;;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The stand-ins for CUDA's libraries, by their sonames, in a folder for each major version, and for cuDNN in others. They are built apart
-# from the rest, without sanitizers and coverage counters, since the program that loads them may or may not have these. Empty files keep
-# the loader from a real cuDNN of another version.
+# The stand-ins for CUDA's libraries have the sonames of these libraries, and are in a folder for each major version of CUDA; the stand-ins
+# for cuDNN are in other folders.  The stand-ins are built without sanitizers and coverage counters, since the program that loads them may
+# or may not have these.  Empty files prevent the loader from loading a real cuDNN of another version.
 fake_cuda = \
 	%D%/misuse_report.c %D%/cuda_device.c %D%/cuda_context.c %D%/cuda_memory.c %D%/cuda_stream.c %D%/cuda_graph.c %D%/cuda_module.c %D%/cuda_run.c
 fake_nvrtc = %D%/misuse_report.c %D%/nvrtc.c %D%/nvrtc_compile.c
@@ -50,7 +50,7 @@ clean-fake:
 	rm -rf %D%/lib
 .PHONY: clean-fake
 
-# Test programs that run with them: NAME.fake is made from NAME.c.
+# Test programs that run with the stand-ins: NAME.fake is made from NAME.c.
 fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/cublas_test %D%/cudnn_test %D%/cudnn_order_test %D%/cudnn_net_test
 fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake %D%/call_test.fake %D%/cublas_test.fake \
 	%D%/cudnn_test.fake %D%/cudnn_order_test.fake %D%/cudnn_net_test.fake

@@ -1,29 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the instructions of the innermost loops of the cpu's matrix products, in the disassembly of their objects: for each k the loop of
-a large tile loads each vector of b once and each element of a once, stores nothing, and has few instructions beside its
-multiplications."""
+"""Counts the instructions of the innermost loops of the cpu backend's matrix products, in the disassembly of their objects.  In each step
+of k, the loop of a large tile loads each vector of operand b once and each element of operand a once, stores nothing, and has few
+instructions beside its multiplications."""
 import os
 import re
 import shutil
 import subprocess
 import sys
 
-# The objects, of all dtypes or of each, and their functions that have loops over k.
+# For each kind of product, its object file, one for all dtypes or one (%s) for each, and the function in it that has the loops over k.
 VECTORS = {"panels": ("panels", "block_%s"), "tiles": ("tiles_%s", "multiply_vectors")}
 MATRICES = {"panels": ("amx_panels", "multiply"), "tiles": ("tiles_%s", "multiply_tile")}
 OBJECTS = {"avx2": VECTORS, "avx512": VECTORS, "avx512bf16": VECTORS, "amxbf16": MATRICES}
 DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16",), "amxbf16": ("bf16",)}
-# The rows and vectors of the tiles that fill the registers of an instruction set; of AMX, registers of rows and of columns.
+# The rows and vectors of the tiles that fill the registers of an instruction set; for AMX, the number of registers of rows and of columns.
 WIDE = {"panels": [(12, 2)], "tiles": [(6, 4)]}
 TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE,
          "amxbf16": {"panels": [(2, 2)], "tiles": [(1, 4), (2, 2)]}}
-# Instructions beside loads and products: pointers, counter and jump, per step of k.  An AMX product takes 16 cycles, in which more fit.
+# The most instructions, per step of k, beside loads and products: for pointers, a counter and a jump.  An AMX product takes 16 cycles, in
+# which more instructions fit.
 OTHERS = {"avx2": 5, "avx512": 5, "avx512bf16": 5, "amxbf16": 8}
 
 
 def disassemble(objdump, path):
-    """{function: [(address, mnemonic, operands)]}"""
+    """Disassembles an object file: {function: [(address, mnemonic, operands)]}."""
     functions, at = {}, None
     text = subprocess.run([objdump, "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
@@ -37,7 +38,7 @@ def disassemble(objdump, path):
 
 
 def innermost_loops(instructions):
-    """The instructions of each loop that has no jump but the one at its end."""
+    """Yields the instructions of each loop that has no other jump than the one at the loop's end."""
     place = {address: k for k, (address, _, _) in enumerate(instructions)}
     for end, (address, mnemonic, operands) in enumerate(instructions):
         target = re.match(r"([0-9a-f]+)", operands)
@@ -49,7 +50,7 @@ def innermost_loops(instructions):
 
 
 def count(loop):
-    """Products, loads, stores, and the rest."""
+    """Returns the numbers of products, loads, stores and other instructions in a loop."""
     products = loads = stores = rest = 0
     for _, mnemonic, operands in loop:
         parts = re.sub(r"\([^)]*\)", "()", operands).split(",")
@@ -69,7 +70,7 @@ def count(loop):
 
 
 def is_minimal(counted, rows, vectors, others):
-    """Has a loop the instructions of so many steps of a tile, and no more than it needs?"""
+    """Does a loop have the instructions of a whole number of steps of a tile of rows and vectors, and at most `others` more per step?"""
     products, loads, stores, rest = counted
     steps, left = divmod(products, rows * vectors)
     return not left and loads == (rows + vectors) * steps and not stores and rest <= others * steps
@@ -84,7 +85,7 @@ def path_of(isa, kind, dtype):
 
 
 def check(objdump, isa, kind, dtype):
-    """The complaints about a dtype's function of an object."""
+    """Yields the complaints about the loops of a function of an object file, for a dtype."""
     tiles, name = TILES[isa][kind], fill(OBJECTS[isa][kind][1], dtype)
     functions = disassemble(objdump, path_of(isa, kind, dtype))
     loops = [c for c in map(count, innermost_loops(functions.get(name, []))) if c[0] >= min(rows * vectors for rows, vectors in tiles)]
