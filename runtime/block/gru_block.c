@@ -72,14 +72,18 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 	struct cg_gru_block whole;
 
 	if (!op || !bytes)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: %s: missing", op ? "bytes" : "op");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: %s: expected a pointer, got NULL", op ? "bytes" : "op");
 	op = cg_sized_complete(&sized, op, &whole);
 	CG_TRY(cg_sized_check("cg_gru_block_work", "cg_gru_block", op, sizeof *op));
 	if (pass != CG_FORWARD && pass != CG_GRAD)
-		return cg_fail(CG_UNSUPPORTED, "cg_gru_block_work: pass: expected CG_FORWARD or CG_GRAD");
+		return cg_fail(CG_UNSUPPORTED, "cg_gru_block_work: pass: expected CG_FORWARD=%d or CG_GRAD=%d, got %d", CG_FORWARD, CG_GRAD,
+		               (int)pass);
 	if (op->B < 0 || op->U < 1 || op->I < 1 || !cg_dtype_bytes(op->dtype) || op->B > PTRDIFF_MAX / 256 / op->U ||
 	    op->B > PTRDIFF_MAX / 256 / op->I)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: B, I, U or dtype: out of range");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: expected B of at least 0, I and U of at least 1, a workspace "
+		               "that fits in memory and an enum cg_dtype, got B=%lld, I=%lld, U=%lld, dtype=%d", (long long)op->B, (long long)op->I,
+		               (long long)op->U,
+		               op->dtype);
 	*bytes = work_bytes(op, pass);
 	return CG_OK;
 }

@@ -117,21 +117,30 @@ static int is_too_large(const struct cg_lstm_block *op)
 	return __builtin_mul_overflow(op->T, op->B, &rows) || __builtin_mul_overflow(rows, op->U, &all) || all > most || op->U > most;
 }
 
+static int refuse_sizes(const struct cg_lstm_block *op)
+{
+	return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: expected T and B of at least 0, U of at least 1, a workspace "
+	               "that fits in memory and an enum cg_dtype, got T=%lld, B=%lld, U=%lld, dtype=%d", (long long)op->T, (long long)op->B,
+	               (long long)op->U,
+	               op->dtype);
+}
+
 int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes)
 {
 	struct cg_lstm_block whole;
 
 	if (!op || !bytes)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: %s: missing", op ? "bytes" : "op");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: %s: expected a pointer, got NULL", op ? "bytes" : "op");
 	op = cg_sized_complete(&sized, op, &whole);
 	CG_TRY(cg_sized_check("cg_lstm_block_work", "cg_lstm_block", op, sizeof *op));
 	if (pass != CG_FORWARD && pass != CG_GRAD)
-		return cg_fail(CG_UNSUPPORTED, "cg_lstm_block_work: pass: expected CG_FORWARD or CG_GRAD");
+		return cg_fail(CG_UNSUPPORTED, "cg_lstm_block_work: pass: expected CG_FORWARD=%d or CG_GRAD=%d, got %d", CG_FORWARD, CG_GRAD,
+		               (int)pass);
 	if (op->T < 0 || op->B < 0 || op->U < 1 || !cg_dtype_bytes(op->dtype) || is_too_large(op))
-		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: T, B, U or dtype: out of range");
+		return refuse_sizes(op);
 	*bytes = work_bytes(op, pass);
 	if (*bytes > PTRDIFF_MAX)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: U: out of range");
+		return refuse_sizes(op);
 	return CG_OK;
 }
 

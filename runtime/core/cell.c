@@ -84,7 +84,7 @@ int cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell *
 	struct cg_mistake mistake;
 
 	if (!text || !cell)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_parse: %s: missing", text ? "cell" : "text");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_parse: %s: expected a pointer, got NULL", text ? "cell" : "text");
 	*cell = cg_parse(text, name_in_errors ? name_in_errors : "cell", cg_memory, &mistake);
 	if (*cell)
 		return CG_OK;
@@ -139,7 +139,7 @@ int cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts)
 	struct cg_cell_parts p;
 
 	if (!cell)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_info: cell: missing");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_info: cell: expected a cell, got NULL");
 	CG_TRY(cg_sized_check("cg_cell_info", "cg_cell_parts", parts, sizeof *parts));
 	cg_cell_parts_init(&p, sizeof p);
 	list_parts(cell, &p);
@@ -197,7 +197,7 @@ int cg_kernel_check(const struct cg_kernel *kernel, const char *call, int *optio
 	struct cg_mistake mistake;
 
 	if (!kernel || !kernel->cell)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: kernel: cell: missing", call);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: %s, got NULL", call, kernel ? "cell: expected a cell" : "kernel: expected a struct cg_kernel");
 	*options = cg_parse_options(kernel->cell, kernel->options, &mistake);
 	if (*options < 0)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: options: %s", call, mistake.text);
@@ -270,7 +270,8 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 	cg_plan_free(plan);
 	if (code || text.failed) {
 		cg_memory(text.at, 0);
-		return text.failed ? CG_NO_MEMORY : cg_fail(CG_BUILD, "%s: a template lacks a section", call);
+		return text.failed ? CG_NO_MEMORY : cg_fail(CG_BUILD, "%s: the source of this kernel was not printed: a text of templates/ in this "
+		                                            "build lacks a section", call);
 	}
 	*result = text.at;
 	return CG_OK;

@@ -39,7 +39,7 @@ static int read_text(int fd, const char *path, char *text)
 	if (length < 0)
 		return REFUSE("%s: %s", path, strerror(errno));
 	if (length > CG_TEXT_MAX)
-		return REFUSE("%s: expected at most %d bytes", path, CG_TEXT_MAX);
+		return REFUSE("%s: expected at most %d bytes, got more", path, CG_TEXT_MAX);
 	text[length] = '\0';
 	if (strlen(text) != (size_t)length)
 		return REFUSE("%s: has a zero byte, so it is not text", path);
@@ -52,7 +52,7 @@ int cg_cell_load(const char *path, struct cg_cell **cell)
 	int fd, code;
 
 	if (!path || !cell)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_load: %s: missing", path ? "cell" : "path");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_load: %s: expected a pointer, got NULL", path ? "cell" : "path");
 	*cell = NULL;
 	/* O_NONBLOCK: opening a pipe without a writer would wait forever. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -46,7 +46,7 @@ int cg_set_allocator(const struct cg_allocator *allocator)
 	size_t blocks = atomic_load(&live);
 
 	if (allocator && !allocator->resize)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: missing");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: expected a function, got NULL");
 	if (blocks)
 		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected a call before the library allocates memory; it holds %zu blocks",
 		               blocks);

@@ -14,7 +14,7 @@
 int cg_context_check(const struct cg_context *context, const char *call)
 {
 	if (!context)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: context or stream: missing", call);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: context or stream: expected a pointer, got NULL", call);
 	if (context->fork != cg_fork_count())
 		return cg_fail(CG_UNSUPPORTED, "%s: the context was opened before a fork; open one in the child", call);
 	return CG_OK;
@@ -164,9 +164,10 @@ int cg_pool_set(struct cg_context *context, const struct cg_pool *pool)
 	if (!pool->run)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: run: expected a function, got NULL");
 	if (!context->backend->use_pool)
-		return cg_fail(CG_UNSUPPORTED, "cg_pool_set: %s does not compute on threads of the host: cpu does", context->backend->name);
+		return cg_fail(CG_UNSUPPORTED, "cg_pool_set: backend %s does not compute on threads of the host: backend cpu does",
+		               context->backend->name);
 	if (__atomic_load_n(&context->holders, __ATOMIC_ACQUIRE) > 1 || context->attachments)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and networks, got one that has some");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and plans, got one that has some");
 	return context->backend->use_pool(context->device, pool);
 }
 

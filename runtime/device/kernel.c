@@ -12,7 +12,7 @@ static int check_slots(const struct cg_pass_plan *plan)
 {
 	for (int p = 0; p < plan->n_functions; p++)
 		if (plan->functions[p].n_arguments > CG_SLOTS_MAX)
-			return cg_fail(CG_UNSUPPORTED, "%s: more than %d arguments", plan->functions[p].key, CG_SLOTS_MAX);
+			return cg_fail(CG_UNSUPPORTED, "kernel %s has more than %d arguments", plan->functions[p].key, CG_SLOTS_MAX);
 	return CG_OK;
 }
 

@@ -36,22 +36,25 @@ int cg_memory_check(struct cg_context *context, const char *call, const char *ar
 	return code ? cg_fail_in(code, "%s: %s", call, argument) : CG_OK;
 }
 
-/* Checks the arguments of cg_put or cg_get.  Only device memory is checked by the backend. */
-static int check_copy(const struct cg_stream *stream, const char *call, const void *host, struct cg_mem mem, size_t bytes)
+/* Checks the arguments of cg_put or cg_get, whose names are host_name and mem_name.  Only device memory is checked by the backend. */
+static int check_copy(const struct cg_stream *stream, const char *call, const char *host_name, const void *host, const char *mem_name,
+                      struct cg_mem mem, size_t bytes)
 {
 	CG_TRY(cg_context_check(stream ? stream->context : NULL, call));
 	if (bytes && (!host || !mem.data))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected memory on both sides, got NULL", call);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected memory of %zu bytes, got NULL", call, host ? mem_name : host_name, bytes);
 	if (bytes > mem.bytes)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: expected at least %zu bytes, got %zu", call, bytes, mem.bytes);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected at least %zu bytes, got %zu", call, mem_name, bytes, mem.bytes);
 	if (mem.place != CG_HOST && mem.place != CG_DEVICE)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: mem: place: expected CG_HOST or CG_DEVICE, got %d", call, mem.place);
-	return bytes ? cg_memory_check(stream->context, call, "mem", mem) : CG_OK;
+		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: cg_mem.place: expected CG_HOST=%d or CG_DEVICE=%d, got %d", call, mem_name, CG_HOST,
+		               CG_DEVICE,
+		               mem.place);
+	return bytes ? cg_memory_check(stream->context, call, mem_name, mem) : CG_OK;
 }
 
 int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes)
 {
-	CG_TRY(check_copy(stream, "cg_put", from, to, bytes));
+	CG_TRY(check_copy(stream, "cg_put", "from", from, "to", to, bytes));
 	if (!bytes)
 		return CG_OK;
 	if (to.place == CG_HOST) {
@@ -64,7 +67,7 @@ int cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t 
 
 int cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes)
 {
-	CG_TRY(check_copy(stream, "cg_get", to, from, bytes));
+	CG_TRY(check_copy(stream, "cg_get", "to", to, "from", from, bytes));
 	if (!bytes)
 		return CG_OK;
 	if (from.place == CG_HOST) {

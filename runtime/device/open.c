@@ -95,7 +95,7 @@ int cg_backend_check(const char *from, const char *where)
 
 	list_names(all, sizeof all);
 	if (!strcmp(where, "help"))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: NAME, NAME:DEVICE, or a list of them with commas in order of preference. "
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME, NAME:DEVICE, or a list of them with commas in order of preference. "
 		               "The backends are: %s", from, all);
 	for (;; where++) {
 		size_t length = strcspn(where, ","), name = strcspn(where, ":,");
@@ -213,7 +213,8 @@ int cg_adopt(const char *backend, void *native, void *device, struct cg_context 
 	struct cg_dev *own;
 
 	if (!backend || !native || !context)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: %s: missing", !backend ? "backend" : !native ? "native" : "context");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: %s: expected a pointer, got NULL",
+		               !backend ? "backend" : !native ? "native" : "context");
 	*context = NULL;
 	CG_TRY(cg_environment_check());
 	found = find(backend, strlen(backend));

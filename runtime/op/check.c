@@ -82,16 +82,16 @@ static int check_memory(const struct cg_op *row, const char *name, const struct 
 	uintptr_t start = m->place == CG_HOST ? (uintptr_t)m->data : 0, end;
 
 	if (m->place != CG_HOST && m->place != CG_DEVICE)
-		return REFUSE(row, name, "place: expected CG_HOST=%d or CG_DEVICE=%d, got %d", CG_HOST, CG_DEVICE,
+		return REFUSE(row, name, "cg_mem.place: expected CG_HOST=%d or CG_DEVICE=%d, got %d", CG_HOST, CG_DEVICE,
 		              m->place);
 	if (!m->data && m->bytes)
-		return REFUSE(row, name, "data: expected %zu bytes, got NULL", m->bytes);
+		return REFUSE(row, name, "cg_mem.data: expected memory of %zu bytes, got NULL", m->bytes);
 	if (m->offset & (align - 1))             /* align is a power of two */
-		return REFUSE(row, name, "offset: expected a multiple of %zu, got %zu", align, m->offset);
+		return REFUSE(row, name, "cg_mem.offset: expected a multiple of %zu bytes, got %zu", align, m->offset);
 	if (start & (align - 1))
-		return REFUSE(row, name, "data: expected a multiple of %zu, got %p", align, m->data);
+		return REFUSE(row, name, "cg_mem.data: expected an address that is a multiple of %zu, got %p", align, m->data);
 	if (__builtin_add_overflow(start, m->offset, &end) || __builtin_add_overflow(end, m->bytes, &end))
-		return REFUSE(row, name, "offset %zu and %zu bytes go beyond the end of memory", m->offset,
+		return REFUSE(row, name, "cg_mem: expected memory that ends within the address space, got offset %zu and %zu bytes", m->offset,
 		              m->bytes);
 	return CG_OK;
 }
@@ -111,7 +111,7 @@ static int check_bytes(const struct check *c, const struct cg_port *port, size_t
 	shape = cg_shape_format(c->row, port, c->op, c->size, text);
 	if (got < want)
 		return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes", shape, type, want, got);
-	return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes; for a larger buffer, shorten bytes to %zu",
+	return REFUSE(c->row, port->name, "expected %s %s, %zu bytes, got %zu bytes; if the buffer is larger, shorten bytes to %zu",
 	              shape, type, want, got, want);
 }
 
@@ -210,8 +210,9 @@ static int check_own_rows(const struct check *c, const struct range *r)
 		return CG_OK;
 	if ((s.of[1].n > 1 && s.of[1].stride < s.width) ||
 	    (s.of[0].n > 1 && s.of[0].stride < (s.of[1].n - 1) * s.of[1].stride + s.width))
-		return REFUSE(c->row, r->name, "its rows overlap: expected strides of at least %lld, the width, and %lld, what the rows of "
-		              "the smaller stride take; got %lld and %lld", (long long)s.width, (long long)((s.of[1].n - 1) * s.of[1].stride + s.width),
+		return REFUSE(c->row, r->name, "its rows overlap: expected one stride of at least %lld, the width of a row, and another of at "
+		              "least %lld, the span of the rows with the first stride, got strides of %lld and %lld", (long long)s.width,
+		              (long long)((s.of[1].n - 1) * s.of[1].stride + s.width),
 		              (long long)s.of[1].stride, (long long)s.of[0].stride);
 	return CG_OK;
 }
@@ -223,7 +224,7 @@ static int check_overlap(const struct check *c)
 		CG_TRY(check_own_rows(c, a));
 		for (const struct range *b = c->ranges; a->written && b < a; b++)
 			if (count_shared(a, b) && !lie_between(c, a, b, 1) && !lie_between(c, a, b, 0))
-				return REFUSE(c->row, a->name, "overlaps %s by %zu bytes", b->name, count_shared(a, b));
+				return REFUSE(c->row, a->name, "its memory overlaps that of %s by %zu bytes", b->name, count_shared(a, b));
 	}
 	return CG_OK;
 }

@@ -47,8 +47,8 @@ static int extent(const struct call *c, const struct cg_argument *a, const struc
 		              (long long)given->stride);
 	if (__builtin_mul_overflow(rows - 1, rows > 1 ? given->stride : 0, &elements) ||
 	    __builtin_add_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-		return REFUSE("%s: %lld rows of %lld elements do not fit in memory", a->name, (long long)rows,
-		              (long long)given->stride);
+		return REFUSE("%s: expected rows that fit in memory, got %lld rows with a stride of %lld elements", a->name,
+		              (long long)rows, (long long)given->stride);
 	*bytes = (size_t)elements * element(c, a);
 	return CG_OK;
 }
@@ -58,16 +58,19 @@ static int check_memory(const struct call *c, const struct cg_argument *a, const
 	size_t bytes;
 
 	if (given->mem.place != CG_HOST && given->mem.place != CG_DEVICE)
-		return REFUSE("%s: place: expected CG_HOST or CG_DEVICE, got %d", a->name, given->mem.place);
+		return REFUSE("%s: cg_mem.place: expected CG_HOST=%d or CG_DEVICE=%d, got %d", a->name, CG_HOST, CG_DEVICE,
+		              given->mem.place);
 	CG_TRY(cg_memory_check(c->stream->context, "cg_kernel_run", a->name, given->mem));
 	CG_TRY(extent(c, a, given, &bytes));
 	if (given->mem.bytes < bytes)
-		return REFUSE("%s: expected [%lld, %lld] %s, %zu bytes, got %zu", a->name,
+		return REFUSE("%s: expected [%lld, %lld] %s, at least %zu bytes, got %zu bytes", a->name,
 		              (long long)(a->kind == CG_KIND_TENSOR ? c->rows : 1), (long long)c->units,
-		              a->type == CG_TYPE_ACC ? "acc" : "real", bytes, given->mem.bytes);
+		              cg_dtype_name(a->type == CG_TYPE_ACC && c->kernel->dtype != CG_F64 ? CG_F32 : c->kernel->dtype), bytes,
+		              given->mem.bytes);
 	if (given->mem.offset % element(c, a) ||
 	    (given->mem.place == CG_HOST && ((uintptr_t)given->mem.data + given->mem.offset) % element(c, a)))
-		return REFUSE("%s: not aligned to its elements of %zu bytes", a->name, element(c, a));
+		return REFUSE("%s: cg_mem: expected data and an offset that are multiples of the %zu bytes of an element, got %p and %zu", a->name,
+		              element(c, a), given->mem.data, given->mem.offset);
 	return CG_OK;
 }
 
@@ -105,7 +108,7 @@ static int check_overlap(const struct call *c, const struct cg_function *functio
 
 			if (k != j && a->out && x >= 0 && y >= 0 && x != y && c->args[x].mem.data && c->args[y].mem.data &&
 			    overlap(c, a, &c->args[x], b, &c->args[y]))
-				return REFUSE("%s: overlaps %s", a->name, b->name);
+				return REFUSE("%s: this output overlaps %s: expected separate memory", a->name, b->name);
 		}
 	return CG_OK;
 }
@@ -120,7 +123,7 @@ static int bind_missing(const struct call *c, const struct cg_argument *a, struc
 	if (a->kind != CG_KIND_SCALAR)
 		return REFUSE("%s: missing: expected %s", a->name, a->kind == CG_KIND_TENSOR ? "[rows, units]" : "[units]");
 	if (!param->given)
-		return REFUSE("%s: missing: the param has no default", a->name);
+		return REFUSE("%s: missing: expected a value, since the param has no default", a->name);
 	operand->value = cg_round(c->kernel->dtype, param->value);
 	return CG_OK;
 }
@@ -176,8 +179,8 @@ static int check_names(const struct call *c)
 		if (known)
 			continue;
 		near = cg_nearest(c->args[k].name, names, n);
-		return near ? REFUSE("%s has no argument '%.60s'; did you mean '%s'?", c->entry->plan->key, c->args[k].name, near)
-		            : REFUSE("%s has no argument '%.60s'", c->entry->plan->key, c->args[k].name);
+		return near ? REFUSE("kernel %s has no argument '%.60s'; did you mean '%s'?", c->entry->plan->key, c->args[k].name, near)
+		            : REFUSE("kernel %s has no argument '%.60s'", c->entry->plan->key, c->args[k].name);
 	}
 	return CG_OK;
 }
@@ -207,7 +210,7 @@ static int scratch_bytes(const struct call *c, const struct cg_function *functio
 
 	if (__builtin_mul_overflow(blocks, cg_sum_values(function), &elements) ||
 	    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-		return REFUSE("rows: sums over %lld rows do not fit in memory", (long long)c->rows);
+		return REFUSE("rows: expected fewer, since the partial sums of %lld rows do not fit in memory", (long long)c->rows);
 	*bytes = (size_t)elements * cg_acc_bytes(c->kernel->dtype);
 	return CG_OK;
 }
@@ -275,21 +278,24 @@ static int check_and_run(struct cg_stream *stream, const struct cg_kernel *kerne
 	CG_TRY(cg_context_check(stream ? stream->context : NULL, "cg_kernel_run"));
 	CG_TRY(cg_kernel_check(kernel, "cg_kernel_run", &options));
 	if (kernel->shape != CG_POINT && kernel->shape != CG_SUM)
-		return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: shape: expected CG_POINT or CG_SUM, got %d", kernel->shape);
+		return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: shape: expected CG_POINT=%d or CG_SUM=%d, got %d", CG_POINT, CG_SUM, kernel->shape);
 	*known = options;
 	if (!kernel->stage && kernel->cell->n_stages > 1)
-		return REFUSE("stage: expected 1 to %d of cell %s, which has products between its stages, got 0", kernel->cell->n_stages,
-		              kernel->cell->name);
+		return REFUSE("stage: expected one stage of cell %s, 1 to %d, since matrix products lie between its stages, got 0 for all",
+		              kernel->cell->name,
+		              kernel->cell->n_stages);
 	if (rows < 0 || units < 1)
-		return REFUSE("expected rows of at least 0 and units of at least 1, got [%lld, %lld]", (long long)rows,
+		return REFUSE("expected rows of at least 0 and units of at least 1, got rows=%lld and units=%lld", (long long)rows,
 		              (long long)units);
-	if (n < 0 || n > ARGS_MAX || (n && !args))
-		return REFUSE("args: expected up to %d, got %d", ARGS_MAX, n);
+	if (n < 0 || n > ARGS_MAX)
+		return REFUSE("n: expected a number of arguments from 0 to %d, got %d", ARGS_MAX, n);
+	if (n && !args)
+		return REFUSE("args: expected n=%d arguments, got NULL", n);
 	for (int k = 0; k < n; k++) {
 		if (!args[k].name)
-			return REFUSE("args[%d]: name: missing", k);
+			return REFUSE("args[%d]: name: expected the name of an argument, got NULL", k);
 		if (find(&c, args[k].name) != k)
-			return REFUSE("%.60s: given twice", args[k].name);
+			return REFUSE("args: argument '%.60s' is given twice", args[k].name);
 	}
 	if (stream->context->backend->supports(stream->context->device, kernel->dtype))
 		return cg_fail_in(CG_UNSUPPORTED, "cg_kernel_run");

@@ -29,7 +29,7 @@ int cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *given,
 	struct cg_rnn_call whole, call;
 
 	if (!rnn || !sizes)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_call_sizes: %s: missing", rnn ? "sizes" : "rnn");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_call_sizes: %s: expected a pointer, got NULL", rnn ? "sizes" : "rnn");
 	given = cg_sized_complete(&sized, given, &whole);
 	CG_TRY(cg_sized_check("cg_rnn_call_sizes", "cg_rnn_call", given, sizeof *given));
 	call = *given;
@@ -77,10 +77,10 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 {
 	CG_TRY(cg_context_check(stream ? stream->context : NULL, "rnn"));
 	if (!rnn)
-		return REFUSE("plan: missing");
+		return REFUSE("plan: expected a struct cg_rnn, got NULL");
 	CG_TRY(cg_sized_check("rnn", "cg_rnn_call", c, sizeof *c));
 	if (stream->context != rnn->context)
-		return REFUSE("plan: expected a plan of the stream's context");
+		return REFUSE("plan: expected a plan of the stream's context, got one of another context");
 	CG_TRY(cg_rnn_measure(rnn, pass, c, shape));
 	if (c->first_step < 0 || c->first_step > UINT32_MAX - c->T)
 		return REFUSE("first_step: expected 0 to 2^32-1-T, got %lld", (long long)c->first_step);
@@ -100,7 +100,7 @@ static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, co
 {
 	for (const struct cg_port *p = row->ports; p->name && rnn->state < 0; p++)
 		if (p->flags & CG_OF_STATE && cg_present(*(const struct cg_mem *)((const char *)op + p->at)))
-			return REFUSE("%s: cell %s has no cell state: expected none", p->name, rnn->net.cell->name);
+			return REFUSE("%s: expected absent memory, since cell %s has no cell state", p->name, rnn->net.cell->name);
 	return CG_OK;
 }
 
@@ -112,9 +112,9 @@ static int check_alignment(const struct cg_rnn_op *op)
 	size_t align = cg_acc_bytes(op->dtype);
 
 	if (m->offset % align)
-		return REFUSE("reserve: offset: expected a multiple of %zu, got %zu", align, m->offset);
+		return REFUSE("reserve: cg_mem.offset: expected a multiple of %zu bytes, got %zu", align, m->offset);
 	if (m->place == CG_HOST && (uintptr_t)m->data % align)
-		return REFUSE("reserve: data: expected a multiple of %zu, got %p", align, m->data);
+		return REFUSE("reserve: cg_mem.data: expected an address that is a multiple of %zu, got %p", align, m->data);
 	return CG_OK;
 }
 
@@ -123,11 +123,12 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 	const char *dtype = cg_dtype_name(rnn->net.dtype);
 
 	if (!rnn->net.training && pass == CG_GRAD)
-		return cg_fail(CG_UNSUPPORTED, "rnn_backprop: the plan was opened without training");
+		return cg_fail(CG_UNSUPPORTED, "rnn_backprop: expected a plan that was opened with training=1, got one with training=0");
 	if (!rnn->net.training || cg_present(op->call.reserve))
 		return check_alignment(op);
 	if (pass == CG_FORWARD)
-		return REFUSE("reserve: missing: expected %lld %s for training", (long long)op->reserve, dtype);
+		return REFUSE("reserve: missing: expected %lld elements of %s, which a forward call in training writes", (long long)op->reserve,
+		              dtype);
 	return cg_fail(CG_BAD_ARGUMENT, "rnn_backprop: reserve_space: missing: expected [reserve=%lld] %s", (long long)op->reserve,
 	               dtype);
 }

@@ -84,7 +84,7 @@ static int find_states(struct cg_rnn *rnn)
 		if (k == rnn->output)
 			continue;
 		if (rnn->state >= 0)
-			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: expected one state at most beside %s, got %d", cell->name,
+			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: expected at most one state beside the output %s, got %d", cell->name,
 			               cell->values[cell->prevs[rnn->output].value].name, cell->n_prevs - 1);
 		rnn->state = k;
 	}
@@ -145,7 +145,8 @@ static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan 
 	int depends = reads(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
 
 	if (rnn->net.P && (rnn->state < 0 || depends || rnn->net.cell->n_stages > 1))
-		return REFUSE("proj: cell %s: expected a state, one stage and equations without %s", rnn->net.cell->name,
+		return REFUSE("proj: cell %s: a projection needs a cell with a cell state, one stage and equations that do not read %s",
+		              rnn->net.cell->name,
 		              rnn->net.cell->prevs[rnn->output].name);
 	return CG_OK;
 }

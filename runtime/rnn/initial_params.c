@@ -158,7 +158,7 @@ static int find_forget(const struct cg_rnn *rnn, int *gate)
 			*gate = rnn->gates[k].weight;
 			return CG_OK;
 		}
-	return REFUSE("words: %s: cell %s has no gate a_f", unit_forget, cell->name);
+	return REFUSE("words: %s needs a gate a_f, which cell %s does not have", unit_forget, cell->name);
 }
 
 static int read_rule(const char *word, int kind, const struct rule **rule)
@@ -195,7 +195,7 @@ static int read_rules(const struct cg_rnn *rnn, const char *text, struct choice 
 		if (!length)
 			break;
 		if (length >= sizeof word)
-			return REFUSE("words: there is no rule '%.40s'", text);
+			return REFUSE("words: there is no rule '%.40s...'", text);
 		memcpy(word, text, length);
 		word[length] = '\0';
 		if (n == KINDS && !strcmp(word, unit_forget))
@@ -248,10 +248,11 @@ int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t see
 	size_t bytes;
 
 	if (!rnn || !words || !params.data)
-		return REFUSE("%s: missing", !rnn ? "rnn" : !words ? "words" : "params");
+		return REFUSE("%s: expected a pointer, got NULL", !rnn ? "rnn" : !words ? "words" : "params");
 	bytes = (size_t)rnn->net.params * cg_dtype_bytes(rnn->net.dtype);
 	if (params.place != CG_HOST)
-		return cg_fail(CG_UNSUPPORTED, "cg_rnn_init_params: params: expected host memory, which cg_put copies to a device");
+		return cg_fail(CG_UNSUPPORTED, "cg_rnn_init_params: params: expected host memory, got device memory; cg_put copies params to a "
+		               "device");
 	if (params.bytes != bytes)
 		return REFUSE("params: expected %zu bytes, got %zu", bytes, params.bytes);
 	CG_TRY(read_rules(rnn, words, &choice));

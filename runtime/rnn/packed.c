@@ -20,9 +20,9 @@ struct cache {
 	struct cg_mem device;
 };
 
-static int refuse(const char *argument, int64_t k, int64_t most, const char *name, int got)
+static int refuse(const char *argument, int64_t k, const char *name, int64_t most, int got)
 {
-	return cg_fail(CG_BAD_ARGUMENT, "rnn: %s: [%lld]: expected 0 to %s%lld, got %d", argument, (long long)k, name, (long long)most, got);
+	return cg_fail(CG_BAD_ARGUMENT, "rnn: %s[%lld]: expected 0 to %s%lld, got %d", argument, (long long)k, name, (long long)most, got);
 }
 
 static void count_row(struct cg_rnn_shape *shape, int32_t length)
@@ -42,7 +42,7 @@ static int check_batch_sizes(const struct cg_rnn_shape *shape, int64_t *longest)
 		const int32_t n = shape->batch_sizes[t];
 
 		if (n < 0 || n > most)
-			return refuse("batch_sizes", t, most, t ? "that of the step before, " : "B=", n);
+			return refuse("batch_sizes", t, t ? "the batch size of the step before, " : "B=", most, n);
 		most = n;
 		*longest += n > 0;
 	}
@@ -79,7 +79,7 @@ int cg_packed_count(struct cg_rnn_shape *shape)
 	shape->lengths_stamp = CG_FINGERPRINT;
 	for (int64_t b = 0; lengths && b < B; b++) {
 		if (lengths[b] < 0 || lengths[b] > T)
-			return refuse("sequence_lengths", b, T, "T=", lengths[b]);
+			return refuse("sequence_lengths", b, "T=", T, lengths[b]);
 		count_row(shape, lengths[b]);
 	}
 	if (shape->batch_sizes) {

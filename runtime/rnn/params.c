@@ -12,13 +12,13 @@ int cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, 
 	int last = bias ? 2 * G - 1 : 2 * G + (rnn ? rnn->net.n_vectors : 0);
 
 	if (!rnn || !region)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_region: %s: missing", rnn ? "region" : "rnn");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_region: %s: expected a pointer, got NULL", rnn ? "region" : "rnn");
 	if (pseudo_layer < 0 || pseudo_layer >= most)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_region: pseudo_layer: expected 0 to L*D-1=%d, got %d", most - 1, pseudo_layer);
 	if (bias != 0 && bias != 1)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_region: bias: expected 0 or 1, got %d", bias);
 	if (id < 0 || id > last)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_region: id: expected 0 to %d of cell %s, got %d", last,
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_region: id: expected 0 to %d, a region of cell %s, got %d", last,
 		               rnn->net.cell->name, id);
 	if (bias)
 		*region = cg_network_part(&rnn->net, pseudo_layer, id < G ? CG_RNN_BIAS_W : CG_RNN_BIAS_R, id % G);
@@ -35,7 +35,7 @@ int cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes)
 	struct cg_rnn rnn;
 
 	if (!bytes)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_params: bytes: missing");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_params: bytes: expected a pointer, got NULL");
 	CG_TRY(cg_rnn_describe(cg_rnn_config_complete(config, &whole), &rnn));
 	*bytes = (size_t)rnn.net.params * cg_dtype_bytes(rnn.net.dtype);
 	return CG_OK;
@@ -73,7 +73,7 @@ int cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer, e
 	int states, k = 0;
 
 	if (!region || (!name && part != CG_RNN_PROJECTION))
-		return REFUSE("%s: missing", region ? "name" : "region");
+		return REFUSE("%s: expected a pointer, got NULL", region ? "name" : "region");
 	if ((unsigned)part > CG_RNN_VECTOR)
 		return REFUSE("part: expected an enum cg_rnn_part, got %d", (int)part);
 	CG_TRY(cg_rnn_describe(cg_rnn_config_complete(config, &whole), &rnn));

@@ -62,11 +62,11 @@ static int check_sizes(const struct cg_rnn_config *c)
 			return REFUSE("%s: expected at least %lld, got %lld", sizes[k].name, (long long)sizes[k].least,
 			              (long long)sizes[k].value);
 	if (c->layers > INT_MAX / (1 + c->bidirectional))
-		return REFUSE("layers: expected at most %d of 2 directions, got %d", INT_MAX / 2, c->layers);
+		return REFUSE("layers: expected at most %d in a bidirectional network, got %d", INT_MAX / 2, c->layers);
 	if (c->proj > c->units)
 		return REFUSE("proj: expected at most units=%lld, got %lld", (long long)c->units, (long long)c->proj);
 	if (c->input_mode == CG_SKIP && c->input != c->units)
-		return REFUSE("input_mode: skip needs input and units to be equal, got %lld and %lld", (long long)c->input,
+		return REFUSE("input_mode: skip needs input and units to be equal, got input=%lld and units=%lld", (long long)c->input,
 		              (long long)c->units);
 	if (!(c->dropout >= 0 && c->dropout <= 1))
 		return REFUSE("dropout: expected 0 to 1, got %g", c->dropout);
@@ -90,7 +90,7 @@ static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 	if (c->n_values < 0)
 		return REFUSE("n_values: expected at least 0, got %d", c->n_values);
 	if (c->n_values && !c->values)
-		return REFUSE("values: expected %d of them, got NULL", c->n_values);
+		return REFUSE("values: expected n_values=%d values, got NULL", c->n_values);
 	for (int k = 0; k < c->n_values; k++) {
 		const struct cg_value *v = &c->values[k];
 		int p = 0;
@@ -100,9 +100,9 @@ static int read_values(struct cg_rnn *rnn, const struct cg_rnn_config *c)
 		if (p == cell->n_params)
 			return REFUSE("values: cell %s has no param '%.60s'", cell->name, v->name ? v->name : "NULL");
 		if (given[p]++)
-			return REFUSE("values: %s: given twice", v->name);
+			return REFUSE("values: param %s is given twice", v->name);
 		if (isnan(v->value))
-			return REFUSE("values: %s: expected a number, got NaN", v->name);
+			return REFUSE("values: param %s: expected a number, got NaN", v->name);
 		rnn->values[p] = cg_round(c->dtype, v->value);
 	}
 	for (int p = 0; p < cell->n_params; p++) {
@@ -150,7 +150,7 @@ static int check_config(const struct cg_rnn_config *c)
 {
 	CG_TRY(cg_sized_check("rnn", "cg_rnn_config", c, sizeof *c));
 	if (!c->cell)
-		return REFUSE("cell: missing");
+		return REFUSE("cell: expected a cell, got NULL");
 	if (!cg_dtype_bytes(c->dtype))
 		return REFUSE("dtype: expected an enum cg_dtype, got %d", c->dtype);
 	CG_TRY(check_flags(c));
@@ -234,7 +234,7 @@ int cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, 
 	int code;
 
 	if (!result)
-		return REFUSE("plan: expected a pointer for the result, got NULL");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_open: rnn: expected a pointer for the result, got NULL");
 	*result = NULL;
 	CG_TRY(cg_context_check(context, "cg_rnn_open"));
 	rnn = cg_memory(NULL, sizeof *rnn);

@@ -169,7 +169,7 @@ int cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, s
 	struct key key;
 
 	if (!result)
-		return cg_fail(CG_BAD_ARGUMENT, "rnn: plan: expected a pointer for the result, got NULL");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_get: rnn: expected a pointer for the result, got NULL");
 	*result = NULL;
 	CG_TRY(cg_context_check(context, "cg_rnn_get"));
 	config = cg_rnn_config_complete(config, &whole);

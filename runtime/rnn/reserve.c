@@ -56,7 +56,7 @@ int cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *counter)
 	struct header h;
 
 	if (!reserve || !counter)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: %s: missing", reserve ? "counter" : "reserve");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: %s: expected a pointer, got NULL", reserve ? "counter" : "reserve");
 	if (bytes < sizeof h)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_counter: reserve: expected at least %zu bytes, got %zu", sizeof h, bytes);
 	memcpy(&h, reserve, sizeof h);

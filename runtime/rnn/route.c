@@ -54,7 +54,7 @@ int cg_rnn_check_route(const char *route)
 	for (; n < ROUTES_MAX && (names[n] = cg_rnn_route_name(n, NULL)); n++)
 		if (!strcmp(route, names[n]))
 			return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "rnn: route: expected %s, or NULL for the best, got '%.40s'",
+	return cg_fail(CG_BAD_ARGUMENT, "rnn: route: expected %s, or NULL for the best route, got '%.40s'",
 	               cg_list_names(all, sizeof all, names, n, "or"), route);
 }
 
@@ -149,7 +149,7 @@ int cg_rnn_choose_route(const struct cg_rnn *rnn, int64_t T, int *is_vendors)
 	*is_vendors = rnn->vendor && !route->declines(rnn->vendor, T, why);
 	if (!rnn->vendor || *is_vendors || !rnn->by_name)
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s: %s, got T=%lld", route->name, why, (long long)T);
+	return cg_fail(CG_UNSUPPORTED, "rnn: route: %s does not compute %s, got T=%lld", route->name, why, (long long)T);
 }
 
 /* Runs a call of a vendor's plan on route composed; the kernels are compiled at the first such call. */

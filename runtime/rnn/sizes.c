@@ -8,7 +8,7 @@
 
 static int too_many(const struct cg_rnn_shape *shape)
 {
-	return REFUSE("T=%lld, B=%lld: more than memory can hold", (long long)shape->T, (long long)shape->B);
+	return REFUSE("T=%lld, B=%lld: a call of these sizes needs more than memory can hold", (long long)shape->T, (long long)shape->B);
 }
 
 /* Can memory hold the index arrays of packed.c?  The index arrays are n and off, two numbers for each batch row, and ten numbers for
@@ -58,8 +58,8 @@ static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape
 		/* there are no rows; or the dense size is too large, and the check of the argument's bytes will refuse it */
 		return CG_OK;
 	if (is_given && (overflows || !fits(rnn, shape, s->width, *rows)))
-		return REFUSE("%s_t_stride=%lld, %s_b_stride=%lld: more than memory can hold", s->name, (long long)s->t_stride, s->name,
-		              (long long)s->b_stride);
+		return REFUSE("%s_t_stride=%lld, %s_b_stride=%lld: a sequence of these strides is more than memory can hold", s->name,
+		              (long long)s->t_stride, s->name, (long long)s->b_stride);
 	return CG_OK;
 }
 
@@ -89,7 +89,7 @@ static int place_sequences(const struct cg_rnn *rnn, const struct cg_rnn_call *c
 		return CG_OK;
 	}
 	if (c->input_t_stride || c->input_b_stride || c->output_t_stride || c->output_b_stride)
-		return REFUSE("batch_sizes: expected strides of 0, since a packed sequence is dense");
+		return REFUSE("batch_sizes: expected all strides of input and output to be 0, since a packed sequence is dense");
 	shape->input.t = shape->input.b = input.width;
 	shape->output.t = shape->output.b = output.width;
 	shape->input_in_place = shape->output_in_place = shape->is_whole;
@@ -161,7 +161,7 @@ int cg_rnn_measure(const struct cg_rnn *rnn, int pass, const struct cg_rnn_call 
 	const struct cg_net_sizes *bytes = &shape->bytes;
 
 	if (c->lengths && c->batch_sizes)
-		return REFUSE("batch_sizes: expected NULL where lengths are given");
+		return REFUSE("batch_sizes: expected NULL where lengths are given, got both");
 	shape->T = c->T;
 	shape->B = c->B;
 	shape->lengths = c->B ? c->lengths : NULL;
@@ -206,16 +206,17 @@ int cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *
 	const struct cg_rnn_call call = { .T = T, .B = B, .lengths = lengths };
 
 	if (!rnn || !result)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: missing", rnn ? "sizes" : "rnn");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_sizes: %s: expected a pointer, got NULL", rnn ? "sizes" : "rnn");
 	return cg_rnn_measure_sizes(rnn, &call, result);
 }
 
 int cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step)
 {
 	if (!rnn || !fixed || !step)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_bound: %s: missing", !rnn ? "rnn" : !fixed ? "fixed" : "step");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_reserve_bound: %s: expected a pointer, got NULL", !rnn ? "rnn" : !fixed ? "fixed" : "step");
 	if (rnn->vendor)
-		return cg_fail(CG_UNSUPPORTED, "cg_rnn_reserve_bound: route %s has no bound; routes composed and scan have one",
+		return cg_fail(CG_UNSUPPORTED, "cg_rnn_reserve_bound: route %s has no bound of its reserve space; routes composed and scan have "
+		               "one",
 		               rnn->route);
 	*fixed = *step = 0;
 	if (rnn->net.training)

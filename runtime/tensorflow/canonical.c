@@ -35,7 +35,7 @@ static int check(const struct cg_op *row, const struct cg_rnn_op *op)
 	if (op->num_proj > op->num_units)
 		return REFUSE(row, "num_proj: expected at most num_units=%lld, got %lld", (long long)op->num_units, (long long)op->num_proj);
 	if (op->input_mode == CG_SKIP && op->input_size != op->num_units)
-		return REFUSE(row, "input_mode: skip_input needs input_size and num_units to be equal, got %lld and %lld",
+		return REFUSE(row, "input_mode: skip_input needs equal sizes, got input_size=%lld and num_units=%lld",
 		              (long long)op->input_size, (long long)op->num_units);
 	return CG_OK;
 }
@@ -52,7 +52,7 @@ int cg_rnn_params_infer(const struct cg_op *row, void *given, unsigned *bound)
 	op->wide = rnn.net.directions * rnn.net.H;
 	op->params = rnn.net.params;
 	if (cg_op_type(row, row->ports, op) == CG_INT32 && op->params > INT32_MAX)
-		return REFUSE(row, "S: %lld parameters are more than an int32 counts: expected int64", (long long)op->params);
+		return REFUSE(row, "S: expected int64, since %lld parameters are more than an int32 counts", (long long)op->params);
 	cg_rnn_op_inferred(row, bound);
 	return CG_OK;
 }
@@ -83,7 +83,7 @@ static int check_count(const struct cg_op *row, const void *op, const struct cg_
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if (!strcmp(a->name, name) && (int64_t)cg_attribute_number(a, op) != want)
-			return REFUSE(row, "%s: expected %lld, of cell %s with L=%d, D=%d%s, got %lld", name, (long long)want,
+			return REFUSE(row, "%s: expected %lld tensors of cell %s with L=%d layers, D=%d directions%s, got %lld", name, (long long)want,
 			              rnn->net.cell->name, rnn->net.layers, rnn->net.directions, rnn->net.P ? " and a projection" : "",
 			              (long long)cg_attribute_number(a, op));
 	return CG_OK;
@@ -103,7 +103,8 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 	CG_TRY(check_count(row, op, &rnn, "num_params_weights", weights));
 	CG_TRY(check_count(row, op, &rnn, "num_params_biases", biases));
 	if (weights + biases > CG_ITEMS_MAX)
-		return REFUSE(row, "num_layers: expected at most %d weights and biases, got %lld", CG_ITEMS_MAX, (long long)(weights + biases));
+		return REFUSE(row, "num_layers: expected at most %d tensors of weights and biases, got %lld", CG_ITEMS_MAX,
+		              (long long)(weights + biases));
 	*n = (int)(weights + biases);
 	return CG_OK;
 }

@@ -70,14 +70,15 @@ static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound
 	if (!bound && __builtin_mul_overflow(D, L, &op->states))
 		return REFUSE(row, "num_layers: expected at most %d, got %lld", INT_MAX / 2, (long long)L);
 	if (op->states < 1)
-		return REFUSE(row, "input_h: expected L*D of at least 1, got %lld", (long long)op->states);
+		return REFUSE(row, "input_h: expected at least 1 in its dimension L*D, layers times directions, got %lld", (long long)op->states);
 	if (op->states % D)
-		return REFUSE(row, "input_h: expected a multiple of 2 for L*D of a bidirectional network, got %lld", (long long)op->states);
+		return REFUSE(row, "input_h: expected a multiple of 2 in its dimension L*D of a bidirectional network, got %lld",
+		              (long long)op->states);
 	op->L = op->states / D;
 	if (op->L > INT_MAX / 2)
 		return REFUSE(row, "input_h: expected at most %d layers, got %lld", INT_MAX / 2, (long long)op->L);
 	if (op->num_layers && op->num_layers != op->L)
-		return REFUSE(row, "num_layers: expected L=%lld, as in the shape of input_h, got %lld", (long long)op->L, (long long)op->num_layers);
+		return REFUSE(row, "num_layers: expected %lld, as in the shape of input_h, got %lld", (long long)op->L, (long long)op->num_layers);
 	return CG_OK;
 }
 
@@ -90,11 +91,12 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 	if (P && !has_state(op))
 		return REFUSE(row, "num_proj: cell %s has no cell state: expected 0, got %lld", cell->name, (long long)P);
 	if (!has_H && !has_U && !op->num_units)
-		return REFUSE(row, "num_units: without input_h expected at least 1, got 0");
+		return REFUSE(row, "num_units: expected at least 1, since there is no input_h with the number of units, got 0");
 	if (!has_U)
 		op->U = op->num_units ? op->num_units : op->H;
 	if (!has_U && P && !op->num_units)
-		return REFUSE(row, "num_units: with num_proj=%lld and without input_c expected at least %lld, got 0", (long long)P, (long long)P);
+		return REFUSE(row, "num_units: expected at least num_proj=%lld, since there is no input_c with the number of units, got 0",
+		              (long long)P);
 	if (!has_H)
 		op->H = P ? P : op->U;
 	if (P && op->H != P)
@@ -102,10 +104,11 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 	if (P > op->U)
 		return REFUSE(row, "num_proj: expected at most U=%lld, the last dimension of input_c, got %lld", (long long)op->U, (long long)P);
 	if (!P && has_U && has_H && op->U != op->H)
-		return REFUSE(row, "input_c: expected the shape of input_h, H=%lld, where there is no projection, got U=%lld",
+		return REFUSE(row, "input_c: expected the last dimension of input_h, %lld, since there is no projection, got %lld",
 		              (long long)op->H, (long long)op->U);
 	if (op->num_units && op->num_units != op->U)
-		return REFUSE(row, "num_units: expected U=%lld, as in the shapes of the states, got %lld", (long long)op->U, (long long)op->num_units);
+		return REFUSE(row, "num_units: expected %lld, the last dimension of the states, got %lld", (long long)op->U,
+		              (long long)op->num_units);
 	return CG_OK;
 }
 

@@ -82,7 +82,7 @@ int cg_supports(const struct cg_context *context, const char *op, int dtype)
 {
 	CG_TRY(cg_context_check(context, "cg_supports"));
 	if (!op || !cg_op_find(op, NULL))
-		return op ? CG_BAD_ARGUMENT : cg_fail(CG_BAD_ARGUMENT, "cg_supports: op: missing");
+		return op ? CG_BAD_ARGUMENT : cg_fail(CG_BAD_ARGUMENT, "cg_supports: op: expected a name, got NULL");
 	if (!cg_dtype_bytes(dtype))
 		return cg_fail(CG_BAD_ARGUMENT, "cg_supports: dtype: expected an enum cg_dtype, got %d", dtype);
 	return context->backend->supports(context->device, dtype);

@@ -83,7 +83,8 @@ static int fail_no_form(const struct cg_layout *l)
 
 	for (const struct cg_form *k = l->format->forms; k->templates; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", k->cell);
-	return cg_fail(CG_UNSUPPORTED, "%s: cell: expected %s, got %s; cellgrad and canonical hold any", l->format->name, list,
+	return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected %s, got %s; formats cellgrad and canonical hold any cell", l->format->name,
+	               list,
 	               l->text.cell);
 }
 
@@ -101,7 +102,7 @@ static int check_params(const struct cg_layout *l)
 			int idle = params[k].has == CG_HAS_CELL_CLIP ? value <= 0 : value == 0;
 
 			if (!strcmp(params[k].name, cell->params[p].name) && !(l->form->params & params[k].has) && !idle)
-				return cg_fail(CG_UNSUPPORTED, "%s: %s: expected %s, since the format does not store it, got %g", l->format->name,
+				return cg_fail(CG_UNSUPPORTED, "format %s: %s: expected %s, since the format does not store it, got %g", l->format->name,
 				               params[k].name, params[k].expected, value);
 		}
 	return CG_OK;
@@ -121,13 +122,16 @@ static int check(const struct cg_layout *l)
 
 	CG_TRY(check_params(l));
 	if (l->network.P && !has_part(l->form, 'P'))
-		return cg_fail(CG_UNSUPPORTED, "%s: proj: the format holds no projection: expected 0, got %lld; cellgrad, canonical and pytorch hold one", name,
+		return cg_fail(CG_UNSUPPORTED, "format %s: proj: expected 0, since the format holds no projection, got %lld; formats cellgrad, "
+		               "canonical and pytorch hold one", name,
 		               (long long)l->network.P);
 	if (l->network.n_vectors && !has_part(l->form, 'v'))
-		return cg_fail(CG_UNSUPPORTED, "%s: options: the format holds no per-unit weights of cell %s: expected none, got %s", name,
+		return cg_fail(CG_UNSUPPORTED, "format %s: options: expected none, since the format holds no per-unit weights of cell %s, got %s",
+		               name,
 		               l->network.cell->name, l->text.options);
 	if (l->network.skip && !l->format->skips)
-		return cg_fail(CG_UNSUPPORTED, "%s: input_mode: expected linear_input, got skip_input; cellgrad and canonical hold it", name);
+		return cg_fail(CG_UNSUPPORTED, "format %s: input_mode: expected linear_input, got skip_input, which formats cellgrad and canonical "
+		               "hold", name);
 	return CG_OK;
 }
 
@@ -171,7 +175,8 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->network.layers * l->network.directions / stack_of(l));
 	n = (int64_t)l->each * l->groups;
 	if (n > CG_ITEMS_MAX)
-		return cg_fail(CG_UNSUPPORTED, "%s: layers: expected at most %d tensors, got %lld", format->name, CG_ITEMS_MAX, (long long)n);
+		return cg_fail(CG_UNSUPPORTED, "format %s: layers: expected at most %d tensors of all layers, got %lld", format->name, CG_ITEMS_MAX,
+		               (long long)n);
 	l->n = (int)n;
 	return CG_OK;
 }

@@ -47,7 +47,7 @@ static int open_layouts(const struct cg_weights *w, struct cg_layout *theirs, st
 	CG_TRY(cg_sized_check("weights", "cg_weights", w, sizeof *w));
 	network = cg_rnn_config_complete(w->network, &whole);
 	if (!network)
-		return REFUSE("network: missing");
+		return REFUSE("network: expected a struct cg_rnn_config, got NULL");
 	if (w->gradients != 0 && w->gradients != 1)
 		return REFUSE("gradients: expected 0 or 1, got %d", w->gradients);
 	format = cg_format_find(w->format);
@@ -70,11 +70,11 @@ int cg_weights_tensor(const struct cg_weights *w, int k, struct cg_tensor *tenso
 	struct cg_weights whole;
 
 	if (!tensor)
-		return REFUSE("tensor: missing");
+		return REFUSE("tensor: expected a struct cg_tensor, got NULL");
 	w = complete(w, &whole);
 	CG_TRY(open_layouts(w, &layout, NULL));
 	if (k < 0)
-		return REFUSE("k: expected at least 0, got %d", k);
+		return REFUSE("k: expected the index of a tensor, at least 0, got %d", k);
 	*tensor = (struct cg_tensor){ .rank = 0 };
 	return k < layout.n ? describe(&layout, k, tensor) : CG_OK;
 }
@@ -85,15 +85,15 @@ static int check(const struct cg_weights *w, const struct cg_layout *l, int k, c
 	struct cg_tensor t;
 
 	if (k < 0 || k >= l->n)
-		return REFUSE("k: expected 0 to %d of %s, got %d", l->n - 1, l->format->name, k);
+		return REFUSE("k: expected the index of a tensor, 0 to %d in format %s, got %d", l->n - 1, l->format->name, k);
 	if (!w->params)
-		return REFUSE("params: missing");
+		return REFUSE("params: expected %zu bytes, got NULL", params);
 	if (w->bytes != params)
-		return REFUSE("bytes: expected %zu of params, got %zu%s", params, w->bytes,
-		              w->bytes > params ? "; for a larger buffer, shorten bytes" : "");
+		return REFUSE("bytes: expected %zu, the size of params, got %zu%s", params, w->bytes,
+		              w->bytes > params ? "; if the buffer is larger, shorten bytes to the size of params" : "");
 	describe(l, k, &t);
 	if (!memory && t.bytes)
-		return REFUSE("%s: missing", t.name);
+		return REFUSE("tensor: expected the %zu bytes of %s, got NULL", t.bytes, t.name);
 	if (bytes != t.bytes)
 		return REFUSE("%s: expected %zu bytes, got %zu", t.name, t.bytes, bytes);
 	return CG_OK;
@@ -133,10 +133,14 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 	lost = w->lossy ? 0 : cg_count_lost_biases(&conversion, theirs.format->bias, k);
 	describe(&theirs, k, &t);
 	if (lost && w->gradients)
-		return cg_fail(CG_UNSUPPORTED, "weights: %s: expected equal gradients of bW and bR, but %lld differ; lossy takes that of bW",
+		return cg_fail(CG_UNSUPPORTED, "weights: %s: expected equal gradients of the biases bW and bR, but %lld of the elements differ; "
+		               "lossy "
+		               "takes those of bW",
 		               t.name, (long long)lost);
 	if (lost)
-		return cg_fail(CG_UNSUPPORTED, "weights: %s: bW + bR is one bias in %s, and %lld of them would not be loaded with the same bits; lossy allows it",
+		return cg_fail(CG_UNSUPPORTED, "weights: %s: format %s has one bias, bW + bR, and load would restore %lld of its elements with "
+		               "other bits; "
+		               "lossy allows it",
 		               t.name, theirs.format->name, (long long)lost);
 	cg_convert_into(&conversion, k);
 	return CG_OK;

@@ -77,10 +77,10 @@ static void test_stream(void **state)
 
 	(void)state;
 	REFUSED(cg_stream_open(context, NULL, NULL), CG_BAD_ARGUMENT, "stream");
-	REFUSED(cg_stream_open(NULL, NULL, &s), CG_BAD_ARGUMENT, "missing");
+	REFUSED(cg_stream_open(NULL, NULL, &s), CG_BAD_ARGUMENT, "context or stream: expected a pointer, got NULL");
 	assert_null(s);
 	REFUSED(cg_stream_open(context, &s, &s), CG_BAD_ARGUMENT, "native");
-	REFUSED(cg_stream_sync(NULL), CG_BAD_ARGUMENT, "missing");
+	REFUSED(cg_stream_sync(NULL), CG_BAD_ARGUMENT, "context or stream: expected a pointer, got NULL");
 	cg_stream_close(NULL);
 }
 
@@ -91,7 +91,7 @@ static void test_memory_calls(void **state)
 
 	(void)state;
 	REFUSED(cg_alloc(context, 4, NULL), CG_BAD_ARGUMENT, "mem");
-	REFUSED(cg_alloc(NULL, 4, &mem), CG_BAD_ARGUMENT, "missing");
+	REFUSED(cg_alloc(NULL, 4, &mem), CG_BAD_ARGUMENT, "context or stream: expected a pointer, got NULL");
 	REFUSED(cg_alloc(context, SIZE_MAX, &mem), CG_NO_MEMORY, "memory");
 	assert_null(mem.data);
 	assert_int_equal(cg_alloc(context, 0, &mem), CG_OK);
@@ -99,7 +99,7 @@ static void test_memory_calls(void **state)
 	assert_int_equal(cg_alloc(context, 4, &mem), CG_OK);
 	REFUSED(cg_put(stream, mem, byte, 5), CG_BAD_ARGUMENT, "expected at least 5 bytes, got 4");
 	REFUSED(cg_put(stream, mem, NULL, 4), CG_BAD_ARGUMENT, "NULL");
-	REFUSED(cg_get(NULL, byte, mem, 4), CG_BAD_ARGUMENT, "missing");
+	REFUSED(cg_get(NULL, byte, mem, 4), CG_BAD_ARGUMENT, "context or stream: expected a pointer");
 	REFUSED(cg_get(stream, byte, (struct cg_mem){ byte, 0, 4, 7 }, 4), CG_BAD_ARGUMENT, "place");
 	assert_int_equal(cg_put(stream, mem, byte, 4), CG_OK);
 	memset(byte, 0, sizeof byte);
@@ -165,21 +165,21 @@ static void test_ops(void **state)
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, NULL), CG_BAD_ARGUMENT, "bytes");
 	REFUSED(cg_lstm_block_work(&lstm, CG_GRADGRAD, &bytes), CG_UNSUPPORTED, "pass");
 	lstm.B = INT64_MAX;
-	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "range");
+	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "a workspace that fits in memory");
 	lstm.B = lstm.T = 2;
 	for (int64_t *size = &lstm.T; size <= &lstm.U; size += size == &lstm.B ? 2 : 1) {        /* size: T, B and U in turn */
 		*size = PTRDIFF_MAX / 2;
-		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "range");
+		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "a workspace that fits in memory");
 		*size = -1;
-		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "range");
+		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "a workspace that fits in memory");
 		*size = 2;
 	}
 	lstm.T = lstm.B = 0;
 	lstm.U = PTRDIFF_MAX / 16;
-	REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "range");
+	REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "a workspace that fits in memory");
 	lstm.U = 2;
 	assert_int_equal(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_OK);
-	REFUSED(cg_gru_block_work(&gru, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "range");
+	REFUSED(cg_gru_block_work(&gru, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "a workspace that fits in memory");
 	gru.U = gru.I = 2;
 	assert_int_equal(cg_gru_block_work(&gru, CG_GRAD, &bytes), CG_OK);
 	/* With nothing requested there is nothing to do, and no other argument is needed. */
@@ -207,7 +207,7 @@ static void test_cells(void **state)
 	cg_cell_close((struct cg_cell *)cg_cell_find("gru"));
 	assert_non_null(cg_cell_find("gru"));
 
-	REFUSED(cg_kernel_emit(NULL, "c", &text), CG_BAD_ARGUMENT, "cell");
+	REFUSED(cg_kernel_emit(NULL, "c", &text), CG_BAD_ARGUMENT, "kernel: expected a struct cg_kernel, got NULL");
 	assert_null(text);
 	REFUSED(cg_kernel_emit(&kernel, "c", &text), CG_BAD_ARGUMENT, "cell");
 	kernel.cell = cg_cell_find("gru_block");

@@ -178,19 +178,20 @@ static void test_wrong_memory(void **state)
 	SPOILT("gru_block_cell_grad", gru.d_b_ru.bytes, 0,
 	       "gru_block_cell_grad: d_b_ru: expected [2*U=8] f32, 32 bytes, got 0 bytes");
 	SPOILT("lstm_block_cell", lstm.x.place, 7,
-	       "lstm_block_cell: x: place: expected CG_HOST=0 or CG_DEVICE=1, got 7");
+	       "lstm_block_cell: x: cg_mem.place: expected CG_HOST=0 or CG_DEVICE=1, got 7");
 	SPOILT("lstm_block_cell", lstm.x.place, -1,
-	       "lstm_block_cell: x: place: expected CG_HOST=0 or CG_DEVICE=1, got -1");
-	SPOILT("lstm_block_cell", lstm.x.data, NULL, "lstm_block_cell: x: data: expected 24 bytes, got NULL");
-	SPOILT("lstm_block_cell", lstm.b.offset, 2, "lstm_block_cell: b: offset: expected a multiple of 4, got 2");
-	SPOILT("lstm_block_cell", lstm.b.data, arena + 2, "lstm_block_cell: b: data: expected a multiple of 4, got %p",
+	       "lstm_block_cell: x: cg_mem.place: expected CG_HOST=0 or CG_DEVICE=1, got -1");
+	SPOILT("lstm_block_cell", lstm.x.data, NULL, "lstm_block_cell: x: cg_mem.data: expected memory of 24 bytes, got NULL");
+	SPOILT("lstm_block_cell", lstm.b.offset, 2, "lstm_block_cell: b: cg_mem.offset: expected a multiple of 4 bytes, got 2");
+	SPOILT("lstm_block_cell", lstm.b.data, arena + 2, "lstm_block_cell: b: cg_mem.data: expected an address that is a multiple of 4, got "
+	       "%p",
 	       (void *)(arena + 2));
 	SPOILT("lstm_block_cell", lstm.b.offset, SIZE_MAX - 3,
-	       "lstm_block_cell: b: offset %zu and 64 bytes go beyond the end of memory", SIZE_MAX - 3);
+	       "lstm_block_cell: b: cg_mem: expected memory that ends within the address space, got offset %zu and 64 bytes", SIZE_MAX - 3);
 	SPOILT("lstm_block_cell", lstm.b.bytes, SIZE_MAX,
-	       "lstm_block_cell: b: offset 0 and %zu bytes go beyond the end of memory", SIZE_MAX);
+	       "lstm_block_cell: b: cg_mem: expected memory that ends within the address space, got offset 0 and %zu bytes", SIZE_MAX);
 	SPOILT("gru_block_cell", gru.h_prev, ((struct cg_mem){ arena, SIZE_MAX - 7, 32, CG_DEVICE }),
-	       "gru_block_cell: h_prev: offset %zu and 32 bytes go beyond the end of memory", SIZE_MAX - 7);
+	       "gru_block_cell: h_prev: cg_mem: expected memory that ends within the address space, got offset %zu and 32 bytes", SIZE_MAX - 7);
 }
 
 static void test_the_first_wrong_argument_is_named(void **state)
@@ -205,7 +206,7 @@ static void test_the_first_wrong_argument_is_named(void **state)
 	a.gru.h.data = a.gru.x.data;
 	REFUSED(row, &a, "gru_block_cell: w_ru: expected [I+U=7, 2*U=8] f32, 224 bytes, got 223 bytes");
 	a.gru.h_prev.data = NULL;
-	REFUSED(row, &a, "gru_block_cell: h_prev: data: expected 32 bytes, got NULL");
+	REFUSED(row, &a, "gru_block_cell: h_prev: cg_mem.data: expected memory of 32 bytes, got NULL");
 	a.gru.U = -4;
 	REFUSED(row, &a, "gru_block_cell: U: expected at least 1, got -4");
 }
@@ -315,25 +316,25 @@ static void test_every_argument_in_every_way(void **state)
 				        shape_words(row, p, &a), type, bytes, bytes - 1);
 				a = good;
 				m->bytes++;
-				REFUSED(row, &a, "%s: %s: expected %s %s, %zu bytes, got %zu bytes; for a larger buffer, shorten "
+				REFUSED(row, &a, "%s: %s: expected %s %s, %zu bytes, got %zu bytes; if the buffer is larger, shorten "
 				        "bytes to %zu", row->name, name, shape_words(row, p, &a), type, bytes, bytes + 1, bytes);
 				a = good;
 				m->data = NULL;
-				REFUSED(row, &a, "%s: %s: data: expected %zu bytes, got NULL", row->name, name, bytes);
+				REFUSED(row, &a, "%s: %s: cg_mem.data: expected memory of %zu bytes, got NULL", row->name, name, bytes);
 				a = good;
 				m->place = 2;
-				REFUSED(row, &a, "%s: %s: place: expected CG_HOST=0 or CG_DEVICE=1, got 2", row->name,
+				REFUSED(row, &a, "%s: %s: cg_mem.place: expected CG_HOST=0 or CG_DEVICE=1, got 2", row->name,
 				        name);
 				a = good;
 				m->offset = size / 2;
-				REFUSED(row, &a, "%s: %s: offset: expected a multiple of %zu, got %zu", row->name, name,
+				REFUSED(row, &a, "%s: %s: cg_mem.offset: expected a multiple of %zu bytes, got %zu", row->name, name,
 				        size, size / 2);
 				m->place = CG_DEVICE;
-				REFUSED(row, &a, "%s: %s: offset: expected a multiple of %zu, got %zu", row->name, name,
+				REFUSED(row, &a, "%s: %s: cg_mem.offset: expected a multiple of %zu bytes, got %zu", row->name, name,
 				        size, size / 2);
 				a = good;
 				m->data = (char *)m->data + size / 2;
-				REFUSED(row, &a, "%s: %s: data: expected a multiple of %zu, got %p", row->name, name,
+				REFUSED(row, &a, "%s: %s: cg_mem.data: expected an address that is a multiple of %zu, got %p", row->name, name,
 				        size, m->data);
 				a = good;
 				m->place = CG_DEVICE;                    /* a handle is no address and has no alignment */
@@ -358,7 +359,7 @@ static void test_offset_of_work(void **state)
 				if (offset == 8)
 					ACCEPTED(row, &a);
 				else
-					REFUSED(row, &a, "%s: work: offset: expected a multiple of 8, got %zu", row->name, offset);
+					REFUSED(row, &a, "%s: work: cg_mem.offset: expected a multiple of 8 bytes, got %zu", row->name, offset);
 			}
 }
 
@@ -412,10 +413,10 @@ static void test_every_pair_of_arguments(void **state)
 		fill(row, &a);
 		for (p = row->ports; p->name; p++) {
 			for (q = row->ports; q < p; q++) {
-				snprintf(text, sizeof text, "%s: overlaps %s", p->name, q->name);
+				snprintf(text, sizeof text, "%s: its memory overlaps that of %s", p->name, q->name);
 				overlap(row, &a, p->at, q->at, p->flow == CG_IN ? NULL : text);
 			}
-			snprintf(text, sizeof text, "work: overlaps %s", p->name);
+			snprintf(text, sizeof text, "work: its memory overlaps that of %s", p->name);
 			overlap(row, &a, row->work_at, p->at, text);
 			overlap(row, &a, p->at, row->work_at, text);
 		}
@@ -430,16 +431,16 @@ static void test_empty_arguments_overlap_nothing(void **state)
 	(void)state;
 	fill(row, &a);
 	a.lstm.x_grad = a.lstm.x;
-	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: overlaps x by 24 bytes");
+	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: its memory overlaps that of x by 24 bytes");
 	a.lstm.x_grad.place = CG_DEVICE;                         /* where an address is also a handle, both have the same bytes */
-	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: overlaps x by 24 bytes");
+	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: its memory overlaps that of x by 24 bytes");
 
 	fill(row, &a);
 	a.lstm.B = 0;                            /* empty memory may be of any size */
 	a.lstm.cs_prev_grad.data = a.lstm.x.data = a.lstm.w.data;        /* arguments without rows share nothing */
 	ACCEPTED(row, &a);
 	a.lstm.w_grad.data = a.lstm.w.data;
-	REFUSED(row, &a, "lstm_block_cell_grad: w_grad: overlaps w by 448 bytes");
+	REFUSED(row, &a, "lstm_block_cell_grad: w_grad: its memory overlaps that of w by 448 bytes");
 }
 
 static void test_work(void **state)
@@ -458,12 +459,12 @@ static void test_work(void **state)
 		REFUSED(row, &a, "%s: work: expected at least %zu bytes, got %zu bytes", row->name, bytes, bytes - 1);
 		m->bytes = bytes;
 		m->offset = 4;
-		REFUSED(row, &a, "%s: work: offset: expected a multiple of 8, got 4", row->name);
+		REFUSED(row, &a, "%s: work: cg_mem.offset: expected a multiple of 8 bytes, got 4", row->name);
 		m->offset = 0;
 		m->data = NULL;
-		REFUSED(row, &a, "%s: work: data: expected %zu bytes, got NULL", row->name, bytes);
+		REFUSED(row, &a, "%s: work: cg_mem.data: expected memory of %zu bytes, got NULL", row->name, bytes);
 		m->place = 5;
-		REFUSED(row, &a, "%s: work: place: expected CG_HOST=0 or CG_DEVICE=1, got 5", row->name);
+		REFUSED(row, &a, "%s: work: cg_mem.place: expected CG_HOST=0 or CG_DEVICE=1, got 5", row->name);
 		remove_argument(&a, row->work_at);
 		ACCEPTED(row, &a);
 	}
@@ -552,7 +553,9 @@ static void test_overflow(void **state)
 		*mem_at(&a, p->at) = (struct cg_mem){ arena + (p - row->ports), 0, 1, CG_DEVICE };
 	shorten(row, &a);
 	assert_int_equal(a.gru.h.bytes, ((size_t)1 << 63) - 4);
-	REFUSED(row, &a, "cg_gru_block_work: B, I, U or dtype: out of range");
+	REFUSED(row, &a, "cg_gru_block_work: expected B of at least 0, I and U of at least 1, a workspace that fits in memory and an enum "
+	        "cg_dtype, "
+	        "got B=2305843009213693951, I=1, U=1, dtype=0");
 	a.gru.h.bytes--;
 	REFUSED(row, &a, "gru_block_cell: h: expected [B=2305843009213693951, U=1] f32, 9223372036854775804 bytes, got "
 	        "9223372036854775803 bytes");

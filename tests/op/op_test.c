@@ -332,7 +332,7 @@ static void test_rows_call_their_functions(void **state)
 		else
 			cg_gru_block_work(&a.gru, pass, &want);
 		assert_int_equal(bytes, want);
-		snprintf(text, sizeof text, "%s: context or stream: missing", row->name);
+		snprintf(text, sizeof text, "%s: context or stream: expected a pointer, got NULL", row->name);
 		assert_int_equal(row->call(NULL, &a), CG_BAD_ARGUMENT);
 		assert_string_equal(cg_message(), text);
 	}

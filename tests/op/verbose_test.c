@@ -466,7 +466,7 @@ static void test_networks(void **state)
 	stop();
 	assert_int_equal(lines(), 2);
 	EXPECT_OUTPUT("cellgrad bench --op CudnnRNNBackpropV3" SIZES " # cpu; ");
-	EXPECT_OUTPUT("; CG_UNSUPPORTED: rnn_backprop: the plan was opened without training\n");
+	EXPECT_OUTPUT("; CG_UNSUPPORTED: rnn_backprop: expected a plan that was opened with training=1, got one with training=0\n");
 	EXPECT_OUTPUT("# rnn # cpu; ");
 	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: rnn: T: expected at least 0, got -1\n");
 	net_close(&n);

@@ -132,18 +132,18 @@ static void test_numbers(void **state)
 	small(&whole);
 	SPOILT(call.T, -1, "rnn: T: expected at least 0, got -1");
 	SPOILT(call.B, -2, "rnn: B: expected at least 0, got -2");
-	SPOILT(call.T, INT64_MAX, "rnn: T=9223372036854775807, B=2: more than memory can hold");
-	SPOILT(call.B, INT64_MAX, "rnn: T=3, B=9223372036854775807: more than memory can hold");
-	SPOILT(call.lengths, bad[0], "rnn: sequence_lengths: [1]: expected 0 to T=3, got 4");
-	SPOILT(call.lengths, bad[1], "rnn: sequence_lengths: [0]: expected 0 to T=3, got -1");
-	SPOILT(call.lengths, bad[2], "rnn: sequence_lengths: [1]: expected 0 to T=3, got -2147483648");
+	SPOILT(call.T, INT64_MAX, "rnn: T=9223372036854775807, B=2: a call of these sizes needs more than memory can hold");
+	SPOILT(call.B, INT64_MAX, "rnn: T=3, B=9223372036854775807: a call of these sizes needs more than memory can hold");
+	SPOILT(call.lengths, bad[0], "rnn: sequence_lengths[1]: expected 0 to T=3, got 4");
+	SPOILT(call.lengths, bad[1], "rnn: sequence_lengths[0]: expected 0 to T=3, got -1");
+	SPOILT(call.lengths, bad[2], "rnn: sequence_lengths[1]: expected 0 to T=3, got -2147483648");
 	SPOILT(call.first_step, -1, "rnn: first_step: expected 0 to 2^32-1-T, got -1");
 	SPOILT(call.first_step, INT64_MAX, "rnn: first_step: expected 0 to 2^32-1-T, got 9223372036854775807");
 	SPOILT(call.first_step, UINT32_MAX - 2, "rnn: first_step: expected 0 to 2^32-1-T, got 4294967293");
 	SPOILT(call.spend_reserve, 2, "rnn: spend_reserve: expected 0 or 1, got 2");
 	SPOILT(call.no_dropout, -1, "rnn: no_dropout: expected 0 or 1, got -1");
-	SPOILT(rnn, NULL, "rnn: plan: missing");
-	SPOILT(stream, NULL, "rnn: context or stream: missing");
+	SPOILT(rnn, NULL, "rnn: plan: expected a struct cg_rnn, got NULL");
+	SPOILT(stream, NULL, "rnn: context or stream: expected a pointer, got NULL");
 	n = whole;
 	n.call.size = 8;
 	for (int pass = 0; pass < PASSES; pass++)
@@ -157,7 +157,7 @@ static void test_numbers(void **state)
 
 	assert_int_equal(cg_open("cpu", &other), CG_OK);
 	assert_int_equal(cg_stream_open(other, NULL, &others), CG_OK);
-	SPOILT(stream, others, "rnn: plan: expected a plan of the stream's context");
+	SPOILT(stream, others, "rnn: plan: expected a plan of the stream's context, got one of another context");
 	cg_stream_close(others);
 	cg_close(other);
 
@@ -207,25 +207,27 @@ static void test_every_port_in_every_way(void **state)
 		*m = good;
 		m->data = NULL;
 		if (is_reserve && !pass)
-			REFUSED(&n, &whole, pass, "rnn: reserve: missing: expected %zu f32 for training", good.bytes / 4);
+			REFUSED(&n, &whole, pass, "rnn: reserve: missing: expected %zu elements of f32, which a forward call in training writes",
+			        good.bytes / 4);
 		else if (is_reserve)
 			REFUSED(&n, &whole, pass, "%s: %s: missing: expected [reserve=%zu] f32", op, name, good.bytes / 4);
 		else
-			REFUSED(&n, &whole, pass, "%s: %s: data: expected %zu bytes, got NULL", op, name, good.bytes);
+			REFUSED(&n, &whole, pass, "%s: %s: cg_mem.data: expected memory of %zu bytes, got NULL", op, name, good.bytes);
 		*m = good;
 		m->place = 2;
-		REFUSED(&n, &whole, pass, "%s: %s: place: expected CG_HOST=0 or CG_DEVICE=1, got 2", op, name);
+		REFUSED(&n, &whole, pass, "%s: %s: cg_mem.place: expected CG_HOST=0 or CG_DEVICE=1, got 2", op, name);
 		*m = good;
 		m->offset = 2;
-		REFUSED(&n, &whole, pass, "%s: %s: offset: expected a multiple of 4, got 2", is_reserve ? "rnn" : op,
+		REFUSED(&n, &whole, pass, "%s: %s: cg_mem.offset: expected a multiple of 4 bytes, got 2", is_reserve ? "rnn" : op,
 		        is_reserve ? "reserve" : name);
 		*m = good;
 		m->data = (char *)m->data + 2;
-		REFUSED(&n, &whole, pass, "%s: %s: data: expected a multiple of 4, got %p", is_reserve ? "rnn" : op,
+		REFUSED(&n, &whole, pass, "%s: %s: cg_mem.data: expected an address that is a multiple of 4, got %p", is_reserve ? "rnn" : op,
 		        is_reserve ? "reserve" : name, m->data);
 		*m = good;
 		m->offset = SIZE_MAX - 3;
-		REFUSED(&n, &whole, pass, "%s: %s: offset %zu and %zu bytes go beyond the end of memory", op, name, m->offset, m->bytes);
+		REFUSED(&n, &whole, pass, "%s: %s: cg_mem: expected memory that ends within the address space, got offset %zu and %zu bytes", op,
+		        name, m->offset, m->bytes);
 		*m = (struct cg_mem){ .bytes = 0 };
 		if (is_reserve || flow_of(p, pass) == NET_MUST)
 			assert_int_equal(passes[pass](&n), CG_BAD_ARGUMENT);
@@ -275,12 +277,12 @@ static void test_work(void **state)
 		REFUSED(&n, &whole, pass, "%s", strcpy((char [256]){ 0 }, cg_message()));
 		*m = good;
 		m->offset = 4;
-		REFUSED(&n, &whole, pass, "%s: work: offset: expected a multiple of 8, got 4", op);
+		REFUSED(&n, &whole, pass, "%s: work: cg_mem.offset: expected a multiple of 8 bytes, got 4", op);
 		*m = good;
 		m->data = NULL;
-		REFUSED(&n, &whole, pass, "%s: work: data: expected %zu bytes, got NULL", op, good.bytes);
+		REFUSED(&n, &whole, pass, "%s: work: cg_mem.data: expected memory of %zu bytes, got NULL", op, good.bytes);
 		m->place = 3;
-		REFUSED(&n, &whole, pass, "%s: work: place: expected CG_HOST=0 or CG_DEVICE=1, got 3", op);
+		REFUSED(&n, &whole, pass, "%s: work: cg_mem.place: expected CG_HOST=0 or CG_DEVICE=1, got 3", op);
 		*m = (struct cg_mem){ .bytes = 0 };
 		ACCEPTED(&n, pass);              /* without a workspace the call uses the stream's own */
 	}
@@ -303,15 +305,17 @@ static void test_every_pair(void **state)
 		struct net n = whole;
 		struct cg_mem *p = a < NET_PORTS ? net_mem(&n, &net_ports[a]) : &n.call.work;
 		struct cg_mem *q = b < NET_PORTS ? net_mem(&n, &net_ports[b]) : &n.call.work;
-		char text[64], other[64];
+		char text[96], other[96];
 
 		if (a == b || flow_a == NET_NOT || flow_b == NET_NOT || (flow_a != NET_OUT && flow_b != NET_OUT) || b == NET_PORTS)
 			continue;
 		assert_true(p->bytes + q->bytes < sizeof arena && q->bytes % 8 == 0);
 		q->data = arena;
 		p->data = arena + q->bytes - 8;
-		snprintf(text, sizeof text, "%s: overlaps %s by 8 bytes", a < NET_PORTS ? net_ports[a].name : "work", net_ports[b].name);
-		snprintf(other, sizeof other, "%s: overlaps %s by 8 bytes", net_ports[b].name, a < NET_PORTS ? net_ports[a].name : "work");
+		snprintf(text, sizeof text, "%s: its memory overlaps that of %s by 8 bytes", a < NET_PORTS ? net_ports[a].name : "work",
+		         net_ports[b].name);
+		snprintf(other, sizeof other, "%s: its memory overlaps that of %s by 8 bytes", net_ports[b].name,
+		         a < NET_PORTS ? net_ports[a].name : "work");
 		REFUSED(&n, &whole, pass, "%s: %s", ops[pass], a > b ? text : other);
 		pairs++;
 	}
@@ -336,7 +340,7 @@ static void test_states(void **state)
 
 				*net_mem(&n, &net_ports[p]) = n.call.input_h;
 				if (flow_of(&net_ports[p], pass) != NET_NOT)
-					REFUSED(&n, &whole, pass, "rnn: %s: cell gru has no cell state: expected none", names[k]);
+					REFUSED(&n, &whole, pass, "rnn: %s: expected absent memory, since cell gru has no cell state", names[k]);
 			}
 	net_close(&whole);
 	small(&whole);
@@ -356,7 +360,7 @@ static void test_training(void **state)
 	n.config.training = 0;
 	begin(&n);
 	assert_null(n.call.reserve.data);
-	refused(__LINE__, &n, &n, 1, CG_UNSUPPORTED, "rnn_backprop: the plan was opened without training");
+	refused(__LINE__, &n, &n, 1, CG_UNSUPPORTED, "rnn_backprop: expected a plan that was opened with training=1, got one with training=0");
 	net_close(&n);
 }
 
@@ -375,11 +379,12 @@ static void test_alignment(void **state)
 		n = whole;
 		n.call.reserve.offset = (size_t)align / 2;
 		for (int pass = 0; pass < PASSES; pass++)
-			REFUSED(&n, &whole, pass, "rnn: reserve: offset: expected a multiple of %d, got %d", align, align / 2);
+			REFUSED(&n, &whole, pass, "rnn: reserve: cg_mem.offset: expected a multiple of %d bytes, got %d", align, align / 2);
 		n = whole;
 		n.call.reserve.data = (char *)n.call.reserve.data + align / 2;
 		for (int pass = 0; pass < PASSES; pass++)
-			REFUSED(&n, &whole, pass, "rnn: reserve: data: expected a multiple of %d, got %p", align, n.call.reserve.data);
+			REFUSED(&n, &whole, pass, "rnn: reserve: cg_mem.data: expected an address that is a multiple of %d, got %p", align,
+			        n.call.reserve.data);
 		net_close(&whole);
 	}
 }
@@ -412,7 +417,7 @@ static void test_device_offsets(void **state)
 				continue;
 			m->offset = offset;
 			assert_int_equal(passes[pass](&n), CG_BAD_ARGUMENT);
-			snprintf(numbers, sizeof numbers, "multiple of %zu, got %zu", element, offset);
+			snprintf(numbers, sizeof numbers, "multiple of %zu bytes, got %zu", element, offset);
 			/* The message names the reserve by its field in the struct. */
 			if (!strstr(cg_message(), numbers) || !strstr(cg_message(), strncmp(name, "reserve", 7) ? name : "reserve"))
 				fail_msg("%s: expected \"%s\" in \"%s\"", name, numbers, cg_message());

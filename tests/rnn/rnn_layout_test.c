@@ -88,7 +88,7 @@ static void try_between(const struct net *dense, struct between rows_of_x, struc
 	n.call.input_backprop = host(x + rows_of_x.apart - 1, n.call.input.bytes);
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_BAD_ARGUMENT);
-	assert_non_null(strstr(cg_message(), "rnn_backprop: input_backprop: overlaps input by "));
+	assert_non_null(strstr(cg_message(), "rnn_backprop: input_backprop: its memory overlaps that of input by "));
 }
 
 static void test_between_rows(void **state)
@@ -233,24 +233,27 @@ static void test_refusals(void **state)
 	open_net(&whole);
 	REFUSED(input_t_stride, -1, "rnn: input_t_stride: expected at least 0, got -1");
 	REFUSED(output_b_stride, INT64_MIN, "rnn: output_b_stride: expected at least 0, got -9223372036854775808");
-	REFUSED(input_b_stride, INT64_MAX, "rnn: input_t_stride=0, input_b_stride=9223372036854775807: more than memory can hold");
-	REFUSED(output_t_stride, INT64_MAX / 8, "rnn: output_t_stride=1152921504606846975, output_b_stride=0: more than memory can hold");
+	REFUSED(input_b_stride, INT64_MAX, "rnn: input_t_stride=0, input_b_stride=9223372036854775807: a sequence of these strides is more "
+	        "than memory can hold");
+	REFUSED(output_t_stride, INT64_MAX / 8, "rnn: output_t_stride=1152921504606846975, output_b_stride=0: a sequence of these strides is "
+	        "more than memory can hold");
 	REFUSED(input_t_stride, 7, "rnn: input: expected [T=3, B=2, I=3] of strides 7 and 3 f32, 80 bytes, got 72 bytes");
-	REFUSED(batch_sizes, more, "rnn: batch_sizes: [2]: expected 0 to that of the step before, 1, got 2");
-	REFUSED(batch_sizes, many, "rnn: batch_sizes: [0]: expected 0 to B=2, got 3");
-	REFUSED(batch_sizes, few, "rnn: batch_sizes: [2]: expected 0 to that of the step before, 1, got -1");
+	REFUSED(batch_sizes, more, "rnn: batch_sizes[2]: expected 0 to the batch size of the step before, 1, got 2");
+	REFUSED(batch_sizes, many, "rnn: batch_sizes[0]: expected 0 to B=2, got 3");
+	REFUSED(batch_sizes, few, "rnn: batch_sizes[2]: expected 0 to the batch size of the step before, 1, got -1");
 	call = whole.call;
 	call.batch_sizes = good;
 	call.lengths = good;
-	refused(__LINE__, &call, "rnn: batch_sizes: expected NULL where lengths are given");
+	refused(__LINE__, &call, "rnn: batch_sizes: expected NULL where lengths are given, got both");
 	call.lengths = NULL;
 	call.output_b_stride = 4;
-	refused(__LINE__, &call, "rnn: batch_sizes: expected strides of 0, since a packed sequence is dense");
+	refused(__LINE__, &call, "rnn: batch_sizes: expected all strides of input and output to be 0, since a packed sequence is dense");
 	call = whole.call;
 	call.output_t_stride = 4;
 	call.output.bytes = 16 * sizeof(float);
-	refused(__LINE__, &call, "rnn: output: its rows overlap: expected strides of at least 4, the width, and 8, what the rows of the smaller stride "
-	        "take; got 4 and 4");
+	refused(__LINE__, &call, "rnn: output: its rows overlap: expected one stride of at least 4, the width of a row, and another of at "
+	        "least 8, the span of the rows "
+	        "with the first stride, got strides of 4 and 4");
 	/* Rows that are only read may overlap, as a sliding window does. */
 	call = whole.call;
 	call.input_t_stride = 1;
@@ -258,7 +261,7 @@ static void test_refusals(void **state)
 	call.input.bytes = (6 + 2 + 3) * sizeof(float);
 	assert_int_equal(cg_rnn_forward(stream, whole.rnn, &call), CG_OK);
 	assert_int_equal(cg_rnn_call_sizes(NULL, &call, &sizes), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), "cg_rnn_call_sizes: rnn: missing");
+	assert_string_equal(cg_message(), "cg_rnn_call_sizes: rnn: expected a pointer, got NULL");
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, &call, NULL), CG_BAD_ARGUMENT);
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, NULL, &sizes), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "cg_rnn_call_sizes: expected a struct cg_rnn_call, got NULL");

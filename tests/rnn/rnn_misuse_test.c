@@ -70,21 +70,21 @@ static void test_config(void **state)
 	opens(&c);
 	refused(NULL, CG_BAD_ARGUMENT, "rnn: expected a struct cg_rnn_config, got NULL");
 	assert_int_equal(cg_rnn_open(context, &c, NULL), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), "rnn: plan: expected a pointer for the result, got NULL");
+	assert_string_equal(cg_message(), "cg_rnn_open: rnn: expected a pointer for the result, got NULL");
 	assert_int_equal(cg_rnn_open(NULL, &c, &rnn), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), "cg_rnn_open: context or stream: missing");
+	assert_string_equal(cg_message(), "cg_rnn_open: context or stream: expected a pointer, got NULL");
 	assert_null(rnn);
 	cg_rnn_close(NULL);
 	assert_string_equal(cg_rnn_route(NULL), "");
 
-	SPOILT(cell, NULL, "rnn: cell: missing");
+	SPOILT(cell, NULL, "rnn: cell: expected a cell, got NULL");
 	SPOILT(dtype, 4, "rnn: dtype: expected an enum cg_dtype, got 4");
 	SPOILT(dtype, -1, "rnn: dtype: expected an enum cg_dtype, got -1");
 	SPOILT(bidirectional, 2, "rnn: bidirectional: expected 0 to 1, got 2");
 	SPOILT(bidirectional, -1, "rnn: bidirectional: expected 0 to 1, got -1");
 	SPOILT(input_mode, 3, "rnn: input_mode: expected 0 to 2, got 3");
 	SPOILT(input_mode, -1, "rnn: input_mode: expected 0 to 2, got -1");
-	SPOILT(input_mode, CG_SKIP, "rnn: input_mode: skip needs input and units to be equal, got 3 and 4");
+	SPOILT(input_mode, CG_SKIP, "rnn: input_mode: skip needs input and units to be equal, got input=3 and units=4");
 	SPOILT(time_major, 2, "rnn: time_major: expected 0 to 1, got 2");
 	SPOILT(reverse, 2, "rnn: reverse: expected 0 to 1, got 2");
 	SPOILT(states_major, 2, "rnn: states_major: expected 0 to 1, got 2");
@@ -105,8 +105,8 @@ static void test_config(void **state)
 	SPOILT(dropout, -0.1, "rnn: dropout: expected 0 to 1, got -0.1");
 	SPOILT(dropout, 1.1, "rnn: dropout: expected 0 to 1, got 1.1");
 	SPOILT(dropout, INFINITY, "rnn: dropout: expected 0 to 1, got inf");
-	SPOILT(route, "cuddn", "rnn: route: expected " ROUTES ", or NULL for the best, got 'cuddn'");
-	SPOILT(route, "", "rnn: route: expected " ROUTES ", or NULL for the best, got ''");
+	SPOILT(route, "cuddn", "rnn: route: expected " ROUTES ", or NULL for the best route, got 'cuddn'");
+	SPOILT(route, "", "rnn: route: expected " ROUTES ", or NULL for the best route, got ''");
 	SPOILT(options, "peephol", "rnn: options: cell lstm has no option 'peephol'; it has peephole");
 	c.route = "cudnn";
 	refused(&c, CG_UNSUPPORTED, "rnn: route: cudnn: the cpu backend has no such route; composed supports every network");
@@ -160,12 +160,12 @@ static void test_values(void **state)
 	c.n_values = 2;
 	opens(&c);
 	c.n_values = 3;
-	refused(&c, CG_BAD_ARGUMENT, "rnn: values: forget_bias: given twice");
+	refused(&c, CG_BAD_ARGUMENT, "rnn: values: param forget_bias is given twice");
 	c.n_values = -1;
 	refused(&c, CG_BAD_ARGUMENT, "rnn: n_values: expected at least 0, got -1");
 	c.n_values = 2;
 	c.values = NULL;
-	refused(&c, CG_BAD_ARGUMENT, "rnn: values: expected 2 of them, got NULL");
+	refused(&c, CG_BAD_ARGUMENT, "rnn: values: expected n_values=2 values, got NULL");
 	c.values = v;
 	v[1].name = "cell_clop";
 	refused(&c, CG_BAD_ARGUMENT, "rnn: values: cell lstm_block has no param 'cell_clop'");
@@ -173,7 +173,7 @@ static void test_values(void **state)
 	refused(&c, CG_BAD_ARGUMENT, "rnn: values: cell lstm_block has no param 'NULL'");
 	v[1].name = "cell_clip";
 	v[1].value = NAN;
-	refused(&c, CG_BAD_ARGUMENT, "rnn: values: cell_clip: expected a number, got NaN");
+	refused(&c, CG_BAD_ARGUMENT, "rnn: values: param cell_clip: expected a number, got NaN");
 	v[1].value = INFINITY;
 	opens(&c);
 
@@ -208,7 +208,7 @@ static void test_cells(void **state)
 
 	(void)state;
 	cell_refused("cell x\ngates a\nstate c e\noutput h\nc = a + c_prev\ne = a * e_prev\nh = tanh(c + e)\n", 0, CG_UNSUPPORTED,
-	             "rnn: cell x: expected one state at most beside h, got 2");
+	             "rnn: cell x: expected at most one state beside the output h, got 2");
 	cell_refused("cell x\ngates a_i\nsplit q_n\noutput h\nh = tanh(a_i * q_n)\n", 0, CG_UNSUPPORTED,
 	             "rnn: x:3:7: split gate 'q_n': expected a gate in its stage with the same name from the first _ on\nsplit q_n\n      ^");
 	cell_refused("cell x\ngates a_n\nsplit q_n p_n\noutput h\nh = tanh(a_n + q_n * p_n)\n", 0, CG_UNSUPPORTED,
@@ -218,15 +218,18 @@ static void test_cells(void **state)
 	cell_refused("cell x\ngates a_n\noutput h\ng = h_prev * a_n\nstage g\ngates a_m\nsplit q_n\nh = a_m * q_n\n", 0, CG_UNSUPPORTED,
 	             "rnn: x:7:7: split gate 'q_n': expected a gate in its stage with the same name from the first _ on\nsplit q_n\n      ^");
 	cell_refused("cell x\ngates a\nstate c\noutput h\nc = a + c_prev\nh = tanh(c) * h_prev\n", 2, CG_BAD_ARGUMENT,
-	             "rnn: proj: cell x: expected a state, one stage and equations without h_prev");
+	             "rnn: proj: cell x: a projection needs a cell with a cell state, one stage and equations that do not read h_prev");
 	c.proj = 2;
 	opens(&c);
 	c.cell = cg_cell_find("rnn_tanh");
-	refused(&c, CG_BAD_ARGUMENT, "rnn: proj: cell rnn_tanh: expected a state, one stage and equations without h_prev");
+	refused(&c, CG_BAD_ARGUMENT, "rnn: proj: cell rnn_tanh: a projection needs a cell with a cell state, one stage and equations that do "
+	        "not read h_prev");
 	c.cell = cg_cell_find("gru");
-	refused(&c, CG_BAD_ARGUMENT, "rnn: proj: cell gru: expected a state, one stage and equations without h_prev");
+	refused(&c, CG_BAD_ARGUMENT, "rnn: proj: cell gru: a projection needs a cell with a cell state, one stage and equations that do not "
+	        "read h_prev");
 	c.cell = cg_cell_find("gru_block");
-	refused(&c, CG_BAD_ARGUMENT, "rnn: proj: cell gru_block: expected a state, one stage and equations without h_prev");
+	refused(&c, CG_BAD_ARGUMENT, "rnn: proj: cell gru_block: a projection needs a cell with a cell state, one stage and equations that do "
+	        "not read h_prev");
 }
 
 /* ---- sizes that do not fit ---- */
@@ -254,19 +257,21 @@ static void test_sizes(void **state)
 	assert_string_equal(cg_message(), message); \
 	assert_memory_equal(&sizes, &kept, sizeof sizes); \
 } while (0)
-	REFUSED(cg_rnn_sizes(NULL, 1, 1, NULL, &sizes), "cg_rnn_sizes: rnn: missing");
-	REFUSED(cg_rnn_sizes(rnn, 1, 1, NULL, NULL), "cg_rnn_sizes: sizes: missing");
+	REFUSED(cg_rnn_sizes(NULL, 1, 1, NULL, &sizes), "cg_rnn_sizes: rnn: expected a pointer, got NULL");
+	REFUSED(cg_rnn_sizes(rnn, 1, 1, NULL, NULL), "cg_rnn_sizes: sizes: expected a pointer, got NULL");
 	REFUSED(cg_rnn_sizes(rnn, -1, 1, NULL, &sizes), "rnn: T: expected at least 0, got -1");
 	REFUSED(cg_rnn_sizes(rnn, 1, INT64_MIN, NULL, &sizes), "rnn: B: expected at least 0, got -9223372036854775808");
-	REFUSED(cg_rnn_sizes(rnn, 3, 2, lengths, &sizes), "rnn: sequence_lengths: [1]: expected 0 to T=3, got 4");
+	REFUSED(cg_rnn_sizes(rnn, 3, 2, lengths, &sizes), "rnn: sequence_lengths[1]: expected 0 to T=3, got 4");
 	lengths[1] = -1;
-	REFUSED(cg_rnn_sizes(rnn, 3, 2, lengths, &sizes), "rnn: sequence_lengths: [1]: expected 0 to T=3, got -1");
-	REFUSED(cg_rnn_sizes(rnn, (int64_t)1 << 31, 1, NULL, &sizes), "rnn: T=2147483648, B=1: more than memory can hold");
+	REFUSED(cg_rnn_sizes(rnn, 3, 2, lengths, &sizes), "rnn: sequence_lengths[1]: expected 0 to T=3, got -1");
+	REFUSED(cg_rnn_sizes(rnn, (int64_t)1 << 31, 1, NULL, &sizes), "rnn: T=2147483648, B=1: a call of these sizes needs more than memory "
+	        "can hold");
 	REFUSED(cg_rnn_sizes(rnn, INT64_MAX, INT64_MAX, NULL, &sizes),
-	        "rnn: T=9223372036854775807, B=9223372036854775807: more than memory can hold");
-	REFUSED(cg_rnn_sizes(rnn, 0, INT64_MAX, NULL, &sizes), "rnn: T=0, B=9223372036854775807: more than memory can hold");
+	        "rnn: T=9223372036854775807, B=9223372036854775807: a call of these sizes needs more than memory can hold");
+	REFUSED(cg_rnn_sizes(rnn, 0, INT64_MAX, NULL, &sizes), "rnn: T=0, B=9223372036854775807: a call of these sizes needs more than memory "
+	        "can hold");
 	REFUSED(cg_rnn_sizes(rnn, INT32_MAX, INT64_MAX / INT32_MAX, NULL, &sizes),
-	        "rnn: T=2147483647, B=4294967298: more than memory can hold");
+	        "rnn: T=2147483647, B=4294967298: a call of these sizes needs more than memory can hold");
 #undef REFUSED
 	assert_int_equal(cg_rnn_sizes(rnn, 0, 0, NULL, &sizes), CG_OK);
 	assert_int_equal(cg_rnn_sizes(rnn, INT32_MAX, 0, NULL, &sizes), CG_OK);
@@ -312,7 +317,7 @@ static void grow(const char *what, int64_t *size, int *count, size_t times)
 		code = measure(&s);
 		if (code) {
 			assert_int_equal(code, CG_BAD_ARGUMENT);
-			assert_non_null(strstr(cg_message(), "more than memory can hold"));
+			assert_non_null(strstr(cg_message(), "than memory can hold"));
 			if (!refusals++ && last < PTRDIFF_MAX / times - 4096)
 				fail_msg("%s = 2^%d: half as much needs %zu bytes: %s", what, bits, last, cg_message());
 			continue;
@@ -360,16 +365,16 @@ static void test_many_layers(void **state)
 	struct cg_rnn *rnn;
 
 	(void)state;
-	SPOILT(units, INT64_MAX, "rnn: params: layers=2, I=3, U=9223372036854775807, P=0: more than memory can hold");
-	SPOILT(input, INT64_MAX, "rnn: params: layers=2, I=9223372036854775807, U=4, P=0: more than memory can hold");
+	SPOILT(units, INT64_MAX, "rnn: params: a network of layers=2, I=3, U=9223372036854775807, P=0 has more params than memory can hold");
+	SPOILT(input, INT64_MAX, "rnn: params: a network of layers=2, I=9223372036854775807, U=4, P=0 has more params than memory can hold");
 	c.bidirectional = 1;
 	c.layers = INT_MAX;
-	refused(&c, CG_BAD_ARGUMENT, "rnn: layers: expected at most 1073741823 of 2 directions, got 2147483647");
+	refused(&c, CG_BAD_ARGUMENT, "rnn: layers: expected at most 1073741823 in a bidirectional network, got 2147483647");
 	c.layers = INT_MAX / 2;
 	c.input = c.units = 1;
 	c.cell = cg_cell_find("rnn_tanh");
 	if (sizeof(size_t) < 8) {
-		refused(&c, CG_BAD_ARGUMENT, "rnn: params: layers=1073741823, I=1, U=1, P=0: more than memory can hold");
+		refused(&c, CG_BAD_ARGUMENT, "rnn: params: a network of layers=1073741823, I=1, U=1, P=0 has more params than memory can hold");
 		return;
 	}
 	/* Params: layer 0 has W [1, 1] and R [1, 1], the others W [1, 2] and R [1, 1], for each direction; each has two biases. */
@@ -394,14 +399,14 @@ static void test_region(void **state)
 	assert_string_equal(cg_message(), message); \
 	assert_true(region.offset == 1 && region.rows == 2 && region.columns == 3); \
 } while (0)
-	REFUSED(cg_rnn_region(NULL, 0, 0, 0, &region), "cg_rnn_region: rnn: missing");
-	REFUSED(cg_rnn_region(rnn, 0, 0, 0, NULL), "cg_rnn_region: region: missing");
+	REFUSED(cg_rnn_region(NULL, 0, 0, 0, &region), "cg_rnn_region: rnn: expected a pointer, got NULL");
+	REFUSED(cg_rnn_region(rnn, 0, 0, 0, NULL), "cg_rnn_region: region: expected a pointer, got NULL");
 	REFUSED(cg_rnn_region(rnn, -1, 0, 0, &region), "cg_rnn_region: pseudo_layer: expected 0 to L*D-1=0, got -1");
 	REFUSED(cg_rnn_region(rnn, 1, 0, 0, &region), "cg_rnn_region: pseudo_layer: expected 0 to L*D-1=0, got 1");
 	REFUSED(cg_rnn_region(rnn, 0, 0, 2, &region), "cg_rnn_region: bias: expected 0 or 1, got 2");
-	REFUSED(cg_rnn_region(rnn, 0, 9, 0, &region), "cg_rnn_region: id: expected 0 to 8 of cell lstm, got 9");
-	REFUSED(cg_rnn_region(rnn, 0, 8, 1, &region), "cg_rnn_region: id: expected 0 to 7 of cell lstm, got 8");
-	REFUSED(cg_rnn_region(rnn, 0, -1, 0, &region), "cg_rnn_region: id: expected 0 to 8 of cell lstm, got -1");
+	REFUSED(cg_rnn_region(rnn, 0, 9, 0, &region), "cg_rnn_region: id: expected 0 to 8, a region of cell lstm, got 9");
+	REFUSED(cg_rnn_region(rnn, 0, 8, 1, &region), "cg_rnn_region: id: expected 0 to 7, a region of cell lstm, got 8");
+	REFUSED(cg_rnn_region(rnn, 0, -1, 0, &region), "cg_rnn_region: id: expected 0 to 8, a region of cell lstm, got -1");
 #undef REFUSED
 	cg_rnn_close(rnn);
 }

@@ -114,10 +114,10 @@ static void test_refused_regions(void **state)
 	cg_rnn_config_init(&c, sizeof c);
 	c.input = c.units = 2;
 	REFUSED(cg_rnn_params(NULL, &bytes), "cg_rnn_config");
-	REFUSED(cg_rnn_params(&c, NULL), "cg_rnn_params: bytes: missing");
+	REFUSED(cg_rnn_params(&c, NULL), "cg_rnn_params: bytes: expected a pointer, got NULL");
 	REFUSED(cg_rnn_config_region(NULL, 0, CG_RNN_INPUT, "a_i", &region), "cg_rnn_config");
-	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_INPUT, "a_i", NULL), "region: missing");
-	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_INPUT, NULL, &region), "name: missing");
+	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_INPUT, "a_i", NULL), "region: expected a pointer, got NULL");
+	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_INPUT, NULL, &region), "name: expected a pointer, got NULL");
 	REFUSED(cg_rnn_config_region(&c, 0, (enum cg_rnn_part)6, "a_i", &region), "expected an enum cg_rnn_part, got 6");
 	REFUSED(cg_rnn_config_region(&c, 1, CG_RNN_INPUT, "a_i", &region), "pseudo_layer: expected 0 to L*D-1=0, got 1");
 	REFUSED(cg_rnn_config_region(&c, -1, CG_RNN_INPUT, "a_i", &region), "got -1");
@@ -274,9 +274,9 @@ static void test_refused_rules(void **state)
 	(void)state;
 	assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
 	params = cg_host(numbers, bytes);
-	REFUSED(cg_rnn_init_params(NULL, "zeros zeros zeros", 1, params), "rnn: missing");
-	REFUSED(cg_rnn_init_params(rnn, NULL, 1, params), "words: missing");
-	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(NULL, bytes)), "params: missing");
+	REFUSED(cg_rnn_init_params(NULL, "zeros zeros zeros", 1, params), "rnn: expected a pointer, got NULL");
+	REFUSED(cg_rnn_init_params(rnn, NULL, 1, params), "words: expected a pointer, got NULL");
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(NULL, bytes)), "params: expected a pointer, got NULL");
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(numbers, bytes - 8)), "params: expected ");
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, cg_host(numbers, bytes + 8)), "params: expected ");
 	REFUSED(cg_rnn_init_params(rnn, "", 1, params), "recurrent matrices and biases, got 0");
@@ -295,7 +295,8 @@ static void test_refused_rules(void **state)
 	c.cell = cg_cell_find("gru");
 	gru = init(&c, "zeros zeros zeros", 1, numbers);
 	assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
-	REFUSED(cg_rnn_init_params(gru, "zeros zeros zeros unit_forget", 1, cg_host(numbers, bytes)), "cell gru has no gate a_f");
+	REFUSED(cg_rnn_init_params(gru, "zeros zeros zeros unit_forget", 1, cg_host(numbers, bytes)),
+	        "unit_forget needs a gate a_f, which cell gru does not have");
 	cg_rnn_close(gru);
 	cg_rnn_close(rnn);
 }
@@ -348,9 +349,9 @@ static void test_bound(void **state)
 	assert_int_equal(cg_rnn_open(context, &c, &rnn), CG_OK);
 	assert_int_equal(cg_rnn_reserve_bound(rnn, &fixed, &step), CG_OK);
 	assert_true(!fixed && !step);
-	REFUSED(cg_rnn_reserve_bound(NULL, &fixed, &step), "rnn: missing");
-	REFUSED(cg_rnn_reserve_bound(rnn, NULL, &step), "fixed: missing");
-	REFUSED(cg_rnn_reserve_bound(rnn, &fixed, NULL), "step: missing");
+	REFUSED(cg_rnn_reserve_bound(NULL, &fixed, &step), "rnn: expected a pointer, got NULL");
+	REFUSED(cg_rnn_reserve_bound(rnn, NULL, &step), "fixed: expected a pointer, got NULL");
+	REFUSED(cg_rnn_reserve_bound(rnn, &fixed, NULL), "step: expected a pointer, got NULL");
 	cg_rnn_close(rnn);
 }
 
@@ -385,8 +386,8 @@ static void test_counter(void **state)
 	assert_int_equal(cg_rnn_reserve_counter(reserve, sizeof reserve, &counter), CG_OK);
 	assert_true(counter == UINT64_MAX - 41);
 	counter = 1;
-	REFUSED(cg_rnn_reserve_counter(NULL, sizeof reserve, &counter), "reserve: missing");
-	REFUSED(cg_rnn_reserve_counter(reserve, sizeof reserve, NULL), "counter: missing");
+	REFUSED(cg_rnn_reserve_counter(NULL, sizeof reserve, &counter), "reserve: expected a pointer, got NULL");
+	REFUSED(cg_rnn_reserve_counter(reserve, sizeof reserve, NULL), "counter: expected a pointer, got NULL");
 	REFUSED(cg_rnn_reserve_counter(reserve, 63, &counter), "expected at least 64 bytes, got 63");
 	REFUSED(cg_rnn_reserve_counter(params, sizeof params, &counter), "got other bytes");
 	assert_true(counter == 1);

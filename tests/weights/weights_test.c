@@ -164,7 +164,7 @@ static void test_one_bias(void **state)
 	(void)state;
 	w = weights("keras", &config, params);
 	fill(params, n);
-	refuses("weights: lstm/lstm_cell/bias: bW + bR is one bias in keras, and 20 of them", CG_UNSUPPORTED,
+	refuses("weights: lstm/lstm_cell/bias: format keras has one bias, bW + bR, and load would restore 20 of its elements", CG_UNSUPPORTED,
 	        cg_weights_save(&w, 2, bias, sizeof bias));
 	w.lossy = 1;
 	assert_int_equal(cg_weights_save(&w, 2, bias, sizeof bias), CG_OK);
@@ -219,7 +219,8 @@ static void test_gradients(void **state)
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);
 	assert_true(bias[0] == 1 && bias[19] == 20);
 	params[biases + 7] += 1;
-	refuses("expected equal gradients of bW and bR, but 1 differ", CG_UNSUPPORTED, cg_weights_save(&w, 1, bias, sizeof bias));
+	refuses("expected equal gradients of the biases bW and bR, but 1 of the elements differ", CG_UNSUPPORTED, cg_weights_save(&w, 1, bias,
+	                                                                                                                   sizeof bias));
 	w.lossy = 1;
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);
 	assert_true(bias[12] == params[biases + 7]);
@@ -240,23 +241,24 @@ static void test_refusals(void **state)
 	w.format = NULL;
 	refuses("no format \"NULL\"", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
 	w.format = "pytorch";
-	refuses("tensor: missing", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, NULL));
-	refuses("k: expected at least 0, got -1", CG_BAD_ARGUMENT, cg_weights_tensor(&w, -1, &t));
-	refuses("k: expected 0 to 3 of pytorch, got 4", CG_BAD_ARGUMENT, cg_weights_load(&w, 4, tensor, 0));
-	refuses("weight_ih_l0: missing", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, NULL, 480));
+	refuses("tensor: expected a struct cg_tensor, got NULL", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, NULL));
+	refuses("k: expected the index of a tensor, at least 0, got -1", CG_BAD_ARGUMENT, cg_weights_tensor(&w, -1, &t));
+	refuses("k: expected the index of a tensor, 0 to 3 in format pytorch, got 4", CG_BAD_ARGUMENT, cg_weights_load(&w, 4, tensor, 0));
+	refuses("tensor: expected the 480 bytes of weight_ih_l0, got NULL", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, NULL, 480));
 	refuses("weight_ih_l0: expected 480 bytes, got 240", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 240));
 	refuses("weight_ih_l0: expected 480 bytes, got 0", CG_BAD_ARGUMENT, cg_weights_save(&w, 0, tensor, 0));
 	w.bytes = 8;
-	refuses("bytes: expected 1600 of params, got 8", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
+	refuses("bytes: expected 1600, the size of params, got 8", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
 	w.bytes = 1608;
-	refuses("bytes: expected 1600 of params, got 1608; for a larger", CG_BAD_ARGUMENT, cg_weights_save(&w, 0, tensor, 480));
+	refuses("bytes: expected 1600, the size of params, got 1608; if the buffer is larger", CG_BAD_ARGUMENT, cg_weights_save(&w, 0, tensor,
+	                                                                                                                        480));
 	w.params = NULL;
-	refuses("params: missing", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
+	refuses("params: expected 1600 bytes, got NULL", CG_BAD_ARGUMENT, cg_weights_load(&w, 0, tensor, 480));
 	w.gradients = 2;
 	refuses("gradients: expected 0 or 1, got 2", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
 	w.gradients = 0;
 	w.network = NULL;
-	refuses("network: missing", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
+	refuses("network: expected a struct cg_rnn_config, got NULL", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
 	w.network = &config;
 	w.size = 1;
 	refuses("call cg_weights_init first", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
@@ -265,10 +267,11 @@ static void test_refusals(void **state)
 	config.units = 0;
 	refuses("rnn: units: expected at least 1, got 0", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
 	config = network("lstm", 1, 0, 4);
-	refuses("keras: proj: the format holds no projection: expected 0, got 4", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("format keras: proj: expected 0, since the format holds no projection, got 4", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
 	config = network("lstm", 1, 0, 0);
 	config.options = "peephole";
-	refuses("keras: options: the format holds no per-unit weights of cell lstm: expected none, got peephole", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("format keras: options: expected none, since the format holds no per-unit weights of cell lstm, got peephole", CG_UNSUPPORTED,
+	        cg_weights_tensor(&w, 0, &t));
 	config.options = NULL;
 	config.units = 3;
 	config.input_mode = CG_SKIP;
@@ -279,10 +282,12 @@ static void test_refusals(void **state)
 	config = network("lstm_block", 1, 0, 0);
 	config.values = values;
 	config.n_values = 1;
-	refuses("pytorch: forget_bias: expected 0, since the format does not store it, got 1", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("format pytorch: forget_bias: expected 0, since the format does not store it, got 1", CG_UNSUPPORTED, cg_weights_tensor(&w, 0,
+	                                                                                                                                &t));
 	values[0].value = 2;
 	config.n_values = 2;
-	refuses("pytorch: cell_clip: expected 0 or less, since the format does not store it, got 2", CG_UNSUPPORTED, cg_weights_tensor(&w, 0, &t));
+	refuses("format pytorch: cell_clip: expected 0 or less, since the format does not store it, got 2", CG_UNSUPPORTED,
+	        cg_weights_tensor(&w, 0, &t));
 	values[0].value = -1;
 	assert_int_equal(cg_weights_tensor(&w, 0, &t), CG_OK);
 	w.format = "block_v2";

@@ -296,17 +296,17 @@ static void test_refusals(void **state)
 	refuse(context, &wrong, CG_BAD_ARGUMENT, "cg_pool_set: run: expected a function, got NULL");
 
 	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
-	refuse(context, &pool, CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and networks");
+	refuse(context, &pool, CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and plans");
 	cg_stream_close(stream);
 	cg_rnn_config_init(&config, sizeof config);
 	config.input = config.units = 3;
 	assert_int_equal(cg_rnn_open(context, &config, &rnn), CG_OK);
-	refuse(context, &pool, CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and networks");
+	refuse(context, &pool, CG_BAD_ARGUMENT, "cg_pool_set: context: expected one without streams and plans");
 	cg_rnn_close(rnn);
 	assert_int_equal(cg_pool_set(context, &pool), CG_OK);
 	cg_close(context);
 	if (!cg_open("opencl", &context)) {
-		refuse(context, &pool, CG_UNSUPPORTED, "cg_pool_set: opencl does not compute on threads of the host: cpu does");
+		refuse(context, &pool, CG_UNSUPPORTED, "cg_pool_set: backend opencl does not compute on threads of the host: backend cpu does");
 		cg_close(context);
 	}
 }
