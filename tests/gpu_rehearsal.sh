@@ -131,7 +131,7 @@ report $? 'a device that another process occupies is refused in the report'
 CELLGRAD_CUDNN_LIB=$kit/gpu.sh gpu 2 right && verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB'
 report $? 'a file that is no library is refused in the report'
 CELLGRAD_CUDNN_LIB=$kit/fake/lib/cudnn-9/libcudnn.so.9 CELLGRAD_FAKE_CUDART=12 gpu 2 right &&
-	verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB.*for CUDA 12, but cuBLAS for 13'
+	verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB.*for CUDA 12, but cuBLAS is for CUDA 13'
 report $? 'a cuDNN for another CUDA than that of cuBLAS is refused in the report'
 CELLGRAD_FAKE_FAIL=nvrtcCompileProgram:1:6 gpu 2 right && verdict '^# REFUSED: .*a kernel does not go: .*NVRTC_ERROR_COMPILATION'
 report $? 'a device for which no kernel can be built is refused in the report'

@@ -249,7 +249,7 @@ static void load(const char *named)
 #ifdef CG_OPENBLAS
 	snprintf(blas.why, sizeof blas.why, "this C library has no dlmopen");
 #else
-	snprintf(blas.why, sizeof blas.why, "built without it");
+	snprintf(blas.why, sizeof blas.why, "this cellgrad was built without it");
 #endif
 }
 

@@ -48,7 +48,7 @@ int cg_cu_enter_anyway(struct cg_dev *device)
 int cg_cu_enter(struct cg_dev *device)
 {
 	if (__atomic_load_n(&device->lost, __ATOMIC_ACQUIRE) == LOST)
-		return cg_fail(CG_DRIVER, "the context was lost by: %s", device->lost_words);
+		return cg_fail(CG_DRIVER, "an earlier failure has made the context unusable: %s", device->lost_words);
 	CU_TRY(device, CtxPushCurrent_v2, device->context);
 	return CG_OK;
 }
@@ -91,7 +91,7 @@ int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
 		CG_TRY(is_capturing(q, &status));
 		if (status != CU_STREAM_CAPTURE_STATUS_NONE)
 			return cg_fail(CG_UNSUPPORTED, "cuda: a stream of the context is being captured: %s is not allowed on any of its streams, "
-			               "since it would spoil the capture", what);
+			               "since it would invalidate the capture", what);
 	}
 	return CG_OK;
 }

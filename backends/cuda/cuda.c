@@ -54,7 +54,7 @@ static int choose(const char *where, int *id)
 	if (where && (sscanf(where, "%5d%c", &i, &rest) != 1 || i < 0 || strspn(where, "0123456789") != strlen(where)))
 		return cg_fail(CG_BAD_ARGUMENT, "expected a device number such as 0, got '%.40s'", where);
 	if (i >= n)
-		return cg_fail(CG_NO_DEVICE, "no device %d: there are %d, from 0 on", i, n);
+		return cg_fail(CG_NO_DEVICE, "there is no device %d: expected 0 to %d", i, n - 1);
 	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");
 }
 
@@ -411,7 +411,7 @@ static int check_memory(struct cg_dev *device, struct cg_mem mem)
 	} while (from - at < mem.bytes && !context);
 	if (from - at >= mem.bytes)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "expected memory of at least %zu bytes from its first element on, got %llu", mem.bytes,
+	return cg_fail(CG_BAD_ARGUMENT, "expected memory of at least %zu bytes from its first element on, got %llu bytes", mem.bytes,
 	               (unsigned long long)(from - at));
 }
 

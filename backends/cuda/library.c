@@ -172,7 +172,7 @@ static int suits_cudnn(struct library *l, const char *name)
 	if (ours < OLDEST_CUDNN)
 		reason(l, "%.300s, which is cuDNN %d.%d.%d: expected 8.1 or later", name, CUDNN_PARTS(ours));
 	else if (major && l->major != major)
-		reason(l, "%.300s, which is for CUDA %d, but cuBLAS for %d: %.300s", name, l->major, major, cg_cuda_path(CG_CUDA_CUBLAS));
+		reason(l, "%.300s, which is for CUDA %d, but cuBLAS is for CUDA %d: %.300s", name, l->major, major, cg_cuda_path(CG_CUDA_CUBLAS));
 	else
 		return 1;
 	return 0;
@@ -181,10 +181,10 @@ static int suits_cudnn(struct library *l, const char *name)
 static int suits(struct library *l, const char *name)
 {
 	if (l->major > version / 1000)
-		reason(l, "%.300s, which is for CUDA %d, but the driver for %d.%d: expected one for %d or earlier", name, l->major,
+		reason(l, "%.300s, which is for CUDA %d, but the driver is for CUDA %d.%d: expected a library for %d or earlier", name, l->major,
 		       version / 1000, version % 1000 / 10, version / 1000);
 	else if (l->major && l->major < OLDEST / 1000)
-		reason(l, "%.300s, which is for CUDA %d: expected one for %d or later", name, l->major, OLDEST / 1000);
+		reason(l, "%.300s, which is for CUDA %d: expected a library for %d or later", name, l->major, OLDEST / 1000);
 	else
 		return l != &libraries[CG_CUDA_CUDNN] || suits_cudnn(l, name);
 	return 0;
@@ -286,7 +286,7 @@ static int load_version(struct library *l, const struct name *n, const char *pat
 {
 	if (n->major <= version / 1000)
 		return load_name(l, path);
-	reason(l, "%.300s, which is for CUDA %d, but the driver for %d.%d", path, n->major, version / 1000, version % 1000 / 10);
+	reason(l, "%.300s, which is for CUDA %d, but the driver is for CUDA %d.%d", path, n->major, version / 1000, version % 1000 / 10);
 	return 0;
 }
 

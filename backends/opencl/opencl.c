@@ -74,7 +74,7 @@ static int choose(const char *where, struct found *chosen)
 				*chosen = found[k];
 				return CG_OK;
 			}
-		return cg_fail(CG_NO_DEVICE, "no device %d.%d: there are %d, from 0.0 to %d.%d%s%s", p, d, n, found[n - 1].p,
+		return cg_fail(CG_NO_DEVICE, "there is no device %d.%d: there are %d, from 0.0 to %d.%d%s%s", p, d, n, found[n - 1].p,
 		               found[n - 1].d, *why ? "; " : "", why);
 	}
 	for (int k = 0; k < n; k++)
@@ -189,11 +189,11 @@ static int adopt(void *native, void *id, struct cg_dev **result)
 	CG_TRY(cg_cl_check(cg_cl.GetContextInfo(native, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes), "clGetContextInfo"));
 	bytes /= sizeof *ids;
 	if (!id && bytes != 1)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected one of the context's %zu, got NULL", bytes);
+		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected one of the %zu devices of the cl_context, got NULL", bytes);
 	while (id && k < bytes && ids[k] != id)
 		k++;
 	if (k == bytes)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected one of the context's %zu", bytes);
+		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: device: expected one of the %zu devices of the cl_context, got another", bytes);
 	f.id = ids[k];
 	CG_TRY(make_device(&f, &device));
 	if (cg_cl_check(cg_cl.RetainContext(native), "clRetainContext")) {
@@ -321,7 +321,8 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	if (context != device->context)
 		return cg_fail(CG_BAD_ARGUMENT, "the cl_mem belongs to another cl_context than the stream");
 	if (mem.offset > bytes || mem.bytes > bytes - mem.offset)
-		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu + %zu bytes, got one of %zu", mem.offset, mem.bytes,
+		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu bytes, the offset, and %zu, the argument, got one of %zu bytes",
+		               mem.offset, mem.bytes,
 		               bytes);
 	return CG_OK;
 }

@@ -90,7 +90,8 @@ static int make_state(const struct cg_net *net, const struct cg_dnn_shape *s, in
 	const int dims[] = { states, (int)s->live, (int)width }, strides[] = { (int)(s->live * width), (int)width, 1 };
 
 	if (s->live * width > INT_MAX)
-		return cg_fail(CG_UNSUPPORTED, "cuda: cudnn: states of [%lld, %lld]: expected less than 2^31 elements", (long long)s->live,
+		return cg_fail(CG_UNSUPPORTED, "cuda: cudnn: expected states of less than 2^31 elements in each layer and direction, got [%lld, "
+		               "%lld]", (long long)s->live,
 		               (long long)width);
 	CUDNN_TRY(CreateTensorDescriptor, tensor);
 	CUDNN_TRY(SetTensorNdDescriptor, *tensor, net->type, 3, dims, strides);
@@ -187,7 +188,7 @@ static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct c
 	s->first = range->first;
 	s->steps = range->whole;
 	if (B > INT_MAX)
-		return cg_fail(CG_UNSUPPORTED, "rnn: B: cudnn takes at most %d, got %lld", INT_MAX, (long long)B);
+		return cg_fail(CG_UNSUPPORTED, "rnn: B: expected at most %d on route cudnn, got %lld", INT_MAX, (long long)B);
 	if (lengths) {
 		s->lengths = cg_memory(NULL, (size_t)B * sizeof *lengths);
 		if (!s->lengths)

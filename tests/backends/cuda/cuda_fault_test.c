@@ -111,7 +111,7 @@ static unsigned illegal(struct CUfunc_st *function, unsigned x, unsigned y, unsi
 
 static void test_lost_context(void **state)
 {
-	static const char text[] = "the context was lost by: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
+	static const char text[] = "an earlier failure has made the context unusable: cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): ";
 	struct cg_lstm_block l;
 	struct cg_stream *stream;
 	struct cg_mem mem;

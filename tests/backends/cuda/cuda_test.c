@@ -440,7 +440,7 @@ static void test_adopted_context(void **state)
 	cg_stream_close(t.stream);
 	close_native(&native);
 
-	expect_refused(cg_open("cuda:99", &context), CG_NO_DEVICE, "no device 99: there");
+	expect_refused(cg_open("cuda:99", &context), CG_NO_DEVICE, "there is no device 99: expected 0 to ");
 	expect_refused(cg_open("cuda:x", &context), CG_BAD_ARGUMENT, "expected a device number");
 	expect_refused(cg_open("cuda:-1", &context), CG_BAD_ARGUMENT, "expected a device number");
 	expect_refused(cg_open("cuda:0x", &context), CG_BAD_ARGUMENT, "expected a device number");
