@@ -70,11 +70,11 @@ static int numbers(const char *path, const char *name, const char *key, const js
 	if (!json_is_array(list))
 		return WRONG("%s: %s: \"%s\" is missing or not a list", path, name, key);
 	if (json_array_size(list) > (size_t)most)
-		return WRONG("%s: %s: \"%s\" has %zu numbers, at most %d are taken", path, name, key,
-		             json_array_size(list), most);
+		return WRONG("%s: %s: \"%s\": expected at most %d numbers, got %zu", path, name, key, most,
+		             json_array_size(list));
 	json_array_foreach(list, k, item) {
 		if (!json_is_integer(item) || json_integer_value(item) < 0)
-			return WRONG("%s: %s: \"%s\" holds something else than whole numbers from 0 on", path,
+			return WRONG("%s: %s: \"%s\": expected whole numbers of at least 0, got something else", path,
 			             name, key);
 		out[k] = json_integer_value(item);
 	}
@@ -91,10 +91,10 @@ static int size_of(const char *path, const char *name, const struct safetensors_
 
 	for (int k = 0; k < t->rank; k++)
 		if (__builtin_mul_overflow(bits, (uint64_t)t->shape[k], &bits))
-			return WRONG("%s: %s: %s %s is too large", path, name, t->dtype,
+			return WRONG("%s: %s: a tensor of %s %s is too large", path, name, t->dtype,
 			             print_shape(shape, t->shape, t->rank));
 	if (bits % 8)
-		return WRONG("%s: %s: %s %s is no whole number of bytes", path, name, t->dtype,
+		return WRONG("%s: %s: a tensor of %s %s is no whole number of bytes", path, name, t->dtype,
 		             print_shape(shape, t->shape, t->rank));
 	*bytes = bits / 8;
 	return CG_OK;
@@ -120,9 +120,9 @@ static int tensor(const char *path, const char *key, const json_t *entry, const 
 	               &t->rank));
 	CG_TRY(numbers(path, name, "data_offsets", json_object_get(entry, "data_offsets"), at, 2, &n));
 	if (n != 2 || at[0] > at[1])
-		return WRONG("%s: %s: \"data_offsets\" are not a beginning and an end", path, name);
+		return WRONG("%s: %s: \"data_offsets\": expected the beginning and the end of the tensor, got other numbers", path, name);
 	if ((uint64_t)at[1] > total)
-		return WRONG("%s: %s: ends at byte %lld of the data, which has %llu: cut short or damaged",
+		return WRONG("%s: %s: the tensor ends at byte %lld of the data, which has %llu: the file is cut short or damaged",
 		             path, name, (long long)at[1], (unsigned long long)total);
 	t->data = data + at[0];
 	t->bytes = (size_t)(at[1] - at[0]);
@@ -162,16 +162,17 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 
 		print_name(name, t->name);
 		if (begin < end)
-			return WRONG("%s: %s: begins at byte %llu of the data, inside %s, which ends at %llu",
+			return WRONG("%s: %s: the tensor begins at byte %llu of the data, inside %s, which ends at %llu",
 			             s->path, name, (unsigned long long)begin,
 			             print_name(before, s->tensors[k - 1].name), (unsigned long long)end);
 		if (begin > end)
-			return WRONG("%s: %s: begins at byte %llu of the data, but from %llu on is no tensor's",
+			return WRONG("%s: %s: the tensor begins at byte %llu of the data, but the bytes from %llu on belong to no tensor",
 			             s->path, name, (unsigned long long)begin, (unsigned long long)end);
 		end = begin + t->bytes;
 	}
 	if (end != total)
-		return WRONG("%s: %llu byte%s after the last tensor", s->path, (unsigned long long)(total - end), total - end == 1 ? "" : "s");
+		return WRONG("%s: the file has %llu byte%s after the last tensor: expected none", s->path, (unsigned long long)(total - end),
+		             total - end == 1 ? "" : "s");
 	return CG_OK;
 }
 
@@ -245,12 +246,12 @@ static int frame(const struct safetensors *s, const unsigned char *bytes, size_t
 	*length = 0;
 	memcpy(length, bytes, n < 8 ? n : 8);
 	if (n < 8)
-		code = WRONG("%s: %zu byte%s, too short for a safetensors file", s->path, n, n == 1 ? "" : "s");
+		code = WRONG("%s: the file has %zu byte%s, too short for a safetensors file", s->path, n, n == 1 ? "" : "s");
 	else if (*length > header_most)
-		code = WRONG("%s: a header of %llu bytes, more than %llu: cut short, or no safetensors file",
+		code = WRONG("%s: the file announces a header of %llu bytes, more than %llu: it is cut short, or no safetensors file",
 		             s->path, (unsigned long long)*length, (unsigned long long)header_most);
 	else if (*length > n - 8)
-		code = WRONG("%s: a header of %llu bytes in a file of %zu: cut short, or no safetensors file",
+		code = WRONG("%s: the file announces a header of %llu bytes in a file of %zu: it is cut short, or no safetensors file",
 		             s->path, (unsigned long long)*length, n);
 	else if (!*length || bytes[8] != '{')
 		code = WRONG("%s: the header is no JSON object: this is no safetensors file", s->path);

@@ -31,7 +31,7 @@ int cg_parse_enter(struct parser *p, const char *position, const char *name, int
 	const struct symbol *there = cg_parse_find(p, name);
 
 	if (there)
-		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is the name of a derivative; choose another"
+		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is the name of an adjoint; choose another"
 		                                              : "'%s' is declared already", name);
 	if (p->n_symbols == SYMBOLS_MAX)
 		return cg_parse_wrong(p, position, "a cell has at most %d names", SYMBOLS_MAX / 4);

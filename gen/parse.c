@@ -51,7 +51,7 @@ static int prevs(struct parser *p, int output)
 		    (cg_parse_skip(p), position = p->at, cg_parse_word(p, name, output ? "the output" : "a state")))
 			return -1;
 		if (output && outputs)
-			return cg_parse_wrong(p, position, "a cell has one output");
+			return cg_parse_wrong(p, position, "a cell has one output: expected no other");
 		snprintf(of, sizeof of, "%s_prev", name);
 		if (cg_parse_find(p, name) || strlen(of) > CG_NAME_MAX)
 			return cg_parse_wrong(p, position, "'%s' is %s", name, cg_parse_find(p, name) ? "declared already" : "too long for a state");
@@ -216,7 +216,7 @@ static int stage(struct parser *p)
 			                      cell->values[feed].name);
 	for (int s = 1; s < p->stage; s++)
 		if (cell->feeds[s - 1] == feed)
-			return cg_parse_wrong(p, position, "a product takes '%s' already", cell->values[feed].name);
+			return cg_parse_wrong(p, position, "the product of another stage takes '%s' already", cell->values[feed].name);
 	if (cg_parse_argument(p, position, cell->values[feed].name))
 		return -1;
 	p->stages[p->stage] = position;

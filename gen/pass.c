@@ -342,7 +342,7 @@ static void report_failure(const struct cg_pass_plan *plan, int wrong, struct cg
 		snprintf(mistake->text, sizeof mistake->text, "cell %s: a constant in '%s' is outside the range of %s", cell->name,
 		         cell->values[wrong].line, cg_real_names[cg_dtypes[plan->dtype].acc]);
 	else if (!plan->memory.failed)
-		snprintf(mistake->text, sizeof mistake->text, "cell %s: its %s has more than %d nodes", cell->name,
+		snprintf(mistake->text, sizeof mistake->text, "cell %s: pass %s has more than %d operations", cell->name,
 		         cg_pass_names[plan->pass], CG_NODES_MAX);
 }
 

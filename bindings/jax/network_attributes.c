@@ -127,7 +127,7 @@ static void set_values(struct call_frame *f, struct described *d)
 	jax_copy_text(f, "value_names", d->names, sizeof d->names);
 	for (char *name = strtok_r(d->names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
 		if (n == CG_CELL_NAMES) {
-			jax_refuse(f, CG_BAD_ARGUMENT, "value_names: expected at most %d", CG_CELL_NAMES);
+			jax_refuse(f, CG_BAD_ARGUMENT, "value_names: expected at most %d names", CG_CELL_NAMES);
 			break;
 		}
 		snprintf(attribute, sizeof attribute, "value_%s", name);

@@ -158,7 +158,7 @@ int cg_tf_take_input(struct cg_tf_call *call, int index, TF_Tensor **tensor)
 	cg_tf.GetInput(call->context, index, tensor, call->status);
 	if (cg_tf.GetCode(call->status) == TF_OK && *tensor)
 		return CG_OK;
-	return cg_tf_refuse(call, "input %d: TensorFlow has none", index);
+	return cg_tf_refuse(call, "input %d: TensorFlow gave no tensor", index);
 }
 
 int cg_tf_read_inputs(struct cg_tf_call *call)
@@ -214,10 +214,10 @@ int cg_tf_make_output(struct cg_tf_call *call, int index, TF_DataType type, cons
 		bytes *= (size_t)dims[k];
 	}
 	if (!fits)
-		return cg_tf_refuse(call, "output %d: it does not fit in memory", index);
+		return cg_tf_refuse(call, "output %d: the tensor does not fit in memory", index);
 	*tensor = cg_tf.AllocateOutput(call->context, index, type, dims, rank, bytes, call->status);
 	if (cg_tf.GetCode(call->status) != TF_OK || !*tensor)
-		return cg_tf_fail(call, CG_NO_MEMORY, "output %d: no memory", index);
+		return cg_tf_fail(call, CG_NO_MEMORY, "output %d: there is no memory for the tensor", index);
 	return CG_OK;
 }
 

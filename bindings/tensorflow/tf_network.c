@@ -18,12 +18,14 @@ static int describe(struct cg_tf_call *call, struct cg_rnn_config *config)
 	if (!k->has_state)
 		call->dims[CG_TF_U] = H;
 	if (pseudo_layers < 1 || pseudo_layers % call->directions || pseudo_layers > INT_MAX)
-		return cg_tf_refuse(call, "input_h: expected layers * %d states, got %lld", call->directions, (long long)pseudo_layers);
+		return cg_tf_refuse(call, "input_h: expected layers times %d directions in the dimension L*D, got %lld", call->directions,
+		                    (long long)pseudo_layers);
 	if (k->config.proj < 0)
-		return cg_tf_refuse(call, "num_proj: expected 0, which is none, or more, got %lld", (long long)k->config.proj);
+		return cg_tf_refuse(call, "num_proj: expected at least 0, which is no projection, got %lld", (long long)k->config.proj);
 	if (k->config.proj ? k->config.proj != H : call->dims[CG_TF_U] != H)
-		return cg_tf_refuse(call, "input_h: expected states of num_proj=%lld, or without a projection of those of input_c, %lld, got %lld",
-		                    (long long)k->config.proj, (long long)call->dims[CG_TF_U], (long long)H);
+		return cg_tf_refuse(call, "input_h: expected a last dimension of %lld, %s, got %lld",
+		                    (long long)(k->config.proj ? k->config.proj : call->dims[CG_TF_U]),
+		                    k->config.proj ? "num_proj" : "that of input_c", (long long)H);
 	*config = k->config;
 	config->input = call->dims[CG_TF_I];
 	config->units = call->dims[CG_TF_U];

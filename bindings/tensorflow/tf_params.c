@@ -100,8 +100,8 @@ static int make_list(struct cg_tf_call *call, struct list *list)
 		n[tensor.rank == 1]++;
 	}
 	if (n[0] != call->kernel->n_weights || n[1] != call->kernel->n_biases)
-		return cg_tf_refuse(call, "expected a list of %lld weights and one of %lld biases, got %lld and %lld", (long long)n[0], (long long)n[1],
-		                    (long long)call->kernel->n_weights, (long long)call->kernel->n_biases);
+		return cg_tf_refuse(call, "expected lists of %lld weights and %lld biases, got %lld weights and %lld biases", (long long)n[0],
+		                    (long long)n[1], (long long)call->kernel->n_weights, (long long)call->kernel->n_biases);
 	return CG_OK;
 }
 

@@ -76,7 +76,7 @@ static int may_register(void)
 		snprintf(state, sizeof state, "the plugin is of cellgrad %d.%d, and the library is %s", CG_VERSION_MAJOR, CG_VERSION_MINOR,
 		         cg_version());
 	else if (!is_forced && (number_of(version) < CG_TF_OLDEST || number_of(version) > CG_TF_NEWEST))
-		snprintf(state, sizeof state, "it was tested with TensorFlow %d.%d to %d.%d, and this is %s: CELLGRAD_TF_FORCE=1 tries it",
+		snprintf(state, sizeof state, "the plugin was tested with TensorFlow %d.%d to %d.%d, and this is %s: CELLGRAD_TF_FORCE=1 tries it",
 		         CG_TF_OLDEST / 1000, CG_TF_OLDEST % 1000, CG_TF_NEWEST / 1000, CG_TF_NEWEST % 1000, version);
 	else
 		*state = '\0';

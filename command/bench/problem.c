@@ -64,7 +64,7 @@ static int find_pair(const struct cg_op *row, struct problem *p)
 	p->what = is_grad ? BENCH_GRAD : BENCH_FORWARD;
 	p->forward = is_grad ? other : row;
 	p->grad = is_grad ? row : other;
-	return other ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: has no gradient beside it", row->name);
+	return other ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: the op has no gradient, so it is not measured", row->name);
 }
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
@@ -299,7 +299,7 @@ static int add_all(struct problems *b, const struct request *r)
 	int typically = 1;
 
 	if (r->attributes[0])
-		return cg_fail(CG_BAD_ARGUMENT, "%s: an attribute belongs to an op: name it by --op",
+		return cg_fail(CG_BAD_ARGUMENT, "%s: an attribute belongs to one op: expected --op",
 		               print_name(shown, r->attributes[0]));
 	CG_TRY(check_mode(r, NULL));
 	for (int k = 0; k < PROBLEM_SIZES; k++)
@@ -315,7 +315,7 @@ static int add_all(struct problems *b, const struct request *r)
 	}
 	if (b->n)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "--mode, --what and the sizes: expected values that some op has, got none");
+	return cg_fail(CG_BAD_ARGUMENT, "--mode, --what and the sizes: expected values that fit some op, got values that fit none");
 }
 
 int problems_add(struct problems *b, const struct request *r)

@@ -133,7 +133,7 @@ static int add_attribute(struct request *r, const char *word)
 	char shown[PRINT_NAME];
 
 	if (r->n_attributes == ATTRIBUTES_MAX)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected at most %d NAME=VALUE", print_name(shown, word), ATTRIBUTES_MAX);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected at most %d words NAME=VALUE, got more", print_name(shown, word), ATTRIBUTES_MAX);
 	for (int k = 0; k < r->n_attributes; k++)
 		if (!strncmp(r->attributes[k], word, length + 1))
 			return cg_fail(CG_BAD_ARGUMENT, "%.*s is given twice", (int)(length < 60 ? length : 60), word);

@@ -179,11 +179,11 @@ static void choose_cell(struct convert *c, struct cg_value values[2])
 	if (!form || !form->cell || !cg_find_gate_codes(l->network.cell) || strcmp(l->network.cell->name, "lstm_block"))
 		return;
 	if (bias != 0 && !(has & CG_HAS_FORGET_BIAS) && !c->in.gradients) {
-		LOSE(c, "forget_bias=%g is added to the bias of gate f: %s has no place for it", bias, c->out.format->name);
+		LOSE(c, "forget_bias=%g is added to the bias of gate f: format %s has no place for it", bias, c->out.format->name);
 		c->conversion.forget_bias = bias;
 	}
 	if (clip > 0 && !(has & CG_HAS_CELL_CLIP) && !c->in.gradients)
-		LOSE(c, "cell_clip=%g: %s has no place for it", clip, c->out.format->name);
+		LOSE(c, "cell_clip=%g is left out: format %s has no place for it", clip, c->out.format->name);
 	values[0] = (struct cg_value){ "forget_bias", has & CG_HAS_FORGET_BIAS ? bias : 0 };
 	values[1] = (struct cg_value){ "cell_clip", has & CG_HAS_CELL_CLIP ? clip : 0 };
 	if (strcmp(form->cell, "lstm_block") && values[1].value <= 0) {
@@ -206,9 +206,11 @@ static int has_vectors(const struct cg_form *form)
 static void list_losses(struct convert *c, const struct cg_losses *l)
 {
 	if (l->biases && c->in.gradients)
-		LOSE(c, "gradients by bW and bR differ, %lld of %lld: those by bW are taken", (long long)l->biases, (long long)l->of_biases);
+		LOSE(c, "the gradients of bW and bR differ in %lld of %lld elements: those of bW are written", (long long)l->biases,
+		     (long long)l->of_biases);
 	else if (l->biases)
-		LOSE(c, "bW + bR is one bias in %s: %lld of %lld could not be taken apart again", c->out.format->name, (long long)l->biases,
+		LOSE(c, "bW + bR is one bias in %s: %lld of %lld elements could not be taken apart again", c->out.format->name,
+		     (long long)l->biases,
 		     (long long)l->of_biases);
 	if (l->vectors)
 		LOSE(c, "peepholes are left out: %lld of their weights are not 0", (long long)l->vectors);

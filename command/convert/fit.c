@@ -176,7 +176,7 @@ static void compare_with(const struct network *n, struct network_trial *t)
 static int check_names(const struct network *n, const struct network_trial *t)
 {
 	if (n->attributes.names && n_names(n) != t->layout.groups)
-		return cg_fail(CG_BAD_ARGUMENT, "names: expected %d, got %d", t->layout.groups, n_names(n));
+		return cg_fail(CG_BAD_ARGUMENT, "names: expected %d prefixes, got %d", t->layout.groups, n_names(n));
 	return CG_OK;
 }
 
@@ -314,13 +314,13 @@ static int has_word(const struct cg_format *format, unsigned word)
 /* Checks the user's attributes: one that the format does not have must have its neutral value. */
 static int check_words(const struct network *n)
 {
-	const char *format = n->format->name, *instead = n->format->forms->cell ? "" : "; values=NAME=NUMBER says what the cell has";
+	const char *format = n->format->name, *instead = n->format->forms->cell ? "" : "; values=NAME=NUMBER sets a param of the cell";
 	double bias = n->attributes.forget_bias, clip = n->attributes.cell_clip;
 
 	if (bias != 0 && !isnan(bias) && !has_word(n->format, CG_HAS_FORGET_BIAS))
-		return cg_fail(CG_BAD_ARGUMENT, "forget_bias: %s has none: expected 0, got %g%s", format, bias, instead);
+		return cg_fail(CG_BAD_ARGUMENT, "forget_bias: expected 0, since format %s has none, got %g%s", format, bias, instead);
 	if (clip > 0 && !has_word(n->format, CG_HAS_CELL_CLIP))
-		return cg_fail(CG_BAD_ARGUMENT, "cell_clip: %s has none: expected 0 or less, got %g%s", format, clip, instead);
+		return cg_fail(CG_BAD_ARGUMENT, "cell_clip: expected 0 or less, since format %s has none, got %g%s", format, clip, instead);
 	return CG_OK;
 }
 
@@ -336,11 +336,13 @@ static int infer_params(const struct network *n, struct network_trial *t)
 	if (!form || !form->params)
 		return CG_OK;
 	if (t->config.n_values)
-		return cg_fail(CG_BAD_ARGUMENT, "values: %s has forget_bias and cell_clip for them", n->format->name);
+		return cg_fail(CG_BAD_ARGUMENT, "values: expected none, since format %s has the attributes forget_bias and cell_clip",
+		               n->format->name);
 	if (!block && !w->cell && w->rnn_mode < 0 && clip > 0)
 		t->config.cell = cg_cell_find("lstm_block");
 	else if (!block && (bias != 0 || clip > 0))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: cell lstm has neither: expected forget_bias 0 and cell_clip 0, got %g and %g", n->format->name,
+		return cg_fail(CG_BAD_ARGUMENT, "format %s: expected forget_bias=0 and cell_clip=0, since cell lstm has neither, got %g and %g",
+		               n->format->name,
 		               bias, clip);
 	t->values[0] = (struct cg_value){ "forget_bias", bias };
 	t->values[1] = (struct cg_value){ "cell_clip", clip };
@@ -388,7 +390,8 @@ static int by_cells(struct network_search *s)
 	if (w->rnn_mode >= 0)
 		return with_cell(s, other_reset(n, cg_cell_find(cg_rnn_modes[w->rnn_mode])));
 	if (network_is_buffer(n->format))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: the network is not in its metadata: expected rnn_mode=MODE or cell=CELL", n->file.path);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: the metadata does not name the cell of the network: expected rnn_mode=MODE or cell=CELL",
+		               n->file.path);
 	for (int k = 0; n->format->forms->cell ? n->format->forms[k].templates != NULL : cg_rnn_modes[k] != NULL; k++) {
 		const char *name = n->format->forms->cell ? n->format->forms[k].cell : cg_rnn_modes[k];
 

@@ -94,7 +94,7 @@ static int check_reset(const struct network *n, const char *cell)
 
 	if (!cell || strncmp(cell, "gru", 3) || file_is_cell(cell) || w->linear_before_reset < 0 || w->linear_before_reset == linear)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "linear_before_reset: of cell %.40s expected %d, got %d", cell, linear, (int)w->linear_before_reset);
+	return cg_fail(CG_BAD_ARGUMENT, "linear_before_reset: expected %d for cell %.40s, got %d", linear, cell, (int)w->linear_before_reset);
 }
 
 static int read_cell(struct network *n)
@@ -182,9 +182,9 @@ static const char *other_names(const struct network *n, const struct cg_layout *
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", found++ ? ", " : "", print_name(shown, prefix));
 	}
 	if (found == 1)
-		snprintf(hint, NETWORK_LINE, "; names=%s says that the layer goes by that name", list);
+		snprintf(hint, NETWORK_LINE, "; names=%s says that this is the prefix of the layer", list);
 	else if (found)
-		snprintf(hint, NETWORK_LINE, "; names=A/,B/ says by which names the layers go: there are %s", list);
+		snprintf(hint, NETWORK_LINE, "; names=A/,B/ says which prefixes the layers have: there are %s", list);
 	return hint;
 }
 
@@ -220,7 +220,8 @@ static int extra(const struct network *n, const struct network_trial *t)
 	}
 	for (size_t f = 0; f < n->file.n && !code; f++)
 		if (!known[f])
-			code = cg_fail(CG_BAD_ARGUMENT, "%s: %s: not of %s in format %s; --ignore-extra leaves it out", n->file.path,
+			code = cg_fail(CG_BAD_ARGUMENT, "%s: %s: this tensor does not belong to the network %s in format %s; --ignore-extra leaves it "
+			               "out", n->file.path,
 			               print_name(shown, n->file.tensors[f].name), network_line(&t->layout, line), n->format->name);
 	cg_memory(known, 0);
 	return code;
@@ -309,7 +310,8 @@ static int check_whole(const struct network *n)
 	if (!network_is_buffer(n->format))
 		return CG_OK;
 	if (!n->attributes.num_units || !n->attributes.input_size)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: params do not say their sizes, nor does its metadata: expected %s=N", n->file.path,
+		return cg_fail(CG_BAD_ARGUMENT, "%s: neither the tensor params nor the metadata gives the sizes of the network: expected %s=N",
+		               n->file.path,
 		               n->attributes.num_units ? "input_size" : "num_units");
 	return CG_OK;
 }

@@ -122,7 +122,7 @@ static int unknown(const struct call *c, const char *name)
 		if (attribute_is_of(c, a))
 			names[n++] = a->name;
 		else if (!strcmp(a->name, name))
-			return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s; our %s does", c->name, name, c->row->name);
+			return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s, but cellgrad's op %s has it", c->name, name, c->row->name);
 	names[n++] = type;
 	nearest = cg_nearest(name, names, n);
 	print_name(shown, name);

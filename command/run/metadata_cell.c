@@ -106,7 +106,7 @@ static int differ(const struct call *c, const struct named *a, const struct name
 	snprintf(one, sizeof one, "that its text has digest %016llx", (unsigned long long)a->digest);
 	snprintf(two, sizeof two, "%016llx", (unsigned long long)b->digest);
 	metadata_differ(c, "cell", (struct statement){ a->by, one }, (struct statement){ b->by, two });
-	return cg_fail_in(CG_BAD_ARGUMENT, "%s was changed", print_name(name, a->name));
+	return cg_fail_in(CG_BAD_ARGUMENT, "the text of %s was changed", print_name(name, a->name));
 }
 
 /* Refuses cells whose digests are known and differ. *first becomes the first cell with a name, or, if any source has a digest, the first

@@ -39,7 +39,7 @@ int plan_find_cell(const struct call *c, const char *cell, int mode, const char 
 	int by_mode = attribute_is_given(c, "rnn_mode"), by_cell = attribute_is_given(c, "cell");
 
 	if (by_mode && by_cell)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: rnn_mode names a cell, and so does cell: expected one of them", c->name);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: rnn_mode names a cell, and so does cell: expected one of them, got both", c->name);
 	*word = by_cell ? cell : by_mode ? cg_rnn_modes[mode] : NULL;
 	return CG_OK;
 }
@@ -110,7 +110,8 @@ int plan_explain_misfit(const struct call *c, int code, int port)
 	snprintf(text, sizeof text, "%s", cg_message());
 	for (int set = 0; set < 1 << cell->n_options; set++)
 		if (params_with(c, cell_options(cell, set, ",", options)) == a->tensor->shape[0])
-			return cg_fail(code, "%s, as many as %s%s", text, *options ? "with options=" : "without options", options);
+			return cg_fail(code, "%s, as many params as the network has %s%s", text, *options ? "with options=" : "without options",
+			               options);
 	return cg_fail(code, "%s", text);
 }
 

@@ -18,7 +18,7 @@ int values_read(const char *text, char **memory, struct cg_value values[], int *
 	for (rest = strcpy(*memory, text); (word = strtok_r(rest, ",", &rest)); ++*n) {
 		equals = strchr(word, '=');
 		if (*n == CG_PARAMS_MAX)
-			return cg_fail(CG_BAD_ARGUMENT, "values: expected at most %d", CG_PARAMS_MAX);
+			return cg_fail(CG_BAD_ARGUMENT, "values: expected at most %d params, got more", CG_PARAMS_MAX);
 		if (!equals || field_real(equals + 1, &values[*n].value))
 			return cg_fail(CG_BAD_ARGUMENT, "values: expected NAME=NUMBER with commas between, got \"%s\"", print_name(shown, word));
 		*equals = '\0';

@@ -104,10 +104,10 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 	if (P > op->U)
 		return REFUSE(row, "num_proj: expected at most U=%lld, the last dimension of input_c, got %lld", (long long)op->U, (long long)P);
 	if (!P && has_U && has_H && op->U != op->H)
-		return REFUSE(row, "input_c: expected the last dimension of input_h, %lld, since there is no projection, got %lld",
+		return REFUSE(row, "input_c: expected U=H=%lld, the last dimension of input_h, since there is no projection, got U=%lld",
 		              (long long)op->H, (long long)op->U);
 	if (op->num_units && op->num_units != op->U)
-		return REFUSE(row, "num_units: expected %lld, the last dimension of the states, got %lld", (long long)op->U,
+		return REFUSE(row, "num_units: expected U=%lld, the last dimension of the states, got %lld", (long long)op->U,
 		              (long long)op->num_units);
 	return CG_OK;
 }

@@ -422,7 +422,7 @@ round_trip() {
 	wrong input_h:F32:2,2 "rnn_v1|input_h|[L*D=1, B=2, H]|[2, 2]"
 	wrong input_h:F32:1,3,2 "rnn_v1|input_h|[L*D=1, B=2, H]|[1, 3, 2]"
 	wrong input_c:F32:2,2,2 "rnn_v1|input_c|[L*D=1, B=2, U]|[2, 2, 2]"
-	wrong input_c:F32:1,2,3 "rnn_v1|input_c|shape|input_h|H=2|projection|U=3"
+	wrong input_c:F32:1,2,3 "rnn_v1|input_c|input_h|H=2|projection|U=3"
 	wrong params:F32:5,8 "rnn_v1|params|[params]|[5, 8]"
 	wrong params:F32:39 "rnn_v1|params|[params=40]|[39]"
 	wrong input:F32:3,2,0 "rnn_v1|I|1|0"

@@ -207,7 +207,7 @@ static void most(void)
 
 enum { NEVER = CG_PASS_COUNT };
 
-#define NODES "more than 65536 nodes"
+#define NODES "more than 65536 operations"
 
 static const struct { const char *name; void (*make)(void); const char *message; int pass; } texts[] = {
 	{ "million operations",   million_operations,   "a cell has at most 1048576 bytes, this one 2000032", 0 },
@@ -223,7 +223,7 @@ static const struct { const char *name; void (*make)(void); const char *message;
 	{ "million weights",      million_weights,      "x:2:128: a cell has at most 32 per-unit weights", 0 },
 	{ "million options",      million_options,      "x:10:7: a cell has at most 8 options", 0 },
 	{ "million params",       million_params,       "x:2:74: a cell has at most 16 params", 0 },
-	{ "million stages",       million_stages,       "x:6:7: a product takes 'v' already", 0 },
+	{ "million stages",       million_stages,       "x:6:7: the product of another stage takes 'v' already", 0 },
 	{ "million saves",        million_saves,        "x:5:9: 'v' is saved already", 0 },
 	{ "long name",            long_name,            "x:4:1: a name has at most 24 letters, this one 9999", 0 },
 	{ "long cell name",       long_cell_name,       "x:1:6: a name has at most 24 letters, this one 9999", 0 },
@@ -289,7 +289,7 @@ static void plan_all(const struct cg_cell *cell, const char *name, int refused)
 			if (plan) {
 				print_all(plan, name);
 			} else {
-				snprintf(message, sizeof message, "cell x: its %s has " NODES, cg_pass_names[pass]);
+				snprintf(message, sizeof message, "cell x: pass %s has " NODES, cg_pass_names[pass]);
 				assert_string_equal(mistake.text, message);
 			}
 			cg_plan_free(plan);
@@ -565,7 +565,7 @@ static void test_run(void **state)
 		assert_int_equal(run(cell, CG_GRAD, dtypes[d], grad, 3), CG_OK);
 		stop("run");
 		assert_int_equal(run(cell, CG_GRADGRAD, dtypes[d], gradgrad, 5), CG_BUILD);
-		assert_string_equal(cg_message(), "cell x: its gradgrad has " NODES);
+		assert_string_equal(cg_message(), "cell x: pass gradgrad has " NODES);
 		assert_memory_equal(gdh, untouched, sizeof gdh);
 		for (int u = 0; u < UNITS; u++) {
 			double got = dtypes[d] == CG_F64 ? h[u] : ((float *)h)[u], slope = dtypes[d] == CG_F64 ? da[u] : ((float *)da)[u];

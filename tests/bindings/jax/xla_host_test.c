@@ -562,7 +562,7 @@ static const struct { void (*spoil)(struct host *); int code; const char *words;
 	{ small_result,   XLA_INVALID_ARGUMENT, "output" },
 	{ small_reserve,  XLA_INVALID_ARGUMENT, "reserve" },
 	{ long_options,   XLA_INVALID_ARGUMENT, "options: expected less than 1024 bytes, got 1999" },
-	{ many_values,    XLA_INVALID_ARGUMENT, "value_names: expected at most 32" },
+	{ many_values,    XLA_INVALID_ARGUMENT, "value_names: expected at most 32 names" },
 };
 
 static void test_wrong(void **state)

@@ -98,8 +98,8 @@ static void test_wrong_inputs(void **unused)
 		{ 1, 3, { 1, 2, 4 }, "input_h: expected shape [L*D, 3, H], got [1, 2, 4]" },
 		{ 1, 3, { 0, 3, 4 }, "input_c: expected shape [0, 3, U], got [1, 3, 4]" },
 		{ 1, 3, { 2, 3, 4 }, "input_c: expected shape [2, 3, U], got [1, 3, 4]" },
-		{ 1, 3, { 1, 3, 5 }, "input_h: expected states of num_proj=0, or without a projection of those of input_c, 4, got 5" },
-		{ 2, 3, { 1, 3, 5 }, "input_h: expected states of num_proj=0, or without a projection of those of input_c, 5, got 4" },
+		{ 1, 3, { 1, 3, 5 }, "input_h: expected a last dimension of 4, that of input_c, got 5" },
+		{ 2, 3, { 1, 3, 5 }, "input_h: expected a last dimension of 5, that of input_c, got 4" },
 		{ 2, 0, { 0 }, "input_c: expected shape [1, 3, U], got []" },
 		{ 3, 1, { 127 }, "params: expected 128 elements, as CudnnRNNParamsSize says, got 127" },
 		{ 3, 1, { 129 }, "got 129" },
@@ -190,8 +190,12 @@ static void test_wrong_attributes(void **unused)
 		{ "T=float direction=a_word_that_is_longer_than_all_of_the_words_are", "direction: expected" },
 	};
 	static const struct { const char *attributes, *words; } refused[] = {
-		{ "dropout=-0.5", "dropout" }, { "dropout=1.5", "dropout" }, { "dropout=nan", "dropout" }, { "num_proj=-1", "num_proj: expected 0, which is none, or more, got -1" },
-		{ "num_proj=9", "num_proj" }, { "input_mode=skip_input", "skip" }, { "direction=bidirectional", "expected layers * 2 states, got 1" },
+		{ "dropout=-0.5", "dropout" }, { "dropout=1.5", "dropout" }, { "dropout=nan", "dropout" }, { "num_proj=-1",
+		                                                                                            "num_proj: expected at least 0, which "
+		                                                                                            "is no projection, got -1" },
+		{ "num_proj=9", "num_proj" }, { "input_mode=skip_input", "skip" }, { "direction=bidirectional",
+		                                                                    "expected layers times 2 directions in the dimension L*D, got "
+		                                                                    "1" },
 	};
 	const char *words;
 

@@ -129,8 +129,8 @@ static void test_canonical(void **unused)
 static void test_wrong_canonical(void **unused)
 {
 	static const struct { const char *op, *attributes; int64_t size; const char *words; } rows[] = {
-		{ "CudnnRNNParamsToCanonical", "num_params=7", 144, "expected a list of 8 weights and one of 8 biases, got 7 and 7" },
-		{ "CudnnRNNParamsToCanonicalV2", "num_params_weights=8 num_params_biases=9", 144, "got 8 and 9" },
+		{ "CudnnRNNParamsToCanonical", "num_params=7", 144, "expected lists of 8 weights and 8 biases, got 7 weights and 7 biases" },
+		{ "CudnnRNNParamsToCanonicalV2", "num_params_weights=8 num_params_biases=9", 144, "got 8 weights and 9 biases" },
 		{ "CudnnRNNParamsToCanonical", "num_params=8", 143, "params: expected 576 bytes, got 572" },
 		{ "CudnnRNNParamsToCanonical", "num_params=8 input_mode=skip_input", 144, "skip" },
 	};
