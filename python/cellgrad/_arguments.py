@@ -66,7 +66,7 @@ def real(name: str, value: Any) -> float:
     if number is None:
         raise ArgumentTypeError(f"{name}: expected a number, got {type(value).__name__} {value!r:.60}")
     if math.isnan(number):
-        raise ArgumentError(f"{name}: is NaN")
+        raise ArgumentError(f"{name}: expected a number, got NaN")
     return number
 
 

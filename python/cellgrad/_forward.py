@@ -110,7 +110,7 @@ def _optional(network: "Network", name: str, value: Any, shape: Tuple[Tuple[int,
 
 def _refuse_state(network: "Network", name: str, value: Any) -> None:
     if value is not None and not network.cell.has_state:
-        raise ArgumentError(f"{name}: a network of the cell {network.cell.name} has no cell state")
+        raise ArgumentError(f"{name}: expected None, since the cell {network.cell.name} has no cell state")
 
 
 def _outputs(out: Any, names: Sequence[str]) -> Mapping[str, Any]:
@@ -164,7 +164,7 @@ def _falling(value: Any, lengths: Any) -> Optional[Array]:
     if value is None:
         return None
     if lengths is not None:
-        raise ArgumentError("batch_sizes: expected None where lengths are given")
+        raise ArgumentError("batch_sizes: expected None where lengths are given, got both")
     sizes = row_lengths("batch_sizes", value, None, INT_MAX, what="step")
     if len(sizes) > 1 and (np.diff(sizes) > 0).any():
         raise ArgumentError(f"batch_sizes: expected each at most the one before, got {sizes.tolist()!s:.60}")
@@ -219,7 +219,7 @@ def _reserve(array: Any, size: int) -> Array:
     shape = getattr(array, "shape", (size,))
     array = writable("reserve", array, np.dtype(np.uint8), shape)
     if array.ndim != 1 or array.ctypes.data % 8:
-        raise ArgumentError("out: reserve: expected one dimension of bytes from an address that is a multiple of 8")
+        raise ArgumentError("out: reserve: expected an array of one dimension, at an address that is a multiple of 8")
     return array
 
 
@@ -243,11 +243,11 @@ def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, wa
     if not isinstance(run, Run):
         raise ArgumentTypeError(f"run: expected the result of forward, got {type(run).__name__}")
     if run.reserve is None:
-        raise ArgumentError("run: it has no reserve space, since its network has training=False")
+        raise ArgumentError("run: expected a run with a reserve space, got one of a network with training=False")
     T, B = _steps(run.batch_sizes, run.x, network.config.time_major)
     shapes = _shapes(network, T, B, run.batch_sizes)
     if run.x.shape != shapes["input"][0] or run.x.dtype != network.dtype or run.params.size != network.params_size:
-        raise ArgumentError("run: it belongs to another network")
+        raise ArgumentError("run: expected a run of this network, got one of another network")
     _refuse_state(network, "d_c", d_c)
     wanted = [want] if isinstance(want, str) else list(want)
     arrays = _outputs(out, Gradients._fields)

@@ -37,7 +37,8 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "units: expected 1", "lstm", {"units": 0}), (TypeError, "units: expected an integer", "lstm", {"units": 2.5}),
                 (ValueError, "layers: expected", "lstm", {"layers": 2**31}), (ValueError, "peephol", "lstm", {"options": "peephol"}),
                 (ValueError, "input_mode: expected one of", "lstm", {"input_mode": "wide"}), (ValueError, "dropout", "lstm", {"dropout": 1.5}),
-                (ValueError, "dropout: is NaN", "lstm", {"dropout": float("nan")}), (ValueError, "leek", LEAKY, {"values": {"leek": 1.0}}),
+                (ValueError, "dropout: expected a number, got NaN", "lstm", {"dropout": float("nan")}),
+                (ValueError, "leek", LEAKY, {"values": {"leek": 1.0}}),
                 (ValueError, "proj", "gru", {"proj": 2}), (TypeError, "values: expected a mapping", LEAKY, {"values": [1.0]})):
             self.refuse(kind, words, ours.Network, cell, **{"input": I, "units": U, **keywords})
 
@@ -59,7 +60,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "h0: expected shape (1, 2, 4)", first, (PARAMS, jnp.zeros((B, T, I)), jnp.zeros((B, 1, U)))),
                 (TypeError, "h0: expected float64, got float16", LSTM, (PARAMS, X, h.astype(jnp.float16))),
                 (ValueError, "c0: expected shape (1, 2, 4)", LSTM, (PARAMS, X, h, c[:, :1])),
-                (ValueError, "c0: a network of the cell gru has no cell state", GRU, (jnp.zeros((GRU.params_size,)), X, h, c)),
+                (ValueError, "c0: expected None, since the cell gru has no cell state", GRU, (jnp.zeros((GRU.params_size,)), X, h, c)),
                 (TypeError, "lengths: expected integers, got float64", LSTM, (PARAMS, X, None, None, jnp.ones((B,)))),
                 (TypeError, "lengths: expected integers, got bool", LSTM, (PARAMS, X, None, None, jnp.ones((B,), bool))),
                 (ValueError, "lengths: expected shape (2,) [B], got (3,)", LSTM, (PARAMS, X, None, None, jnp.ones((3,), int)))):

@@ -48,11 +48,11 @@ CALLS = [
     ("LSTM", {}, {"sequence_lens": np.array([4, -1, 1], np.int32)}, ARGUMENT, "sequence_lens: expected 0 to 4, got -1 for row 1"),
     ("LSTM", {}, {"sequence_lens": np.array([4], np.int32)}, ARGUMENT, "sequence_lens: expected shape (3,)"),
     ("LSTM", {}, {"sequence_lens": np.array([1.0, 2.0, 3.0])}, TYPE, "sequence_lens: expected integers, got float64"),
-    ("LSTM", {"hidden_size": 3}, {}, ARGUMENT, "hidden_size: expected 2, as R has it, got 3"),
+    ("LSTM", {"hidden_size": 3}, {}, ARGUMENT, "hidden_size: expected 2, the last dimension of R, got 3"),
     ("LSTM", {"direction": "backward"}, {}, ARGUMENT, "direction: expected one of forward, reverse, bidirectional; got 'backward'"),
     ("LSTM", {"clip": 0.0}, {}, ARGUMENT, "clip: expected a finite number above 0, got 0.0"),
     ("GRU", {"clip": -1.0}, {}, ARGUMENT, "clip: expected a finite number above 0, got -1.0"),
-    ("GRU", {"clip": float("nan")}, {}, ARGUMENT, "clip: is NaN"),
+    ("GRU", {"clip": float("nan")}, {}, ARGUMENT, "clip: expected a number, got NaN"),
     ("RNN", {"clip": float("inf")}, {}, ARGUMENT, "clip: expected a finite number above 0, got inf"),
     ("LSTM", {"input_forget": 2}, {}, ARGUMENT, "input_forget: expected 0 to 1, got 2"),
     ("GRU", {"linear_before_reset": -1}, {}, ARGUMENT, "linear_before_reset: expected 0 to 1, got -1"),
@@ -61,8 +61,8 @@ CALLS = [
     ("LSTM", {"activations": ["Sigmoid", "Tanh"]}, {}, ARGUMENT, "activations: expected 3 for each of 1 directions, got 2"),
     ("GRU", {"activations": ["Sigmoid", "Swish"]}, {}, ARGUMENT, "activations: there is no 'Swish'; there are Affine"),
     ("RNN", {"activations": ["Softplus"]}, {}, UNSUPPORTED, "activations: Softplus has a logarithm, which cells do not"),
-    ("RNN", {"activations": ["Affine"]}, {}, ARGUMENT, "activation_alpha: Affine needs one"),
-    ("RNN", {"activations": ["ScaledTanh"], "activation_alpha": [1.0]}, {}, ARGUMENT, "activation_beta: ScaledTanh needs one"),
+    ("RNN", {"activations": ["Affine"]}, {}, ARGUMENT, "activation_alpha: expected a value for Affine"),
+    ("RNN", {"activations": ["ScaledTanh"], "activation_alpha": [1.0]}, {}, ARGUMENT, "activation_beta: expected a value for ScaledTanh"),
     ("RNN", {"activation_alpha": [1.0]}, {}, ARGUMENT, "activation_alpha: expected one for each activation that takes one, got 1 more"),
     ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT,
      "activation_alpha: expected finite numbers, got inf"),
@@ -80,7 +80,7 @@ LAYERS = [
     ("LSTM", {"clip": "3"}, TYPE, "clip: expected a number, got str"),
     ("LSTM", {"layout": 0.5}, TYPE, "layout: expected an integer, got float"),
     ("LSTM", {"context": "cpu"}, TYPE, "context: expected a cellgrad.Context, got str"),
-    ("GRU", {"P": f32(1, 6)}, ARGUMENT, "P: GRU has no peepholes"),
+    ("GRU", {"P": f32(1, 6)}, ARGUMENT, "P: expected None, since GRU has no peepholes"),
 ]
 
 
@@ -196,12 +196,12 @@ class Misuse(unittest.TestCase):
                 (lambda: layer.backward(None), TYPE, "run: expected the result of this layer's forward, got NoneType"),
                 (lambda: layer.backward(run, run.Y[:, 0]), ARGUMENT, "d_Y: expected shape (4, 1, 3, 2) [T, D, B, U], got (4, 3, 2)"),
                 (lambda: layer.backward(run, d_Y_h=run.Y), ARGUMENT, "d_Y_h: expected shape (1, 3, 2) [D, B, U]"),
-                (lambda: layer.backward(run, d_Y_c=run.Y_h), ARGUMENT, "d_Y_c: GRU has no cell state"),
-                (lambda: layer.forward(feeds["X"], initial_c=run.Y_h), ARGUMENT, "initial_c: GRU has no cell state"),
+                (lambda: layer.backward(run, d_Y_c=run.Y_h), ARGUMENT, "d_Y_c: expected None, since GRU has no cell state"),
+                (lambda: layer.forward(feeds["X"], initial_c=run.Y_h), ARGUMENT, "initial_c: expected None, since GRU has no cell state"),
                 (lambda: layer.backward(run, run.Y.astype(np.float64)), TYPE, "d_Y: expected float32, got float64"),
                 (lambda: layer.weights([layer.params[0]] * 2), ARGUMENT, "params: expected an array for each of 1 directions, got 2"),
                 (lambda: layer.weights([layer.params[0][1:]]), ARGUMENT, "params: expected shape (42,)"),
-                (lambda: evaluation.backward(evaluation.forward(feeds["X"]), run.Y), ARGUMENT, "run: it has no reserve space")):
+                (lambda: evaluation.backward(evaluation.forward(feeds["X"]), run.Y), ARGUMENT, "run: expected a run with a reserve space")):
             with self.assertRaises(kind) as caught:
                 call()
             self.assertIn(words, str(caught.exception))

@@ -35,7 +35,7 @@ class Misuse(unittest.TestCase):
         right = {**small(L=1), "sequence_lengths": tf.constant([4, 4, 4])}
         for name, wrong, words in (
                 ("input_h", tf.zeros([1, 2, 5]), "input_h: expected shape [L*D, 3, H], got [1, 2, 5]"),
-                ("input_c", tf.zeros([1, 3, 4]), "input_h: expected states of num_proj=0"),
+                ("input_c", tf.zeros([1, 3, 4]), "input_h: expected a last dimension of"),
                 ("params", tf.zeros([159]), "params: expected 180 elements, as CudnnRNNParamsSize says, got 159"),
                 ("params", tf.zeros([10000]), "params: expected 180 elements, as CudnnRNNParamsSize says, got 10000"),
                 ("sequence_lengths", tf.constant([4, 4]), "sequence_lengths: expected shape [3], got [2]"),
@@ -49,7 +49,7 @@ class Misuse(unittest.TestCase):
         self.refused(errors.InvalidArgumentError, "rnn_mode", ops.CudnnRNN, **right, rnn_mode="lstn")
         self.refused(errors.InvalidArgumentError, "dropout", ops.CudnnRNN, **right, dropout=1.5)
         self.refused(errors.InvalidArgumentError, "skip", ops.CudnnRNN, **right, input_mode="skip_input")
-        self.refused(errors.InvalidArgumentError, "layers * 2 states", ops.CudnnRNN, **right, direction="bidirectional")
+        self.refused(errors.InvalidArgumentError, "layers times 2 directions", ops.CudnnRNN, **right, direction="bidirectional")
 
     def test_reserve(self):
         """CudnnRNNBackprop refuses the reserve_space of another call, and that of a call with is_training=False"""
@@ -66,8 +66,8 @@ class Misuse(unittest.TestCase):
     def test_canonical(self):
         """Canonical lists of wrong lengths and sizes raise an InvalidArgumentError, and do not end the process"""
         sizes = {"num_layers": 1, "num_units": 4, "input_size": 3}
-        self.refused(errors.InvalidArgumentError, "a list of 8 weights and one of 8 biases, got 7 and 7", ops.CudnnRNNParamsToCanonical,
-                     **sizes, params=tf.zeros([144]), num_params=7)
+        self.refused(errors.InvalidArgumentError, "expected lists of 8 weights and 8 biases, got 7 weights and 7 biases",
+                     ops.CudnnRNNParamsToCanonical, **sizes, params=tf.zeros([144]), num_params=7)
         self.refused(errors.InvalidArgumentError, "params: expected 576 bytes, got 40", ops.CudnnRNNParamsToCanonical,
                      **sizes, params=tf.zeros([10]), num_params=8)
         self.refused(errors.InvalidArgumentError, "expected 48 bytes, got 4", ops.CudnnRNNCanonicalToParams,

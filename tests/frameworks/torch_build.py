@@ -81,13 +81,14 @@ class Building(unittest.TestCase):
                 header = re.sub(r"(#define CG_VERSION_MINOR +)\d+", r"\g<1>77", file.read())
             with open(os.path.join(room, "cellgrad.h"), "w", encoding="utf-8") as file:
                 file.write(header)
-            self.refuse("it was built for cellgrad 0.77.", header_folder=lambda: room)
+            self.refuse("the extension was built for cellgrad 0.77.", header_folder=lambda: room)
             other, none = os.path.join(room, "other.so"), os.path.join(room, "none.so")
             with unittest.mock.patch.object(build, "header_folder", lambda: room):
                 subprocess.run(build.command(other), check=True)
             with open(none, "w", encoding="utf-8") as file:
                 file.write("no extension")
-            for path, words in ((other, "it was built for cellgrad 0.77."), (none, none), (os.path.join(room, "missing.so"), "missing.so")):
+            for path, words in ((other, "the extension was built for cellgrad 0.77."), (none, none),
+                                (os.path.join(room, "missing.so"), "missing.so")):
                 status, line = python("-c", "import torch, cellgrad.torch as c; m = c.LSTM(3, 4).requires_grad_(False)\n"
                                       "m(torch.ones(1, 1, 3)); print(c.route())", CELLGRAD_TORCH_EXTENSION=path)
                 self.assertEqual(status, 0, line)
@@ -122,7 +123,7 @@ class Building(unittest.TestCase):
                 self.assertEqual(route(), f"stable ABI ({found})\n")
                 for path in (found, os.path.dirname(found)):
                     os.chmod(path, 0o777)
-                    self.assertEqual(route(), f"ctypes ({found}: others may have written it)\n")
+                    self.assertEqual(route(), f"ctypes ({found}: other users may have written it)\n")
                     os.chmod(path, 0o700)
                 beside = os.path.join(package, "torch", "_extension.abi3.so")
                 self.assertEqual(python("-m", "cellgrad.torch.build", **there), (0, beside + "\n"))

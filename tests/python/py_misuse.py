@@ -51,8 +51,9 @@ class Misuse(py_tap.Refusals):
                 (TypeError, "options: expected str", {"options": [3]}), (TypeError, "values: expected a mapping", {"values": [("a", 1)]}),
                 (ValueError, "forget_bia", {"cell": "lstm_block", "values": {"forget_bia": 1.0}}),
                 (TypeError, "values: forget_bias: expected a number", {"cell": "lstm_block", "values": {"forget_bias": "1"}}),
-                (ValueError, "values: forget_bias: is NaN", {"cell": "lstm_block", "values": {"forget_bias": float("nan")}}),
-                (ValueError, "dropout", {"dropout": 1.5}), (ValueError, "dropout: is NaN", {"dropout": float("nan")}),
+                (ValueError, "values: forget_bias: expected a number, got NaN",
+                 {"cell": "lstm_block", "values": {"forget_bias": float("nan")}}), (ValueError, "dropout", {"dropout": 1.5}),
+                (ValueError, "dropout: expected a number, got NaN", {"dropout": float("nan")}),
                 (TypeError, "dropout: expected a number", {"dropout": "half"}), (ValueError, "seed: expected 0 to", {"seed": -1}),
                 (ValueError, "seed: expected 0 to", {"seed": 2**64}), (ValueError, "input_mode: expected one of", {"input_mode": "linea"}),
                 (TypeError, "input_mode: expected str", {"input_mode": 0}), (ValueError, "route", {"route": "fast"}),
@@ -130,7 +131,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "drop: expected 0 to 1", {"drop": 7})):
             self.refuse(kind, words, self.forward, **changes)
         gru = cellgrad.Network("gru", input=I, units=U)
-        self.refuse(ValueError, "c0: a network of the cell gru has no cell state", gru.forward, gru.init_params(), self.x,
+        self.refuse(ValueError, "c0: expected None, since the cell gru has no cell state", gru.forward, gru.init_params(), self.x,
                     c0=np.zeros((1, B, U), np.float32))
 
     def test_out(self):
@@ -167,7 +168,8 @@ class Misuse(py_tap.Refusals):
         self.refuse(TypeError, "run: expected the result of forward", self.network.backward, d)
         evaluated = self.network.replace(training=False)
         self.refuse(ValueError, "training=False", evaluated.backward, evaluated.forward(self.params, self.x), d)
-        self.refuse(ValueError, "run: it belongs to another network", cellgrad.Network("lstm", input=I, units=U + 1).backward, run)
+        self.refuse(ValueError, "run: expected a run of this network, got one of another network",
+                    cellgrad.Network("lstm", input=I, units=U + 1).backward, run)
         other = cellgrad.Network("lstm", input=I, units=U, layers=1, seed=5, dropout=0.5)
         self.refuse(ValueError, "reserve", other.backward, run, d)
         run.reserve = run.reserve[:-64]
@@ -183,7 +185,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(TypeError, "w: expected float64, got float32", step, x, state, state, w.astype(np.float32), b)
         self.refuse(ValueError, "expected all three or none, got wci", step, x, state, state, w, b, b[:U])
         self.refuse(ValueError, "gates: expected one of icfo, ifco", step, x, state, state, w, b, gates="ifgo")
-        self.refuse(ValueError, "forget_bias: is NaN", step, x, state, state, w, b, forget_bias=float("nan"))
+        self.refuse(ValueError, "forget_bias: expected a number, got NaN", step, x, state, state, w, b, forget_bias=float("nan"))
         self.refuse(TypeError, "dtype: expected float32", step, x.astype(int), state, state, w, b)
         self.refuse(ValueError, "seq_len_max", cellgrad.lstm_block, x[None], state, state, w, b, seq_len_max=2)
         self.refuse(ValueError, "want: expected names among", step(x, state, state, w, b).grad, want=["wci_grad"])

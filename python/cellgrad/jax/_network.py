@@ -247,7 +247,7 @@ class Network:
         params = self._checked("params", params, None, (self.params_size,), "params_size")
         x = self._checked_input(x, params.dtype)
         if c0 is not None and not self.cell.has_state:
-            raise ArgumentError(f"c0: a network of the cell {self.cell.name} has no cell state")
+            raise ArgumentError(f"c0: expected None, since the cell {self.cell.name} has no cell state")
         _, h_shape, c_shape = self.shapes(x.shape)
         h0 = None if h0 is None else self._checked("h0", h0, x.dtype, h_shape, "L*D, B, H")
         c0 = None if c0 is None or c_shape is None else self._checked("c0", c0, x.dtype, c_shape, "L*D, B, units")

@@ -173,7 +173,7 @@ def read_activations(operator: str, directions: int, names: Optional[Sequence[st
         for kind in activation.takes.split():
             default = activation.alpha if kind == "alpha" else activation.beta
             if not left[kind] and default is None:
-                raise ArgumentError(f"activation_{kind}: {known[name.lower()]} needs one")
+                raise ArgumentError(f"activation_{kind}: expected a value for {known[name.lower()]}, which has no default")
             value = left[kind].pop(0) if left[kind] else default
             assert value is not None
             equation = equation.replace("{" + kind + "}", _number(f"activation_{kind}", value))

@@ -120,7 +120,7 @@ class Layer:
             "input": self.input, "units": self.units, "dtype": self.dtype, "options": "" if P is None else "peephole",
             "time_major": not self.layout, "training": training, "context": context}
         if P is not None and operator != "LSTM":
-            raise ArgumentError(f"P: {operator} has no peepholes")
+            raise ArgumentError(f"P: expected None, since {operator} has no peepholes")
         self._plain = Network(built_in(operator, reset_after), **self._keywords)
         self.networks: List[Network] = []
         for d, (names, equations) in enumerate(activations):
@@ -139,7 +139,7 @@ class Layer:
             last.append(shape[2])
         self.input, self.units = integer("W: input", last[0], 1, INT64_MAX), integer("R: units", last[1], 1, INT64_MAX)
         if integer("hidden_size", attributes.get("hidden_size", self.units), 1, INT64_MAX) != self.units:
-            raise ArgumentError(f"hidden_size: expected {self.units}, as R has it, got {attributes['hidden_size']}")
+            raise ArgumentError(f"hidden_size: expected {self.units}, the last dimension of R, got {attributes['hidden_size']}")
 
     def _weight_shapes(self) -> Dict[str, Tuple[Tuple[int, ...], str]]:
         D, U, G = self.directions, self.units, GATES[self.operator]
@@ -193,7 +193,7 @@ class Layer:
         if value is None:
             return None
         if name.endswith("_c") and self.operator != "LSTM":
-            raise ArgumentError(f"{name}: {self.operator} has no cell state")
+            raise ArgumentError(f"{name}: expected None, since {self.operator} has no cell state")
         return given(name, value, self.dtype, *self._axes(T, B)["state"])
 
     def forward(self, X: Any, sequence_lens: Any = None, initial_h: Any = None, initial_c: Any = None) -> LayerRun:

@@ -71,7 +71,7 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
     elif len(shape) != 3 or shape[2] != spec.input:
         raise TensorError(f"input: expected [{'B, T' if spec.batch_first else 'T, B'}, {spec.input}], got {list(shape)}")
     if len(weights) != len(spec.parts):
-        raise TensorError(f"weights: expected {len(spec.parts)}, got {len(weights)}")
+        raise TensorError(f"weights: expected {len(spec.parts)} tensors, got {len(weights)}")
     for k, (weight, part) in enumerate(zip(weights, spec.parts)):
         if weight.shape != part and (part[1] != 1 or weight.shape != part[:1]):
             raise TensorError(f"weights[{k}]: expected {list(part)}, got {list(weight.shape)}")
@@ -85,7 +85,7 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
     _, B = _sizes(spec, x, batch_sizes)
     count = spec.layers * spec.directions
     if c0 is not None and not spec.cell.has_state:
-        raise TensorError(f"c0: a network of the cell {spec.cell.name} has no cell state")
+        raise TensorError(f"c0: expected None, since the cell {spec.cell.name} has no cell state")
     for name, state, width in (("h0", h0, spec.width), ("c0", c0, spec.units)):
         if state is None:
             continue
@@ -225,7 +225,7 @@ def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any
              counter: int, wanted: Sequence[bool], batch_sizes: Any = None) -> Tuple[Any, Any, Any, Any]:
     """Computes the gradients of input, h0, c0 and, in one buffer, of all weights; a gradient that is not wanted is an empty tensor."""
     if not spec.reserve or reserve.shape[0] == 0:
-        raise TensorError("reserve: the forward kept none: its network has reserve=False")
+        raise TensorError("reserve: expected a reserve space, got none: the forward call was of a network with reserve=False")
     begun = _begin(spec, x, weights, h0, c0, lengths, counter, batch_sizes)
     call, x = begun.call, begun.x
     size, place = begun.plan.itemsize, begun.plan.place.place

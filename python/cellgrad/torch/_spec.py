@@ -90,7 +90,7 @@ class Spec:
         size = ctypes.c_size_t()
         check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
         if size.value != self.params * dtype.itemsize:
-            raise TensorError(f"network: expected {size.value // dtype.itemsize} parameters, the weights have {self.params}")
+            raise TensorError(f"network: expected {size.value // dtype.itemsize} parameters, got weights with {self.params}")
         return config, values
 
     def vectors(self) -> int:
