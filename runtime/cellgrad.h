@@ -169,8 +169,8 @@ struct cg_pool {
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
 /** Makes a context use the caller's threads; the library then starts none for it.  The bits of the answers
  * stay the same.  Call it before the context has a stream or a plan.  *pool is copied.  CG_BAD_ARGUMENT: the
- * context has a pool, or a field of *pool is not set.  CG_UNSUPPORTED: the backend does not compute on host
- * threads. */
+ * context has a pool, a stream or a plan, or a field of *pool is not set.  CG_UNSUPPORTED: the backend does
+ * not compute on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.  op: a
  * name from the op table, cellgrad's or TensorFlow's (`cellgrad info` lists them). */
@@ -187,7 +187,7 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
  *
  * @param context The device.  The stream keeps it open.
  * @param native An in-order queue of the backend's own API, or NULL to create one: a cl_command_queue, which
- *        is retained, or a CUstream, which must live as long as the stream.  The CPU has none.  CUDA's
+ *        is retained, or a CUstream, which must live as long as the stream; NULL for a CPU.  CUDA's
  *        default stream, a NULL CUstream (also PyTorch's default), is passed as CU_STREAM_LEGACY, ((void
  *        *)1): NULL here creates a stream that does not wait for the default one.
  * @param stream Receives the stream.  The caller closes it.
@@ -336,7 +336,7 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
 /**
  * @defgroup cell Cells
  *
- * A cell is a set of equations read from text.  It is immutable and belongs to no device.
+ * A cell is a set of equations read from text.  A cell is immutable and belongs to no device.
  *
  * Errors: CG_BUILD for a text with a mistake, CG_FILE for a file, CG_BAD_ARGUMENT, CG_NO_MEMORY.
  *
@@ -432,7 +432,7 @@ struct cg_arg {
  * computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the cell
  * saves its output; other kernels are interpreted on the CPU, with the same bits.  The bits are the same on
  * every backend, processor and instruction set and for every number of threads, except those of a NaN: every
- * backend gives a NaN there, of any sign and payload.  n is the number of args, in any order.  rows = 0 is
+ * backend gives a NaN there, of any sign and payload.  args has n arguments, in any order.  rows = 0 is
  * legal.  CG_BAD_ARGUMENT: a name, a size or an overlap. */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
@@ -474,7 +474,7 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  * Routes.  If a library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
  * - "scan": on the CPU, every network without a projection.  A thread computes its units for all steps of a
- *   direction, with the roundings of composed.  The bits depend on the network and the instruction set. 
+ *   direction, with the roundings of composed.  The bits depend on the network and the instruction set.
  *   Given its input products, a row has the same bits alone, in a batch with other lengths and, in f32 and
  *   f64, cut into chunks.
  * - "cudnn": NVIDIA's cuDNN, 8.1 to 9, if the cuda backend finds it: lstm, gru, rnn_tanh and rnn_relu
@@ -539,8 +539,8 @@ CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *c
 /** Adds a reference: the plan closes after as many cg_rnn_close() as cg_rnn_open(), cg_rnn_get() and
  * cg_rnn_hold(). */
 CG_API void cg_rnn_hold(struct cg_rnn *rnn);
-/** Names the route and the reason: "scan", "cudnn" or "composed (peephole: not cudnn)".  Lives as long as the
- * plan. */
+/** Names the route and the reason: "scan", "cudnn" or "composed (peephole: not cudnn)".  The text lives as
+ * long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 /** Names the route of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" if
  * the plan's route is cudnn and was not requested by name.  Call it together with cg_rnn_sizes(). */
@@ -666,7 +666,7 @@ struct cg_rnn_call {
 	/** Packed sequence, as PyTorch's, in place of lengths: [T], in host memory, the first at most B, each
 	 * of the others at most the one before.  The first batch_sizes[t] rows of the batch have a step t.
 	 * input, output and their gradients are [N I] and [N D*H], N the sum of batch_sizes: the rows of
-	 * step 0, then those of step 1, and so on.  States have B rows.  NULL: none. */
+	 * step 0, then those of step 1, and so on.  States have B rows.  NULL: no packed sequence. */
 	const int32_t *batch_sizes;
 };
 /** Sets all memory absent and the rest 0.  size: sizeof the struct. */
@@ -676,23 +676,24 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  *
  * The reserve space is aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256 costs
  * a copy.  If rows differ in length or the call is not time_major, a device stream keeps an index of the
- * rows.  Other sizes or lengths than in its last such call make it send a new index, after waiting for all
- * work that may use the host's copy of the last.  On route cudnn a stream keeps an index of each plan's last
- * four sizes and lengths; each part of a long sequence counts as one.  A call that sends no index can be
- * captured with a CUstream, with device memory only and the caller's workspace.  A captured call with an
- * index is valid until the stream is used with other sizes or lengths, or closed.  Every launch of a
- * captured call has the counter of its capture, and so the same dropout masks. */
+ * rows.  A call whose sizes or lengths differ from those of the stream's last such call sends a new index,
+ * after waiting for all work that may use the host's copy of the old one.  On route cudnn a stream keeps an
+ * index of each plan's last four sizes and lengths; each part of a long sequence counts as one of them.  A
+ * call that sends no index can be captured with a CUstream, with device memory only and the caller's
+ * workspace.  A captured call with an index is valid until the stream is used with other sizes or lengths, or
+ * closed.  Every launch of a captured call has the counter of its capture, and so the same dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.
  * It leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory that another
  * forward or route wrote is rejected; one in device memory is rejected by its size, and by its header under
- * CELLGRAD_CHECK=1, which waits for the device.  Everything else is as for cg_rnn_forward(). */
+ * CELLGRAD_CHECK=1, which waits for the device.  Alignment, indices and captures are as for
+ * cg_rnn_forward(). */
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
                             const struct cg_rnn_call *call);
 /** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of
  * its first 64 bytes.  A reserve in device memory has a counter only under CELLGRAD_CHECK=1.
- * CG_BAD_ARGUMENT: not a reserve, or too short. */
+ * CG_BAD_ARGUMENT: the bytes are not a reserve, or are too few. */
 CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *counter);
 
 /** @} */
