@@ -27,7 +27,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("layers", '\0', LAYERS, "layers of a network; by default 1", "N[,N]..."),
 	OPTION_VALUE("valid", '\0', VALID, "share of valid steps, in rows of random lengths; by default 1", "SHARE"),
 	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_HELP, "DTYPE"),
-	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; by default what the name of the op says", "WHAT"),
+	OPTION_VALUE("what", 'w', WHAT, "fwd, bwd or fwd+bwd; by default bwd for a gradient, else fwd", "WHAT"),
 	OPTION_VALUE("mode", 'm', MODE, "lstm, gru, rnn_tanh or rnn_relu: only ops of this kind", "MODE"),
 	OPTION_VALUE("threads", 't', THREADS, "threads of the CPU; by default as many as the process may use", "N"),
 	OPTION_VALUE("time", '\0', TIME, "seconds for each problem; by default 0.25", "S"),
@@ -48,12 +48,12 @@ static const char text[] =
 	"after each sample.\n"
 	"\n"
 	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or cellgrad's\n"
-	"(lstm_block_cell_grad: also the gradients of x, h_prev, w and b).  A name with\n"
-	"Grad or _grad in it means --what bwd, others --what fwd.  The default sizes are\n"
-	"T 16, B 32, I 256, H 512; with comma-separated lists each combination is a\n"
+	"(lstm_block_cell_grad: also the gradients of x, h_prev, w and b).  By default\n"
+	"--what is bwd for an op that is a gradient, fwd for others.  The default sizes\n"
+	"are T 16, B 32, I 256, H 512; with comma-separated lists each combination is a\n"
 	"problem.  NAME=VALUE are the attributes of the op, as for cellgrad run.  Without\n"
-	"--op: all ops, with --T those of sequences, and without sizes, too, at a few\n"
-	"typical ones.\n"
+	"--op all ops are measured, with --T those of sequences; if no size is given\n"
+	"either, each op is measured at a few typical sizes.\n"
 	"\n"
 	"  mode         the cell: lstm, gru ..., or the name in a .cell file\n"
 	"  min, median  milliseconds of one call, over the samples; a sample is as many\n"
