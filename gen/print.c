@@ -282,10 +282,12 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 /* ---- comments ---- */
 
 static const char *const roles[] = {
-	[CG_ROLE_GATE] = "pre-activation: x W + h R + b", [CG_ROLE_PREV] = "before the step", [CG_ROLE_STATE] = "after the step",
-	[CG_ROLE_SAVED] = "saved by forward", [CG_ROLE_FEED] = "operand of the next stage's product",
-	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_PARAM] = "rounded to real first",
-	[CG_ROLE_SCRATCH] = "sums of blocks of rows", [CG_ROLE_ACCUMULATE] = "1: add to the sums in memory",
+	[CG_ROLE_GATE] = "pre-activation: x W + h R + b", [CG_ROLE_PREV] = "value before the step",
+	[CG_ROLE_STATE] = "value after the step", [CG_ROLE_SAVED] = "value that forward saves", [CG_ROLE_FEED] = "operand of the next stage's "
+	"product",
+	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_PARAM] = "param, rounded to real before use",
+	[CG_ROLE_SCRATCH] = "partial sums of blocks of rows",
+	[CG_ROLE_ACCUMULATE] = "1: add to the sums in memory; 0: overwrite them",
 };
 
 static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)
@@ -299,7 +301,7 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	cg_text_printf(text, "\n *\t%-12s %-3s %-*s %-15s ", a->name, a->out ? "out" : "in", p->header ? 8 : 7, type_name(p, a),
 	               shapes[a->kind]);
 	if (p->header && a->role == CG_ROLE_PARAM)
-		cg_text_printf(text, "rounded to %s first", cg_real_names[p->plan->dtype]);
+		cg_text_printf(text, "param, rounded to %s before use", cg_real_names[p->plan->dtype]);
 	else if (a->derivative == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
 	else if (a->role == CG_ROLE_OUTPUT)
@@ -307,7 +309,7 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	else
 		cg_text_printf(text, "adjoint of %s", a->name + 1);
 	if (a->out && a->role == CG_ROLE_PREV && cell->prevs[a->index].output)
-		cg_text_put(text, ", without the products' part");
+		cg_text_put(text, ", without the part of the recurrent products");
 }
 
 static void about(struct printer *p, struct cg_text *text)

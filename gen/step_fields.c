@@ -67,8 +67,8 @@ const char *cg_get_prev_value(const struct steps *s, int prev)
 static void add_counts(struct steps *s)
 {
 	static const struct { const char *name, *is; } counts[] = {
-		{ "steps", "of the sequence" }, { "rows", "of the batch" }, { "units", "of the layer" },
-		{ "shares", "of the units; 1 at least" }
+		{ "steps", "number of steps of the sequence" }, { "rows", "number of rows of the batch" },
+		{ "units", "number of units of the layer" }, { "shares", "number of shares of the units, at least 1" }
 	};
 
 	for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
@@ -97,7 +97,8 @@ static void add_matrices(struct steps *s)
 	}
 	snprintf(add_field(s, COUNT, CG_TYPE_I64, 0, "by_input", "")->is, sizeof s->fields->is,
 	         "1: R is transposed, as in TensorFlow; 0: as in PyTorch");
-	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "of _bytes bytes, aligned as by malloc");
+	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "scratch memory of _bytes bytes, aligned as by "
+	         "malloc");
 }
 
 /* Adds a field for the gate pre-activations (d = 0) or their adjoints (d = 1), those of all gates side by side. */
@@ -162,14 +163,14 @@ static void add_prev(struct steps *s, const struct cg_argument *a)
 	snprintf(name, sizeof name, "%s_first", value);
 	if (!find_field(s, ONE_STEP, name))
 		snprintf(add_one_step(s, a->type, 0, value, "_first", CG_ROLE_PREV, a->index, CG_VALUE)->is, sizeof s->fields->is,
-		         "before the first step; may be NULL");
+		         "value before the first step; may be NULL");
 	/* Forward always writes the value of every step, and backward reads it. */
 	if (s->backward && !find_field(s, SEQUENCE, value)) {
 		struct field *f = add_sequence(s, a, a->type, 0, value);
 
 		f->role = CG_ROLE_STATE;
 		f->required = 1;
-		snprintf(f->is, sizeof f->is, "after each step");
+		snprintf(f->is, sizeof f->is, "value after each step");
 	}
 }
 
@@ -215,9 +216,9 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 		f = add_sequence(s, a, a->type, a->out, a->name);
 		f->required = !a->derivative && (a->out ? !s->backward && (is_state(s, a->name) || is_feed(s, a->name)) : 1);
 		if (!f->is[0])
-			snprintf(f->is, sizeof f->is, "%s%s", a->role == CG_ROLE_OUTPUT ? "its adjoint from the layer above" :
+			snprintf(f->is, sizeof f->is, "%s%s", a->role == CG_ROLE_OUTPUT ? "adjoint of the output from the layer above" :
 			         a->role == CG_ROLE_FEED ? "operand of the next stage's product" :
-			         is_state(s, a->name) ? "after each step" : "saved by forward", f->required ? "" : "; may be NULL");
+			         is_state(s, a->name) ? "value after each step" : "value that forward saves", f->required ? "" : "; may be NULL");
 		return;
 	case CG_ROLE_WEIGHT:
 		if (find_field(s, PER_UNIT, a->name))
@@ -230,7 +231,7 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 		if (find_field(s, SCALAR, a->name))
 			return;
 		f = add_field(s, SCALAR, a->type, 0, a->name, "");
-		snprintf(f->is, sizeof f->is, "rounded to %s first", cg_real_names[s->plan->dtype]);
+		snprintf(f->is, sizeof f->is, "param, rounded to %s before use", cg_real_names[s->plan->dtype]);
 		break;
 	default:
 		return;

@@ -319,7 +319,7 @@ hostile() {
 		works emit ./evil.cell --pass $pass
 	done
 	for lang in c opencl cuda; do
-		hostile "cell|x|gradgrad|65536|nodes" evil.cell --pass gradgrad --lang $lang
+		hostile "cell|x|gradgrad|65536|operations" evil.cell --pass gradgrad --lang $lang
 	done
 	echo "${head}h = a * (3 * 9.9e37) + a * (2.9 * 9.9e37) + b" > evil.cell
 	hostile "constant|range|f32" evil.cell --pass grad

@@ -17,32 +17,33 @@ extern "C" {
  *
  * Memory is the caller's, and none of it overlaps.  [steps, rows, units] are matrices, one of each step: from row to
  * row are NAME_stride elements, from step to step NAME_step; for a direction that begins at the last step NAME points
- * to that one, and NAME_step is negative.  An input that may be NULL is zeros then; such an output is not written.
+ * to that step, and NAME_step is negative.  If an input that may be NULL is NULL, it reads as zeros; such an output is
+ * not written then.
  *
- * The units are cut into shares.  Each is computed by a call with its number, from 0 on, and the same struct; the calls
- * run at the same time, in as many threads as there are shares.  Between phases each calls meet(with), a barrier: it
- * returns when all have called it.  With one share it may be NULL.
+ * The units are cut into shares.  Each share is computed by a call with the share's number, from 0 on, and the same
+ * struct; these calls run at the same time, in as many threads as there are shares.  Between phases each call runs
+ * meet(with), a barrier, which returns when all these calls have run it.  With one share meet may be NULL.
  * _bytes: how long `work` has to be for the sizes in the struct, which need no pointers yet.
  * _pack: copies a share's part of R to `work`, as the loops read it: before the first call, and when R has changed.
  * The sum of an element is one chain in the order of k, so that the number of shares changes no bit.
  */
 struct cg_gru_block_bf16_seq_grad_scan {
-	int64_t steps;                                   /* of the sequence */
-	int64_t rows;                                    /* of the batch */
-	int64_t units;                                   /* of the layer */
-	int64_t shares;                                  /* of the units; 1 at least */
+	int64_t steps;                                   /* number of steps of the sequence */
+	int64_t rows;                                    /* number of rows of the batch */
+	int64_t units;                                   /* number of units of the layer */
+	int64_t shares;                                  /* number of shares of the units, at least 1 */
 	const uint16_t *R_s1; int64_t R_s1_stride;       /* in     [2 units, units]  weights of a_r a_u */
 	const uint16_t *R_s2; int64_t R_s2_stride;       /* in     [units, units]  weights of a_c */
 	int64_t by_input;                                /* 1: R is transposed, as in TensorFlow; 0: as in PyTorch */
-	void *work;                                      /* of _bytes bytes, aligned as by malloc */
+	void *work;                                      /* scratch memory of _bytes bytes, aligned as by malloc */
 	uint16_t *dgates; int64_t dgates_stride, dgates_step; /* out    [steps, rows, 3 units]  da_r da_u da_c */
 	const float *dh; int64_t dh_stride;              /* in     [rows, units]  adjoint of h after the last step; may be NULL */
-	const uint16_t *dh_out; int64_t dh_out_stride, dh_out_step; /* in     [steps, rows, units]  its adjoint from the layer above; may be NULL */
-	const uint16_t *u; int64_t u_stride, u_step;     /* in     [steps, rows, units]  saved by forward */
-	const uint16_t *c; int64_t c_stride, c_step;     /* in     [steps, rows, units]  saved by forward */
-	const uint16_t *h_first; int64_t h_first_stride; /* in     [rows, units]  before the first step; may be NULL */
-	const uint16_t *h; int64_t h_stride, h_step;     /* in     [steps, rows, units]  after each step */
-	const uint16_t *r; int64_t r_stride, r_step;     /* in     [steps, rows, units]  saved by forward */
+	const uint16_t *dh_out; int64_t dh_out_stride, dh_out_step; /* in     [steps, rows, units]  adjoint of the output from the layer above; may be NULL */
+	const uint16_t *u; int64_t u_stride, u_step;     /* in     [steps, rows, units]  value that forward saves */
+	const uint16_t *c; int64_t c_stride, c_step;     /* in     [steps, rows, units]  value that forward saves */
+	const uint16_t *h_first; int64_t h_first_stride; /* in     [rows, units]  value before the first step; may be NULL */
+	const uint16_t *h; int64_t h_stride, h_step;     /* in     [steps, rows, units]  value after each step */
+	const uint16_t *r; int64_t r_stride, r_step;     /* in     [steps, rows, units]  value that forward saves */
 	uint16_t *hr; int64_t hr_stride, hr_step;        /* out    [steps, rows, units]  operand of the next stage's product; may be NULL */
 	float *dh_prev; int64_t dh_prev_stride;          /* out    [rows, units]  adjoint of h_first; may be NULL */
 };

@@ -248,9 +248,9 @@ static inline __attribute__((always_inline)) void cg_gru_block_s1_f16_forward_el
  *
  *	a_r          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_u          in  acc     [rows, units]   pre-activation: x W + h R + b
- *	h_prev       in  real    [rows, units]   before the step
- *	r            out real    [rows, units]   saved by forward
- *	u            out real    [rows, units]   saved by forward
+ *	h_prev       in  real    [rows, units]   value before the step
+ *	r            out real    [rows, units]   value that forward saves
+ *	u            out real    [rows, units]   value that forward saves
  *	hr           out real    [rows, units]   operand of the next stage's product
  */
 __kernel void cg_gru_block_s1_f16_forward(
@@ -326,10 +326,10 @@ static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_el
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	a_c          in  acc     [rows, units]   pre-activation: x W + h R + b
- *	h_prev       in  real    [rows, units]   before the step
- *	u            in  real    [rows, units]   saved by forward
- *	c            out real    [rows, units]   saved by forward
- *	h            out real    [rows, units]   saved by forward
+ *	h_prev       in  real    [rows, units]   value before the step
+ *	u            in  real    [rows, units]   value that forward saves
+ *	c            out real    [rows, units]   value that forward saves
+ *	h            out real    [rows, units]   value that forward saves
  */
 __kernel void cg_gru_block_s2_f16_forward(
 	long rows, long units,

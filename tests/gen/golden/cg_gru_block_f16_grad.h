@@ -15,8 +15,8 @@ extern "C" {
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	dh           in  uint16_t [rows, units]   adjoint of h
- *	u            in  uint16_t [rows, units]   saved by forward
- *	c            in  uint16_t [rows, units]   saved by forward
+ *	u            in  uint16_t [rows, units]   value that forward saves
+ *	c            in  uint16_t [rows, units]   value that forward saves
  *	da_c         out uint16_t [rows, units]   adjoint of a_c
  */
 void cg_gru_block_s2_f16_grad(
@@ -31,7 +31,7 @@ void cg_gru_block_s2_f16_grad(
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	da_c         in  uint16_t [rows, units]   adjoint of a_c
- *	partial      out float    [blocks, values, units] sums of blocks of rows
+ *	partial      out float    [blocks, values, units] partial sums of blocks of rows
  *
  * partial has room for ceil(rows / 64) * 1 * units elements.
  */
@@ -44,9 +44,9 @@ void cg_gru_block_s2_f16_grad_sum_part(
  * cg_gru_block_s2_f16_grad_sum: the sums of the blocks of the function before it, stage 2.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	partial      in  float    [blocks, values, units] sums of blocks of rows
+ *	partial      in  float    [blocks, values, units] partial sums of blocks of rows
  *	db_c         out uint16_t [units]         adjoint of b_c
- *	accumulate   in  int64_t                  1: add to the sums in memory
+ *	accumulate   in  int64_t                  1: add to the sums in memory; 0: overwrite them
  *
  * partial has room for ceil(rows / 64) * 1 * units elements.
  */
@@ -60,16 +60,16 @@ void cg_gru_block_s2_f16_grad_sum(
  * cg_gru_block_s1_f16_grad: the gradient of cell gru_block, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	h_prev       in  uint16_t [rows, units]   before the step
+ *	h_prev       in  uint16_t [rows, units]   value before the step
  *	dh           in  uint16_t [rows, units]   adjoint of h
- *	r            in  uint16_t [rows, units]   saved by forward
- *	u            in  uint16_t [rows, units]   saved by forward
- *	c            in  uint16_t [rows, units]   saved by forward
+ *	r            in  uint16_t [rows, units]   value that forward saves
+ *	u            in  uint16_t [rows, units]   value that forward saves
+ *	c            in  uint16_t [rows, units]   value that forward saves
  *	dhr          in  float    [rows, units]   adjoint of hr
  *	hr           out uint16_t [rows, units]   operand of the next stage's product
  *	da_r         out uint16_t [rows, units]   adjoint of a_r
  *	da_u         out uint16_t [rows, units]   adjoint of a_u
- *	dh_prev      out float    [rows, units]   adjoint of h_prev, without the products' part
+ *	dh_prev      out float    [rows, units]   adjoint of h_prev, without the part of the recurrent products
  */
 void cg_gru_block_s1_f16_grad(
 	int64_t rows, int64_t units,
@@ -90,7 +90,7 @@ void cg_gru_block_s1_f16_grad(
  *
  *	da_r         in  uint16_t [rows, units]   adjoint of a_r
  *	da_u         in  uint16_t [rows, units]   adjoint of a_u
- *	partial      out float    [blocks, values, units] sums of blocks of rows
+ *	partial      out float    [blocks, values, units] partial sums of blocks of rows
  *
  * partial has room for ceil(rows / 64) * 2 * units elements.
  */
@@ -104,10 +104,10 @@ void cg_gru_block_s1_f16_grad_sum_part(
  * cg_gru_block_s1_f16_grad_sum: the sums of the blocks of the function before it, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	partial      in  float    [blocks, values, units] sums of blocks of rows
+ *	partial      in  float    [blocks, values, units] partial sums of blocks of rows
  *	db_r         out uint16_t [units]         adjoint of b_r
  *	db_u         out uint16_t [units]         adjoint of b_u
- *	accumulate   in  int64_t                  1: add to the sums in memory
+ *	accumulate   in  int64_t                  1: add to the sums in memory; 0: overwrite them
  *
  * partial has room for ceil(rows / 64) * 2 * units elements.
  */

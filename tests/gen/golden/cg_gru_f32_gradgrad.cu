@@ -176,19 +176,19 @@ static __device__ __forceinline__ void cg_gru_f32_gradgrad_walk(
  *	gda_z        in  acc     [rows, units]   adjoint of da_z
  *	gda_n        in  acc     [rows, units]   adjoint of da_n
  *	gdq_n        in  acc     [rows, units]   adjoint of dq_n
- *	h_prev       in  real    [rows, units]   before the step
+ *	h_prev       in  real    [rows, units]   value before the step
  *	gdh_prev     in  real    [rows, units]   adjoint of dh_prev
  *	dh           in  real    [rows, units]   adjoint of h
- *	r            in  real    [rows, units]   saved by forward
- *	z            in  real    [rows, units]   saved by forward
- *	n            in  real    [rows, units]   saved by forward
- *	q            in  real    [rows, units]   saved by forward
+ *	r            in  real    [rows, units]   value that forward saves
+ *	z            in  real    [rows, units]   value that forward saves
+ *	n            in  real    [rows, units]   value that forward saves
+ *	q            in  real    [rows, units]   value that forward saves
  *	gdh          out real    [rows, units]   adjoint of dh
  *	ga_r         out real    [rows, units]   adjoint of a_r
  *	ga_z         out real    [rows, units]   adjoint of a_z
  *	ga_n         out real    [rows, units]   adjoint of a_n
  *	gq_n         out real    [rows, units]   adjoint of q_n
- *	gh_prev      out acc     [rows, units]   adjoint of h_prev, without the products' part
+ *	gh_prev      out acc     [rows, units]   adjoint of h_prev, without the part of the recurrent products
  */
 extern "C" __global__ void cg_gru_f32_gradgrad(
 	long long rows, long long units,
@@ -284,7 +284,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad_one(
  *	ga_z         in  real    [rows, units]   adjoint of a_z
  *	ga_n         in  real    [rows, units]   adjoint of a_n
  *	gq_n         in  real    [rows, units]   adjoint of q_n
- *	partial      out acc     [blocks, values, units] sums of blocks of rows
+ *	partial      out acc     [blocks, values, units] partial sums of blocks of rows
  */
 extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
 	long long rows, long long units,
@@ -329,12 +329,12 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
  * cg_gru_f32_gradgrad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	partial      in  acc     [blocks, values, units] sums of blocks of rows
+ *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows
  *	gb_r         out real    [units]         adjoint of b_r
  *	gb_z         out real    [units]         adjoint of b_z
  *	gb_n         out real    [units]         adjoint of b_n
  *	gb_q_n       out real    [units]         adjoint of b_q_n
- *	accumulate   in  int64_t                 1: add to the sums in memory
+ *	accumulate   in  int64_t                 1: add to the sums in memory; 0: overwrite them
  *
  * NAME_second: elements from NAME to a second place, which gets the same sum; 0: none.
  */

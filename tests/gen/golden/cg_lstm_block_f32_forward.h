@@ -16,16 +16,16 @@ extern "C" {
  *	a_ci         in  float    [rows, units]   pre-activation: x W + h R + b
  *	a_f          in  float    [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  float    [rows, units]   pre-activation: x W + h R + b
- *	cs_prev      in  float    [rows, units]   before the step
- *	i            out float    [rows, units]   saved by forward
- *	ci           out float    [rows, units]   saved by forward
- *	f            out float    [rows, units]   saved by forward
- *	o            out float    [rows, units]   saved by forward
- *	cs           out float    [rows, units]   saved by forward
- *	co           out float    [rows, units]   saved by forward
- *	h            out float    [rows, units]   saved by forward
- *	forget_bias  in  float                    rounded to f32 first
- *	cell_clip    in  float                    rounded to f32 first
+ *	cs_prev      in  float    [rows, units]   value before the step
+ *	i            out float    [rows, units]   value that forward saves
+ *	ci           out float    [rows, units]   value that forward saves
+ *	f            out float    [rows, units]   value that forward saves
+ *	o            out float    [rows, units]   value that forward saves
+ *	cs           out float    [rows, units]   value that forward saves
+ *	co           out float    [rows, units]   value that forward saves
+ *	h            out float    [rows, units]   value that forward saves
+ *	forget_bias  in  float                    param, rounded to f32 before use
+ *	cell_clip    in  float                    param, rounded to f32 before use
  */
 void cg_lstm_block_f32_forward(
 	int64_t rows, int64_t units,

@@ -102,14 +102,14 @@ static APART void cg_lstm_block_peephole_f32_grad_run(int count,
  * cg_lstm_block_peephole_f32_grad: the gradient of cell lstm_block.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	cs_prev      in  real    [rows, units]   before the step
+ *	cs_prev      in  real    [rows, units]   value before the step
  *	dcs          in  real    [rows, units]   adjoint of cs
  *	dh           in  real    [rows, units]   adjoint of h
- *	i            in  real    [rows, units]   saved by forward
- *	ci           in  real    [rows, units]   saved by forward
- *	f            in  real    [rows, units]   saved by forward
- *	o            in  real    [rows, units]   saved by forward
- *	co           in  real    [rows, units]   saved by forward
+ *	i            in  real    [rows, units]   value that forward saves
+ *	ci           in  real    [rows, units]   value that forward saves
+ *	f            in  real    [rows, units]   value that forward saves
+ *	o            in  real    [rows, units]   value that forward saves
+ *	co           in  real    [rows, units]   value that forward saves
  *	wci          in  real    [units]         a weight per unit
  *	wcf          in  real    [units]         a weight per unit
  *	wco          in  real    [units]         a weight per unit
@@ -221,9 +221,9 @@ static APART void cg_lstm_block_peephole_f32_grad_sum_part_run(int count,
  *	da_ci        in  real    [rows, units]   adjoint of a_ci
  *	da_f         in  real    [rows, units]   adjoint of a_f
  *	da_o         in  real    [rows, units]   adjoint of a_o
- *	cs_prev      in  real    [rows, units]   before the step
- *	cs           in  real    [rows, units]   saved by forward
- *	partial      out acc     [blocks, values, units] sums of blocks of rows
+ *	cs_prev      in  real    [rows, units]   value before the step
+ *	cs           in  real    [rows, units]   value that forward saves
+ *	partial      out acc     [blocks, values, units] partial sums of blocks of rows
  */
 void cg_lstm_block_peephole_f32_grad_sum_part(
 	int64_t rows, int64_t units,
@@ -285,7 +285,7 @@ static void cg_lstm_block_peephole_f32_grad_sum_total(int64_t blocks, int64_t st
  * cg_lstm_block_peephole_f32_grad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	partial      in  acc     [blocks, values, units] sums of blocks of rows
+ *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows
  *	db_i         out real    [units]         adjoint of b_i
  *	db_ci        out real    [units]         adjoint of b_ci
  *	db_f         out real    [units]         adjoint of b_f
@@ -293,7 +293,7 @@ static void cg_lstm_block_peephole_f32_grad_sum_total(int64_t blocks, int64_t st
  *	dwci         out real    [units]         adjoint of wci
  *	dwcf         out real    [units]         adjoint of wcf
  *	dwco         out real    [units]         adjoint of wco
- *	accumulate   in  int64_t                 1: add to the sums in memory
+ *	accumulate   in  int64_t                 1: add to the sums in memory; 0: overwrite them
  */
 void cg_lstm_block_peephole_f32_grad_sum(
 	int64_t rows, int64_t units,

@@ -15,38 +15,39 @@ extern "C" {
  *
  * Memory is the caller's, and none of it overlaps.  [steps, rows, units] are matrices, one of each step: from row to
  * row are NAME_stride elements, from step to step NAME_step; for a direction that begins at the last step NAME points
- * to that one, and NAME_step is negative.  An input that may be NULL is zeros then; such an output is not written.
+ * to that step, and NAME_step is negative.  If an input that may be NULL is NULL, it reads as zeros; such an output is
+ * not written then.
  *
- * The units are cut into shares.  Each is computed by a call with its number, from 0 on, and the same struct; the calls
- * run at the same time, in as many threads as there are shares.  Between phases each calls meet(with), a barrier: it
- * returns when all have called it.  With one share it may be NULL.
+ * The units are cut into shares.  Each share is computed by a call with the share's number, from 0 on, and the same
+ * struct; these calls run at the same time, in as many threads as there are shares.  Between phases each call runs
+ * meet(with), a barrier, which returns when all these calls have run it.  With one share meet may be NULL.
  * _bytes: how long `work` has to be for the sizes in the struct, which need no pointers yet.
  * _pack: copies a share's part of R to `work`, as the loops read it: before the first call, and when R has changed.
  * The sum of an element is one chain in the order of k, so that the number of shares changes no bit.
  */
 struct cg_lstm_block_peephole_f32_seq_forward_scan {
-	int64_t steps;                                  /* of the sequence */
-	int64_t rows;                                   /* of the batch */
-	int64_t units;                                  /* of the layer */
-	int64_t shares;                                 /* of the units; 1 at least */
+	int64_t steps;                                  /* number of steps of the sequence */
+	int64_t rows;                                   /* number of rows of the batch */
+	int64_t units;                                  /* number of units of the layer */
+	int64_t shares;                                 /* number of shares of the units, at least 1 */
 	const float *R; int64_t R_stride;               /* in     [4 units, units]  weights of a_i a_ci a_f a_o */
 	int64_t by_input;                               /* 1: R is transposed, as in TensorFlow; 0: as in PyTorch */
-	void *work;                                     /* of _bytes bytes, aligned as by malloc */
+	void *work;                                     /* scratch memory of _bytes bytes, aligned as by malloc */
 	float *gates; int64_t gates_stride, gates_step; /* in out [steps, rows, 4 units]  x W + b, to which h R is added: a_i a_ci a_f a_o */
-	const float *cs_first; int64_t cs_first_stride; /* in     [rows, units]  before the first step; may be NULL */
+	const float *cs_first; int64_t cs_first_stride; /* in     [rows, units]  value before the first step; may be NULL */
 	const float *wci;                               /* in     [units]  a weight per unit; may be NULL */
 	const float *wcf;                               /* in     [units]  a weight per unit; may be NULL */
 	const float *wco;                               /* in     [units]  a weight per unit; may be NULL */
-	float *i; int64_t i_stride, i_step;             /* out    [steps, rows, units]  saved by forward; may be NULL */
-	float *ci; int64_t ci_stride, ci_step;          /* out    [steps, rows, units]  saved by forward; may be NULL */
-	float *f; int64_t f_stride, f_step;             /* out    [steps, rows, units]  saved by forward; may be NULL */
-	float *o; int64_t o_stride, o_step;             /* out    [steps, rows, units]  saved by forward; may be NULL */
-	float *cs; int64_t cs_stride, cs_step;          /* out    [steps, rows, units]  after each step */
-	float *co; int64_t co_stride, co_step;          /* out    [steps, rows, units]  saved by forward; may be NULL */
-	float *h; int64_t h_stride, h_step;             /* out    [steps, rows, units]  after each step */
-	float forget_bias;                              /* rounded to f32 first */
-	float cell_clip;                                /* rounded to f32 first */
-	const float *h_first; int64_t h_first_stride;   /* in     [rows, units]  before the first step; may be NULL */
+	float *i; int64_t i_stride, i_step;             /* out    [steps, rows, units]  value that forward saves; may be NULL */
+	float *ci; int64_t ci_stride, ci_step;          /* out    [steps, rows, units]  value that forward saves; may be NULL */
+	float *f; int64_t f_stride, f_step;             /* out    [steps, rows, units]  value that forward saves; may be NULL */
+	float *o; int64_t o_stride, o_step;             /* out    [steps, rows, units]  value that forward saves; may be NULL */
+	float *cs; int64_t cs_stride, cs_step;          /* out    [steps, rows, units]  value after each step */
+	float *co; int64_t co_stride, co_step;          /* out    [steps, rows, units]  value that forward saves; may be NULL */
+	float *h; int64_t h_stride, h_step;             /* out    [steps, rows, units]  value after each step */
+	float forget_bias;                              /* param, rounded to f32 before use */
+	float cell_clip;                                /* param, rounded to f32 before use */
+	const float *h_first; int64_t h_first_stride;   /* in     [rows, units]  value before the first step; may be NULL */
 };
 
 size_t cg_lstm_block_peephole_f32_seq_forward_scan_bytes(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a);
@@ -327,19 +328,19 @@ static APART void cg_lstm_block_peephole_f32_seq_forward_run(int count,
  *	a_ci         in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_f          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  acc     [rows, units]   pre-activation: x W + h R + b
- *	cs_prev      in  acc     [rows, units]   before the step
+ *	cs_prev      in  acc     [rows, units]   value before the step
  *	wci          in  real    [units]         a weight per unit
  *	wcf          in  real    [units]         a weight per unit
  *	wco          in  real    [units]         a weight per unit
- *	i            out real    [rows, units]   saved by forward
- *	ci           out real    [rows, units]   saved by forward
- *	f            out real    [rows, units]   saved by forward
- *	o            out real    [rows, units]   saved by forward
- *	cs           out acc     [rows, units]   saved by forward
- *	co           out real    [rows, units]   saved by forward
- *	h            out real    [rows, units]   saved by forward
- *	forget_bias  in  acc                     rounded to real first
- *	cell_clip    in  acc                     rounded to real first
+ *	i            out real    [rows, units]   value that forward saves
+ *	ci           out real    [rows, units]   value that forward saves
+ *	f            out real    [rows, units]   value that forward saves
+ *	o            out real    [rows, units]   value that forward saves
+ *	cs           out acc     [rows, units]   value that forward saves
+ *	co           out real    [rows, units]   value that forward saves
+ *	h            out real    [rows, units]   value that forward saves
+ *	forget_bias  in  acc                     param, rounded to real before use
+ *	cell_clip    in  acc                     param, rounded to real before use
  */
 static void cg_lstm_block_peephole_f32_seq_forward(
 	int64_t rows, int64_t units,

@@ -233,15 +233,15 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
  * cg_lstm_f16_seq_grad: the gradient of cell lstm in a sequence.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	c_prev       in  acc     [rows, units]   before the step
+ *	c_prev       in  acc     [rows, units]   value before the step
  *	dc           in  acc     [rows, units]   adjoint of c
  *	dh           in  acc     [rows, units]   adjoint of h
  *	dh_out       in  real    [rows, units]   adjoint of h, too: from the layer above
- *	i            in  real    [rows, units]   saved by forward
- *	f            in  real    [rows, units]   saved by forward
- *	g            in  real    [rows, units]   saved by forward
- *	o            in  real    [rows, units]   saved by forward
- *	c            in  acc     [rows, units]   saved by forward
+ *	i            in  real    [rows, units]   value that forward saves
+ *	f            in  real    [rows, units]   value that forward saves
+ *	g            in  real    [rows, units]   value that forward saves
+ *	o            in  real    [rows, units]   value that forward saves
+ *	c            in  acc     [rows, units]   value that forward saves
  *	da_i         out real    [rows, units]   adjoint of a_i
  *	da_f         out real    [rows, units]   adjoint of a_f
  *	da_g         out real    [rows, units]   adjoint of a_g
@@ -344,7 +344,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_sum_part_
  *	da_f         in  real    [rows, units]   adjoint of a_f
  *	da_g         in  real    [rows, units]   adjoint of a_g
  *	da_o         in  real    [rows, units]   adjoint of a_o
- *	partial      out acc     [blocks, values, units] sums of blocks of rows
+ *	partial      out acc     [blocks, values, units] partial sums of blocks of rows
  */
 __kernel void cg_lstm_f16_seq_grad_sum_part(
 	long rows, long units,
@@ -392,12 +392,12 @@ __kernel void cg_lstm_f16_seq_grad_sum_part(
  * cg_lstm_f16_seq_grad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	partial      in  acc     [blocks, values, units] sums of blocks of rows
+ *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows
  *	db_i         out real    [units]         adjoint of b_i
  *	db_f         out real    [units]         adjoint of b_f
  *	db_g         out real    [units]         adjoint of b_g
  *	db_o         out real    [units]         adjoint of b_o
- *	accumulate   in  int64_t                 1: add to the sums in memory
+ *	accumulate   in  int64_t                 1: add to the sums in memory; 0: overwrite them
  */
 __kernel void cg_lstm_f16_seq_grad_sum(
 	long rows, long units,

@@ -109,7 +109,7 @@ static APART void cg_rnn_relu_f64_grad_run(int count,
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	dh           in  real    [rows, units]   adjoint of h
- *	h            in  real    [rows, units]   saved by forward
+ *	h            in  real    [rows, units]   value that forward saves
  *	da           out real    [rows, units]   adjoint of a
  */
 void cg_rnn_relu_f64_grad(
@@ -150,7 +150,7 @@ static APART void cg_rnn_relu_f64_grad_sum_part_run(int count,
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	da           in  real    [rows, units]   adjoint of a
- *	partial      out acc     [blocks, values, units] sums of blocks of rows
+ *	partial      out acc     [blocks, values, units] partial sums of blocks of rows
  */
 void cg_rnn_relu_f64_grad_sum_part(
 	int64_t rows, int64_t units,
@@ -196,9 +196,9 @@ static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64
  * cg_rnn_relu_f64_grad_sum: the sums of the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	partial      in  acc     [blocks, values, units] sums of blocks of rows
+ *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows
  *	db_a         out real    [units]         adjoint of b_a
- *	accumulate   in  int64_t                 1: add to the sums in memory
+ *	accumulate   in  int64_t                 1: add to the sums in memory; 0: overwrite them
  */
 void cg_rnn_relu_f64_grad_sum(
 	int64_t rows, int64_t units,
