@@ -20,7 +20,7 @@ AS_CASE([$cg_cpu], [i?86], [CG_CFLAGS([-msse2 -mfpmath=sse], [isa_all='-msse2 -m
 	[AC_MSG_ERROR([SSE2 is needed on a 32-bit x86: x87 does not give the promised bits])])])
 AC_SUBST([isa_all])
 
-CG_ISA([avx512], [x86_64], [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512])
+CG_ISA([avx512], [x86_64], [-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512 -mprfchw])
 # Instruction set avx512bf16 has its own code for products of bf16 alone; the rest of its code is that of avx512.
 AS_CASE([$isa_names], [*avx512*], [CG_CFLAGS([$isa_avx512 -mavx512bf16], [
 	isa_names=", avx512bf16$isa_names" isa_libraries="$isa_libraries backends/cpu/libavx512bf16_product.la"
