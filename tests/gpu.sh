@@ -235,7 +235,7 @@ words()   { { echo '```'; tail -n "$3"; echo '```'; } | section "$1" "$2"; }
 
 # `repeating`: the pattern of the lines in a log that have a command which repeats a failure.
 repeating='cellgrad (check|run|bench) |CELLGRAD_TEST_SEED='
-fatal='context was lost|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTAINED|ILLEGAL_ADDRESS|LAUNCH_TIMEOUT|CONTEXT_IS_DESTROYED|ASSERT|HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED)'
+fatal='made the context unusable|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|CONTAINED|ILLEGAL_ADDRESS|LAUNCH_TIMEOUT|CONTEXT_IS_DESTROYED|ASSERT|HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED)'
 
 # next: sets $n to the number of the next row of the report's table.
 next() { number=$((number + 1)); n=$(printf "%02d" "$number"); }

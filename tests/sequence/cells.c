@@ -244,7 +244,7 @@ void test_refused(void **nothing)
 	net.config.values = net.values;
 	net.config.n_values = 1;
 	assert_int_equal(cg_rnn_open(side.context, &net.config, &rnn), CG_UNSUPPORTED);
-	assert_non_null(strstr(cg_message(), "one state at most"));
+	assert_non_null(strstr(cg_message(), "at most one state"));
 	assert_null(rnn);
 	cg_cell_close(cell);
 }
