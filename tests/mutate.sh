@@ -76,7 +76,7 @@ split()
 # endings.
 listed()
 {
-	{ cat "$top/tests/local.mk" "$top/tests/fake/local.mk"; ls "$top/tests/frameworks"; } | tr ' \t' '\n\n' | sed -n 's,^%D%/,,; s,^.*/,,; s,\.[a-z]*$,,p; p' | sort -u
+	{ grep -hv '^#' "$top/tests/local.mk" "$top/tests/fake/local.mk"; ls "$top/tests/frameworks"; } | tr ' \t' '\n\n' | sed -n 's,^%D%/,,; s,^.*/,,; s,\.[a-z]*$,,p; p' | sort -u
 }
 
 applies()
