@@ -3,7 +3,6 @@
  * The handlers: each reads a call frame of XLA, calls the library once, and converts a failure to an error of XLA.
  */
 #include <string.h>
-#include <sys/mman.h>
 
 #include "bindings/jax/handlers.h"
 #include "bindings/jax/network_attributes.h"
@@ -16,7 +15,6 @@
 struct port { const char *name; size_t at; int type; };
 /* The first arguments of both passes; lengths and counter follow them, then the pass's own arguments. */
 static const struct port COMMON[] = { PORT(input, 0), PORT(input_h, 0), PORT(input_c, 0), PORT(params, 0) };
-enum { HUGE_PAGE = 1 << 21 };
 enum { INPUT, N_COMMON = sizeof COMMON / sizeof *COMMON, LENGTHS = N_COMMON, COUNTER, FIRST_OWN };
 
 struct pass {
@@ -86,18 +84,11 @@ static void describe_call(struct call_frame *f, const struct pass *pass, const s
 /* Asks for huge pages for large results.  XLA allocates new memory for them in each call, and huge pages avoid most of its page faults. */
 static void advise(const struct cg_rnn_call *call, const struct port *ports, int n)
 {
-#ifdef MADV_HUGEPAGE
 	for (int k = 0; k < n; k++) {
 		const struct cg_mem *mem = (const struct cg_mem *)((const char *)call + ports[k].at);
-		uintptr_t from = ((uintptr_t)mem->data + HUGE_PAGE - 1) & -(uintptr_t)HUGE_PAGE;
-		uintptr_t to = ((uintptr_t)mem->data + mem->bytes) & -(uintptr_t)HUGE_PAGE;
 
-		if (mem->bytes >= 2 * (size_t)HUGE_PAGE && from < to)
-			madvise((void *)from, to - from, MADV_HUGEPAGE);
+		cg_prefer_huge_pages(mem->data, mem->bytes);
 	}
-#else
-	(void)call, (void)ports, (void)n;
-#endif
 }
 
 /* Runs a pass.  If giving the stream back fails, the call fails, since that is when errors of the computation may be reported. */

@@ -10,17 +10,17 @@
 
 #include "runtime/core/core.h"
 
-/* Asks Linux for huge pages, which make reading large matrices faster than small pages do. */
-static void ask_for_huge_pages(void *p, size_t bytes)
+void cg_prefer_huge_pages(const void *pointer, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE
 	enum { HUGE = 2 << 20 };
-	uintptr_t first = ((uintptr_t)p + HUGE - 1) / HUGE * HUGE, end = ((uintptr_t)p + bytes) / HUGE * HUGE;
+	const uintptr_t at = (uintptr_t)pointer, first = (at + HUGE - 1) / HUGE * HUGE, end = (at + bytes) / HUGE * HUGE;
 
-	if (p && end > first)
+	/* If Linux refuses, the memory has small pages, which are right, too. */
+	if (pointer && bytes <= PTRDIFF_MAX && end > first)
 		(void)madvise((void *)first, end - first, MADV_HUGEPAGE);
 #else
-	(void)p;
+	(void)pointer;
 	(void)bytes;
 #endif
 }
@@ -30,7 +30,7 @@ static void *standard(void *user, void *p, size_t bytes)
 	(void)user;
 	if (bytes) {
 		p = realloc(p, bytes);
-		ask_for_huge_pages(p, bytes);
+		cg_prefer_huge_pages(p, bytes);
 		return p;
 	}
 	free(p);

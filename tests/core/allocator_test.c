@@ -119,6 +119,28 @@ static int shows_who_asks(void)
 #endif
 }
 
+/* A program's own memory: its whole huge pages, and nothing for NULL, a small part or a size that no memory has. */
+static void test_own_memory(void **state)
+{
+	enum { HUGE = 2 << 20 };
+	char *own;
+
+	(void)state;
+	cg_prefer_huge_pages(NULL, 4 * HUGE);
+	if (!shows_who_asks()) {
+		print_message("# this system does not say who asks for huge pages\n");
+		skip();
+	}
+	own = mmap(NULL, 4 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(own != MAP_FAILED);
+	cg_prefer_huge_pages(own, HUGE / 2);
+	cg_prefer_huge_pages(own, SIZE_MAX);
+	assert_false(asks_for_huge_pages(own + 2 * HUGE));
+	cg_prefer_huge_pages(own, 4 * HUGE);
+	assert_true(asks_for_huge_pages(own + 2 * HUGE));
+	munmap(own, 4 * HUGE);
+}
+
 static void test_huge_pages(void **state)
 {
 	struct cg_context *context;
@@ -141,7 +163,8 @@ static void test_huge_pages(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_huge_pages) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_call), cmocka_unit_test(test_huge_pages),
+	                                    cmocka_unit_test(test_own_memory) };
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("allocator", tests, NULL, NULL);

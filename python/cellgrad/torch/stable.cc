@@ -10,8 +10,6 @@
 #define Py_LIMITED_API 0x030a0000
 #include <Python.h>
 
-#include <sys/mman.h>
-
 #include <new>
 #include <vector>
 
@@ -32,6 +30,7 @@ decltype(&cg_rnn_call_init) call_init;
 decltype(&cg_rnn_sizes) rnn_sizes;
 decltype(&cg_rnn_forward) rnn_forward;
 decltype(&cg_rnn_backward) rnn_backward;
+decltype(&cg_prefer_huge_pages) prefer_huge_pages;
 PyObject *tensor_type, *parameter_type;
 
 /* A network on a device; the caller keeps the library's plan open. */
@@ -45,21 +44,6 @@ struct Plan {
 };
 
 /* ---- tensors ---- */
-
-/* Asks for huge pages, as the library does for its own memory: a large tensor then costs a few page faults instead of thousands. */
-void ask_for_huge_pages(char *data, size_t bytes)
-{
-#ifdef MADV_HUGEPAGE
-	const size_t huge = size_t(2) << 20, first = (reinterpret_cast<size_t>(data) + huge - 1) / huge * huge;
-	const size_t end = (reinterpret_cast<size_t>(data) + bytes) / huge * huge;
-
-	if (end > first)
-		madvise(reinterpret_cast<void *>(first), end - first, MADV_HUGEPAGE);
-#else
-	(void)data;
-	(void)bytes;
-#endif
-}
 
 /* A reference to a tensor of PyTorch. */
 struct Tensor {
@@ -142,7 +126,7 @@ private:
 		    aoti_torch_get_data_ptr(handle, &address) || aoti_torch_get_storage_size(handle, &bytes))
 			return false;
 		data = static_cast<char *>(address);
-		ask_for_huge_pages(data, size_t(bytes));
+		prefer_huge_pages(data, size_t(bytes));
 		return true;
 	}
 };
@@ -355,14 +339,14 @@ void close(PyObject *capsule)
 	delete plan_of(capsule);
 }
 
-/* start(addresses of cg_stream_take, cg_stream_give, cg_rnn_call_init, cg_rnn_sizes, cg_rnn_forward and cg_rnn_backward, the class of
- * tensors, that of parameters) */
+/* start(addresses of cg_stream_take, cg_stream_give, cg_rnn_call_init, cg_rnn_sizes, cg_rnn_forward, cg_rnn_backward and
+ * cg_prefer_huge_pages, the class of tensors, that of parameters) */
 PyObject *start(PyObject *, PyObject *arguments)
 {
-	unsigned long long take, give, init, sizes, forward, backward;
+	unsigned long long take, give, init, sizes, forward, backward, pages;
 	PyObject *tensor, *parameter;
 
-	if (!PyArg_ParseTuple(arguments, "KKKKKKOO", &take, &give, &init, &sizes, &forward, &backward, &tensor, &parameter))
+	if (!PyArg_ParseTuple(arguments, "KKKKKKKOO", &take, &give, &init, &sizes, &forward, &backward, &pages, &tensor, &parameter))
 		return nullptr;
 	stream_take = reinterpret_cast<decltype(stream_take)>(take);
 	stream_give = reinterpret_cast<decltype(stream_give)>(give);
@@ -370,6 +354,7 @@ PyObject *start(PyObject *, PyObject *arguments)
 	rnn_sizes = reinterpret_cast<decltype(rnn_sizes)>(sizes);
 	rnn_forward = reinterpret_cast<decltype(rnn_forward)>(forward);
 	rnn_backward = reinterpret_cast<decltype(rnn_backward)>(backward);
+	prefer_huge_pages = reinterpret_cast<decltype(prefer_huge_pages)>(pages);
 	Py_INCREF(tensor);
 	Py_INCREF(parameter);
 	tensor_type = tensor;
