@@ -63,7 +63,8 @@ static void cut_saved(struct maker *m)
 		cut_at(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
 }
 
-/* Is the node a saved value in real, the type that products read?  A state that a sequence carries is saved in acc instead. */
+/* Is the node a saved value of type real, the type that products read?  A state that a sequence carries from step to step is saved with
+ * type acc, so that it is not. */
 static int is_saved_real(const struct maker *m, int node)
 {
 	const struct cut *c = &m->cuts[node];

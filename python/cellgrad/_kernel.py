@@ -103,7 +103,7 @@ class Kernel:
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "in"}
 
     def outputs(self) -> Dict[str, str]:
-        """Returns the outputs of run(), in the form of inputs()."""
+        """Returns the names of the outputs of run(), each with its kind: "tensor" for [rows, units] or "per_unit" for [units]."""
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "out"}
 
     def run(self, arguments: Mapping[str, Any], want: Optional[Sequence[str]] = None,

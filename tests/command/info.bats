@@ -25,7 +25,9 @@ load files
 	[[ $output == *'"LSTMBlockCellGrad"'*'"lstm_block"'* ]]
 }
 
-@test "--why says whether a backend opens, or why not" {
+@test "--why says that a backend opens, or the reason why it does not" {
+	works info --why cpu:7
+	[[ $output == "cpu:7: expected "* ]]
 	works info --why cpu
 	[[ $output == "cpu: opens: "* ]]
 	works info --why cpu --json

@@ -154,7 +154,7 @@ static int sequences(const char *unused)
 
 static struct cg_arg tensor(const char *name)
 {
-	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };      /* 2 B U elements of f32 */
+	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };      /* B U elements of f32; alloc() counts 16-bit ones */
 }
 
 /* Runs interpreted kernels of a user's cell: a point kernel and a sum; the scratch of the sum is allocated in the call. */

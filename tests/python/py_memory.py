@@ -212,12 +212,10 @@ class Memory(unittest.TestCase):
             self.assertEqual((kind, got[name].dtype, got[name].tolist()), ("per_unit", np.dtype(np.float16), [130] * 3))
 
     def test_weights(self):
-        """Weights that are converted to another format and back have the same bits, for each format that can hold them"""
+        """The weights of an LSTM of two layers that are converted to a format and back have the same bits, in every format"""
         network = cellgrad.Network("lstm", input=I, units=U, layers=2)
         params = network.init_params("uniform uniform zeros", seed=6)
         for format in cellgrad.formats():
-            if format in ("block", "block_v2"):
-                continue
             saved = network.save_weights(params, format, prefix="m.")
             self.assertEqual({name: array.shape for name, array in saved.items()},
                              {f"m.{name}": shape for name, shape in network.weight_shapes(format).items()})
