@@ -10,8 +10,9 @@
  * @par Errors
  * Every call that can fail returns CG_OK or a negative enum cg_status, and cg_message() then gives the
  * reason.  When an argument is rejected, no output is changed.  The library never exits or aborts.  It
- * prints only if CELLGRAD_VERBOSE=1 was set when cg_open() ran: then each call that computes and each choice
- * of a backend writes one line to standard error.
+ * prints only if CELLGRAD_VERBOSE=1 was set when cg_open() ran: then one line on standard error for each
+ * call that computes, for each choice among the backends when none is named, and for each unknown CELLGRAD_
+ * variable.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
@@ -85,7 +86,7 @@ enum cg_place { CG_HOST, /**< Host memory. */ CG_DEVICE /**< Memory of a context
 enum cg_pass {
 	CG_FORWARD, /**< The cell's equations. */  CG_GRAD, /**< Their gradient. */
 	CG_GRADGRAD, /**< The gradient of the gradient. */
-	CG_SEQ_FORWARD, /**< CG_FORWARD as a step of a sequence: it passes values on unrounded. */
+	CG_SEQ_FORWARD, /**< CG_FORWARD as a step of a sequence: it passes the cell state on unrounded. */
 	CG_SEQ_GRAD /**< CG_GRAD as a step of a sequence: it passes gradients on unrounded. */
 };
 /** Order of the gate blocks in w, b and dgates: i input, c candidate, f forget, o output. */
@@ -112,7 +113,8 @@ CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 /**
  * @defgroup device Devices, streams and memory
  *
- * Errors: a backend that was named opens or the call fails with the reasons; no other backend replaces it.
+ * Errors: if backends are named, one of these opens or the call fails with the reasons; no other backend
+ * replaces them.
  *
  * Threads: all calls on a context are safe from any thread.  Only one thread at a time may use a stream.
  * @{
@@ -123,10 +125,10 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
 
 /** Opens a device.
  *
- * If no backend is named, a driver is loaded only if there are signs of a GPU for it.  For OpenCL that is,
- * on Linux only, a GPU's device file and a driver that is not for processors alone.  CG_BAD_ARGUMENT:
- * unknown name (the message has the nearest name), or an environment variable with a value that is not
- * allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
+ * If no backend is named, a driver is loaded only if there are signs of a GPU for it.  For OpenCL that is, on
+ * Linux only, a GPU's device file and a driver that is not for processors alone.  CG_BAD_ARGUMENT: unknown
+ * name (the message has the nearest name), a number of threads out of range, or an environment variable with
+ * a value that is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
  *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a
@@ -172,8 +174,9 @@ CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
  * context has a pool, a stream or a plan, or a field of *pool is not set.  CG_UNSUPPORTED: the backend does
  * not compute on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
-/** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.  op: a
- * name from the op table, cellgrad's or TensorFlow's (`cellgrad info` lists them). */
+/** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.
+ * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from the op table, cellgrad's or TensorFlow's
+ * (`cellgrad info` lists them). */
 CG_API int  cg_supports(const struct cg_context *context, const char *op, int dtype);
 
 /** Opens a stream.
@@ -431,13 +434,14 @@ struct cg_arg {
 /** Runs a kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows that
  * follow.
  *
- * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  Each
- * input is named once.  A param with a default may be left out, and so may outputs: one output alone can be
- * computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the cell
- * saves its output; other kernels are interpreted on the CPU, with the same bits.  The bits are the same on
- * every backend, processor and instruction set and for every number of threads, except those of a NaN: every
- * backend gives a NaN there, of any sign and payload.  args has n arguments, in any order.  rows = 0 is
- * legal.  CG_BAD_ARGUMENT: a name, a size or an overlap. */
+ * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  Each input
+ * is named once.  A param with a default may be left out, and so may outputs: one output alone can be
+ * computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the cell saves
+ * its output; other kernels are interpreted on the CPU, with the same bits.  The bits are the same on every
+ * backend, processor and instruction set and for every number of threads, except those of a NaN: every
+ * backend gives a NaN there, of any sign and payload; and except on a device whose cg_describe() says "not
+ * the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: a name, a size
+ * or an overlap. */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
 
@@ -560,10 +564,10 @@ struct cg_rnn_sizes {
  * cell's order, the recurrent matrices [U, H], the projection [P, U]; then for each pseudo-layer the biases
  * bW of the gates, then bR; then for each pseudo-layer the per-unit vectors of the options that are on.  The
  * reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
- * value that the cell saves, of its output and of its state (the state in acc), in blocks of a multiple of
- * 64 bytes; on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer
- * steps or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: the sizes exceed the address
- * space. */
+ * value that the cell saves, of its output and of its state (the state in acc), and of the gate
+ * pre-activations (in acc) if the cell's gradient reads them, in blocks of a multiple of 64 bytes; on route
+ * cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or rows if both
+ * calls have lengths or neither has.  CG_BAD_ARGUMENT: the sizes exceed the address space. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
@@ -689,10 +693,11 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.
- * It leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory that another
- * forward or route wrote is rejected; one in device memory is rejected by its size, and by its header under
- * CELLGRAD_CHECK=1, which waits for the device.  Alignment, indices and captures are as for
- * cg_rnn_forward(). */
+ * It leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory is rejected if it
+ * is of another network or of a forward with another T, B, lengths, counter, first_step or no_dropout.  So is
+ * a reserve of route cudnn on another route, and the other way round.  A reserve in device memory is rejected
+ * by its size, and by its header under CELLGRAD_CHECK=1, which waits for the device.  Alignment, indices and
+ * captures are as for cg_rnn_forward(). */
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
                             const struct cg_rnn_call *call);
 /** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of

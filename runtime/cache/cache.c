@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cache of compiled kernels: reads and writes entries, removes the least recently used ones when the files exceed the size limit, and
- * lists and clears entries for the command.  Any failure counts as a miss, and the kernel is compiled again.  entry.c has the format of a
- * file; directory.c finds and checks the folder.
+ * lists and clears entries for the command.  When a kernel is looked up or stored, any failure but exhausted memory counts as a miss, and
+ * the kernel is compiled again.  entry.c has the format of a file; directory.c finds and checks the folder.
  */
 #include <errno.h>
 #include <fcntl.h>

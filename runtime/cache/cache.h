@@ -23,7 +23,7 @@ void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t byte
 enum { CG_CACHE_PATH = 4096, CG_CACHE_ENTRY = 64 << 20, CG_CACHE_MOST = 256 << 20 };
 
 struct cg_cache_directory {
-	char path[CG_CACHE_PATH];                /* "": the environment names none */
+	char path[CG_CACHE_PATH];                /* "": none can be named, and `why` has the reason */
 	char why[512];                           /* the reason why the cache is not read; "": the cache is read */
 	int reads, writes;                       /* 1: CELLGRAD_CACHE allows reading; writing */
 	uint64_t most;                           /* limit on the bytes of all files together */

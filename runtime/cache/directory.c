@@ -131,7 +131,7 @@ void cg_cache_choose_directory(struct cg_cache_directory *directory)
 
 /* ---- the folder ---- */
 
-/* Creates the folder and, if need be, its parent, XDG_CACHE_HOME or ~/.cache; never the home folder. */
+/* Creates the folder and, if need be, its parent, which without CELLGRAD_CACHE_DIR is XDG_CACHE_HOME or ~/.cache; no folder above. */
 static int make_directory(const char *path)
 {
 	char around[CG_CACHE_PATH];

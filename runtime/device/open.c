@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses and opens the backend for cg_open: by the caller's list, by CELLGRAD_BACKEND, or by trying all in the order of
- * backends/list.h.  A backend that the caller named is never replaced by another.
+ * Chooses and opens the backend for cg_open: by the caller's list, by CELLGRAD_BACKEND, or by trying all in the order of backends/list.h.
+ * A backend that the caller named is never replaced by one that the caller did not name.
  */
 #include <stdio.h>
 #include <stdlib.h>

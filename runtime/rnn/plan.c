@@ -131,7 +131,7 @@ static void set_text(struct cg_rnn *rnn)
 
 /* ---- the fingerprint ---- */
 
-/* Sets the hash of everything that determines the contents and the layout of the reserve space. */
+/* Sets the hash of everything in the config that the contents and the layout of the reserve space depend on. */
 static void set_fingerprint(struct cg_rnn *rnn)
 {
 	const struct cg_network *net = &rnn->net;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of the reserve space.  The header identifies the network and the forward call that wrote it, so that a backward call rejects
- * the reserve space of another network or call.
+ * The header of the reserve space.  The header identifies the network and the forward call that wrote it, so that a backward call that
+ * checks it rejects the reserve space of another network, or of a forward call with another T, B, lengths, counter, first_step or
+ * no_dropout.
  */
 #include <string.h>
 

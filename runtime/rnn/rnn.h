@@ -70,7 +70,7 @@ struct cg_rnn {
 	int holders, is_cached;                  /* holders: reference count; atomic, or, for a cached plan, under the cache's lock */
 	struct cg_network net;                   /* the network's description, which vendors' libraries read, too */
 	int options;
-	uint64_t fingerprint;                    /* a hash of everything that the reserve space depends on */
+	uint64_t fingerprint;                    /* a hash of everything in the plan that the reserve space depends on */
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded */
 	/* route: the plan's route; beyond: that of calls with more steps than the vendor's library supports */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];
