@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without exits, globals
- * or I/O: it takes and returns texts as strings, allocates by one function of the caller's, and reports a mistake in a struct
+ * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without exits, variables of
+ * its own or I/O: it takes and returns texts as strings, allocates by one function of the caller's, and reports a mistake in a struct
  * cg_mistake.  What the text of a kernel looks like is in templates/, not here.
  *
  *	parse    text -> struct cg_cell            the cell as its author wrote it, checked
@@ -10,7 +10,7 @@
  *	pass     cell, options, pass -> functions  which functions a pass needs, and the arguments of each
  *	order    function -> statements            the order of the computation, and the name of each variable
  *	print    functions -> text, manifest       by the dialect's templates
- *	eval     function -> values                the cell's meaning, with which every printed kernel is compared
+ *	eval     function -> values                the cell's meaning, with which tests compare printed kernels
  */
 #ifndef CG_CELL_H
 #define CG_CELL_H
@@ -69,7 +69,7 @@ void cg_text_printf(struct cg_text *, const char *format, ...) __attribute__((fo
 
 struct cg_mistake { char text[640]; };   /* "name:line:column: message", then the line and a caret; or the message alone */
 
-/* Is the name a word of a dialect or of the kernels' own text, which no cell may use? */
+/* Is the name a word of a dialect, of the kernels' own text or of the language of cells, which no cell may use as a name? */
 int cg_is_reserved(const char *name);
 /* The name of a list that is nearest to a misspelt one, or NULL where none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
@@ -162,7 +162,7 @@ struct cg_cell {
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
 /* Checks, for a cell of a network, that each split gate is the recurrent part of a gate, and no gate has two split gates: a network finds
- * their weights by such pairs.  Returns -1 and sets the mistake where a split gate is not. */
+ * their weights by such pairs.  Returns -1 and sets the mistake where a split gate is not, or a gate has two. */
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
 /* Does the cell save its output? A cell must do so if its kernels are to compute steps of a sequence. */
 int cg_saves_output(const struct cg_cell *);
@@ -258,7 +258,7 @@ struct cg_gemm_shape {
 	int vector;                      /* columns of matrix c in a vector, or with local those beside each other */
 };
 
-/* The text of row copies: rows gathered, scattered, added or dropped.  See rows.h. */
+/* The text of row copies: rows gathered, scattered or added, with or without dropout of their elements.  See rows.h. */
 struct cg_rows_shape {
 	int dtype;
 	int src_acc, dst_acc;            /* 1: the elements of memory src, or of dst, are acc; 0: real */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names the nodes that a function computes: the cell's own names for its values, t1, t2 ... for nodes that are used twice, none for
- * nodes that are used once and are short enough to be written where they are used.  The statements are in the order of the nodes:
- * operands first.
+ * Names the nodes that a function computes: the cell's own names for its values, none for negations and for nodes that are used once and
+ * are short, which are written where they are used; t1, t2 ... for all others.  The statements are in the order of the nodes: operands
+ * first.
  */
 #include "cell.h"
 

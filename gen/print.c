@@ -518,7 +518,6 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 	return text->failed ? -1 : 0;
 }
 
-/* Prints the command that makes a text. */
 int cg_is_template(const struct cg_cell *cell)
 {
 	char file[CG_NAME_MAX + 8];
@@ -530,6 +529,7 @@ int cg_is_template(const struct cg_cell *cell)
 	return 0;
 }
 
+/* Prints the command that makes a text. */
 void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 {
 	const struct cg_cell *cell = plan->cell;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Row copies, one or several in a launch: rows are gathered, scattered, added or dropped.  This file lists the shapes of row copies,
- * prints their texts and sizes their launches.  The text's sections are in templates/rows.in.
+ * Row copies, one or several in a launch: rows are gathered, scattered or added, with or without dropout of their elements.  This file
+ * lists the shapes of row copies, prints their texts and sizes their launches.  The text's sections are in templates/rows.in.
  */
 #include "rows.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Row copies between products and kernels, in every dialect: rows are gathered, scattered, added or dropped.  They compute
- * dst[to[p], j] = drop(src[from[p], j]) for p < rows and j < columns, or add the result to dst.  struct cg_rows of
+ * Row copies between products and kernels, in every dialect: rows are gathered, scattered or added, with or without dropout of their
+ * elements.  They compute dst[to[p], j] = drop(src[from[p], j]) for p < rows and j < columns, or add the result to dst.  struct cg_rows of
  * runtime/device/backend.h describes a call.
  */
 #ifndef CG_ROWS_H
