@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All steps of a recurrence on the cpu.  If the recurrent matrices are small, a thread keeps its rows of the batch for the whole sequence
- * and waits for no other thread.  Else a thread keeps its units: in each phase it multiplies by its own columns of the matrix, which stay
- * in its cache, and computes the cell on its own units, right after their product; one barrier ends a phase.  The sum of an element is one
- * chain in the order of k, so neither the threads nor other rows change its bits.
+ * All steps of a recurrence on the cpu.  If the recurrent matrices are small and there are rows to share, a thread keeps its rows of the
+ * batch for the whole sequence and waits for no other thread.  Else a thread keeps its units, unless it is late: in each phase it
+ * multiplies by its own columns of the matrix, which stay in its cache, and computes the cell on its own units, right after their product;
+ * one barrier ends a phase.  The sum of an element is one chain in the order of k, so neither the threads nor other rows change its bits.
  */
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +35,8 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- tiles ---- */
 
-/* How the columns of a product are cut.  If a unit has several columns of the product, one for each gate, a tile has a vector of units
- * for each gate; if a unit has one column, a tile has several vectors of units side by side. */
+/* How the columns of a product are cut.  If a unit has several columns of the product, one for each gate, a tile has a vector of units for
+ * each gate; if a unit has one column, a tile has one or more vectors of units side by side. */
 struct cut {
 	const struct cg_tiles *tiles;
 	int gates, vectors;

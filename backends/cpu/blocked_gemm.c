@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products on the cpu by the library's own panels.  The threads together pack the operand b once; then each thread computes blocks of
- * rows of the result c, and packs the rows of the operand a for them.  If c is one block high, each thread packs a panel of b just before
- * it multiplies by that panel.  Each sum is one chain in the order of k, so that neither blocks nor threads change a bit.  f16, and bf16
- * where no instruction multiplies it, are widened as they are packed; both are summed in f32 and rounded once.
+ * Big products on the cpu by the library's own panels.  The threads together pack a part of the operand b; then each thread computes blocks
+ * of the result c, and packs the rows of the operand a for them.  If c is one block high, each thread packs a panel of b just before it
+ * multiplies by that panel.  Each sum is one chain in the order of k, so that neither blocks nor threads change a bit.  f16, and bf16 where
+ * no instruction multiplies it, are widened as they are packed; both are summed in f32 and, unless c is in acc, rounded once.
  */
 #include <string.h>
 
@@ -11,8 +11,9 @@
 
 /* SLAB: the most bytes of the packed operand b, and of sums that are rounded later. */
 enum { SLAB = 8 << 20, LINE = 64 };
-/* LOW_BLOCKS and BLOCKS: the least number of blocks for each thread, if each thread packs all of the operand a, and in other products.
- * LEAST_ROWS: the least rows of a block.  STEPS: the number of multiply-adds that pay for one more block. */
+/* LOW_BLOCKS and BLOCKS: the number of blocks that each thread should have, if each thread packs all of the operand a, and in other
+ * products.  LEAST_ROWS: there is at most one block for so many rows, rounded up.  STEPS: the number of multiply-adds that pay for one more
+ * block. */
 enum { LOW_BLOCKS = 2, BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
 
 struct blocked {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cpu backend.  Its kernels are compiled at build time for several instruction sets, and open chooses the best.  Launches are in
- * launch.c, products in gemm_tiles.c, and the threads that share both in team.c.
+ * The cpu backend.  Kernels of the built-in cells are compiled at build time for several instruction sets, of which open chooses one; other
+ * kernels are interpreted.  Launches are in launch.c, products in gemm_tiles.c, and the threads that share both in team.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,8 +61,8 @@ static int read_threads(const char *where, int *threads)
 	return CG_OK;
 }
 
-/* Loads OpenBLAS on processors where the library's own big products are slower than OpenBLAS's.  A library that the environment names is
- * used, or refused with a failure. */
+/* Loads OpenBLAS on processors where the library's own big products are slower than OpenBLAS's.  There a library that the environment names
+ * is used, or refused with a failure. */
 static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
 	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products on the cpu.  Products are cut into tiles by their shape alone, so the number of threads changes no bit.  Each tile is
- * computed by OpenBLAS, or by the library's own code if there are few rows or the operand b is packed.  Panels of f16 and bf16 are widened
- * to f32, summed in f32 and rounded once.
+ * Matrix products on the cpu; blocked_gemm.c computes big ones that no BLAS computes.  Other products are cut into tiles by their shape
+ * alone, so the number of threads changes no bit.  Each tile is computed by OpenBLAS, or by the library's own code if there are few rows or
+ * the operand b is packed.  Panels of f16 and bf16 are widened to f32, summed in f32 and rounded once.
  */
 #include <limits.h>
 #include <string.h>
@@ -39,7 +39,8 @@ static int has_own_product(const struct cg_dev *d, int dtype)
 	return !cg_is_plain(dtype) && d->isa->panels[dtype]->bytes == cg_dtype_bytes(dtype);
 }
 
-/* Does blocked_gemm.c compute the product?  That file computes big products, and only it multiplies bf16 without widening it. */
+/* Does blocked_gemm.c compute the product?  That file computes big products, and of the code for single products only it multiplies bf16
+ * without widening it. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	if (has_own_product(d, g->dtype))
@@ -98,7 +99,7 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 	}
 }
 
-/* The number of columns of a panel of the packed operand b; the function below returns the panel that contains column j. */
+/* The number of columns of a panel of the packed operand b; the function below returns the panel that begins at column j. */
 static int64_t panel_columns(const struct cg_dev *d, int dtype)
 {
 	return dtype == CG_F64 ? d->isa->product_f64->columns : d->isa->product_f32->columns;
@@ -249,7 +250,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 
 /* ---- b packed for many products ---- */
 
-enum { LEAST = 5 };                      /* the least rows for which b is packed: with fewer rows a BLAS reads b in place */
+enum { LEAST = 5 };                      /* the least rows for which b is packed if there is a BLAS, which reads b in place for fewer rows */
 
 size_t cg_cpu_packed(const struct cg_dev *d, const struct cg_gemm *g)
 {

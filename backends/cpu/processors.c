@@ -59,7 +59,8 @@ static int read_two(const char *folder, const char *first, const char *second, d
 	return n == 2 && numbers[0] > 0 && numbers[1] > 0;
 }
 
-/* The number of processors, at most n, for whose time the quota of one control group suffices.  "max" and -1 mean no quota. */
+/* The number of processors, at most n, whose time the quota of one control group covers; a part of a processor counts as one.  "max" and -1
+ * mean no quota. */
 static int limit_by_group(const char *folder, int n)
 {
 	double quota[2] = { 0, 0 };

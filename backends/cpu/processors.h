@@ -5,8 +5,8 @@
 
 /* The number of processors that this process may run on. */
 int cg_count_processors(void);
-/* The number of processors, at most n and at least 1, for whose time the quotas of the process's control groups (Linux's cgroups,
- * version 2 or 1) suffice; n without quotas.  root: a prefix of system paths, "" except in tests. */
+/* The number of processors, at most n and at least 1, whose time the quotas of the process's control groups (Linux's cgroups, version 2 or
+ * 1) cover; a part of a processor counts as one; n without quotas.  root: a prefix of system paths, "" except in tests. */
 int cg_limit_by_quota(const char *root, int n);
 /* The processor on which the calling thread runs; -1: unknown. */
 int cg_get_processor(void);

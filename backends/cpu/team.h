@@ -18,7 +18,7 @@ void cg_team_close(struct cg_team *);
 int  cg_team_threads(const struct cg_team *);
 /* Calls part(context, k, thread) once for each k < parts, in any order and on any of the threads, and returns when all calls have.
  * `thread` numbers the threads that take part, from 0 up; the number is less than `parts` and less than the number of threads.  Several
- * threads may call at the same time: each gets the helpers that were idle when its call began. */
+ * threads may call at the same time: each gets only helpers that were idle when its call began. */
 void cg_team_run(struct cg_team *, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context);
 
 /* Calls part(context, phase, share, thread) once for each share of each phase.  A phase begins when all shares of the one before it are

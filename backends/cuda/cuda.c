@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints its kernels and NVRTC compiles them; cuBLAS computes
- * products if it is found.  No call waits for the device unless the caller asks for it.
+ * products if it is found.  Launches, products and copies do not wait for the device; freeing memory may.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -15,7 +15,8 @@ struct form {
 struct cg_module {
 	const struct cg_pass_plan *plan;
 	struct CUmod_st *module;
-	/* for each function of the plan, two forms: in the first a thread computes a run of units, in the second one unit */
+	/* for each function of the plan, two forms: in the first a thread computes a run of units, in the second one unit; a function without
+	 * runs has only the first */
 	struct form forms[CG_FUNCTIONS_MAX][2];
 };
 
@@ -172,8 +173,8 @@ static unsigned least(uint64_t a, uint64_t b)
 	return (unsigned)(a < b ? a : b);
 }
 
-/* A block of threads is as wide as the work of a row, and takes several rows if a row is narrow.  The kernel loops over the rows and
- * columns beyond the grid. */
+/* A block of threads is as wide as the work of a row, up to the next power of two and within its limit, and takes several rows if a row is
+ * narrow.  The kernel loops over the rows and columns beyond the grid. */
 static struct grid grid_for(const struct cg_dev *device, unsigned threads, int64_t rows, int64_t across, int tall)
 {
 	struct grid g = { .wide = 1, .tall = 1 };

@@ -268,7 +268,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data)
 	return 1;
 }
 
-/* Finds a library of this name that the process has loaded already, as a program with PyTorch has.  Such a library is the right one. */
+/* Finds a library of this name that the process has loaded already, as a program with PyTorch has.  Such a library is tried first. */
 static int is_loaded(struct look *look)
 {
 	return dl_iterate_phdr(look_at, look);
@@ -341,8 +341,8 @@ static int load_from(struct library *l, const char *folder)
 	return 0;
 }
 
-/* Tries libraries in this order: one that the process has loaded; one beside such a library; one that the system's loader finds; one in
- * the toolkit's folder. */
+/* Tries libraries in this order: one that the process has loaded; one beside such a library; one that the system's loader finds; one in the
+ * toolkit's folder.  The driver is not searched beside other libraries and in the toolkit's folder. */
 static int load_names(struct library *l)
 {
 	if (l == &libraries[CG_CUDA_DRIVER])

@@ -50,7 +50,7 @@ static int is_plain(const struct cg_rows_move *m)
 	return !m->from && !m->to && !m->drop;
 }
 
-/* Enqueues a single move of rows, which needs no kernel for several moves. */
+/* Enqueues a single move of contiguous rows or zeros, which needs no kernel for several moves. */
 static int copy(struct cg_queue *queue, const struct cg_rows_move *m, int dtype)
 {
 	size_t bytes = (size_t)(m->rows * m->columns) * cg_dtype_bytes(dtype);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is not loaded before it is
- * needed, unless the environment names one.  NVRTC compiles for the device's own architecture or, where NVRTC is older than the device, to
- * PTX for the newest architecture that NVRTC supports, which the driver translates.
+ * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is loaded when it is needed, or
+ * when the device opens if no backend is named or the environment names an NVRTC.  NVRTC compiles for the device's own architecture or,
+ * where NVRTC is older than the device, to PTX for the newest architecture that NVRTC supports, which the driver translates.
  */
 #include <stdio.h>
 #include <string.h>

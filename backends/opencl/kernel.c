@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds programs from plans and kernels from programs, and launches kernels, for cells, products and row copies.  A plan's program is
- * built once for all sizes.  If the device is a processor, a cell has two programs: one tests for absent arguments, the other is for
- * launches that have no absent argument.
+ * built once for all sizes.  A device whose local memory is not faster than its other memory counts as a processor; on it a cell has two
+ * programs: one tests for absent arguments, the other is for launches that have no absent argument.
  */
 #include <limits.h>
 #include <pthread.h>

@@ -29,8 +29,8 @@ enum {
 };
 #define CL_DEVICE_TYPE_ALL UINT64_C(0xffffffff)
 
-/* Loads OpenCL's loader at the first call, for the life of the process.  Returns CG_NO_DEVICE if no loader can be loaded; the message
- * then lists every name that was tried. */
+/* Loads OpenCL's loader at the first call, for the life of the process.  Returns CG_NO_DEVICE if no loader can be loaded, or
+ * CG_BAD_ARGUMENT if CELLGRAD_OPENCL_LIB names one that cannot; the message says why. */
 int cg_cl_load(void);
 /* The path of OpenCL's loader. */
 const char *cg_cl_path(void);

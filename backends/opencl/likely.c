@@ -2,8 +2,8 @@
 /*
  * Looks for signs of a GPU before any driver of OpenCL is loaded, where no backend is named.  Loading a driver takes long, starts threads,
  * and has crashed processes with an LLVM of their own or too little memory; and the loader loads all drivers at once.  So this file first
- * looks for two things: the device file of a GPU, and a driver that is not for processors alone among those that the loader would load.  If
- * this file cannot tell, it assumes that there is a driver of a GPU.
+ * looks, on Linux, for two things: the device file of a GPU, and a driver that is not for processors alone among those that the loader
+ * would load.  If this file cannot tell, it assumes that there is a driver of a GPU.
  */
 #include <dirent.h>
 #include <errno.h>

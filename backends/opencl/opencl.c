@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend, for any device with a driver for OpenCL 1.2.  The generator prints its kernels and its tiled products.  Queues
- * are in order, and no call waits for the device unless the caller asks for it.
+ * The opencl backend, for any device with a driver for OpenCL 1.2.  The generator prints its kernels and its tiled products.  Queues are in
+ * order, and launches and copies do not wait for the device.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -17,7 +17,8 @@ enum { PLATFORMS = 16, DEVICES = 32 };
 
 struct found { struct _cl_platform_id *platform; struct _cl_device_id *id; int p, d; uint64_t type; };
 
-/* Lists the devices of all platforms.  `why` receives the errors of platforms that fail; these count as platforms without devices. */
+/* Lists at most `most` devices of the first PLATFORMS platforms.  `why` receives the errors of platforms that fail; these count as
+ * platforms without devices. */
 static int find_devices(struct found *found, int most, int *n, char *why, size_t bytes)
 {
 	struct _cl_platform_id *platforms[PLATFORMS];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a network's forward and backward by cuDNN.  cuDNN gets the caller's memory itself where possible; all memory that must be gathered,
- * copied, dropped out or cleared before or after a call of cuDNN is handled by one launch.  The last layer's output is saved in the reserve
- * space, since cuDNN's backward reads that output and callers do not pass it again.  If this library applies dropout masks between layers,
- * each layer is a call of cuDNN, and the output of each layer is saved.
+ * copied, dropped out or cleared before or after a call of cuDNN is handled by one launch, or by several if there are more than
+ * CG_ROWS_MOVES moves.  In training the last layer's output is saved in the reserve space, since cuDNN's backward reads that output and
+ * callers do not pass it again.  If this library applies dropout masks between layers, each layer is a call of cuDNN, and the output of
+ * each layer is saved.
  */
 #include <pthread.h>
 #include <string.h>
@@ -521,8 +522,8 @@ static int run_segments_backward(struct range_call *r, const struct backward_mem
 	return CG_OK;
 }
 
-/* Runs the backward pass of a call without steps: zeros the gradients of the input and the parameters; only the gradients of the states
- * pass through. */
+/* Runs the backward pass of a call without steps: zeros the gradients of the input and, unless they accumulate, of the parameters.  Only
+ * the gradients of the states pass through. */
 static int run_without_steps(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;

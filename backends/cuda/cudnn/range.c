@@ -2,7 +2,8 @@
 /*
  * Cuts calls of more steps than cuDNN takes at once into ranges of steps, which run one after the other.  The final states of a range are
  * the initial states of the next; training saves them behind the reserve spaces of all ranges.  The backward pass goes through the ranges
- * from the last to the first.  A call of a bidirectional network cannot be cut in this way and runs on route composed.
+ * from the last to the first.  Such a call of a bidirectional network cannot be cut in this way: it runs on route composed, or fails if the
+ * caller named route cudnn.
  */
 #include <pthread.h>
 #include <stdio.h>
