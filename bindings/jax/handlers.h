@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The module's handlers, which cellgrad.jax registers with XLA.  An empty array stands for an absent one: an input is then zeros, and a
- * result is not computed.  network_attributes.h lists the attributes.  Handlers may be called from any thread.  Each returns NULL, or an
- * error of XLA with the library's message.
+ * The module's handlers, which cellgrad.jax registers with XLA.  An empty array stands for an absent one: states and upstream gradients are
+ * then zeros, lengths are all T, and a result is not computed.  network_attributes.h lists the attributes.  Handlers may be called from any
+ * thread.  Each returns NULL, or an error of XLA with the library's message or one of its own.
  */
 #ifndef JAX_HANDLERS_H
 #define JAX_HANDLERS_H
@@ -18,7 +18,7 @@
 CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
 /*
  * Runs cg_rnn_backward.  Arguments: those of forward, then reserve, output_backprop, output_h_backprop, output_c_backprop.  Results:
- * input_backprop, input_h_backprop, input_c_backprop, params_backprop.
+ * input_backprop, input_h_backprop, input_c_backprop, params_backprop.  Attribute drop, as in forward, whose value it must have.
  */
 CG_API struct xla_error *cellgrad_jax_backward(struct xla_frame *xla);
 /* Runs cg_rnn_init_params.  Argument: seed, u32 [2], the low half first.  Result: params.  Further attributes: input, s64; rules, text. */

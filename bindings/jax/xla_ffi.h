@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every struct begins with its size in the program that fills it; newer versions of XLA add fields at the end. */
+/* Every struct but xla_bytes and xla_scalar begins with its size in the program that fills it; newer versions of XLA add fields at the
+ * end. */
 struct xla_extension { size_t size; int type; struct xla_extension *next; };
 enum { XLA_METADATA = 1 };                       /* the type of the extension struct xla_metadata */
 

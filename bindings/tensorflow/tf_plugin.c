@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers the kernels when the plugin is loaded: TensorFlow defines the ops and has no kernel for them on the cpu.
+ * Registers the kernels when the plugin is loaded: TensorFlow defines the ops, and has kernels on the cpu for the block ops alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
