@@ -20,8 +20,8 @@ json_t *inspect_default(void);
  * those of the backend; and "passed_over", the message of a backend that cg_open does not try unless it is named. */
 json_t *inspect_why(const char *where);
 
-/* Finds the k-th kind of network for which routes are shown: every built-in cell makes two kinds, without options and with all of its
- * options. Returns 0 where there are fewer kinds. */
+/* Finds the k-th kind of network for which routes are shown: every built-in cell makes one kind without options and, if it has options, one
+ * with all of them. Returns 0 where there are fewer kinds. */
 struct inspect_cell { const char *cell; char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)]; };
 int inspect_find_cell(int k, struct inspect_cell *);
 /* The key that a kind of network has in "networks". */

@@ -20,7 +20,7 @@
 #error "safetensors are little-endian, and this reader takes their numbers as they lie: not for big-endian hosts"
 #endif
 
-static const uint64_t header_most = 100000000;           /* the most bytes of a header, the limit of every reader of the format */
+static const uint64_t header_most = 100000000;           /* the most bytes of a header, the limit of the format's reference reader */
 
 static const struct dtype {
 	const char *code;

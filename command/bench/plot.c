@@ -18,7 +18,8 @@ static const char *const axis_names[] = { "T, steps", "B, rows of the batch", "I
 static const char columns[] = "op\twhat";     /* the beginning of the first line of FILE.tsv */
 enum { SIZES = 4 };
 
-/* Do two results belong to the same problem, apart from size number `but`, which may differ? */
+/* Do two results have the same op, the same passes (fwd, bwd or both) and the same sizes, apart from size number `but`, which may
+ * differ? */
 static int is_same(const struct result *a, const struct result *b, int but)
 {
 	int same = a->problem->row == b->problem->row && a->problem->what == b->problem->what;
@@ -28,8 +29,8 @@ static int is_same(const struct result *a, const struct result *b, int but)
 	return same;
 }
 
-/* The number of the size for the horizontal axis: the size in which most problems differ from the first problem and in nothing else. -1:
- * there is none. */
+/* The number of the size for the horizontal axis: the size in which most problems differ from the first problem, with the same op, passes
+ * and other sizes. -1: there is none. */
 static int find_axis(const struct result *results, size_t n)
 {
 	size_t most = 1;

@@ -174,7 +174,7 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* Runs a turn for warming up, then several short turns, and takes the best turn, which no other program disturbed. The rates of the
+/* Runs a turn for warming up, then several short turns, and takes the best turn, which other programs disturbed least. The rates of the
  * threads are added. */
 static int best(struct worker *workers, int n, double *rate)
 {
@@ -332,8 +332,8 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 }
 
 /* Sets the problem's share of the roof. A problem is compared with copies of the next larger size: a problem that fits in a cache is
- * compared with copies that fit in it. On a device only the speed of copies was measured, not that of products, so a problem with
- * arithmetic has share 0. */
+ * compared with copies that fit in it. On a device only the speed of copies was measured, not that of products, so a problem with matrix
+ * products has share 0. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
 	int dtype = problem_dtype(r->problem);

@@ -65,7 +65,8 @@ int  subject_has_reference(const struct cg_op *);
  * CG_BAD_ARGUMENT, and *why (0 to 3) says how much the message helps the user. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
-/* Sets an example to the next case in the subject's table; returns 0 where the table has no further case. */
+/* Sets an example to the next case in the subject's table that is possible with the user's attributes and not too large; returns 0 where
+ * the table has none. */
 int  subject_next(const struct check *, struct subject *, unsigned long long seed, struct example *);
 /* Sets an example to a random case of the subject; returns 0 where no such case has the user's attributes, after several tries. */
 int  subject_any(const struct check *, struct subject *, unsigned long long seed, struct example *);
@@ -81,7 +82,8 @@ void check_skip(struct check *, const char *what, const char *why, long cases);
 /* ---- verdict.c ---- */
 
 int  verdict_begin(const struct check *);
-/* Called before each case: if the case ends the program or hangs, a signal handler prints the command that repeats it. */
+/* Called before each case: if the case ends the program, or hangs until the user interrupts it, a signal handler prints the command that
+ * repeats it. */
 void verdict_watch(const struct check *, struct example *);
 int  verdict_failure(const struct check *, struct example *, const struct finding *);
 void verdict_progress(const struct check *);

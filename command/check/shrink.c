@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shrinks a failing case in single steps, each kept only if the case still fails, in rounds until no step succeeds. A step always moves a
- * field towards its simplest value, so the shrinking ends.
+ * Shrinks a failing case in single steps, each kept only if the case still fails, in rounds until no step succeeds or TRIES cases were run.
+ * A step moves one field, or all sizes together, towards the simplest value.
  */
 #include <math.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include "command/run/op_call.h"
 #include "runtime/device/inspect.h"
 
-/* NAME=VALUE arguments; absent ones are -1 or NaN, absent sizes 0, absent texts NULL */
+/* NAME=VALUE arguments; absent ones are -1 or NaN, absent sizes 0 (num_proj -1), absent texts NULL */
 struct network_attributes {
 	int rnn_mode, direction, input_mode, bias, use_peephole;
 	const char *cell, *options, *values, *names, *weights_format;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The curve of a training, drawn in a terminal and as SVG: the loss of every step, points of a second loss that is measured now and
- * then, and a level that the loss should get below.
+ * The curve of a training, drawn in a terminal and as SVG: the loss over the steps, points of a second loss that is measured now and then,
+ * and a level that the loss should get below.
  */
 #ifndef CURVE_H
 #define CURVE_H
@@ -20,7 +20,8 @@ struct curve {
 	double level;
 };
 
-/* Prints the curve on standard output, as wide as the terminal allows: in braille where the locale is UTF-8, else in ASCII. */
+/* Prints the curve on standard output, as wide as the terminal allows, up to a limit: in braille where the locale is UTF-8, else in
+ * ASCII. */
 void curve_print(const struct curve *, struct print_colour);
 /* Writes the curve by file_put; the caller calls file_begin and file_end. */
 int  curve_svg(const struct curve *, struct file *);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters: two layers of the library's LSTM with peepholes over one-hot characters, with dropout between them, and a
- * softmax that predicts the next character. The caller chooses the text and the number of batches; the results depend on the seed and the
- * batches alone.
+ * A model of characters: two layers of the library's LSTM with peepholes over one-hot characters, with dropout between them, and a softmax
+ * that predicts the next character. The caller chooses the text and the number of batches; the results depend on the seed, the batches, and
+ * the bits that the network's route gives.
  */
 #ifndef MODEL_H
 #define MODEL_H

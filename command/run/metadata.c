@@ -152,7 +152,8 @@ static int from_tensor(const struct cg_attribute *a, const struct safetensors *f
 	return CG_OK;
 }
 
-/* Sets an attribute from the metadata of the files, which must all agree. first: the value from NAME=VALUE, if the user gave one. */
+/* Sets an attribute from the metadata and the scalar tensors of the files, which must all agree. first: the value from NAME=VALUE, with
+ * which they must agree, if the user gave one. */
 static int from_files(struct call *c, const struct cg_attribute *a, struct statement first)
 {
 	char buffers[2][CG_ATTRIBUTE_TEXT];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cell that arguments and files name, and checks that they agree. Cells are compared by the digest of their text, which a
- * file's metadata has, since the path of a cell's file may differ on another machine, and its text may have changed.
+ * Finds the cell that arguments and files name, and checks that they agree. Cells are compared by the digest of their text, which a file's
+ * metadata may have, since the path of a cell's file may differ on another machine, and its text may have changed.
  */
 #include <math.h>
 #include <stdlib.h>

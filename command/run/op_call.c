@@ -352,7 +352,7 @@ static const char *expected(const struct call *c, const struct cg_port *port, un
 	return shown;
 }
 
-/* The name of a tensor in the files that is nearest to `name`, or NULL. */
+/* The name of a tensor in the files that is nearest to `name`, among those that the op does not read; or NULL. */
 static const char *nearest(const struct call *c, const char *name)
 {
 	const char **all, *found;

@@ -67,8 +67,8 @@ const char *call_integer_code(const struct call *, const struct cg_port *);
 
 /* ---- expected.c ---- */
 
-/* Checks that a file of expected outputs has all wanted outputs in the right shapes. It may lack those that TensorFlow's op does not
- * have. */
+/* Checks that a file of expected outputs has outputs of the op, in the right types and shapes. Under TensorFlow's name of the op it must
+ * have all that are not empty, under the library's name at least one. */
 int  call_expect(const struct call *, const struct safetensors *);
 /* call_elements: the number of elements of an output. call_comparable: how many of these, from the first on, TensorFlow's output also
  * has; of a port with CG_UNSET these are only the elements of computed steps. */
