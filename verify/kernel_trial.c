@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of kernels. A kernel's arguments come from its plan. Inputs are random bits wherever bits are promised. In f64, where
- * devices may or may not flush subnormal numbers, inputs are drawn so that none arise, and pairs of answers below 2^-1000 are
- * counted apart. Where a kernel gives a NaN, another device must give a NaN, but not one with the same bits.
+ * Trials of kernels. A kernel's arguments come from its plan. Inputs are random bits wherever bits are promised. In f64, where devices may
+ * or may not flush subnormal numbers, inputs are drawn so that none arise, and pairs of answers below 2^-1000 are counted apart. Where a
+ * kernel gives a NaN, another device must give a NaN, whose bits may differ.
  */
 #include <math.h>
 #include <stdio.h>

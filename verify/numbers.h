@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random numbers for cases, the same on every machine; conversion to and from each dtype; comparison of bits. The code shares
- * nothing with the library's own conversions, which it tests.
+ * Random numbers for cases, the same on every machine up to the rounding of the C library's log and cos; conversion to and from each dtype;
+ * comparison of bits. The code shares nothing with the library's own conversions, which it tests.
  */
 #ifndef NUMBERS_H
 #define NUMBERS_H

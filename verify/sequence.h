@@ -11,7 +11,7 @@
 /*
  * BlockLSTM, BlockLSTMV2 and their gradients. In the member `cell`, B is the number of rows of one step, and x, x_grad, all outputs of
  * forward, cs_grad, h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step, and so are their gradients, so the
- * sequence equals T calls of the cell. From step seq_len_max on all outputs are zero and no input is read.
+ * first seq_len_max steps equal as many calls of the cell. From step seq_len_max on all outputs are zero and no input is read.
  */
 struct ref_block_lstm {
 	struct ref_lstm_block cell;
