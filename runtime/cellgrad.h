@@ -154,8 +154,9 @@ CG_API void cg_close(struct cg_context *context);
  * long as the context. */
 CG_API const char *cg_describe(const struct cg_context *context);
 /** Returns the i-th device as a name for cg_open(), or NULL past the last.  *about (which may be NULL)
- * receives a description of the device, or why it cannot be opened.  Loads every driver of the system.  Both
- * texts live until this thread's next call of cg_device(). */
+ * receives a description of the device, or why it cannot be opened.  Loads the drivers of all backends up to
+ * that of the device; past the last device, those of every backend.  Both texts live until this thread's next
+ * call of cg_device(). */
 CG_API const char *cg_device(int i, const char **about);
 /** The caller's threads, which replace the library's own for calls on a CPU context. */
 struct cg_pool {
@@ -226,9 +227,8 @@ CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
  * allocates; large networks run faster in them.  It helps if it comes before the memory is first written.  It
  * changes no byte, and does nothing for memory without a whole huge page, for NULL, and on other systems. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
-/** Allocates device memory, uninitialised and aligned for any dtype and vector.  On a CPU under Linux it has
- * huge pages where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees
- * it. */
+/** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux it has huge pages
+ * where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees it. */
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
 /** Frees memory of cg_alloc() and zeroes the struct.  Absent memory is left alone. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);

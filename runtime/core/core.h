@@ -17,8 +17,8 @@ int cg_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 
 /* Prefixes the calling thread's message with the text and ": ", and returns the code. */
 int cg_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Allocates host memory of the library, all but what a backend aligns: resizes p (NULL: allocates memory) to `bytes`; bytes 0 frees p and
- * returns NULL.  For bytes > 0 a result of NULL is a failure: p is unchanged and the error message is set. */
+/* Allocates all host memory of the library: resizes p (NULL: allocates memory) to `bytes`; bytes 0 frees p and returns NULL.  For bytes > 0
+ * a result of NULL is a failure: p is unchanged and the error message is set. */
 void *cg_memory(void *p, size_t bytes);
 /* For tests: makes the n-th allocation from now fail (1: the next; 0: none).  Returns the number of allocations since the last call. */
 size_t cg_memory_fail(size_t n);

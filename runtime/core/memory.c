@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocates host memory by one function, which tests can make fail.  The backends allocate device memory, and host memory with a larger
- * alignment.
+ * Allocates host memory by one function, which tests can make fail.  Backends with a driver allocate device memory by the driver.
  */
 #include <stdatomic.h>
 #include <stdint.h>
