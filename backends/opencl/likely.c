@@ -125,8 +125,8 @@ static int ends_in_icd(const char *name)
 	return n >= 4 && !strcmp(name + n - 4, ".icd");
 }
 
-/* Judges a folder of .icd files.  If there is no such folder, the loader looks elsewhere or is a driver itself, so that a GPU is
- * assumed. */
+/* Judges a folder of .icd files.  Assumes a GPU if there is no such folder, since the loader then looks elsewhere or is a driver itself, or
+ * if memory or descriptors are exhausted. */
 static void judge_folder(struct look *look, const char *path)
 {
 	DIR *list = opendir(path);
