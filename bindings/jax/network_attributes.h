@@ -11,7 +11,7 @@
  * Opens the plan of a network with inputs of width `input`, which the caller closes, and takes a stream of its context, which the caller
  * gives back.  The context is that of CELLGRAD_BACKEND if it is set, else "cpu"; it stays open until the process ends.  Returns 1; or 0, with
  * an error in `f`.  The attributes are
- *     cell        text      the name of a built-in cell, or the text of a cell
+ *     cell        text      the name of a built-in cell, or the text of a cell, which has a line end
  *     options     text      the cell's options, separated by commas
  *     value_names text      names of the cell's params, separated by commas
  *     value_NAME  f64       the value of each of these params
