@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a command reads and those that it will write. No output may replace an input, another output or a compiled kernel
- * in the cache. Files are compared by device and inode, so their names do not matter. Every function of file.c and safetensors.c that
- * opens or checks a file claims that file. The functions here must not run in several threads.
+ * The files that a command reads and those that it will write. No output may replace an input, another output or a compiled kernel in the
+ * cache. Files are compared by device and inode, so their names do not matter. Every function of file.c and safetensors.c that opens or
+ * checks a file claims that file, unless it is an input that is not a regular file. The functions here must not run in several threads.
  */
 #ifndef CLAIM_H
 #define CLAIM_H
