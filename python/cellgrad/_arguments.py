@@ -2,7 +2,7 @@
 """Checks arguments, and converts them for the library: numbers, texts, dtypes, and arrays, which become struct cg_mem.
 
 NumPy arrays are passed without a copy, and so are other arrays in host memory that have __dlpack__, by np.from_dlpack.  Lists and tuples
-are converted.  An input that is not dense is copied once; an output is never copied.
+are converted.  An input that the library cannot read in place is copied once; an output is never copied.
 """
 import ctypes
 import math

@@ -42,13 +42,13 @@ class DeviceError(Error, RuntimeError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The backend, the network or the format does not support this.  The message names an alternative."""
+    """The backend, the network or the format does not support this.  The message says why, or what is supported."""
 
     code = C.CG_UNSUPPORTED
 
 
 class BuildError(Error, RuntimeError):
-    """A kernel or a cell could not be compiled.  The message has the line and column, or the compiler's log."""
+    """A kernel or a cell could not be compiled.  The message has the line and column, the compiler's log, or what is missing."""
 
     code = C.CG_BUILD
 

@@ -22,9 +22,10 @@ MOST = 2
 class Run:
     """The results of a forward pass, and everything that its backward pass reads.
 
-    output: [T, B, D*H].  h: [L*D, B, H].  c: [L*D, B, units], None if the cell has no cell state.  reserve: the reserve space as bytes,
-    None unless training.  The other attributes are the arguments of the forward pass: network, params, x, h0, c0, lengths, batch_sizes,
-    counter, first_step, drop.
+    output: [T, B, D*H], or [B, T, D*H] unless time_major, or [N, D*H] for a packed sequence.  h: [L*D, B, H].  c: [L*D, B, units], None if
+    the cell has no cell state.  Both are [B, L*D, .] unless time_major or states_major.  reserve: the reserve space as bytes, None unless
+    training.  The other attributes are the arguments of the forward pass: network, params, x, h0, c0, lengths, batch_sizes, counter,
+    first_step, drop.
     """
 
     __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "batch_sizes", "counter", "first_step", "drop", "output", "h", "c", "reserve")

@@ -43,7 +43,7 @@ class Network:
     time_major: sequences are [T, B, .], else [B, T, .].  states_major: states are [L*D, B, .] in either case.
     dropout: the probability of dropout between layers, in training; seed: the seed of dropout's masks.
     training: False makes no reserve space and has no dropout; there is no backward pass.
-    reverse: one direction, from each sequence's last step to its first.
+    reverse: one direction, from each sequence's last valid step to its first.
     route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see cellgrad(3).
     context: the device; None is `default_context()`.
 

@@ -29,8 +29,8 @@ def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
 
 
 def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: str, time_major: bool, most: Optional[int] = None) -> Array:
-    """Returns an input, as it is or copied.  The input is copied if a row is not contiguous, if rows overlap, as they do after
-    np.broadcast_to, or if it spans more than `most` times the memory of a dense array."""
+    """Returns an input, as it is or copied.  The input is copied if a row is not contiguous, if a stride is 0 or negative, as after
+    np.broadcast_to or x[::-1], if elements are not aligned, or if it spans more than `most` times the memory of a dense array."""
     array = shown(name, value, dtype, shape, axes)
     if strides_of(array, time_major) is None or (most and not array.flags.c_contiguous and span(array) > most * array.nbytes):
         return dense(array)

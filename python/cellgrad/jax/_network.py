@@ -22,8 +22,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
 def _text_of(cell: Cell) -> str:
-    """The name of a built-in cell, or the text of a cell.  The text is read from the cell's file, if it has one, so that a compiled program
-    does not need the file."""
+    """Returns the name of a built-in cell, or the text of a cell.  The text is read from the cell's file, if it has one, so that a compiled
+    program does not need the file."""
     path = path_of(cell.source)
     if path is None:
         return str(cell.source)
@@ -42,7 +42,7 @@ class Network:
     input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
     time_major: sequences are [T, B, .], else [B, T, .].
     dropout: the probability of dropout between layers, in calls that have a key.
-    reverse: one direction, from each sequence's last step to its first.
+    reverse: one direction, from each sequence's last valid step to its first.
 
     L is the number of layers, D the number of directions, H the width of an output: proj, or units.  `params_size` is the size of params.
     Networks with equal arguments are equal, so that a network may be a static argument of jax.jit.  A network holds no arrays, and can be
@@ -139,7 +139,7 @@ class Network:
     # ---- parameters ----
 
     def init(self, key: Array, rules: Optional[str] = None, dtype: Any = jnp.float32) -> Array:
-        """Initial params, [params_size]; the same on every machine for the same network, rules and key.
+        """Returns initial params, [params_size]; the same on every machine for the same network, rules, dtype and key.
 
         key: a key of jax.random.  rules: those of `cellgrad.Network.init_params`; None makes input matrices uniform by Glorot's rule,
         recurrent matrices orthogonal, and biases 0, except 1 for a gate a_f.
@@ -225,7 +225,7 @@ class Network:
 
     def __call__(self, params: Array, x: Array, h0: Optional[Array] = None, c0: Optional[Array] = None,
                  lengths: Optional[Array] = None, key: Optional[Array] = None) -> Tuple[Array, Tuple[Array, Optional[Array]]]:
-        """Runs the network in the dtype of params, which all arrays must have.
+        """Runs the network in the dtype of params, which x, h0 and c0 must have.
 
         params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
         h0: [L*D, B, H], c0: [L*D, B, units], the initial states, in either layout; None is zeros.

@@ -61,7 +61,7 @@ def step_of(forward: Step) -> Step:
 
 
 def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
-    """Returns the least time of a call that is repeated for some seconds, and the page faults of one call."""
+    """Returns the least time of a call that is repeated for some seconds, and the page faults of one call on average."""
     jax.block_until_ready(call())
     best, rounds, end, faults = float("inf"), 0, time.perf_counter() + seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     while time.perf_counter() < end or rounds < 3:
@@ -73,7 +73,7 @@ def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
 
 
 def of_command(size: Tuple[int, int, int, int], seconds: float) -> Tuple[float, float]:
-    """Returns the least time of the same training step by `cellgrad bench`; NaN without the command."""
+    """Returns the least time of the same training step by `cellgrad bench`, NaN without the command; and 0 for page faults."""
     words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
     ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", *words,
                             "--time", str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)

@@ -63,12 +63,12 @@ class RNN(_Recurrent):
 
 
 def evaluator(model: Any) -> ReferenceEvaluator:
-    """ONNX's reference evaluator for a model; cellgrad computes the LSTM, GRU and RNN nodes.
+    """Returns ONNX's reference evaluator for a model; cellgrad computes the LSTM, GRU and RNN nodes.
 
     model: a ModelProto, a NodeProto, or a path.  A NodeProto is read as one of the newest opset.
 
-    Raises UnsupportedError for a model with an opset before 7.  `run` raises the exceptions of `Layer`, with the node's name; for wrong
-    types ArgumentError, too.
+    Raises UnsupportedError for such a node in a model with an opset before 7.  `run` raises the exceptions of `Layer`, with the node's
+    name, but ArgumentError for wrong types.
 
     >>> import cellgrad.onnx, numpy as np, onnx.helper
     >>> node = onnx.helper.make_node("GRU", ["X", "W", "R"], ["Y", "Y_h"], hidden_size=4)

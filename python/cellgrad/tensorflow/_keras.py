@@ -2,8 +2,8 @@
 """Makes Keras's LSTM and GRU layers call CudnnRNNV3 on the processor, which Keras otherwise calls only if it finds a GPU.
 
 Two internal functions of Keras decide about CudnnRNNV3 and its order of gates, and this module replaces both.  Therefore enable_keras
-accepts only versions of Keras that were tried, and compares answers: if only the first function were replaced, a GRU would have its gates
-exchanged, and give wrong numbers without a message.
+accepts only versions of Keras that were tried, unless CELLGRAD_TF_FORCE=1, and compares answers: if only the first function were replaced,
+a GRU would have its gates exchanged, and give wrong numbers without a message.
 """
 import importlib
 import os
@@ -57,9 +57,10 @@ LAYERS: Tuple[Tuple[str, bool], ...] = (("LSTM", False), ("LSTM", True), ("GRU",
 
 
 def _module() -> Any:
-    """Keras's module of recurrent functions over TensorFlow.
+    """Returns Keras's module of recurrent functions over TensorFlow.
 
-    Raises UnsupportedError if there is no Keras, or if Keras has another version, or another backend than TensorFlow.
+    Raises UnsupportedError if there is no Keras, if its backend is not TensorFlow, or if its version was not tried; CELLGRAD_TF_FORCE=1
+    accepts any version that has the functions.
     """
     try:
         import keras
@@ -84,7 +85,8 @@ def enable_keras() -> None:
     As on a GPU, only layers with the default activations, a bias, no recurrent_dropout and, for a GRU, reset_after use CudnnRNNV3; masks
     must be right-padded, and outputs of masked steps are zeros.  A layer with use_cudnn=False is not changed.
 
-    Raises UnsupportedError if there is no Keras, if its version was not tried, or if answers differ; Keras is then unchanged.
+    Raises UnsupportedError if there is no Keras, if its backend is not TensorFlow, if its version was not tried, unless
+    CELLGRAD_TF_FORCE=1, or if answers differ; LibraryError as `load` does.  Keras is then unchanged.
 
     >>> import cellgrad.tensorflow, keras, numpy as np
     >>> cellgrad.tensorflow.enable_keras()

@@ -18,8 +18,9 @@ class Cell(Recurrent):
 
     The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of its params,
     such as {"leak": 0.3}.
-    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, bias_ih_l0, bias_hh_l0, for G gates in the cell's order, and
-    weight_p_l0 [n, hidden_size] for its n per-unit weights.  The module keeps the text of a file, so that a pickled one does not need it.
+    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, with proj_size weight_hr_l0, bias_ih_l0, bias_hh_l0, for G gates
+    in the cell's order, and weight_p_l0 [n, hidden_size] for the n per-unit weights of the options that are on.  The module keeps the text
+    of a file, so that a pickled one does not need it.
 
     A call returns output and h, or output and (h, c) if the cell has a cell state.  Raises cellgrad.BuildError for a wrong text,
     cellgrad.MissingFileError.
@@ -86,5 +87,5 @@ class Cell(Recurrent):
         return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
 
     def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:
-        """output and the last states, with the arguments of `LSTM.forward`."""
+        """Returns output and the last states; the arguments are those of `LSTM.forward`."""
         return self._forward(input, hx, lengths)

@@ -2,8 +2,8 @@
 """Finds the library's context and stream for the device of a tensor.
 
 For tensors on the cpu, that is the context "cpu" or the one that CELLGRAD_BACKEND names; for tensors on a CUDA device, PyTorch's own
-context and its current stream.  If several processes share the machine, which torchrun shows by LOCAL_WORLD_SIZE, each uses its share of
-the processors, unless CELLGRAD_CPU_THREADS is set.
+context and its current stream.  If several processes share the machine, which torchrun shows by LOCAL_WORLD_SIZE, the context "cpu" of each
+uses its share of the processors, unless CELLGRAD_CPU_THREADS is set.
 """
 import ctypes
 import os
@@ -122,7 +122,7 @@ _cuda: Dict[int, Cuda] = {}
 def place_of(device: Any) -> Any:
     """Returns the `Cpu` or `Cuda` object of a device.
 
-    Raises UnsupportedError for a device that no backend supports.
+    Raises UnsupportedError for a device other than cpu and cuda.
     """
     kind = device.type
     if kind == "cpu":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New tensors, in huge pages where Linux has them, as the library's own memory is.
+"""Makes new tensors; large ones on the cpu are in huge pages where Linux grants them, as the library's own memory is.
 
-A large tensor is new memory in each call; in pages of the usual size, its page faults take several percent of a training step.
+A large tensor is often new memory in each call; in pages of the usual size, its page faults slow a training step down.
 """
 from typing import Any, Optional, Tuple
 

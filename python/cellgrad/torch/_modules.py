@@ -52,8 +52,8 @@ class _OfTorch(Recurrent, nn.RNNBase):
 
 
 class LSTM(_OfTorch):
-    """Has the arguments, parameters, names and results of torch.nn.LSTM.  `peephole=True` adds weights weight_p_l0 [3, hidden_size] from
-    the cell state to the gates i, f and o.
+    """Has the arguments, parameters, names and results of torch.nn.LSTM.  `peephole=True` adds weights weight_p_l0 [3, hidden_size], and
+    those of the other layers and directions, from the cell state to the gates i, f and o.
 
     This class derives from nn.RNNBase and not from nn.LSTM, so that torch.compile can trace it.  Raises the exceptions of nn.LSTM.
 

@@ -38,8 +38,8 @@ def _number(counter: Optional[Tensor]) -> int:
 
 
 def _reserve_size(spec: Any, x: Any, place: Any) -> Any:
-    """The number of bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  None: the route has no such
-    bound."""
+    """Returns the number of bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  None: the route has
+    no such bound."""
     if not spec.reserve:
         return 0
     bound = spec.plan(x.dtype, place).bound()
@@ -237,7 +237,7 @@ def _is_plain(tensors: Sequence[Any]) -> bool:
 
 def node(network: str, made: Tuple[Tensor, ...], input: Tensor, h0: Optional[Tensor], c0: Optional[Tensor],
          weights: Sequence[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
-    """output, h and c as outputs of a node of autograd.  made: the results of a forward pass without dropout and lengths."""
+    """Returns output, h and c as outputs of a node of autograd.  made: the results of a forward pass without dropout and lengths."""
     output, h, c = _Node.apply(network, None, None, 0, made, input, h0, c0, *weights)
     return output, h, c
 

@@ -18,7 +18,8 @@ KEPT_TEXTS = 16
 def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
     """Converts lengths to int32 for the library.
 
-    Raises TensorTypeError unless they are integers, TensorError unless there is one for each row, on the cpu, from 0 to T.
+    Raises TensorTypeError unless they are integers, TensorError unless there is one for each row, on the cpu, from 0 to T.  Under
+    torch.compile their number and values are not checked here.
     """
     tensor = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
@@ -34,7 +35,8 @@ def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
 
 
 class Recurrent(nn.Module):
-    """The base class of all modules.  The weights of the network are views of one buffer, in the order of the library's params."""
+    """The base class of all modules.  The weights of the network are views of one buffer, in the order of the library's params; a call
+    copies weights that `flatten_parameters` cannot make such views."""
 
     input_size: int
     hidden_size: int
@@ -102,7 +104,7 @@ class Recurrent(nn.Module):
                 *(getattr(self, name) for name in self._vector_names)]
 
     def _own_weights(self) -> Optional[List[Tensor]]:
-        """Returns the weights, found without nn.Module's search for attributes, which takes longer than a small call; None unless all are
+        """Returns the weights, found without nn.Module's search for attributes, which is slow beside a small call; None unless all are
         parameters of the module itself, and not, for example, parametrizations."""
         parameters = self._parameters
         try:
@@ -121,7 +123,8 @@ class Recurrent(nn.Module):
                 *(getattr(self, name) for name in self._vector_names)]
 
     def flatten_parameters(self) -> None:
-        """Makes the weights views of one buffer, as the library reads them, unless they are already.
+        """Makes the weights views of one buffer, as the library reads them, unless they are already.  It leaves weights alone that are
+        shared, not leaves or of another class, or that differ in dtype or device.
 
         A call of the module does the same if the weights are no longer such views: after `.to()`, `load_state_dict(assign=True)` or
         `weight.data = ...`.

@@ -2,7 +2,8 @@
 """Calls of the library on tensors.
 
 Tensors are passed without a copy: dense ones by their addresses, sequences with dense rows by address and strides, a PackedSequence by
-its data and batch sizes.  Of dense tensors only shape, dtype, device, data_ptr(), is_contiguous() and new_empty() are used.
+its data and batch sizes.  Other tensors are copied, and so are weights that are not adjacent in memory.  Of dense tensors only shape,
+dtype, device, numel(), data_ptr(), is_contiguous() and new_empty() are used.
 """
 import ctypes
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -61,7 +62,7 @@ def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[
 
 
 def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, batch_sizes: Any = None) -> None:
-    """Checks the arguments.  Raises TensorError for a wrong shape or device, TensorTypeError for a wrong dtype."""
+    """Checks the arguments.  Raises TensorTypeError for a wrong dtype of a weight or a state, TensorError for all else that is wrong."""
     dtype, device, shape = x.dtype, x.device, x.shape
     if batch_sizes is not None:
         if len(shape) != 2 or shape[1] != spec.input:
@@ -124,7 +125,7 @@ class _Begun(NamedTuple):
 def _begin(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, counter: int, batch_sizes: Any) -> _Begun:
     """Checks the arguments of a call, and sets them in the library's struct.
 
-    Raises TensorError for a wrong shape or device, TensorTypeError for a wrong dtype.
+    Raises TensorTypeError for a wrong dtype of the input, a weight or a state, TensorError for a wrong shape or device.
     """
     check_inputs(spec, x, weights, h0, c0, lengths, batch_sizes)
     plan = spec.plan(x.dtype, place_of(x.device))

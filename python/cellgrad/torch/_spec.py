@@ -27,7 +27,9 @@ def spec_text(cell: str, *, input: int, units: int, layers: int = 1, bidirection
               options: str = "", values: Sequence[Tuple[str, float]] = (), dropout: float = 0.0, reserve: bool = True) -> str:
     """Returns the text of a network, which the operators cellgrad::rnn and cellgrad::rnn_backward take.
 
-    cell: the name or the text of a cell; the other arguments are those of `cellgrad.Network`.
+    cell: the name or the text of a cell.  options: names with commas between them.  values: pairs of a param's name and its value.
+    batch_first: sequences are [B, T, .].  reserve: a call makes a reserve space, which a backward pass needs.
+    The other arguments are those of `cellgrad.Network`.
 
     >>> import cellgrad.torch, torch
     >>> network = cellgrad.torch.spec_text("gru", input=3, units=4)
@@ -103,7 +105,7 @@ class Spec:
         return (x.shape[1], x.shape[0]) if self.batch_first else (x.shape[0], x.shape[1])
 
     def shapes(self, x: Any, B: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
-        """Returns the shapes of output, h and c, for an input with B rows."""
+        """Returns the shapes of output, h and c, for an input with B rows; c is empty for a cell without a cell state."""
         count = self.layers * self.directions
         return ((*x.shape[:-1], self.directions * self.width), (count, B, self.width),
                 (count, B, self.units) if self.cell.has_state else (0,))

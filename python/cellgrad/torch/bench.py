@@ -2,9 +2,9 @@
 """`python -m cellgrad.torch.bench`: compares this package with nn.LSTM, as a table in Markdown.
 
 The modules run in turn, and the least time of each is printed.  Each call is timed by every route: PyTorch's stable ABI, if the extension
-was built, and ctypes.  A forward call computes no gradients.  A training step is a forward and a backward pass, with the gradient of the
-input, without an optimizer; its last column is the time of the same passes by `cellgrad bench`, without Python.  The last rows are
-sequences of one step.
+was built, and ctypes.  A forward call computes no gradients.  A training step is a forward and a backward pass, with the gradients of the
+weights and the input, without an optimizer; its last column is the time of the same passes by `cellgrad bench`, without Python.  The last
+rows are sequences of one step.
 --threads N: the number of threads of this package and of PyTorch; --device cuda: runs on a GPU.
 """
 import argparse

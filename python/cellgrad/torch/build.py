@@ -2,8 +2,8 @@
 """`python -m cellgrad.torch.build`: compiles the extension, with which calls use PyTorch's stable ABI instead of ctypes.
 
 The extension goes into the package's folder, or, if that is not writable, into the user's cache folder; --into FOLDER chooses another one.
-CXX and CXXFLAGS are the compiler and further options for it.  The extension works with PyTorch 2.14 and later, with CPython 3.10 and later,
-and with the version of cellgrad that it was built for.
+CXX and CXXFLAGS are the compiler and further options for it.  The extension works with PyTorch 2.14 and later, with CPython 3.10 and later
+that has the interpreter's lock, and with the version of cellgrad that it was built for.
 """
 import argparse
 import os
