@@ -9,8 +9,9 @@
 
 #include "backends/cpu/cpu.h"
 
-/* SLAB: the most bytes of the packed operand b, and of sums that are rounded later. */
-enum { SLAB = 8 << 20, LINE = 64 };
+/* SLAB: the most bytes of the packed operand b, and of sums that are rounded after all blocks.  BLOCK_SUMS: the most bytes of sums that
+ * are rounded at the end of their block; so many fit in the second-level cache of a processor that multiplies bf16. */
+enum { SLAB = 8 << 20, BLOCK_SUMS = 3 << 19, LINE = 64 };
 /* LOW_BLOCKS and BLOCKS: the number of blocks that each thread should have, if each thread packs all of the operand a, and in other
  * products.  LEAST_ROWS: there is at most one block for so many rows, rounded up.  STEPS: the number of multiply-adds that pay for one more
  * block. */
@@ -22,7 +23,7 @@ struct blocked {
 	const struct cg_panels *panels;
 	size_t real, acc;                        /* bytes of an element of the dtype, and of acc */
 	cg_widen *widen;                         /* the conversion from the dtype to acc; NULL if both are the same type */
-	/* the rows of c that are computed now; if sums are rounded later, as many rows as there is memory for */
+	/* the rows of c that are computed now; if sums are rounded after all blocks, as many rows as there is memory for */
 	int64_t row, rows;
 	int64_t column, columns;                 /* the columns of b that are packed now */
 	/* from, steps: the part of k that is multiplied now; depth: the steps of a block, a multiple of those that the panels multiply at
@@ -30,10 +31,13 @@ struct blocked {
 	int64_t from, steps, depth;
 	int64_t stored;                          /* the number of steps in a panel, including those of zeros at its end */
 	int64_t down, across;                    /* blocks of c below each other, and side by side */
-	struct cg_matrix sums, start;            /* the sums and the start for the current rows and columns of c; start is in acc */
+	/* the sums and the start for the current rows and columns of c; start is in acc.  If sums are rounded at the end of a block, they are
+	 * in block_sums, and a start with rows of its own is converted there. */
+	struct cg_matrix sums, start;
 	int is_low;                              /* c is one block high, and each thread has one panel of b */
 	char *b, *a;                             /* the packed operands; a: one packed block for each thread */
-	size_t a_bytes, b_bytes;                 /* bytes of packed a, and of packed b, for each thread */
+	char *block_sums;                        /* the sums of one block for each thread */
+	size_t a_bytes, b_bytes, sums_bytes;     /* bytes of packed a, of packed b, and of the sums of a block (or 0), for each thread */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -107,40 +111,78 @@ static int64_t share_start(int64_t n, int64_t panel, int64_t k, int64_t shares)
 	return least(n, divide_up(n, panel) * k / shares * panel);
 }
 
-/* Adds the products of some steps of k to some rows and columns of c: to the sums that they hold, or in the first steps to the start of
- * the product. */
-static void add_steps(const struct blocked *p, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t k, int64_t steps,
-                      const char *a, const char *b, int64_t b_apart)
-{
-	const struct cg_matrix start = p->from || k ? p->sums : p->start;
+/* A block of c, and the sums and the start of its elements. */
+struct block { int64_t row, rows, column, columns; struct cg_matrix sums, start; };
 
-	p->panels->multiply(rows, columns, steps, a, b, b_apart, start.mem.data ? at(start, row, column, p->acc) : NULL, start.stride,
-	                    at(p->sums, row, column, p->acc), p->sums.stride);
+/* The part of a matrix from a row and a column on.  An absent matrix stays absent. */
+static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
+{
+	if (x.mem.data)
+		x.mem.offset += (size_t)(row * x.stride + column) * bytes;
+	return x;
+}
+
+/* Finds the sums and the start of a block.  thread: the thread that computes the block. */
+static void find_sums(const struct blocked *p, int thread, struct block *c)
+{
+	const struct cg_matrix *start = &p->g->start;
+
+	c->sums = from(p->sums, c->row, c->column, p->acc);
+	c->start = from(p->start, c->row, c->column, p->acc);
+	if (!p->sums_bytes)
+		return;
+	c->sums = (struct cg_matrix){ .mem = { .data = p->block_sums + (size_t)thread * p->sums_bytes }, .stride = c->columns };
+	if (!start->mem.data || start->acc || !start->stride)
+		return;
+	for (int64_t i = 0; i < c->rows; i++) {
+		const char *of_row = at(*start, p->row + c->row + i, p->column + c->column, p->real);
+
+		p->widen(c->columns, of_row, at(c->sums, i, 0, p->acc));
+	}
+	c->start = c->sums;
+}
+
+/* Adds the products of some steps of k to some columns of a block: to the sums that they hold, or in the first steps to the start of the
+ * product.  column: the first of the columns, counted from that of the block. */
+static void add_steps(const struct blocked *p, const struct block *c, int64_t column, int64_t columns, int64_t k, int64_t steps, const char *a,
+                      const char *b, int64_t b_apart)
+{
+	const struct cg_matrix start = p->from || k ? c->sums : c->start;
+
+	p->panels->multiply(c->rows, columns, steps, a, b, b_apart, start.mem.data ? at(start, 0, column, p->acc) : NULL, start.stride,
+	                    at(c->sums, 0, column, p->acc), c->sums.stride);
 }
 
 static void multiply_block(void *context, int64_t t, int thread)
 {
 	const struct blocked *p = context;
-	int64_t high = p->panels->rows, row = share_start(p->rows, high, t / p->across, p->down);
-	int64_t rows = share_start(p->rows, high, t / p->across + 1, p->down) - row;
-	int64_t wide = p->panels->columns, column = share_start(p->columns, wide, t % p->across, p->across);
-	int64_t columns = share_start(p->columns, wide, t % p->across + 1, p->across) - column;
+	int64_t high = p->panels->rows, wide = p->panels->columns;
+	struct block c = { .row = share_start(p->rows, high, t / p->across, p->down),
+	                   .column = share_start(p->columns, wide, t % p->across, p->across) };
 	char *a = p->a + (size_t)thread * p->a_bytes, *b = p->b + (size_t)thread * p->b_bytes;
 	struct cg_float_state state = cg_float_enter(p->g->dtype);
 
+	c.rows = share_start(p->rows, high, t / p->across + 1, p->down) - c.row;
+	c.columns = share_start(p->columns, wide, t % p->across + 1, p->across) - c.column;
+	find_sums(p, thread, &c);
 	for (int64_t k = 0; k < p->steps; k += p->depth) {
 		int64_t steps = least(p->depth, p->steps - k), stored = round_up(steps, p->panels->steps);
 
-		for (int64_t i = 0; i < rows; i += high)
-			pack(p, p->panels->pack_a, high, p->g->a, !p->g->transpose_a, p->row + row + i, least(high, rows - i), p->from + k, steps,
+		for (int64_t i = 0; i < c.rows; i += high)
+			pack(p, p->panels->pack_a, high, p->g->a, !p->g->transpose_a, p->row + c.row + i, least(high, c.rows - i), p->from + k, steps,
 			     a + (size_t)(i * stored) * p->panels->bytes);
-		for (int64_t j = 0; j < columns && p->is_low; j += wide) {
-			pack_panel(p, column + j, k, steps, b);
-			add_steps(p, row, rows, column + j, least(wide, columns - j), k, steps, a, b, 0);
+		for (int64_t j = 0; j < c.columns && p->is_low; j += wide) {
+			pack_panel(p, c.column + j, k, steps, b);
+			add_steps(p, &c, j, least(wide, c.columns - j), k, steps, a, b, 0);
 		}
 		if (!p->is_low)
-			add_steps(p, row, rows, column, columns, k, steps, a, p->b + (size_t)(column * p->stored + k * wide) * p->panels->bytes,
+			add_steps(p, &c, 0, c.columns, k, steps, a, p->b + (size_t)(c.column * p->stored + k * wide) * p->panels->bytes,
 			          p->stored * wide);
+	}
+	for (int64_t i = 0; i < c.rows && p->sums_bytes; i++) {
+		char *result = at(p->g->c, p->row + c.row + i, p->column + c.column, p->real);
+
+		p->device->isa->narrow[p->g->dtype](c.columns, at(c.sums, i, 0, p->acc), result);
 	}
 	cg_float_leave(state);
 }
@@ -182,7 +224,7 @@ static void cut_blocks(struct blocked *p, int threads)
 }
 
 /* The offset of each part of the scratch memory. */
-struct scratch { size_t b, a, sums, start, bytes; };
+struct scratch { size_t b, a, sums, block_sums, start, bytes; };
 
 static size_t carve(struct scratch *s, size_t bytes)
 {
@@ -209,23 +251,19 @@ static struct scratch lay_out(struct blocked *p, int threads)
 	p->steps = SLAB / (p->columns * (int64_t)p->acc) / p->depth * p->depth;
 	p->steps = least(g->k, p->steps < p->depth ? p->depth : p->steps);
 	p->stored = round_up(p->steps, p->panels->steps);
-	p->rows = is_rounded(g) ? least(g->m, SLAB / (p->columns * (int64_t)p->acc)) : g->m;
+	p->sums_bytes = (size_t)round_up((p->panels->height + p->panels->rows) * p->columns * (int64_t)p->acc, LINE);
+	if (!is_rounded(g) || p->steps < g->k || p->sums_bytes > BLOCK_SUMS)
+		p->sums_bytes = 0;
+	p->rows = is_rounded(g) && !p->sums_bytes ? least(g->m, SLAB / (p->columns * (int64_t)p->acc)) : g->m;
 	p->is_low = p->rows <= p->panels->height;
 	p->a_bytes = (size_t)((p->panels->height + p->panels->rows) * p->depth) * p->panels->bytes;
 	p->b_bytes = p->is_low ? (size_t)round_up(wide * p->depth * (int64_t)p->panels->bytes, LINE) : 0;
 	s.b = carve(&s, p->is_low ? p->b_bytes * (size_t)threads : (size_t)(p->columns * p->stored) * p->panels->bytes);
 	s.a = carve(&s, p->a_bytes * (size_t)threads);
-	s.sums = carve(&s, is_rounded(g) ? (size_t)(p->rows * p->columns) * p->acc : 0);
+	s.sums = carve(&s, is_rounded(g) && !p->sums_bytes ? (size_t)(p->rows * p->columns) * p->acc : 0);
+	s.block_sums = carve(&s, p->sums_bytes * (size_t)threads);
 	s.start = carve(&s, p->widen && !g->start.acc ? (size_t)p->columns * p->acc : 0);
 	return s;
-}
-
-/* The part of a matrix from a row and a column on.  An absent matrix stays absent. */
-static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
-{
-	if (x.mem.data)
-		x.mem.offset += (size_t)(row * x.stride + column) * bytes;
-	return x;
 }
 
 /* The team of threads for a pass over rows x columns elements; NULL, which stands for one thread, if there are few elements. */
@@ -245,6 +283,10 @@ static void set_sums(struct blocked *p, struct cg_queue *queue, char *sums, char
 	p->start = from(g->start, p->row, p->column, p->acc);
 	if (!p->widen || g->start.acc || !g->start.mem.data)
 		return;
+	if (g->start.stride && p->sums_bytes) {
+		p->start = (struct cg_matrix){ .stride = 0 };
+		return;
+	}
 	if (g->start.stride) {
 		cg_team_run(team_for(queue, p->rows, p->columns), p->rows, begin_row, p);
 		p->start = p->sums;
@@ -267,7 +309,7 @@ static void multiply_part(struct blocked *p, struct cg_queue *queue, int64_t ste
 		cut_blocks(p, cg_team_threads(queue->team));
 		cg_team_run(queue->team, p->down * p->across, multiply_block, p);
 	}
-	if (is_rounded(g))
+	if (is_rounded(g) && !p->sums_bytes)
 		cg_team_run(team_for(queue, p->rows, p->columns), p->rows, round_row, p);
 }
 
@@ -286,6 +328,7 @@ int cg_cpu_blocked_gemm(struct cg_queue *queue, const struct cg_gemm *g)
 	scratch += (LINE - (uintptr_t)scratch % LINE) % LINE;
 	p.b = scratch + s.b;
 	p.a = scratch + s.a;
+	p.block_sums = scratch + s.block_sums;
 	for (p.row = 0; p.row < g->m; p.row += rows)
 		for (p.column = 0; p.column < g->n; p.column += columns) {
 			p.rows = least(rows, g->m - p.row);
