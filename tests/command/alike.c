@@ -27,7 +27,7 @@ static size_t elements(const struct safetensors_tensor *t)
 	return t->bytes / cg_dtype_bytes(t->cg);
 }
 
-/* The largest number of the file: its tensors are parts of one tensor of the library's, which is judged as a whole. */
+/* The largest magnitude of the file's numbers: its tensors are parts of one tensor of the library's, which is judged as a whole. */
 static double largest_of(const struct safetensors *file)
 {
 	double largest = 0;
@@ -53,7 +53,7 @@ static int differ(const struct safetensors_tensor *got, const struct safetensors
 	return wrong > 0;
 }
 
-/* Does the file lack a wanted tensor, or have it with another dtype or shape? */
+/* Does the file lack a wanted tensor, or have it with another dtype, another shape or other numbers? */
 static int lacks(const struct safetensors *file, const struct safetensors_tensor *want, struct allowance a)
 {
 	const struct safetensors_tensor *t = safetensors_find(file, want->name);

@@ -32,7 +32,7 @@ field() {
 	[ "${#lines[@]}" -eq 5 ]
 }
 
-@test "the roof of products is the roof of the best instruction set that the library has" {
+@test "the roof of products is the roof of the best instruction set that the library can use on this processor" {
 	local best=baseline isa
 
 	for isa in avx2 avx512 avx512bf16 amxbf16; do
@@ -76,7 +76,7 @@ field() {
 	[ "$(field bytes "${lines[0]}")" -eq 2360 ]
 }
 
-@test "rates, spread and share of the roof follow from the measured times" {
+@test "the rates follow from the median time, the spread is less than the median, and the share of the roof is positive" {
 	works bench --op gru_block_cell_grad --B 8 --I 32 --H 32 --time 0.02 --json
 	lines=("${lines[1]}")
 	awk -v least="$(field min_ms "${lines[0]}")" -v median="$(field median_ms "${lines[0]}")" -v spread="$(field spread_ms "${lines[0]}")" \
@@ -123,7 +123,7 @@ field() {
 	done
 }
 
-@test "without --op all ops are measured, or those of a mode or a pass" {
+@test "without --op TensorFlow's block ops and CudnnRNNV3 in each mode are measured, or those of a mode or a pass" {
 	json --B 2 --I 3 --H 4
 	[ "${#lines[@]}" -eq 16 ]
 	[[ ${lines[0]} == *'"LSTMBlockCell","mode":"lstm"'*'"T":1,"B":2'* ]]
@@ -152,7 +152,7 @@ field() {
 	[[ ${lines[0]} == *'"B":32,"I":256,"H":512'* ]]
 }
 
-@test "--what selects the pass under either name of an op" {
+@test "--what selects the pass, whether --op names the forward op or its gradient op" {
 	json --op lstm_block_cell --what bwd --B 2 --I 3 --H 4
 	[ "$(field flops "${lines[0]}")" -eq 896 ]
 	[[ ${lines[0]} == *'--dtype f32 --what bwd"}' ]]
@@ -346,7 +346,7 @@ field() {
 
 # ---- pictures ----
 
-# is_picture FILE: is the file well-formed SVG with a title, in which all numbers are finite?
+# is_picture FILE: is the file SVG with a title, without the words nan and inf, and, if there is a python3, well-formed XML?
 is_picture() {
 	[[ $(head -n 1 "$1") == '<svg xmlns="http://www.w3.org/2000/svg"'* ]]
 	[ "$(tail -n 1 "$1")" = "</svg>" ]
@@ -413,7 +413,7 @@ is_picture() {
 	[ "$(ls -A | grep -v stderr)" = "$(printf 'data.svg.tsv\nthere.svg')" ]
 }
 
-@test "--plot leaves the old picture if the run fails" {
+@test "--plot leaves the old picture if its table cannot be written" {
 	echo "<svg>old" > times.svg
 	run -1 bash -c 'set -o pipefail
 		(ulimit -f 0; trap "" XFSZ; exec "$0" bench --time 0.001 --op GRUBlockCell --B 1,2 --I 1 --H 1 --plot times.svg) 2>&1 > /dev/null | cat' "$CELLGRAD"
@@ -437,7 +437,7 @@ is_picture() {
 
 # ---- CELLGRAD_VERBOSE ----
 
-@test "the line that CELLGRAD_VERBOSE=1 prints about a call is a command that works" {
+@test "the line that CELLGRAD_VERBOSE=1 prints about a call of a cell op is a command that works" {
 	export CELLGRAD_BACKEND=cpu
 	PATH=$(dirname "$CELLGRAD"):$PATH
 	for case in LSTMBlockCell-clip LSTMBlockCellGrad-peephole GRUBlockCellGrad-plain lstm_block_cell_grad-plain; do

@@ -36,6 +36,9 @@ entry() {
 	works cache path
 	[ "$output" = "$PWD/kernels" ]
 	[ ! -e kernels ]
+	mkdir -m 700 kernels
+	works cache path
+	[ "$output" = "$PWD/kernels" ]
 	works cache path --json
 	[ "$output" = '{"reads":true,"writes":true,"why":"","most":268435456,"path":"'"$PWD"'/kernels"}' ]
 	unset CELLGRAD_CACHE_DIR
@@ -65,7 +68,7 @@ entry() {
 	(unset HOME XDG_CACHE_HOME CELLGRAD_CACHE_DIR; refuses "CELLGRAD_CACHE_DIR|XDG_CACHE_HOME|HOME" cache path)
 }
 
-@test "cellgrad info shows the folder of the cache, or why there is none" {
+@test "cellgrad info shows the folder of the cache, or why no kernels are kept" {
 	cache
 	works info
 	[[ $output == *"Compiled kernels on disk:"$'\n'"  $PWD/kernels"$'\n'* ]]
@@ -104,7 +107,7 @@ entry() {
 	[ "$(find kernels -name '*.kernel' | wc -l)" -eq 4 ]
 }
 
-@test "cache clear removes entries and no other files" {
+@test "cache clear removes entries, also unfinished ones, and no other files" {
 	cache
 	works cache clear
 	[ "$output" = "removed 0 files, 0 bytes, from $PWD/kernels" ]
@@ -128,7 +131,7 @@ entry() {
 	fails "$entry" cache clear
 }
 
-@test "the folder of the cache may have a name that is not UTF-8" {
+@test "cache path prints a folder whose name is not UTF-8, and fails with --json" {
 	cache
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' fails "UTF-8" cache path --json
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' works cache path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests `cellgrad check`: the cases that it runs, the arguments that it refuses, and that a command line that it prints runs one case.
+# Tests `cellgrad check`: the cases that it runs, the arguments that it refuses, and that a command line with a seed runs one case.
 
 load files
 

@@ -147,7 +147,7 @@ static void test_noise(void **state)
 	assert_true(cg_milliseconds() - before < 15000);
 }
 
-/* Tests that memory runs out in the child or in the parent, and that no process can be started. */
+/* Tests a child that answers NULL, for no memory; a parent that may open no more files; and a parent that ignores SIGCHLD. */
 static void test_no_resources(void **state)
 {
 	struct rlimit before, none;

@@ -279,7 +279,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	done
 }
 
-@test "a network without biases is converted to every format and back" {
+@test "a network without biases is converted from pytorch through keras, onnx, cellgrad and block, and back" {
 	tensors in "" weight_ih_l0:F32:20,3 weight_hh_l0:F32:20,5
 	works convert --from pytorch --to keras in out
 	[[ $output == *" to 2 of keras" ]]
@@ -300,7 +300,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	refuses "in:|b|missing|[20]" convert --from block --to cellgrad in out bias=none
 }
 
-@test "a format without peepholes refuses peephole weights, unless they are all 0" {
+@test "format keras, which has no peepholes, refuses peephole weights, unless they are all 0" {
 	tensors in "" w:F32:8,20 b:F32:20 wci:F32:5 wcf:F32:5 wco:F32:5
 	refuses "peepholes|out|15|weights|0|--force" convert --from block_v2 --to keras in out
 	[ ! -e out ]
@@ -430,7 +430,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	[ "$(od -A n -t x4 -j "$(place out lstm/lstm_cell/bias 7)" -N 4 out)" = " 3f000001" ]
 }
 
-@test "after a failure OUT has its old contents, or is absent" {
+@test "after a failure OUT has its old contents, and no temporary file is left" {
 	torch in ""
 	echo old > out
 	(ulimit -f 1; fails "out|File too large" convert --from pytorch --to cellgrad in out)

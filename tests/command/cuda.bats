@@ -21,6 +21,7 @@ why() {
 	refuses "$1" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }
 
+# computes: checks that the command gives TensorFlow's answers in two stored cases
 computes() {
 	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors" \
 		--expect "$DATA/GRUBlockCellGrad-plain.expect.safetensors"
@@ -28,7 +29,7 @@ computes() {
 		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
 }
 
-@test "CUDA 11, 12 and 13 give TensorFlow's answers" {
+@test "the stand-ins for CUDA 11.2, 12.4 and 13.0 give TensorFlow's answers in two stored cases" {
 	with
 	for version in 11.2 12.4 13.0; do
 		export CELLGRAD_FAKE_CUDA=$version
@@ -44,12 +45,12 @@ computes() {
 	works bench --op lstm_block_cell --B 2 --I 8 --H 8 --reps 3
 }
 
-@test "every op gives TensorFlow's answers in every stored case" {
+@test "every block op gives TensorFlow's answers in every stored case" {
 	with CELLGRAD_CACHE_DIR="$PWD/kernels"
 	has_answers LSTM GRU Block
 }
 
-@test "kernels give the bits of the cpu's kernels, over tens of thousands of rows" {
+@test "kernels give the bits of the kernels of cpu and, if it opens, of OpenCL, over tens of thousands of rows" {
 	with
 	for reference in cpu opencl; do
 		"$CELLGRAD" info --why $reference | grep -q ": opens" || continue
@@ -77,7 +78,7 @@ computes() {
 	[[ $output == *$'\n'"  cuda:0 "*"no cuBLAS: CELLGRAD_CUBLAS_LIB: tried /nowhere/libcublas.so"* ]]
 }
 
-@test "without a driver the message has each name that was tried" {
+@test "if a named driver does not exist, the message has the variable and the name" {
 	with CELLGRAD_CUDA_LIB=/nowhere/libcuda.so.1
 	why "CUDA|driver|CELLGRAD_CUDA_LIB|/nowhere/libcuda.so.1"
 }
@@ -210,7 +211,7 @@ computes() {
 	computes
 }
 
-@test "a failing kernel is reported with the driver's call and message" {
+@test "a failing launch of a kernel is reported with the driver's call and message" {
 	with CELLGRAD_FAKE_FAIL=cuLaunchKernel:1:700
 	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 	[[ ${stderr_lines[0]} == *"cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access"* ]]

@@ -29,7 +29,7 @@ without() {
 	[[ $output == *$'\n'"  lstm "*"f16 bf16 f32 f64: composed (no cuDNN: not cudnn)"* ]]
 }
 
-@test "cuDNN 8.1 to 9 gives PyTorch's answers" {
+@test "the stand-ins for cuDNN 8.1.0, 8.9.7, 9.1.0 and 9.13.0 give PyTorch's answers" {
 	for version in 8.1.0 8.9.7 9.1.0 9.13.0; do
 		with CELLGRAD_FAKE_CUDNN=$version
 		works info --why cuda
@@ -42,7 +42,7 @@ without() {
 	done
 }
 
-@test "info shows the route of each network" {
+@test "info shows the route of networks of each cell in each dtype" {
 	with CELLGRAD_FAKE_CUDNN=9.12.0
 	works info
 	[[ $output == *"cell "*"options "*"on cuda:0"* ]]

@@ -4,7 +4,7 @@
 
 load files
 
-@test "all stored answers of TensorFlow agree" {
+@test "all stored answers of LSTMBlockCellGrad and GRUBlockCellGrad agree" {
 	works demo --only compare --data "$DATA"
 	[[ $output == *"/* h = o * co */"*"da_o_at[unit] = da_o;"*"emit lstm_block --options peephole --pass grad prints all."* ]]
 	[ "$(grep -n '^These are' <<< "$output" | cut -d: -f1)" -lt 40 ]
@@ -14,7 +14,7 @@ load files
 	[[ ${lines[-1]} == "All "*" agree with TensorFlow's"* ]]
 }
 
-@test "the three outputs in the table are those with the largest differences" {
+@test "the largest difference is printed, and an output with a wrong answer is the first of the table's three rows" {
 	works demo --only compare --data "$DATA" --json
 	worst=$(grep -o '"worst_share":[0-9.e-]*' <<< "$output" | cut -d: -f2)
 	works demo --only compare --data "$DATA"
@@ -177,7 +177,7 @@ near() {
 		d < -1e-4 || d > 1e-4 || (NR <= same && $1 != $2) { print "# step " NR ": " $0; exit 1 }'
 }
 
-@test "the losses are the same on OpenCL, and if the training goes on on another backend after half of its steps" {
+@test "the losses on OpenCL, and of a training that goes on on another backend after half of its steps, equal the cpu's within 1e-4" {
 	needs_opencl
 	unset POCL_EXTRA_BUILD_FLAGS           # PoCL then optimises kernels
 	losses cpu cpu 20
@@ -196,7 +196,7 @@ near() {
 }
 
 # The training has only 4 steps, since one step on the stand-in for CUDA takes a second.
-@test "the losses are the same on the stand-in for CUDA, and if the training goes on there after half of its steps" {
+@test "the losses on the stand-in for CUDA, and of a training that goes on there after half of its steps, equal the cpu's within 1e-4" {
 	losses cpu cpu 4
 	stand_ins
 	losses cuda cuda 4

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output of `cellgrad info OP` is true, and suffices to call the op.
 
-For every op, under TensorFlow's name and the library's, and with each attribute that changes which inputs are needed, the test
-writes a file by the JSON alone, with the tensors that the JSON calls needed and no others.  The op must run on this file, and give
-the described outputs in the described shapes.  If a needed tensor is left out, the op must be refused with that tensor's name;
-with all inputs, needed or not, the op must run, too.  The text of `cellgrad info OP` must have the same names as the JSON, in 80
-columns.  Prints TAP.  CELLGRAD: the command.
+Every op is tried under TensorFlow's name and the library's, with each set of at most two of the attributes on which needs and shapes
+depend.  The test writes a file by the JSON alone, with the tensors that the JSON calls needed and no others.  The op must run on this
+file, and give the described outputs in the described shapes.  With all inputs, needed or not, the op must run, too.  If a needed tensor
+is left out, the op must be refused with that tensor's name; this is tried with at most one attribute, and with five tensors of a long
+list.  Values of attributes outside of the described words and ranges must be refused.  The text of `cellgrad info OP` must have the
+same names as the JSON, in 80 columns.  Prints TAP.  CELLGRAD: the command.
 """
 import itertools
 import json

@@ -137,7 +137,7 @@ wrong() {
 	[[ $output == *'"CELLGRAD_BACKEND":"cp?"'* ]]
 }
 
-@test "info works with a wrong value of any variable" {
+@test "info works with each of the wrong values, and its text has the variable and the value" {
 	while read -r name value facts; do
 		run -0 --separate-stderr env CELLGRAD_BACKEND=cpu "CELLGRAD_$name=$value" "$CELLGRAD" info
 		[[ $output == *"None can be used:"*"CELLGRAD_$name: "*"'$value'"* ]]

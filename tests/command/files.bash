@@ -27,7 +27,8 @@ raw() {
 	{ printf '%b' "$(le64 ${#2})"; printf '%s' "$2"; head -c "$3" /dev/zero; } > "$1"
 }
 
-# element DTYPE: prints the bytes of one element: 0.5, or 1 for integers
+# element DTYPE: prints the bytes of one element, in the form for printf %b: 0.5 for floats, 1 for I64 and I32, and one byte of 1 for
+# any other dtype
 element() {
 	case $1 in
 	F64)  printf '\\x00\\x00\\x00\\x00\\x00\\x00\\xe0\\x3f' ;;
@@ -40,7 +41,8 @@ element() {
 	esac
 }
 
-# tensors FILE METADATA NAME:DTYPE:SHAPE...: writes a safetensors file; METADATA is JSON or "", SHAPE such as 2,3; every element is 0.5
+# tensors FILE METADATA NAME:DTYPE:SHAPE...: writes a safetensors file; METADATA is JSON or "", SHAPE such as 2,3; the elements are
+# those that element() prints
 tensors() {
 	local LC_ALL=C file=$1 header="" data="" at=0 spec name dtype shape count d one end
 

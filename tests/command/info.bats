@@ -79,7 +79,7 @@ load files
 	[[ $output == '{"name":"GRUBlockCell","op":"gru_block_cell",'*'"inputs":[{"name":"x","shape":["B","I"],'* ]]
 }
 
-@test "--why opencl says which library was tried, and what would help" {
+@test "--why opencl names the library that was tried, and what is wrong with it" {
 	CELLGRAD_OPENCL_LIB=/nowhere/libOpenCL.so works info --why opencl
 	[[ $output == "opencl: "*"no OpenCL loader: CELLGRAD_OPENCL_LIB: tried /nowhere/libOpenCL.so: "* ]]
 	CELLGRAD_OPENCL_LIB=lib/libOpenCL.so works info --why opencl
@@ -94,7 +94,7 @@ load files
 	[[ $output == *"None can be used:"*"CELLGRAD_OPENCL_LIB: "*/none* || $output == *$'\n'"  cuda:0 "* ]]
 }
 
-@test "OpenCL without a driver, or with a driver that fails, gives a message" {
+@test "OpenCL without a driver, or with a driver that cannot be loaded, or a device that does not exist, gives a message" {
 	needs_opencl
 	mkdir none bad
 	OCL_ICD_VENDORS=$PWD/none works info --why opencl

@@ -10,13 +10,13 @@ load files
 
 @test "--help lists the subcommands" {
 	works --help
-	for name in run emit info demo bench check cache; do
+	for name in run convert emit info demo bench check cache; do
 		[[ $output == *"  $name "* ]]
 	done
 }
 
 @test "every subcommand has --help with examples" {
-	for name in run emit info demo bench check cache; do
+	for name in run convert emit info demo bench check cache; do
 		works $name --help
 		[[ $output == "Usage: cellgrad $name"* ]]
 		[[ $output == *Examples:*cellgrad\ $name* ]]

@@ -31,7 +31,7 @@ looks_for_one() {
 # with FOLDER: makes all further commands find the folder's libraries before the system's
 with() { export LD_LIBRARY_PATH=$BATS_FILE_TMPDIR/$1; }
 
-# computes: checks that the command gives TensorFlow's answers, without a message on standard error
+# computes: checks that the command gives TensorFlow's answers in two stored cases, without a message on standard error
 computes() {
 	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors" \
 		--expect "$DATA/GRUBlockCellGrad-plain.expect.safetensors"
@@ -153,7 +153,7 @@ declined() {
 	declined "$BATS_FILE_TMPDIR/undefined/libopenblas.so.0: undefined symbol: nowhere_to_be_found"
 }
 
-@test "an OpenBLAS for another processor is not used, and the next one is tried" {
+@test "instead of an OpenBLAS for another processor the next one, or none, is used" {
 	looks_for_one
 	mkdir bits machine
 	cp right/libopenblas.so.0 bits

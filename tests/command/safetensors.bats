@@ -78,7 +78,7 @@ tensor() {
 	refuses "/dev/null|regular" run GRUBlockCell /dev/null
 }
 
-@test "a file that is cut off at any place is refused" {
+@test "a file that is cut off in its first 8 bytes, in its header or in its data is refused" {
 	gru good.safetensors "" F32
 	size=$(stat -c %s good.safetensors)
 	for length in 1 7 8 9 20 200 $((size - 200)) $((size - 4)) $((size - 1)); do

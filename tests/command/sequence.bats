@@ -81,7 +81,7 @@ gradient() {
 	works run BlockLSTM --strict in.safetensors
 }
 
-@test "outputs beyond seq_len_max are zeros, and outputs before it equal those of a shorter sequence" {
+@test "with one of three steps in seq_len_max the least output is 0, and the largest is that of a sequence of one step" {
 	sequence in.safetensors
 	sequence short.safetensors x:F32:1,2,1
 	works run BlockLSTM in.safetensors --json

@@ -106,7 +106,7 @@ static double difference(struct model *m, const struct carried *c, size_t k, dou
 }
 
 /* Central differences at h and h/2: combined they are exact to the fourth order, and their difference bounds the error. Rounding
- * adds a few units in the last place of the loss over h. Checks the largest of n gradients, from p[at] on. */
+ * adds a few units in the last place of the loss over h. Checks n gradients, from p[at] on, and returns their largest magnitude. */
 static double compare(struct model *m, const struct carried *c, const char *part, size_t at, size_t n, double *worst)
 {
 	const double h = 1e-3, rounding = 64 * DBL_EPSILON / h;

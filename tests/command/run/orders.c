@@ -156,7 +156,7 @@ static struct tensor *add_tensor(struct example *e, const char *name, const char
 	return t;
 }
 
-/* Numbers between -1 and 1, all different. */
+/* Fills a tensor with numbers between -1 and 1, which depend on its name. */
 static void fill(struct tensor *t)
 {
 	uint32_t state = 7;

@@ -49,7 +49,8 @@ void example_free(struct example *);
 struct word *example_word(struct example *, const char *name);
 const char *word_value(const struct word *);
 struct word *example_add(struct example *, const char *text, int attribute);
-/* Gives every tensor and every word to one file, or to several (some); the words of a digest go together. */
+/* Gives every tensor and every word to one file, or to one or more files (some). If one word is a digest, those about the cell go
+   together. */
 void example_deal(struct example *, unsigned seed, int some);
 void example_write(const struct example *);
 

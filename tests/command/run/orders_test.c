@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order of files does not matter. For every op of the table, by both of its names: the tensors and metadata of a correct call
- * are distributed over four files, and all orders of all subsets give the same answer or the same refusal. Then contradictions are
- * planted one at a time.
+ * are distributed over four files, and each subset of the files gives the same answer or the same refusal in all orders. Then
+ * contradictions are planted one at a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
