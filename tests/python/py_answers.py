@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package gives the answers of PyTorch and TensorFlow that are stored in tests/data: every network and every block op, in every
-dtype, forward and gradients.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+"""The Python package gives the answers of PyTorch and TensorFlow that are stored in tests/data: every network, in four dtypes, and every
+block op, in the dtype of its file, forward and gradients.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import glob
 import json
 import os
@@ -138,7 +138,7 @@ class Answers(unittest.TestCase):
         return cellgrad.GRUBlock(**{name: t[name] for name in names}, h=t.get("h")).grad(t["d_h"])
 
     def test_blocks(self):
-        """Block ops have TensorFlow's outputs, and the gradients of TensorFlow's automatic differentiation"""
+        """Block ops have TensorFlow's outputs, and the gradients of its gradient ops and automatic differentiation"""
         n = 0
         for path in sorted(glob.glob(os.path.join(py_tap.DATA, "*lock*.safetensors"))):
             if ".expect" not in path:

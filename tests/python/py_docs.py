@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The examples in every docstring of the package run, and so does the Python code in README.md, python/README.md and docs/.  Every public
-name has a docstring, and every class and function of the package has an example.  Prints TAP.  srcdir: the source; LIBRARY: the shared
-library."""
+class, function and method has a docstring, and classes and functions that users call have an example.  Prints TAP.  srcdir: the
+source; LIBRARY: the shared library."""
 import doctest
 import glob
 import importlib

@@ -69,7 +69,7 @@ class Load(unittest.TestCase):
                              r"set CELLGRAD_LIBRARY to its path")
 
     def test_platforms(self):
-        """On musl, macOS and other systems the message about a missing library says what to do"""
+        """On musl, macOS and Windows the advice about a missing library has words about that system"""
         for change, words in (("sys.platform = 'darwin'", "no wheels for macOS"), ("sys.platform = 'win32'", "has not been tried on win32"),
                               ("sysconfig.get_config_var = lambda name: 'x86_64-pc-linux-musl'", "runs on musl")):
             program = f"import sys, sysconfig\n{change}\nimport cellgrad\nfrom cellgrad._load import _advice\nprint(_advice())"

@@ -91,7 +91,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(run.x.ctypes.data, self.x.ctypes.data)
 
     def test_out(self):
-        """Outputs are written to the arrays of `out`, and a run's memory can be reused for another run"""
+        """Outputs are written to the arrays of `out`, a run's memory can be reused for another run, and accumulate=True adds to `out`"""
         output = np.full_like(self.run.output, 7)
         run = self.network.forward(self.params, self.x, self.h0, out=output)
         self.assertIs(run.output, output)
@@ -164,7 +164,7 @@ class Memory(unittest.TestCase):
         self.same(network.replace(training=False).forward(self.params, self.x, self.h0))
 
     def test_pieces(self):
-        """A sequence in two pieces, the second from the final states of the first, gives the outputs of the whole sequence"""
+        """A sequence in two pieces, the second from the final states of the first, gives the outputs of the whole sequence to 1e-14"""
         network = cellgrad.Network("gru", input=I, units=U, dtype="float64")
         params, x = network.init_params(), self.x.astype(np.float64)
         whole = network.forward(params, x)
@@ -191,7 +191,7 @@ class Memory(unittest.TestCase):
             self.assertAlmostEqual((ends[0] - ends[1]) / 2e-6, float((got * way).sum()), delta=1e-6 * np.abs(got).sum())
 
     def test_kernels(self):
-        """A kernel's run has the bits of the op that it is part of, also if rows of the arrays have gaps between them"""
+        """A kernel gives the same bits if its inputs' rows have gaps, and NumPy's answers to 1e-5; a kernel of sums adds all rows"""
         rng = np.random.RandomState(5)
         gates = rng.standard_normal((7, 4 * U)).astype(np.float32)
         kernel = cellgrad.Kernel("lstm")

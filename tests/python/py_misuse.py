@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong argument of the Python package raises one exception, of the type that users of NumPy expect, whose message names the
+"""Wrong arguments of the Python package raise one exception each, of the type that users of NumPy expect, whose message names the
 argument.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import os
 import tempfile
@@ -225,7 +225,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "params: expected shape", self.network.save_weights, self.params[1:], "pytorch")
 
     def test_every_type(self):
-        """Each failure raises a cellgrad.Error that is also a built-in exception"""
+        """Each exception class of the package is a cellgrad.Error and a built-in exception; too many params raise a MemoryError"""
         for kind, built_in in ((cellgrad.ArgumentError, ValueError), (cellgrad.ArgumentTypeError, TypeError),
                                (cellgrad.OutOfMemoryError, MemoryError),
                                (cellgrad.DeviceError, RuntimeError), (cellgrad.UnsupportedError, NotImplementedError),

@@ -75,7 +75,9 @@ class Rows(unittest.TestCase):
             self.assertTrue(run.x.flags.c_contiguous)
             self.same((run, gradient), dense)
         repeated = np.broadcast_to(self.x[:1], self.x.shape)
-        self.same(self.pair(repeated), self.pair(np.array(repeated)))
+        pair = self.pair(repeated)
+        self.assertTrue(pair[0].x.flags.c_contiguous)
+        self.same(pair, self.pair(np.array(repeated)))
 
     def test_outputs(self):
         """Outputs may be views, and no number is written to the gaps between the rows of a view"""

@@ -170,7 +170,7 @@ class Threads(unittest.TestCase):
             self.assertEqual(pool.map(Dataset().__getitem__, range(len(WANT))), WANT)
 
     def test_spawn(self):
-        """A network, a cell, a context and a run pass through pickle, and to a spawned process"""
+        """A network, a cell, a context and a run pass through pickle, and a spawned process calls a network of its parent"""
         run = NETWORK.forward(PARAMS, np.ones((9, 4, 7), np.float32))
         network, cell, context, again = pickle.loads(pickle.dumps((NETWORK, CELL, cellgrad.default_context(), run)))
         self.assertEqual((cell.name, cell.params), (CELL.name, CELL.params))
