@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong argument of cellgrad.jax raises one exception whose message names the argument: an exception of cellgrad when a call is
+"""Wrong arguments of cellgrad.jax raise one exception each, whose message names the argument: an exception of cellgrad when a call is
 traced, or, if only values are wrong, JAX's exception with the library's message.  Prints TAP."""
 import os
 import shutil
@@ -142,7 +142,7 @@ class Misuse(py_tap.Refusals):
             self.assertEqual(python("-c", "import cellgrad.jax", CELLGRAD_LIBRARY=library), (0, ""))
 
     def test_versions(self):
-        """An older JAX, and a missing one, raise an error that says what is needed"""
+        """An older JAX and a missing one raise an error that says what is needed; a package of another version raises an error, too"""
         status, output = python("-c", "import jax; jax.__version__ = '0.4.38'\nimport cellgrad.jax")
         self.assertNotEqual(status, 0)
         self.assertIn("cellgrad.jax needs JAX 0.5 or later, and this is 0.4.38", output)
@@ -153,7 +153,7 @@ class Misuse(py_tap.Refusals):
         self.assertRegex(output, r"LibraryError: the package cellgrad is 9\.9\.9, and .*cellgrad_jax.so is ")
 
     def test_values(self):
-        """NaN and infinity in arrays are accepted"""
+        """A NaN in the input is accepted, and gives NaN in the outputs of its own row alone"""
         output, _ = LSTM(PARAMS + 1, X.at[0, 0, 0].set(np.nan))
         self.assertTrue(bool(jnp.isnan(output[:, 0]).all()))
         self.assertFalse(bool(jnp.isnan(output[:, 1]).any()))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong use of cellgrad.onnx raises one exception of cellgrad, whose message has the node, the argument, the expected value and the
-value that was given.  Prints TAP."""
+"""Wrong uses of cellgrad.onnx raise one exception of cellgrad each, whose message has the argument and what was expected; a message
+about a node of a model has the node, too.  Prints TAP."""
 import unittest
 
 import framework_tap

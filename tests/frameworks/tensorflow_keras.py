@@ -90,7 +90,7 @@ class Layers(unittest.TestCase):
         np.testing.assert_allclose(losses(), theirs, rtol=1e-4)
 
     def test_mixed_precision(self):
-        """Layers with the mixed-precision policies and in float64 train, and a model that is saved and loaded predicts the same bits"""
+        """Layers with the mixed-precision policies and in float64 train, and the model in float64 predicts the same bits when it is loaded"""
         rng = np.random.default_rng(4)
         x, y = rng.normal(size=(8, T, I)), np.ones((8, 1))
         cellgrad.tensorflow.enable_keras()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests examples/python/ddp.py on 2 and 3 processes, FSDP2, and the share of the processors that each process takes.  Prints TAP."""
+"""Tests examples/python/ddp.py on 2 and 3 processes, FSDP2 on one process, and each process's share of the processors.  Prints TAP."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every wrong argument of cellgrad.torch raises one exception, of the type that users of PyTorch expect, whose message names the argument.
+"""Wrong arguments of cellgrad.torch raise one exception each, of the type that users of PyTorch expect, whose message names the argument.
 Prints TAP."""
 import os
 import subprocess
@@ -97,7 +97,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(NotImplementedError, f"got one on {kind}", _device.place_of, types.SimpleNamespace(type=kind, index=0))
 
     def test_constructors(self):
-        """Constructors raise the exceptions of PyTorch's constructors"""
+        """Constructors raise exceptions of the types that PyTorch's constructors raise; wrong cells raise exceptions, too"""
         for name in ("LSTM", "GRU", "RNN"):
             for arguments, keywords in (((0, 4), {}), ((3, -1), {}), ((3, 4), {"num_layers": 0}), ((3, 4), {"dropout": 2}),
                                         ((3, 4), {"bias": 1}), ((3.0, 4), {}), ((3, 4), {"proj_size": 9}), ((3, 4), {"nonlinearity": "x"})):

@@ -124,7 +124,7 @@ class Transforms(unittest.TestCase):
             self.assertLess((found[0] - found[1]).abs().max().item(), 1e-12)
 
     def test_inputs(self):
-        """Inputs that are transposed, sliced, expanded or at an offset have right outputs and gradients"""
+        """Inputs that are transposed, sliced, expanded or at an offset have the outputs and gradients of dense copies"""
         module = ours.LSTM(I, U, dtype=F64)
         whole = torch.randn(B, 2 * T, I + 3, dtype=F64)
         for view in (lambda w: w[:, :T, :I].transpose(0, 1), lambda w: w[:, 1:T + 1, 2:I + 2].permute(1, 0, 2),
