@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wrong calls of networks: memory of every argument wrong in each way, numbers out of range, reserves of other networks or calls;
- * each is rejected with a message and nothing is written. Also the orders in which plans, cells, contexts and streams may be closed.
+ * each is rejected with a message and nothing is written. Also eight orders in which a plan, its cell, context and stream are closed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static enum net_flow flow_of(const struct net_port *p, int pass)
 	return pass ? p->backward : p->forward;
 }
 
-/* A network whose forward has run, so that its reserve is valid. */
+/* Opens a network and runs its forward, which makes the reserve valid. */
 static void begin(struct net *n)
 {
 	if (net_open(n) || net_forward(n))

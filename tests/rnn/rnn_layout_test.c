@@ -57,8 +57,8 @@ static void fill(float *to, const struct cg_mem *from, int64_t width, int64_t t_
 
 /* ---- strides ---- */
 
-/* x and its gradient share one buffer, side by side in each row, or with alternating steps in each batch row; and so do y and its
-   gradient. */
+/* x and its gradient share one buffer: side by side at each step, or, for each row of the batch, all steps of x before all steps of its
+   gradient; and so do y and its gradient. */
 struct between { int64_t t_stride, b_stride, apart; };
 
 static void try_between(const struct net *dense, struct between rows_of_x, struct between rows_of_y, uint64_t sum)

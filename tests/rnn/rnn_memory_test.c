@@ -103,7 +103,7 @@ static void test_every_request(void **state)
 	}
 }
 
-/* Repeats the call that failed, on the same objects. */
+/* Makes a call of which the request with this number is refused, and, if that made it fail, repeats it on the same objects. */
 static void mend(struct net *n, int (*pass)(struct net *), size_t request, size_t *refused)
 {
 	int code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks opened and called with wrong arguments: every field of a config and of a call, in each way in which it can be wrong. Each
- * is rejected with a message, and nothing is written.
+ * Networks opened with a wrong config: wrong fields, options, values and cells, and sizes that no memory has; and sizes and regions that
+ * are asked for with wrong arguments. Each is rejected with a message, and no result is written.
  */
 #include <limits.h>
 #include <math.h>

@@ -164,7 +164,7 @@ static struct cg_rnn_config lstm_of(int64_t input, int64_t units, int64_t proj)
 	return c;
 }
 
-/* The region of an lstm's params with all four gates, [4 U, columns]. */
+/* Returns the numbers of a region of an lstm's params. The regions of all four gates follow each other, from a_i on: [4 U, columns]. */
 static const double *part_of(const struct cg_rnn_config *c, enum cg_rnn_part part, const char *name, struct cg_rnn_region *region)
 {
 	assert_int_equal(cg_rnn_config_region(c, 0, part, name, region), CG_OK);

@@ -56,7 +56,7 @@ static int close_context(void **state)
 	return 0;
 }
 
-/* Every array is padded to whole blocks of 64 bytes, and rows to whole blocks of a sum. */
+/* With these sizes nothing is padded: arrays are padded to whole blocks of 64 bytes, and their rows to whole blocks of a sum. */
 enum { I = 96, U = 64, B = 32, STEPS = 10 * CG_SUM_ROWS / B };
 
 static struct cg_rnn *open_plan(const struct row *r, int dtype, int layers, int bidirectional, double dropout)
@@ -97,7 +97,7 @@ static void expect(const struct row *r, const char *what, int dtype, size_t got,
 		fail_msg("%s %s, %s, dtype %d: the table gives %zu bytes, it is %zu", r->cell, r->options, what, dtype, expected, got);
 }
 
-/* Bytes from one row of gates to the next, for rows of so many bytes. */
+/* The bytes between the end of one row of gates and the next row; `bytes`: those of an element. */
 static size_t gap_of(const struct cg_rnn *rnn, size_t bytes)
 {
 	return (size_t)rnn->n_blocks * U * bytes % 1024 ? 0 : 64;
