@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The source of every kernel compiles alone, without a warning: C by the build's compiler and by the other one of gcc and clang, and as
 # C++; OpenCL C by clang's front end and by the driver of an OpenCL device; CUDA C by NVRTC.  The kernels' headers are right in C and C++,
-# and C and C++ call each other's functions.  If a tool is missing, its tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with
+# and C and C++ link with each other's functions.  If a tool is missing, its tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with
 # commas) names it: opencl, nvrtc.
 #
 # The registers and the memory that each CUDA kernel takes are written to a table, $table in the build's top folder.  With
@@ -85,21 +85,21 @@ objects() {
 	done' sh
 }
 
-# cpp: tests the C texts as C++.  C++ calls the functions of the object files that C made before; then the texts are compiled as C++, and C
-# calls their functions.
+# cpp: tests the C texts as C++.  C++ links with the functions of the object files that C made before; then the texts are compiled as
+# C++, and C links with their functions.
 cpp() {
 	if [ -z "${CXX:-}" ] || ! $CXX --version >/dev/null 2>&1; then
-		for what in "C's functions called from C++" "C texts as C++" "C++'s functions called from C"; do
+		for what in "C's functions linked into C++" "C texts as C++" "C++'s functions linked into C"; do
 			ok "$what # SKIP there is no C++ compiler"
 		done
 		rm -f -- *.o
 		return
 	fi
-	calls "C's functions called from C++" cc $CXX -std=c++11
+	calls "C's functions linked into C++" cc $CXX -std=c++11
 	rm -f -- *.o
 	objects c++ "$CXX" -std=c++11 -pedantic -O0
 	verdict "C texts as C++ by $CXX"
-	calls "C++'s functions called from C" c $CC -std=c11
+	calls "C++'s functions linked into C" c $CC -std=c11
 	rm -f -- *.o
 }
 

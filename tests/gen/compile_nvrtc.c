@@ -3,12 +3,12 @@
  * Compiles CUDA texts with NVRTC to machine code; no GPU is needed.  The library is found at run time: $CELLGRAD_TEST_NVRTC,
  * else the usual names and places.
  *
- *	compile_nvrtc ARCH,... FILE...    for each kernel a line "KEY ARCH REGISTERS SPILLED SHARED", the last three in bytes but
- *	                                  for the registers, as the assembler says them
- *	compile_nvrtc read FILE...        by the front end alone, which has most of the warnings; nothing is printed of them
- *	compile_nvrtc ptx FILE            its PTX, for the oldest architecture there is
+ *	compile_nvrtc ARCH,... FILE...    for each kernel a line "KEY ARCH REGISTERS SPILLED SHARED" from the assembler's log;
+ *	                                  SPILLED and SHARED are bytes
+ *	compile_nvrtc read FILE...        by the front end alone, which has most of the warnings; prints errors and a count
+ *	compile_nvrtc ptx FILE            its PTX, for architecture 75
  *
- * exit 0: all compiled, without a warning; 1: some did not; 77: there is no NVRTC
+ * exit 0: all compiled, without a warning, for the architectures that NVRTC knows; 1: some did not; 77: there is no NVRTC
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static int before(const char *line, const char *text)
 	return atoi(at);
 }
 
-/* Reads what the assembler reports of each kernel: its name, spills, registers and memory.  Returns the number of kernels. */
+/* Prints what the assembler reports of each kernel: its name, spills, registers and memory.  Returns the number of kernels. */
 static int put_resources(const char *log, int arch)
 {
 	char name[400] = "";

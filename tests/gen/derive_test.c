@@ -3,8 +3,8 @@
  * Derivatives, for every cell and set of options, in long double: grad compared with central differences of forward, gradgrad with
  * central differences of grad. The test runs the functions of a pass one element at a time, each from its named inputs to its named
  * outputs; so inputs, the cut into functions and the order of statements are tested along with the mathematics. The products between
- * stages are small random matrices and their transposes. As steps of a sequence both passes give the same, although the gradient of
- * the output comes in two parts.
+ * stages are small random matrices and their transposes. As steps of a sequence forward and grad give the same, although the
+ * gradient of the output comes in two parts.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -143,7 +143,7 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *funct
 	free(known);
 }
 
-/* The function of a stage; every plan here has one of each kind that is looked up. */
+/* Runs the function of a stage whose key ends with the pass and a suffix; the test fails if the plan has none. */
 static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
 {
 	for (int k = 0; k < plan->n_functions; k++) {
@@ -217,7 +217,7 @@ static void forward(struct trial *t, struct world *w)
 	}
 }
 
-/* The next pass sees only those values of forward that are saved. */
+/* Hands over what the next pass may read: inputs, params, gradients of states, and those values of forward that are saved. */
 static void keep(struct trial *t, struct world *to, struct world *from)
 {
 	for (int k = 0; k < t->n_inputs; k++)
@@ -256,7 +256,7 @@ static void gradgrad(struct trial *t, struct world *w)
 
 /* ---- differences ---- */
 
-/* The sum of a<name> * b<name> over some names and all elements. */
+/* The sum over all elements of <prefix><name> of a times <with><name> of b. */
 static long double paired(struct world *a, const char *prefix, struct world *b, const char *with, const char *name)
 {
 	const struct thing *x = need(a, named(prefix, name), "pair"), *y = need(b, named(with, name), "pair");
@@ -332,7 +332,7 @@ static void compare(struct trial *t, int pass, const char *of, struct world *got
 		}
 }
 
-/* Fills an input with distinct numbers that are not near 0, where relu has its kink. */
+/* Fills an input with random numbers that are not near 0, where relu has its kink. */
 static void fill(struct thing *t)
 {
 	for (int k = 0; k < ROWS * UNITS; k++)
@@ -350,7 +350,7 @@ static void sums_of_gates(struct trial *t, struct world *w, const char *prefix)
 	}
 }
 
-/* A step of a sequence gives what the pass alone gives for the sum of both parts of the output's gradient; an absent part is 0. */
+/* A step of a sequence gives what the pass alone gives for the sum of both parts of the output's gradient, of which either may be 0. */
 static void try_step(struct trial *t, const struct world *w, const struct world *alone)
 {
 	static struct world forth, back;

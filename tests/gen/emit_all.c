@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes every text into a folder, one file each: every built-in cell and those of tests/gen, every set of options,
- * pass, dialect and dtype; each C text's header and manifest; all steps of each cell in C; every matrix product; every shape of rows.
+ * Writes texts into a folder, one file each: of the built-in cells and those of tests/gen, for every set of options, pass and dialect,
+ * in some or all dtypes; each pass's C header and manifest; all steps of a sequence in C, in one dtype; matrix products of every dtype
+ * and form, each with a few tiles; every shape of rows.
  * compile.sh compiles them, golden.sh picks a few.  Further cells have names that are nearly keywords of a dialect, or are y.
  * A file FOLDER/of-tests has the keys of the texts whose cells are not built in.
  *
@@ -102,8 +103,8 @@ static int put_all(const struct cg_pass_plan *plan, const char *folder)
 	return cg_print_manifest(plan, CG_LANG_C, &manifest) || put(&manifest, folder, plan->key, "json");
 }
 
-/* Steps of sequences differ from the passes alone only in halves: two dtypes are enough, and f16 for the cells of the tests.
-   keys: the file that gets the keys of the texts; NULL: none does. */
+/* Writes the texts of a cell in every `step`-th dtype; those of a step of a sequence in f32 and f16, or in f16 alone if `step` is
+   over 1.  keys: the file that gets the keys of the texts; NULL: none does. */
 static int emit(const struct cg_cell *cell, const char *folder, int step, FILE *keys)
 {
 	for (int options = 0; options < 1 << cell->n_options; options++)
@@ -134,7 +135,7 @@ static int put_product(struct cg_gemm_shape s, const struct cg_gemm_limits *limi
 	return put(&text, folder, key, endings[lang]);
 }
 
-/* Products for CPUs with registers of every width, each for another size of c. */
+/* Products for CPUs with registers of three widths, each for another size of c. */
 static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const char *folder)
 {
 	static const int vector_bytes[] = { 64, 32, 16 };
@@ -148,7 +149,7 @@ static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const cha
 	return 0;
 }
 
-/* Every product: for CPUs and for a GPU, each for another size of c than the one before. */
+/* Products of every dtype and form: for CPUs and for a GPU, each for another size of c than the one before. */
 static int put_products(const char *folder)
 {
 	int n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a printed seed, and every
- * built-in cell with every set of its options.
+ * built-in cell.
  */
 #ifndef TESTS_GEN_EVERY_H
 #define TESTS_GEN_EVERY_H
@@ -13,7 +13,7 @@
 
 #include "gen/cell.h"
 
-/* Requests are counted; the one numbered fail_at, and all after it, are refused.  live: blocks not yet freed. */
+/* Requests are counted; if fail_at is not 0, the one with this number and all after it are refused.  live: blocks not yet freed. */
 static struct { long requests, fail_at, live; } memory;
 
 static inline void *resize(void *p, size_t bytes)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simplification: the graph that is made of equations has their value. The equations are evaluated here as written, by the C library,
- * and the graph by cg_eval; since nothing is reassociated both must agree to the last bit. Each rule of expr.c is tested by itself,
+ * and the graph by cg_eval; since nothing is reassociated both must be equal wherever
+ * all intermediate results are finite. Each rule of expr.c is tested by itself,
  * as are expressions that must not be simplified.
  */
 #include <math.h>
@@ -76,8 +77,8 @@ static long double somewhere(void)
 	return random_below(4) ? 4 * (long double)random_unit() - 2 : special[random_below(5)];
 }
 
-/* Compares the values of the equations and of the graph at random points; returns at how many all intermediate values were
-   finite. */
+/* Compares the values of the equations and of the graph at random points; returns how many were compared: those whose
+   intermediate results are all finite. */
 static int agree(const struct cg_cell *cell, int options)
 {
 	struct cg_arena arena = { resize, NULL, 0 };

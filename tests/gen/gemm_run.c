@@ -2,10 +2,10 @@
 /*
  * Runs matrix products on the first OpenCL device: every dtype and transposition, in both forms and tiles of several sizes, with
  * vectors up to the device's, over awkward sizes.  Each element is within the bound of a product in long double; no byte outside of a
- * matrix affects a result, and none outside of c is written; whatever the form and the tile, the bits are the same.
+ * matrix affects a result, and none outside of c is written; kernels that all fuse multiply-adds, or all do not, give the same bits.
  *
- *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: of each kernel, default 100;
- *	                           narrow: no vectors of more than 4
+ *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: products by each kernel, default
+ *	                           100; narrow: if CASES is below 10, no vectors of more than 4 elements
  */
 #include <math.h>
 #include <stdint.h>
@@ -103,7 +103,7 @@ struct matrix {
 	unsigned char *bytes;
 };
 
-/* A random value: mostly in (-1, 1), at times a zero, or 2^10 times larger or smaller. */
+/* A random value: mostly in (-1, 1), at times a zero, or 2^6 times larger or 2^10 times smaller. */
 static double number(int dtype)
 {
 	static const double scales[] = { 1, 1, 1, 1, 1, 1, 0x1p-10, 0x1p6, 0, -0.0 };
@@ -163,7 +163,7 @@ static struct product make_product(const struct cg_gemm_shape *s, int64_t m, int
 		p.start = make(start, p.start_kind == ROW ? 1 : m, n, 0);
 		p.start.stride = p.start_kind == ROW ? 0 : p.start.stride;
 	}
-	/* A value that is not finite must affect its own row and column only. */
+	/* A value of a that is not finite must affect one row of c only, one of b one column. */
 	if (m && k && random_below(4) == 0)
 		store(s->dtype, p.a.bytes, p.a.offset + (p.a.rows - 1) * p.a.stride + random_below((int)p.a.columns), (double)NAN);
 	if (n && k && random_below(4) == 0)
@@ -358,7 +358,7 @@ static int no_memory;                            /* the number of kernels that d
 static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
 
-/* One product by several kernels that differ only in what may not change a bit; fma is the first kernel's. */
+/* Runs one product by several kernels; those that have the first one's fma must give its bits. */
 static int product_fails(const struct kernel *kernels, int n, int64_t rows, int64_t columns, int64_t depth, int start_kind)
 {
 	struct product p = make_product(&kernels[0].shape, rows, columns, depth, start_kind);
@@ -377,7 +377,7 @@ static int product_fails(const struct kernel *kernels, int n, int64_t rows, int6
 	return failed;
 }
 
-/* Runs products of every m with every n in turn; k and start vary on their own. */
+/* Runs products of every m with every n in turn, or of random pairs if there are too few cases; k is random, start varies in turn. */
 static int cases_fail(const struct kernel *kernels, int n, int cases)
 {
 	int failed = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The conversions of f16 and bf16 in kernels, to the bit, on every backend that opens: all halves are widened; all values half way
+ * The conversions of f16 and bf16 in kernels, to the bit, on cpu and opencl where these open: all halves are widened; all values half way
  * between two halves, their neighbours, and floats of all magnitudes are rounded. A backend may use instructions instead of the
  * mathematics' text; the text is what `cellgen math` prints (math_text.c).
  *

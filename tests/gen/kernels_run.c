@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs every kernel over elements, and every sum over rows, once on the OpenCL device: of every cell with every set of options,
+ * Runs every kernel over elements, and every sum over rows, on the OpenCL device, with all arguments and with every second one, and
+ * sums also on top of earlier results: of every built-in cell with every set of options,
  * over memory of the device in which nothing was written but what the kernel reads.  The results are not compared: the program is
  * run by Oclgrind, which checks every access.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells at the limits: long, deep, many, and short ones with huge derivatives. Each is compiled or rejected by a message that names
- * the limit, through every pass and dialect, in bounded time and memory; and what is compiled runs. parse_test.c tests the plain
+ * Cells at the limits: long, deep, many, and short ones with huge derivatives. Each is compiled or rejected by the right message,
+ * through every pass and dialect, in bounded time and memory; and two of the largest run on the cpu. parse_test.c tests the plain
  * errors of the language.
  */
 #include <math.h>
@@ -155,7 +155,7 @@ static void towers(void)
 	put("h = v249\n");
 }
 
-/* Writes a cell with as many declarations of each kind as are allowed, all used, with names of the greatest length. */
+/* Writes a cell with as many declarations of each kind as are allowed, all used, with long names. */
 static void most(void)
 {
 	begin("cell most_of_all_that_may_be\n");
@@ -322,7 +322,7 @@ static void test_texts(void **state)
 	printf("# at most %.2f s (%s) and %.1f MiB at once\n", slowest, slow ? slow : "all", (double)most_bytes / (1 << 20));
 }
 
-/* Every set of eight options of the largest cell that can be declared. */
+/* Plans gradgrad for every set of the eight options of the cell with the most declarations. */
 static void test_options(void **state)
 {
 	struct cg_mistake mistake;
@@ -369,7 +369,7 @@ static void refused(const char *format, const char *name, const char *want)
 	assert_int_equal(bytes.live, 0);
 }
 
-/* A keyword is rejected wherever a name is declared. */
+/* A name is rejected as a gate, as the recurrent part of one (split), as a weight and as a param. */
 static void refused_everywhere(const char *name, const char *why)
 {
 	static const struct { const char *format, *place; } places[] = {
@@ -488,7 +488,7 @@ static void test_numbers(void **state)
 		refused(HEAD "h = a * %s", bad[k].number, bad[k].message);
 }
 
-/* A derivative adds up factors until the arithmetic overflows. */
+/* A derivative adds up factors beyond the range of f32: the pass is rejected in f32, and compiled in f64. */
 static void test_constants(void **state)
 {
 	struct cg_mistake mistake;
@@ -527,7 +527,7 @@ static int run(const struct cg_cell *cell, int pass, int dtype, const struct cg_
 	return cg_kernel_run(stream, &(struct cg_kernel){ .cell = cell, .pass = pass, .dtype = dtype }, 1, UNITS, args, n);
 }
 
-/* Runs kernels with the largest graphs on the cpu backend, which interprets them. A call that is rejected writes nothing, and its
+/* Runs kernels with very large graphs on the cpu backend, which interprets them. A call that is rejected writes nothing, and its
  * stream still works. */
 static void test_run(void **state)
 {

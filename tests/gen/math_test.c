@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mathematics that all kernels share, compiled by the host's compiler, compared with the C library in a wider type: errors over
- * sweeps of all magnitudes, exact values where there are any, the same bits with and without a flush of subnormals, and every value
- * of f16 and bf16 converted both ways. The text is what `cellgen math` prints (math_text.c).
+ * sweeps of all magnitudes, some exact values, in f32 the same bits with and without a flush of subnormals, and every value of f16
+ * and bf16 converted both ways. The text is what `cellgen math` prints (math_text.c).
  */
 #include <float.h>
 #include <math.h>
@@ -119,7 +119,7 @@ static void test_errors_f32(void **state)
 				worst = e > worst ? e : worst;
 			}
 		}
-		/* Tests all floats where the method changes: those about 2^k, and those about whole multiples of ln 2 / 2. */
+		/* Tests all floats where the method changes: 4096 about each 2^k, and about each whole multiple of ln 2. */
 		for (int j = -160; j < 160; j++) {
 			start = bits_of(j & 1 ? ldexpf(1, j / 2) : (float)(j * 0.34657359027997264));
 			for (int i = 0; i < N; i++)
@@ -264,7 +264,7 @@ static int up(double y, double last, double epsilon)
 	return isinf(last) ? y >= last : y >= last - 4 * epsilon * fabs(last);
 }
 
-/* Functions increase over steps of 2^-12 of the value, apart from two errors; and results stay within their limits. */
+/* exp, tanh and sigmoid increase from argument to argument, apart from an error of 4 epsilon; no result exceeds its upper limit. */
 static void test_monotonic(void **state)
 {
 	static const double lowest[] = { 0, 0, -1, 0 }, highest[] = { INFINITY, INFINITY, 1, 1 };
@@ -288,7 +288,7 @@ static void test_monotonic(void **state)
 	}
 }
 
-/* The bits are the same with and without the flush, where no subnormal is an argument or a result. */
+/* The bits of f32 are the same with and without the flush, where the argument is not subnormal. */
 static void test_flush(void **state)
 {
 	static float x[N], y[N], z[N];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics that `cellgen math DTYPE` prints, as functions over arrays: compiled once for each dtype for math_test.c.
+ * The mathematics that `cellgen math DTYPE` prints, as functions over arrays: compiled once for each dtype, for several tests.
  * CG_DTYPE: f32 and so on.  CG_MATH: the header.
  */
 #include CG_MATH

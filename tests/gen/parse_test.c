@@ -188,7 +188,7 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ "cell x\ngates a A2\n", "2:9: 'A2' has a form that kernels use for their own names; choose another name" },
 };
 
-/* Compares "x.cell:" and the message, the quoted line, and the caret under the column. */
+/* Prints an error as it is expected: "x.cell:" and the message, the quoted line, and the caret under the column. */
 static void print_mistake(char *to, size_t size, const char *text, const char *message)
 {
 	int number, column;
@@ -399,7 +399,7 @@ static void test_accepted(void **state)
 	accepted("cell x\ngates a\noutput h\nstate c1 c2 c3 c4\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
 }
 
-/* The printed text reads back as it was written. */
+/* A parsed cell has what its text declares. */
 static void test_read(void **state)
 {
 	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v\noption z x\n"
@@ -504,7 +504,7 @@ static void different_keys(const struct cg_cell *cell)
 }
 
 /* Random options, of two letters and "_": they are rejected where two sets of them would give one kernel name, and only there.  A
-   name may come twice. */
+   name may be drawn twice, which is rejected, too. */
 static void test_option_names(void **state)
 {
 	static const char *const parts[] = { "a", "b", "_a", "_b", "_a", "_b", "_ab" };

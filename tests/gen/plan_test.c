@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions that a pass is cut into: a stage has the same functions alone and among all; sums have the total of their parts;
- * nothing is computed again that is saved; a step of a sequence carries states in the type of its arithmetic; options that are off
- * remove their code; and which form of a kernel serves which sizes. derive_test.c tests what the functions compute.
+ * nothing is computed again that is saved; a step of a sequence carries states in the type of its arithmetic; which previous states
+ * are not needed while options are off; and which form of a kernel serves which sizes. derive_test.c tests what the functions
+ * compute.
  */
 #include <setjmp.h>
 #include <stdarg.h>

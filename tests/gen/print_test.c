@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds for every text of every cell, set of options, pass, dtype and dialect: its first line reproduces it; it computes nothing
+ * What holds for every text of every cell, set of options, pass, dtype and dialect: its first line has its command; it computes nothing
  * twice and nothing without use; each statement stands below the equation that it comes from; lines fit a screen; and its manifest is
  * JSON that lists the parameters of the text. Other tests run the texts.
  */
@@ -20,7 +20,7 @@ enum { COLUMNS = 120, TAB = 4, NAMES_MAX = 600, NAME = 64, PARAMETERS_MAX = 600 
 
 static const char *const functions[] = { "", "__kernel ", "extern \"C\" __global__ " };
 
-/* Calls `check` for every text; what: its key and dialect, for messages. */
+/* Calls `check` for the text of every cell, set of options, pass, dtype and dialect. */
 static void every(void (*check)(const struct cg_pass_plan *, int lang, const char *text))
 {
 	struct cg_cell *cell;
@@ -395,7 +395,7 @@ static void test_time(void **state)
 	assert_true(seconds < 2 * slow);
 }
 
-/* Numbers are printed so that they read back unchanged, whatever they are. */
+/* Numbers are printed with the digits that the dtype's arithmetic needs, in f32 after rounding. */
 static void test_numbers(void **state)
 {
 	static const struct { const char *number, *f32, *f64; } numbers[] = {
@@ -426,7 +426,6 @@ static void test_numbers(void **state)
 		}
 }
 
-/* In a program whose locale writes 0,5, texts and manifests still have 0.5, and cells are read correctly. */
 /* A locale with decimal commas, made here, since few systems have one; 0 without localedef.  It exists as long as `folder`. */
 static int comma_locale(char folder[])
 {
@@ -455,6 +454,7 @@ static int comma_locale(char folder[])
 	return !strcmp(half, "0,5");
 }
 
+/* In a program whose locale writes 0,5, texts and manifests still have 0.5, and cells are read correctly. */
 static void test_locale(void **state)
 {
 	struct cg_text out = { resize, NULL, 0, 0, 0 }, json = { resize, NULL, 0, 0, 0 };

@@ -96,9 +96,7 @@ static void test_launch(void **state)
 					}
 }
 
-/* Moves that share a launch: each has blocks of its own, enough for all of it or for the device, and those of the last move come
-   last. */
-/* A launch's arguments are bound in the order of the enum. */
+/* The kernel of several moves has its parameters in the order of the enum, in which a launch binds them. */
 static void test_arguments_of_moves(void **state)
 {
 	static const char *const names[CG_MOVES_ARGUMENTS] = {
@@ -124,6 +122,8 @@ static void test_arguments_of_moves(void **state)
 	resize(text.at, 0);
 }
 
+/* Moves that share a launch: each has blocks of its own, enough for all of it or for the device, and those of the last move come
+   last. */
 static void test_launch_moves(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, INT64_C(20000000000) };

@@ -10,7 +10,8 @@
  * nothing but subnormals.
  *
  * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the header
- * of `cellgen cells`. CC and CXX, in the environment, compile texts; without them the test is skipped.
+ * of `cellgen cells`. CC and CXX, in the environment, or else cc and c++ compile texts; without them tests are
+ * skipped.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -365,7 +366,7 @@ static void try_text(const struct cg_pass_plan *plan, int lang, const char *fold
 	dlclose(library);
 }
 
-/* The command of the compiler that the environment variable names, with flags; NULL if there is no compiler. */
+/* The command of the compiler that the environment variable names, or of `otherwise`, with flags; NULL if it does not run. */
 static const char *compiler(const char *variable, const char *otherwise, const char *flags)
 {
 	static char command_line[1024];
