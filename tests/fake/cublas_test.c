@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-ins for libcublas and libcublasLt: the products are right, and every wrong call is reported. */
+/* The stand-ins for libcublas and libcublasLt: the products are right, and wrong calls are reported. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -274,7 +274,7 @@ static int misfits(const struct algorithm *algorithm, struct lt_problem p, const
 	return 0;
 }
 
-/* The workspace size of the preference when the algorithm was chosen. */
+/* The least of the alignments of operands for which the algorithm was chosen. */
 static uint64_t least(const struct algorithm *algorithm)
 {
 	uint64_t all = 0;

@@ -51,7 +51,7 @@ FAKE_API int cuDeviceGetName(char *name, int bytes, int device)
 	return 0;
 }
 
-/* The UUID of a part of a GPU. */
+/* The UUID of a GPU, or of a part of one. */
 FAKE_API int cuDeviceGetUuid_v2(unsigned char uuid[16], int device)
 {
 	CALL(cuDeviceGetUuid_v2, NEEDS_INIT);

@@ -33,8 +33,8 @@ static struct fake_image *from_ptx(const char *text)
 	return (struct fake_image *)(void *)bytes;
 }
 
-/* Can this device run the image? A cubin runs on devices of the same major number from its minor number on, PTX on all later
-   devices. */
+/* Returns 0 if this device and driver can run the image, else a code. A cubin runs on devices of the same major number from its
+   minor number on, PTX on all later devices. */
 static int suits(const struct fake_image *image, int ptx)
 {
 	int arch = (int)fake_setting("ARCH", 86), driver = (int)fake_setting("DRIVER", fake_version());

@@ -133,7 +133,7 @@ static void uncleared(void)
 	wait_for(700);
 }
 
-/* Inference needs no reserve; an absent input is zero, and an absent output is not computed. */
+/* Inference is accepted without a reserve; all calls are accepted without states and their gradients. */
 static void little_is_given(void)
 {
 	struct net all;
@@ -409,7 +409,7 @@ static void full_of_nans(void)
 	dnn_end();
 }
 
-/* Work runs when the host waits for it, or earlier at random: some of many calls are still queued. */
+/* Work runs when the host waits for it, or earlier at random: in 40 calls the copy has not always run before the wait. */
 static void late(void)
 {
 	double y[8], was[8];

@@ -27,7 +27,7 @@ enum { FLOAT = 0, DOUBLE = 1, HALF = 2, BFLOAT16 = 9, DEFAULT_MATH = 0, FMA_MATH
 enum { STANDARD, STATIC, DYNAMIC, SMALL_H };
 enum { RELU, TANH, LSTM, GRU };
 
-/* The memory of a call, with a copy on the host as doubles. */
+/* An array in device memory: its address, and the number of its elements. */
 struct array { uint64_t at; int64_t n; };
 struct net {
 	/* The settings that a trial changes before net_open. P 0: no projection; a length of 0 means T. */

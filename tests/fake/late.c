@@ -74,7 +74,7 @@ static char mistake[256];
 
 /* ---- what tests query ---- */
 
-/* Called under the lock, like every function below it, unless a comment says otherwise. */
+/* Called under the lock, like every function below it that does not take the lock, unless a comment says otherwise. */
 __attribute__((format(printf, 1, 2)))
 static int wrong(const char *format, ...)
 {

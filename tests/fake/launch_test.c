@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every mistake of a kernel and of its launch is reported: barriers, shared memory, accesses, arguments, sizes. */
+/* Mistakes of a kernel and of its launch are reported: barriers, shared memory, accesses, arguments, sizes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
