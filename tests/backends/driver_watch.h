@@ -38,8 +38,8 @@ block_call call_lstm_forward;
  * counts to zero; count: runs an op and compares the counts with the expected ones; builds: the calls of its compiler.
  */
 struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
-/* Tests of a backend, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of each block op: with TensorFlow's
-   outputs, with peepholes, with all gradients. */
+/* Tests of a backend, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of a step: of the
+   LSTM's, forward and gradient, with peepholes and without, and of the GRU's. */
 void test_commands(void **state);
 /* Tests the commands of BlockLSTM, output by output. */
 void test_commands_of_sequences(void **state);

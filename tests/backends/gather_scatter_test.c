@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows gathered, scattered, added and dropped, on the cpu with every instruction set and number of threads, and on an OpenCL device:
- * the values, and the commands that are enqueued.
+ * Rows gathered, scattered, added and dropped, on the cpu with every instruction set that runs here, on one thread and on all, and
+ * on an OpenCL device: the values, and the commands that are enqueued.
  */
 #include <setjmp.h>
 #include <stdarg.h>

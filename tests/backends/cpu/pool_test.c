@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a caller's pool: networks and BlockLSTM have the same bits as on the library's own threads, in pools that run parts
- * one after the other, backwards, on threads of their own, and by OpenMP; an invalid pool is rejected.
+ * The threads of a caller's pool: networks have the same bits as on the library's own threads, in pools that run parts one after the
+ * other, backwards, on threads of their own, and by OpenMP; and BlockLSTM in the first two; an invalid pool is rejected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -172,7 +172,7 @@ static void test_openmp(void **state)
 
 /* ---- BlockLSTM ---- */
 
-/* Every argument of a call and its gradient; h and cs are absent where states are held between steps. */
+/* Makes every argument of a row of the op; h and cs stay absent if states are held between steps. */
 static void make_arguments(struct cg_lstm_block *op, const struct cg_op *row, int holds_states, unsigned long long *drawn)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products of the cpu: our own, small and large, with every instruction set that runs here, and the backend's product with b
- * packed beforehand. All numbers are small integers, so that there is one right answer, to the bit.
+ * packed beforehand. Except in the tests of bits and tiles all numbers are small integers, so that one answer is right, to the bit.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver that fails at the n-th call, for every n: the code is right, the message names the call and the driver's error, and
- * nothing leaks. Also a context that is lost, device memory that runs out, and more rows than a grid has.
+ * A driver that fails at the n-th call, for every n: the code is right, the message names the call, and nothing
+ * leaks. Also a context that is lost, device memory that runs out, and more rows than a grid has.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, gaps between
- * rows, no rows, no k. All numbers are small integers, so that there is one right answer, to the bit.
+ * rows, no rows, no k. Except where addresses vary all numbers are small integers, so that one answer is right, to the bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>

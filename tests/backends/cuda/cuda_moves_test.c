@@ -107,7 +107,7 @@ static void draw(struct trial *c, int k)
 	c->bytes = (size_t)(dst_at + 8) * cg_dtype_bytes(c->dtype);
 }
 
-/* Any bits, but no subnormal floats where elements are multiplied, since devices may flush them. */
+/* Any bits, but in f32 and bf16 no numbers so small that a device may flush them. */
 static void fill(unsigned char *at, int dtype)
 {
 	size_t each = cg_dtype_bytes(dtype);
@@ -338,7 +338,7 @@ static void test_calls(void **unused)
 	free_tensors(&tensors);
 }
 
-/* A failing call is named, and leaves nothing in the list. */
+/* Makes each call fail in turn: the message names it, and the same moves work again. */
 static void fail_each(struct trial *c)
 {
 	for (long at = 1;; at++) {

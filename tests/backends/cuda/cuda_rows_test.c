@@ -45,7 +45,7 @@ static void test_calls(void **state)
 	free_tensors(&t);
 }
 
-/* Moves few rows at a time, so that memory does not run out. */
+/* Makes each call fail in turn: the message names it. The rows are few, so that memory does not run out. */
 static void fail_each(struct tensors *t, struct cg_rows *r)
 {
 	for (long at = 1;; at++) {

@@ -322,7 +322,7 @@ static void expect_no_context(void)
 	assert_int_not_equal(driver.CtxGetDevice(&device), 0);
 }
 
-/* Forward and gradient on the caller's memory, through the caller's stream, without a wait; the numbers are the cpu's. */
+/* Forward and gradient in the caller's context, through the caller's stream, without a wait; the numbers are the cpu's to 1e-6. */
 static void test_adopted(void **state)
 {
 	struct native native;

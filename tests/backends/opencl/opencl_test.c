@@ -112,7 +112,7 @@ static void close_native(struct native *n)
 	cg_close(n->first);
 }
 
-/* Forward and gradient on the caller's memory, through the caller's queue, without a wait; the numbers are the cpu's. */
+/* Forward and gradient in the caller's context, through the caller's queue, without a wait; the numbers are the cpu's to 1e-6. */
 static void test_adopted(void **state)
 {
 	struct native n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls the handlers of bindings/jax as XLA does, with call frames that are written here. The answers are the library's own, to the
- * bit; every wrong frame is one error with a message; calls run in threads; cells are given as text.
+ * bit; a wrong frame is one error with a message; calls run in threads; cells are given as text.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -435,7 +435,7 @@ static void test_init(void **state)
 	assert_non_null(strstr(one.error.message, "rnn_init_params: "));
 }
 
-/* Two networks of one cell given as text: one layer, f32. */
+/* Sets a forward frame of a network of one layer, in f32, whose cell is given as text. */
 static void set_cell(struct host *h, const char *text)
 {
 	int64_t n = I * U + U * U + 2 * U;

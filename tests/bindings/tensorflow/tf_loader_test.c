@@ -57,8 +57,7 @@ static void copy(const char *file, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* Loads a file of the folder as TensorFlow does; returns 1 if it loaded the plugin. The host forgets all kernels before and
-   after. */
+/* Loads a file of the folder as TensorFlow does; returns 1 if it loaded the plugin. The host forgets all earlier kernels before. */
 static int load_from(const char *file, const char **state)
 {
 	char path[128];

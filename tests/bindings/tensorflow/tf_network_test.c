@@ -59,7 +59,7 @@ static void test_sizes_change(void **unused)
 	host_destroy("CudnnRNNBackpropV2", backward);
 }
 
-/* With is_training=false there is no reserve space and no dropout. */
+/* With is_training=false the reserve space is a scalar, and there is no dropout. */
 static void test_not_training(void **unused)
 {
 	void *kernel = kernel_of("CudnnRNN", "float", "rnn_mode=lstm dropout=1 is_training=false");
@@ -218,7 +218,7 @@ static void test_wrong_attributes(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
-/* A call whose k-th output cannot be allocated fails with a message. */
+/* A call whose k-th output cannot be allocated fails with the code for a lack of memory. */
 static void test_no_memory(void **unused)
 {
 	void *kernel = kernel_of("CudnnRNNV3", "float", "rnn_mode=lstm");

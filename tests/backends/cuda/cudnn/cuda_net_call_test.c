@@ -561,7 +561,7 @@ static void test_reserve_of_another_route(void **state)
 
 /* ---- masks ---- */
 
-/* The masks are the same on both routes, unless cuDNN's are allowed; cuDNN's advance from call to call. */
+/* A repeated call has the same masks of the library; cuDNN's masks, if they are allowed, advance from call to call. */
 static void test_masks(void **state)
 {
 	struct tensors t;
