@@ -25,7 +25,7 @@ static unsigned long long state = 20260102;
 static long elements, kernels;
 /* Counts of results where inputs had NaNs: NaNs; numbers; NaNs whose bits differ from the first way's. */
 static long nans, numbers, others;
-enum given { WHOLE, ABSENT, NANS, GIVEN };       /* which arguments are given: all; some; all, with a NaN in every fourth element */
+enum given { WHOLE, ABSENT, NANS, GIVEN };       /* which arguments are given: all; some; all, about a fourth of their elements NaN */
 
 static int dtype_of(const struct cg_pass_plan *plan, const struct cg_argument *a)
 {
@@ -198,7 +198,7 @@ static void test_bits(void **given)
 	assert_true(nans > 1000 && numbers > 1000);
 }
 
-/* After a call the caller's floating-point state is as before, whatever it was. */
+/* Within a call subnormal floats are zeros; after it the caller's are numbers again. */
 static void test_float_state(void **unused)
 {
 	volatile float tiny = 1e-38f, half = 0.5f;

@@ -3,8 +3,9 @@
  * Prints a line for every kernel: its key, and a checksum of the bits of its outputs on fixed inputs of all magnitudes. The bits
  * are promised to be the same on every processor; cross.sh compares the lines of several.
  *
- * Each kernel runs once for each instruction set of the build: compiled where it can be, else interpreted. A last cell has the
- * operators that no built-in cell has. If an instruction set differs from the first, that is printed and the exit status is 1.
+ * Each kernel runs once for each instruction set of the build that runs here: compiled where it can be, else interpreted. A last
+ * cell has the operators that no built-in cell has. If an instruction set differs from the first, that is printed and the exit
+ * status is 1.
  */
 #include <stdio.h>
 #include <stdlib.h>

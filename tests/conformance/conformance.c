@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests every op against the independent reference on the backend that CELLGRAD_BACKEND names: sizes, dtypes, options, every subset
- * of absent arguments, and the same bits in a second call. verify/trial.c runs a trial, verify/cases.c has the cases.
+ * Tests every op against the independent reference on the backend that CELLGRAD_BACKEND names: sizes, dtypes, options, absent
+ * arguments, and the same bits in a second call. verify/trial.c runs a trial, verify/cases.c has the cases.
  * CELLGRAD_TEST_SEED sets the seed; a failure prints the line that reproduces it.
  */
 #include <setjmp.h>
@@ -95,7 +95,7 @@ static void test_networks(void **given)
 	assert_true(worst > 0.01L);
 }
 
-/* Optional arguments: only one present, and only one absent. */
+/* Optional arguments of networks: only one absent, only one present, and all absent. */
 static void test_networks_absent(void **given)
 {
 	const struct plan *p = *given;

@@ -147,8 +147,9 @@ static struct cg_cell *cell_of(const struct kind *kind)
 	return cell;
 }
 
-/* The k-th network of a cell has two layers and is dense, or ragged, in both directions, batch-major with dropout, without most
- * optional arguments; the last ones with so many steps and rows that the recurrent weights are packed. */
+/* Each of the five networks of a cell has two layers.  The first is dense, in one direction; the others are in both directions: ragged;
+ * ragged, with a skipped input and old sums; batch-major with dropout; without optional inputs, with so many steps and rows that the
+ * recurrent weights are packed. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
 	static const int32_t lengths[] = { 2, 4, 0, 3, 1 };

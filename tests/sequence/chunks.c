@@ -279,8 +279,8 @@ static void run_in_chunks(struct network *net, unsigned long long *state)
 	run_chunks(net, cut, n);
 }
 
-/* A batch row alone, and a sequence in chunks, have the bits of the whole, also where some chunks are too short for packed
-   weights. */
+/* A batch row alone, and a sequence in chunks, have the bits of the whole, apart from the gradients of params, also where some
+   chunks are too short for packed weights. */
 void test_scan_bits(void **nothing)
 {
 	unsigned long long state;

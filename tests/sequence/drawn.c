@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random cells in networks: stages, splits, a state, options, params, any saved values, equations with all functions. They are
+ * Random cells in networks: stages, splits, a state, options, params, any saved values, equations with all functions but step. They are
  * computed and differentiated a second time, number by number on a tape, from the drawn equations and not from the parsed cell.
  */
 #include <math.h>

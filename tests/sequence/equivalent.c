@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same network stated in two ways: the answers are within the reference's bounds of one of them, or, where the computation is
- * the same, have the same bits.
+ * the same, are compared with each other.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -147,7 +147,7 @@ void test_transposed(void **nothing)
 	answers_print_worst("transposed");
 }
 
-/* Expects that two networks of the same numbers, the second with a change, give the same bits. */
+/* Expects that two networks of the same numbers, the second with a change, give the same answers. */
 static void try_same(const char *name, int cases, void change(struct network *))
 {
 	unsigned long long state;
@@ -342,7 +342,7 @@ void test_padding(void **nothing)
 	assert_true(padded > 10);
 }
 
-/* Absent outputs are not computed and change nothing else: every subset. */
+/* Absent outputs change nothing else: every subset. */
 void test_absent(void **nothing)
 {
 	unsigned long long state;

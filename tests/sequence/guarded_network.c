@@ -388,7 +388,7 @@ unsigned network_outputs(const struct network *net)
 	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
 }
 
-/* How far sums in different orders may differ, beside the largest number of the array. */
+/* How far sums in different orders may differ: a part of the largest number of the array. */
 static double apart(const struct network *net, int k)
 {
 	static const double part[] = { [CG_F32] = 1e-4, [CG_F64] = 1e-11, [CG_F16] = 0.02, [CG_BF16] = 0.16 };

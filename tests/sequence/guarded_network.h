@@ -97,10 +97,10 @@ void answers_judge(const struct network *, const struct answers *, unsigned whic
    had no finite bound. */
 void answers_print_worst(const char *test);
 
-/* Fails unless the arrays of `which` have the same bits in both networks. */
+/* Fails unless the arrays of `which` have the same bits in both networks, or close numbers on a route that does not promise bits. */
 void network_same(const struct network *, const struct network *, unsigned which, const char *what);
-/* Like network_same, for networks whose memory is aligned differently, so that a vendor's products may add in another order: on
- * backend cuda the numbers need only be close. */
+/* Fails unless the arrays have the same bits, or on backend cuda close numbers: there memory that is aligned differently may make a
+ * vendor's products add in another order. */
 void network_alike(const struct network *, const struct network *, unsigned which, const char *what);
 
 #endif

@@ -132,7 +132,7 @@ void test_vectors(void **nothing)
 			try_vector(&vectors[k], (int)k, memory);
 }
 
-/* ---- single facts: a gru without parameters, sizes ---- */
+/* ---- single facts: sizes, a gru whose parameters are 0 ---- */
 
 void test_sizes(void **nothing)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random networks against the independent reference: every option, size, length, and every combination of absent arguments.
+ * Random networks against the independent reference: random options, sizes and lengths, and every subset of absent inputs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repeated calls: backward twice, another context, other numbers of threads; the bits are the same each time.
+ * Repeated calls: backward twice, another context, other numbers of threads; on routes that promise bits these are the same each time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

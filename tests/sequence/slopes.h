@@ -7,7 +7,7 @@
 
 #include "tests/sequence/guarded_network.h"
 
-/* The tolerance of a comparison, and the largest error so far. */
+/* The number of comparisons, and the largest error so far over its tolerance. */
 struct slopes { long checked; double worst; };
 
 /*
