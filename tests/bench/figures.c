@@ -71,7 +71,7 @@ static double get_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The least time of a call, of those of half a second, and of at least three. */
+/* The least milliseconds of a call, in half a second of calls, and in at least three runs of 20 ms. */
 static double time_least(void (*run)(void *), void *state)
 {
 	double end = get_seconds() + 0.5, least = INFINITY;
@@ -208,7 +208,7 @@ static void run_point(void *given)
 	check(cg_kernel_run(stream, &p->kernel, p->rows, p->units, p->args, p->n));
 }
 
-/* The number of arrays of rows by units that a kernel reads and writes, by its pass. */
+/* The arrays of rows by units that a kernel reads and writes, by its cell and pass. */
 static const struct arrays { const char *cell; int pass; const char *in[ARRAYS_MAX], *out[ARRAYS_MAX]; } arrays[] = {
 	{ "lstm_block", CG_FORWARD, { "a_i", "a_ci", "a_f", "a_o", "cs_prev" }, { "i", "ci", "f", "o", "cs", "co", "h" } },
 	{ "lstm_block", CG_GRAD, { "cs_prev", "dcs", "dh", "i", "ci", "f", "o", "co" }, { "da_i", "da_ci", "da_f", "da_o", "dcs_prev" } },

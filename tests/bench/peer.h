@@ -47,7 +47,7 @@ _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)
 void *allocate(size_t bytes);
 
 size_t get_dtype_bytes(const char *dtype);
-/* Convert to and from the dtype, by rounding to nearest; decline a dtype that the compiler lacks. */
+/* Convert to and from the dtype, by rounding to nearest; convert_to declines a dtype other than f32, f64, f16 and bf16. */
 void convert_to(const char *dtype, const float *from, size_t n, void *to);
 void convert_from(const char *dtype, const void *from, size_t n, float *to);
 /* Allocates an array and converts n elements to the dtype into it; returns NULL if from is NULL. */

@@ -305,7 +305,7 @@ static void get_block(const struct ours *o)
 
 /* ---- both ---- */
 
-/* A text in JSON, without characters that need a backslash. */
+/* Writes members of a JSON object; backslashes and control characters become blanks. */
 static void describe(const struct ours *o, char *to, size_t room)
 {
 	/* Bytes beside the arguments: the reserve and the workspace. */

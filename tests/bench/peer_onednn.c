@@ -2,8 +2,8 @@
 /*
  * oneDNN's time in peers.sh: forward in training and backward on the cpu, in f32 and bf16, versions 2 and 3.
  *
- * Weights, and their gradients, lie as the primitives want them; the program reorders them outside of the timed calls and says which
- * did not lie as "ldigo".  oneDNN adds to gradients of weights, so that a call begins with clearing them.
+ * Weights, and their gradients, lie as the primitives want them; the program reorders them outside of the timed calls and says how
+ * often it did so.  oneDNN adds to gradients of weights, so that a call begins with clearing them.
  */
 #include <stdio.h>
 #include <stdlib.h>

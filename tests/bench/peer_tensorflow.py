@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's time in peers.sh, in tf.function: its ops BlockLSTM and BlockLSTMGrad, and Keras's LSTM, GRU and SimpleRNN with a
-GradientTape; an LSTM without peepholes is computed by the faster of BlockLSTM and Keras.  Keras's layers are batch-major; x, dy and the
-answers are transposed outside of the timed calls."""
+GradientTape; an LSTM without peepholes is computed by the faster of BlockLSTM and Keras in f32 and f16, else by Keras.  Keras's layers
+are batch-major; x, dy and the answers are transposed outside of the timed calls."""
 import os
 import sys
 

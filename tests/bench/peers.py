@@ -3,13 +3,14 @@
 """Times of forward and backward of a recurrent sequence, of this library and of others, taken in turn on one machine.
 
 peers.sh builds the C programs and starts this script.  For each problem, a worker of each library is started, one after the other; each
-worker reads the same numbers, computes, writes its answers, and prints "ready".  The answers are compared with this library's.  Then
-each worker in turn gets a line "go", calls its library for a tenth of a second after some calls that are not timed, and prints the
-milliseconds of its fastest call.  The next worker gets its turn when the processor time of the last one has stopped growing.  The result
-is the least time of all rounds.
+worker reads the same numbers, computes, writes its answers, and prints "ready".  The answers are compared with this library's.  Then each
+worker in turn gets a line "go", calls its library for a tenth of a second after some calls that are not timed, and prints the
+milliseconds of its fastest call and of the mean of its calls.  The next worker gets its turn when the processor time of the last one has
+stopped growing.  The result is the least time of all rounds.
 
-exit 0: measured; 1: this library failed or was wrong, a rate is above the roof, or the run is discarded since the machine was not
-quiet; 2: an argument is wrong.  If another library fails, the table has its reason.  Needs no module beyond Python's own.
+exit 0: measured; 1: this library failed, was wrong or, with --busy, too slow, a rate is above the roof, or the run is discarded since the
+machine was not quiet; 2: an argument is wrong, or there is no roof.  If another library fails, the table has its reason.  Needs no module
+beyond Python's own.
 """
 import argparse
 import json
