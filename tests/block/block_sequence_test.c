@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BlockLSTM over sequences, to the bit: a sequence too short for packed weights equals steps of the cell; input beyond seq_len_max is
- * not read, and output there is zeros; the order of the gates moves columns and nothing else; threads and repeats change nothing.
- * Within the error bound: a sequence so long that it is computed in spans equals two calls. All of it on every backend that opens,
- * and on cuda under the stand-ins for CUDA's libraries. The conformance suite tests the values.
+ * BlockLSTM over sequences, to the bit: a sequence too short for packed weights equals steps of the cell; input beyond seq_len_max
+ * is not read, and output there is zeros; the order of the gates moves columns and nothing else; threads and repeats change nothing.
+ * To 1e-11, on the cpu alone: a sequence so long that it is computed in spans equals two calls. Threads and repeats are tested on
+ * the cpu, or on cuda under the stand-ins for CUDA's libraries; the rest on cpu and opencl, if they open, or on cuda under the
+ * stand-ins. The conformance suite tests the values.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -129,7 +129,7 @@ static void put_number(unsigned char *to, uint64_t n)
 		to[k] = (unsigned char)(n >> 8 * k);
 }
 
-/* An entry's file with lengths that overflow when they are added up is rejected. */
+/* An entry's file with wrong lengths, some of which overflow when they are added up, is rejected. */
 static void test_lengths(void **state)
 {
 	static const uint64_t lengths[] = { 0, 1, 8, 1u << 31, UINT32_MAX, INT64_MAX, UINT64_MAX, UINT64_MAX - 63, UINT64_MAX - 95 };

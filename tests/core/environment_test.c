@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of environment variables: every row is complete, an allowed value is accepted, any other is rejected whatever is opened;
+ * The table of environment variables: every row is complete, allowed values are accepted, and others are rejected whatever is opened;
  * an unknown name is reported with the nearest known one; the warning appears once per process.
  */
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static void test_rows(void **state)
 		if (v->kind == CG_ENV_WORD && which != CG_ENV_CPU_ISA)
 			assert_true(cg_variable_judge(which, v->fallback, NULL, text, sizeof text));
 	}
-	/* The values for an instruction set are those that some build has. */
+	/* Every instruction set of this build is an allowed value. */
 	for (const struct cg_isa *isa = cg_isas; isa->name; isa++) {
 		char why[256];
 

@@ -4,7 +4,7 @@
  * with a message or printed in every dialect, with a manifest, in bounded time and memory. By itself it is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
- * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells.
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and one more.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -136,7 +136,7 @@ static void built_in(void)
 	         "\"none\":{\"dtype\":\"BF16\",\"shape\":[0,3],\"data_offsets\":[8,8]},"
 	         "\"h\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[8,12]},"
 	         "\"odd\":{\"dtype\":\"X9\",\"shape\":[],\"data_offsets\":[12,15]}}", 15);
-	/* The seeds are files with weights in the formats of ONNX, PyTorch and TensorFlow, and in the library's own. */
+	/* The next seeds are files with weights in the formats of ONNX, PyTorch and TensorFlow, and in the library's own. */
 	add_file("{\"W\":{\"dtype\":\"F16\",\"shape\":[2,4,3],\"data_offsets\":[0,48]},"
 	         "\"R\":{\"dtype\":\"F16\",\"shape\":[2,4,1],\"data_offsets\":[48,64]},"
 	         "\"P\":{\"dtype\":\"F16\",\"shape\":[2,3],\"data_offsets\":[64,76]}}", 76);

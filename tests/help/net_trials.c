@@ -37,7 +37,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 
 /* ---- streams ---- */
 
-/* The work of a thread. `first` differs between threads, so that no two threads use the same lengths at a time. */
+/* The work of a thread. `first` differs between threads, so that they begin with different lengths. */
 struct work { struct net net; int first, code; uint64_t prints[TIMES]; char message[256]; };
 
 static void *run(void *given)
@@ -60,7 +60,7 @@ static void *run(void *given)
 	return NULL;
 }
 
-/* Opens a network of a thread in host memory, without a workspace of its own, so that everything that a stream holds is in use. */
+/* Opens the network of a thread. In host memory it has no workspace of its own, so that everything that a stream holds is in use. */
 static void open_work(struct work *w, struct cg_context *context, const char *route, int place)
 {
 	/* A cell that has two stages, and that no vendor's library computes. */

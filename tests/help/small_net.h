@@ -28,7 +28,7 @@ void net_begin(struct net *, struct cg_context *, struct cg_stream *);
 /* Opens the plan and allocates the memory of a call, for all arguments that the cell has; returns the first failure.  Inputs are
    neither zero nor equal, outputs and workspace are full of 0xa5. */
 int  net_open(struct net *);
-/* Frees and closes everything. */
+/* Frees all memory and closes the plan. */
 void net_close(struct net *);
 /* Frees the memory of one argument. */
 void net_free(struct net *, struct cg_mem *);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every public call on a backend that fails at its n-th slot, for every n: the message is the slot's, no memory of the device or the
- * host leaks, the same objects work again, and the bits are the cpu's although all host memory is copied. Enqueued work runs at once,
- * or, in late_fault_test, when the host waits for it.
+ * Block ops, kernels, networks and copies on a backend that fails at its n-th slot, for every n: the message is the slot's, no
+ * memory of the device or the host leaks, the same objects work again, and the bits are the cpu's although all host memory is
+ * copied. Enqueued work runs at once, or, in late_fault_test, when the host waits for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,7 +114,7 @@ static int gru(struct cg_stream *stream, struct run *r)
 	return over(r, cg_gru_block_grad(stream, &op));
 }
 
-/* Runs a kernel on arguments whose rows alternate in memory, as the gates of a step do. */
+/* Runs a kernel on arguments whose rows have gaps between them, as the gates of a step have. */
 static int kernel(struct cg_stream *stream, struct run *r)
 {
 	const struct cg_cell *cell = cg_cell_find("rnn_tanh");
@@ -149,7 +149,7 @@ static int net_over(struct net *n, int code)
 }
 
 /* Runs a network of two layers and two directions, with rows of several lengths: in host memory, with the stream's workspace,
-   and in device memory. The answers are summed to one number of the run. */
+   or in device memory. The run gets a checksum of the answers. */
 static int network(struct cg_context *context, struct cg_stream *stream, struct run *r, int place)
 {
 	static const int32_t lengths[] = { 2, 3 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every request for host memory is refused in turn: each call returns the right code, leaves nothing behind, and works when it is
- * called again.
+ * Every request for host memory by block ops, kernels of a user's cell, emitted texts and cg_open is refused in turn: each call returns
+ * the right code, leaves nothing behind, and works when it is called again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static struct cg_mem alloc(int64_t n)
 	return mem;
 }
 
-/* Calls both block ops, in f16, for which products need scratch memory; returns the first code that is not CG_OK. */
+/* Calls the steps of both block ops, in f16 and bf16, for which products need scratch memory; returns the first code that is not CG_OK. */
 static int ops(const char *unused)
 {
 	struct cg_context *context = NULL;
@@ -187,7 +187,8 @@ static int kernels(const char *text)
 	return code;
 }
 
-/* Parses a cell's text, and prints each pass in each dialect with its manifest, and then all steps of a sequence. */
+/* Parses a cell's text, and prints forward, grad and gradgrad, each in another dialect, and then a scan; each with a manifest and a
+   header. */
 static int texts(const char *text)
 {
 	static const char *const langs[] = { "c", "opencl", "cuda", "c" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every public call with wrong arguments: the message says what was expected, nothing is written and nothing leaks. check_test.c
+ * Public calls with wrong arguments: the message says what was expected, nothing is written and nothing leaks. check_test.c
  * tests the arguments of the ops.
  */
 #include <setjmp.h>

@@ -192,7 +192,7 @@ static void test_holders(void **state)
 	cg_rnn_close(opened);
 	assert_int_equal(cg_rnn_sizes(opened, 1, 1, NULL, &sizes), CG_OK);
 	cg_rnn_close(opened);
-	/* A closed plan is found again until 32 others were closed after it; an open one always is. */
+	/* The plan that was closed last is found again; an open one is found however many others were closed. */
 	cg_rnn_close(kept);
 	assert_ptr_equal(get(context, &c), kept);
 	for (int k = 0; k < 80; k++) {
@@ -287,7 +287,7 @@ static void test_no_memory(void **state)
 	}
 }
 
-/* Runs these tests on the other devices that open here. */
+/* Takes a stream and a plan twice on each other device that opens here. */
 static void test_devices(void **state)
 {
 	const char *const names[] = { "opencl", "cuda" };

@@ -136,7 +136,8 @@ static void test_texts(void **state)
 
 /* ---- in the command ---- */
 
-/* Makes a file with x[5] and another tensor of 8 bytes, whose bytes are zeros but the first; metadata may be "". */
+/* Makes a file with x[5] and the tensors of `other`, which take 8 bytes; all bytes are zero, except that the first of these 8 is `first`;
+   metadata may be "". */
 static struct safetensors file(int which, const char *metadata, const char *other, int first)
 {
 	static unsigned char bytes[2][512];
@@ -161,8 +162,8 @@ static struct safetensors file(int which, const char *metadata, const char *othe
                   "\"y\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[24,28]}"
 #define NO_STEPS  "\"z\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[20,28]}"
 
-/* Binds the op to two files as `cellgrad run` does; attributes ends with NULL; of the second file only metadata of z or steps
-   is used. */
+/* Binds the op, as `cellgrad run` does, to one file, or to two if `second` is not NULL; attributes ends with NULL; metadata is that of
+   the first file. */
 static int bound(struct made_up *op, const char *const *attributes, const char *metadata, const char *first, const char *second,
                  int value, int strict)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cg_op_check rejects and with which message; a rejected call writes nothing. Every argument of every row is made wrong in every
- * way; one message of each kind is compared verbatim.
+ * What cg_op_check rejects and with which message; a rejected call writes nothing. Every argument of every row without a plan is
+ * made wrong in each way that is listed here; messages are compared verbatim.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -34,7 +34,7 @@ static void listen(void)
 	assert_true(kept >= 0 && dup2(fileno(file), 2) == 2);
 }
 
-/* Restores standard error; `said` has what was written to it. */
+/* Restores standard error; `output` has what was written to it. */
 static void stop(void)
 {
 	size_t n;
@@ -238,7 +238,7 @@ static void test_notes(void **state)
 	close_both(context, stream);
 }
 
-/* For a sequence the op is TensorFlow's V2 where V2 can express the call. */
+/* The line of a sequence names BlockLSTMV2 where that op can express the call, and LSTMBlockCell if the sequence is one whole step. */
 static void test_sequences(void **state)
 {
 	const struct cg_op *row = cg_op_find("block_lstm", NULL);

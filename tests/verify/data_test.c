@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares every file of an op in tests/data with the independent reference: a framework's answers must lie within the bound. Files
- * of a training step are read by its example. The command compares the library's answers with the same files.
+ * Compares every file of an op in tests/data with the independent reference: a framework's answers must lie within the bound, those
+ * in f16 within 4 % of the largest element. Files of a training step are read by its example. The command compares the library's
+ * answers with the same files.
  */
 #include <dirent.h>
 #include <setjmp.h>

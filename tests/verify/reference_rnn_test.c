@@ -220,7 +220,7 @@ static void params_size(void **state)
 	(void)state;
 	for (size_t j = 0; j < sizeof(sizes) / sizeof(*sizes); j++)
 		assert_int_equal(ref_rnn_size(&sizes[j].p), sizes[j].size);
-	/* at least as accurate as TensorFlow's own tests claim */
+	/* The size is at least what TensorFlow's own tests demand. */
 	for (int64_t c = 0; c < 3 * 4 * 4; c++) {
 		int64_t L = 1 + c % 3, U = 1 + c / 3 % 4, I = 1 + c / 12;
 		struct ref_rnn p = { .mode = REF_LSTM, .L = L, .U = U, .I = I };

@@ -72,7 +72,7 @@ static void test_sums(void **state)
 		}
 }
 
-/* Sets the gates of an lstm so that a cell state of 1 is kept, and every step adds less than half a unit to it. */
+/* Sets the gates of an lstm so that every step keeps the cell state, and adds what gate g gives to it. */
 static void open_gates(void)
 {
 	for (int gate = 0; gate < 4; gate++)

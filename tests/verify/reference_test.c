@@ -31,7 +31,7 @@ static void fill(int a, int s)
 		at[a].v[k] = ((7 * k + s) % 13 - 6) / 10.0L;
 }
 
-/* Compares an array, from element n on, with numbers that were printed with ten digits. */
+/* Compares an array, from element n on, with numbers that were printed with nine digits behind the point. */
 #define expect(a, n, ...) \
 	same(a, n, sizeof((double[]){ __VA_ARGS__ }) / sizeof(double), (double[]){ __VA_ARGS__ }, 6e-10L)
 static void same(int a, int64_t from, int64_t n, const double *want, long double tolerance)

@@ -59,7 +59,7 @@ static struct cg_conversion conversion_of(const struct side *from, const struct 
 	};
 }
 
-/* The place of element u of a row of a tensor. */
+/* The place of element u of a gate's bias or per-unit weights in its tensor. */
 static unsigned char *element(const struct side *s, int pseudo_layer, enum cg_rnn_part which, char gate, int64_t u)
 {
 	struct cg_location location = cg_layout_locate(&s->layout, pseudo_layer, which, gate);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weights in formats of other programs, through cellgrad.h: the names of tensors, loading and saving each, and what is rejected.
+ * Weights in formats of other programs, through cellgrad.h: the names of tensors, loading, saving, and what is rejected.
  * tests/command/formats.py tests that each format's numbers are where its owner has them.
  */
 #include <math.h>
@@ -300,7 +300,7 @@ static void test_refusals(void **state)
 	assert_string_equal(t.name, "w");
 }
 
-/* A user's cell has no letters for its gates: formats of other programs reject it, and `canonical` holds it whole. */
+/* A user's cell has no letters for its gates: format `onnx` rejects it, and `canonical` holds it whole. */
 static void test_own_cell(void **state)
 {
 	static const char text[] = "cell mine\ngates  a_x a_y\noutput h\noption extra p q\nparam k\n\nh = tanh(a_x + p * h_prev) * k + sigmoid(a_y * q)\nsave h\n";
