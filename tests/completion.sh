@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value that the files
-# offer is in the command's help; and bash completes words by its file.  srcdir: the source; CELLGRAD: the command.
+# The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value that bash's file
+# offers, except ops, is in the command's help; and bash completes words by its file.  srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 folder=$srcdir/command/completion
@@ -37,7 +37,7 @@ sed -n "s/^	\([a-z]*\):--\([a-z]*\)[^)]*) words='\(.*\)' ;;/\1 \2 \3/p" "$folder
 	for value in $values; do grep -q -w -e "$value" "$scratch/help" || echo "$command --$option: no $value"; done
 done >"$why"
 [ ! -s "$why" ]
-report $? 'every value that the completion offers is in the help of its command'
+report $? 'every value that the completion of bash offers, except ops, is in the help of its command'
 if command -v bash >/dev/null; then
 	cd "$scratch" || exit 99
 	: >"$why"

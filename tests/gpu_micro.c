@@ -111,7 +111,7 @@ static int clear(struct micro *m)
 	return m->context->backend->zero(m->stream->queue, m->memory, m->memory.bytes);
 }
 
-/* Launches blocks of 256 threads; together: all blocks must run at the same time, else the launch fails. */
+/* Launches blocks of so many threads; together: all blocks must run at the same time, else the launch fails. */
 static int launch(struct micro *m, struct CUfunc_st *function, unsigned blocks, unsigned threads, int together, void **arguments, double *ms)
 {
 	struct CUstream_st *stream = m->stream->queue->stream;

@@ -43,7 +43,8 @@ extern "C" __global__ void hand_over(unsigned *flags, unsigned *words, unsigned 
 	}
 }
 
-/* Reads 24 KB from L2 in every block, by six 16-byte loads of each of 256 threads, past the first-level cache; parts take turns. */
+/* Reads 24 KB from L2 in every block and turn, by six 16-byte loads of each of 256 threads, past the first-level cache; another part in
+   each turn. */
 extern "C" __global__ void broadcast(const uint4 *from, int pieces, int turns, unsigned *sum)
 {
 	unsigned all = 0;

@@ -4,8 +4,8 @@
  *
  *	gpu_probe library NVRTC|CUBLAS|CUDNN   its version and where it is; exit 1 and why where it cannot be loaded
  *	gpu_probe facts                        of the driver, the libraries and the device
- *	gpu_probe ceilings                     copies of 2 GB and products of 8192^3, in Markdown
- *	gpu_probe compile                      what NVRTC takes for each text of a network's first call, in Markdown
+ *	gpu_probe ceilings                     copies of 2 GB and products of 8192^3, in f64 of 4096^3, in Markdown
+ *	gpu_probe compile                      what NVRTC takes for each text of the first calls of four networks, in Markdown
  *	gpu_probe micro FILE                   gpu_micro.c with the kernels in FILE
  *
  * NET_SMALL: any value for sizes that a stand-in gets through.
@@ -121,8 +121,8 @@ struct probe {
 	struct cublasContext *handle;
 };
 
-/* Returns the median of a few times of a call, by the driver's events, or without them by the host's clock; the first call is a
-   warm-up. */
+/* Measures the median of a few times of a call, by the driver's events, or without them by the host's clock; the first two calls are
+   warm-ups. */
 static int time_median(struct probe *p, int (*call)(struct probe *, const void *), const void *how, double *ms)
 {
 	double all[TURNS];

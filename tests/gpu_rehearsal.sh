@@ -104,7 +104,7 @@ for stage in facts 'only info'; do
 	REPORTS=$scratch/reports $with sh "$kit/gpu.sh" $stage >"$scratch/said" 2>&1 || break
 done
 logged facts/.*info.log && logged only/.*info.log
-report $? 'one archive has the logs of every stage'
+report $? 'one archive has the logs of two stages'
 
 gpu 1 only info no-such-step && verdict '^# FAILED' && says 'no-such-step'
 report $? 'an unknown step is refused'

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The manual pages describe all functions of the library, environment variables, commands, options, and words and limits of the cell
-# language, and nothing else; and the examples of the pages run. srcdir: the source; CELLGRAD: the command.
+# language, and nothing else; and the program of cellgrad(3) and the examples of cellgrad-cell(7) are as they show them. srcdir: the
+# source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 man=$srcdir/man

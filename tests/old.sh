@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Programs of earlier versions still run.  For each header in tests/old, a program that is compiled with it runs on the present library, and
-# prints the same as when it is compiled with the present header.  Every struct, constant and function that the old header declares is
-# unchanged.  Only structs that begin with their size may have new fields, at their end.
+# prints the same as when it is compiled with the present header.  Every struct and constant of the old header is unchanged, and the
+# library has its functions.  Only structs that begin with their size may have new fields, at their end.
 #
 # LIBRARY: the shared library; srcdir: the source; CC: a C compiler.  `old.sh later` tests a later library instead, whose structs have more
 # fields: a changed copy of the source, which is built in a temporary folder, for minutes.

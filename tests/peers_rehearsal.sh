@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests bench/peers.sh, with this library alone and beside workers that are right or fail in each way that a worker can; and
+# Tests bench/peers.sh, with this library alone and beside workers that are right or fail in one of many ways; and
 # bench/figures.py.  Only the form of the output is tested, not the times in it.
 # Runs in the build's top folder.
 #   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see bench/peers.sh
@@ -85,7 +85,7 @@ print(right)
 assert right["lost"] is None and right["ms"] == 0.5 and right["busy_ms"] == 0.5 and 0 < right["difference"] < 1e-6
 assert all(peer["lost"] for name, peer in peers.items() if name not in ("right", "fast", "cellgrad"))
 END
-report $? 'a worker whose answers agree has times, and no other worker has'
+report $? 'a worker that is right has times, and each that fails has a reason'
 while read -r how text; do
 	says "^\[[0-9]+\] $how: $text" "a worker that is \"$how\" is a line with the reason"
 done <<'END'
