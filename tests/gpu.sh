@@ -366,7 +366,8 @@ failed()
 	fi
 }
 
-# watch_failure NUMBER: after a lost context, runs the command that lost it again, alone, by memcheck if that is installed.
+# watch_failure NUMBER: after a lost context, runs the command that lost it again, by memcheck if that is installed, else with
+# CUDA_LAUNCH_BLOCKING=1.
 watch_failure()
 {
 	line=$(grep -oE 'cellgrad check [^#]*' "$log" | head -n 1)
@@ -430,7 +431,8 @@ find_tool()
 }
 
 # find_libraries finds NVRTC, cuBLAS and cuDNN by environment variables, else by the loader, else beside the torch of python3.  If the cuDNN
-# that was found is for another CUDA than the cuBLAS, all three libraries are taken from beside torch.
+# then does not load, as when it is for another CUDA than the cuBLAS, all three libraries are taken from beside torch, if it has a cuBLAS
+# and the environment names neither of the two.
 # packaged LIBRARY: prints the files of a library that are beside the torch of python3, the newest first.
 packaged()
 {
@@ -545,7 +547,8 @@ MIG is on: the device may be a part of a GPU, and its ceilings those of that par
 # Without CUBLAS_WORKSPACE_CONFIG the bits of cuDNN's sums may differ from run to run.
 cublas_repeats='env CUBLAS_WORKSPACE_CONFIG=:4096:2'
 
-# smoke: runs one kernel, one product, and one network by each route, which takes seconds; if one of these fails, the stage is refused.
+# smoke: runs one kernel, one product, one network, and one by cuDNN if that is there, which takes seconds; if one of these fails, the
+# stage is refused.
 smoke()
 {
 	for try in "kernel:check lstm_block pass=forward rows=3 units=5 seed=1" \

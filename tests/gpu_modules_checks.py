@@ -210,7 +210,7 @@ def compiled(module):
 
 
 def replaced():
-    """A training script with nn.LSTM and nn.GRU has equal losses over 50 steps with and without replace(model).
+    """A training script with nn.LSTM and nn.GRU has the same losses over 50 steps with and without replace(model), to 1e-6.
 
     The training is in float64, since the difference between two orders of a sum grows from step to step.
     """

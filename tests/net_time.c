@@ -396,7 +396,7 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 
 /* ---- whether repeats have the same bits ---- */
 
-/* The bytes of all results of a training step, which get_answers copies one after the other. */
+/* The bytes of the output and of the gradients of input and params, which get_answers copies one after the other. */
 static size_t answers_bytes(const struct net *n)
 {
 	return n->call.output.bytes + n->call.input_backprop.bytes + n->call.params_backprop.bytes;
@@ -468,7 +468,7 @@ static unsigned see_matmul(struct cublasLtContext *handle, cublasLtMatmulDesc_t 
 	                             workspace_bytes, stream);
 }
 
-/* Runs each pass once with all calls counted. */
+/* Runs a pass once, and counts its launches of kernels and its products. */
 static int count_calls(struct net *n, int (*step)(struct net *))
 {
 	int code;

@@ -150,7 +150,7 @@ given = type("Given", (), {"rows": "lstm:f32:3,2,16 gru:f32:3,2,16", "quick": Tr
 roofs, measured = peers.measure_all(given, sys.argv[2])
 assert [text for text, _, _ in measured] == ["lstm:f32:3,2,16"], measured
 END
-report $? 'an interrupted run prints its measurements so far'
+report $? 'an interrupted run keeps its measurements so far'
 
 if [ -x "${CELLGRAD:-./cellgrad}" ]; then
 	CELLGRAD=${CELLGRAD:-./cellgrad} python3 -B "$bench/figures.py" --quick --threads 2 >"$why" 2>&1 && [ "$(grep -c '^| .* | -\{0,1\}[0-9.]* |$' "$why")" -eq 9 ]

@@ -1,7 +1,7 @@
 """Networks for the scripts in this folder: random numbers, the files of a case, and a check of the files by equations in NumPy.
 
-A case has three files: the weights under the framework's own names, their gradients under the same names, and a run, under the
-argument names of TensorFlow's CudnnRNNV3.
+A case has files for the weights under the framework's own names, for their gradients under the same names, which ONNX lacks, and for a
+run, under the argument names of TensorFlow's CudnnRNNV3.
 """
 import argparse
 import pathlib
