@@ -282,13 +282,27 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 /* ---- comments ---- */
 
 static const char *const roles[] = {
-	[CG_ROLE_GATE] = "pre-activation: x W + h R + b", [CG_ROLE_PREV] = "value before the step",
+	[CG_ROLE_PREV] = "value before the step",
 	[CG_ROLE_STATE] = "value after the step", [CG_ROLE_SAVED] = "value that forward saves", [CG_ROLE_FEED] = "operand of the next stage's "
 	"product",
 	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_PARAM] = "param, rounded to real before use",
 	[CG_ROLE_SCRATCH] = "partial sums of blocks of rows",
 	[CG_ROLE_ACCUMULATE] = "1: add to the sums in memory; 0: overwrite them",
 };
+
+/* Prints which products and biases a gate is the sum of.  A gate with a split gate has no recurrent part of its own. */
+static void about_gate(struct cg_text *text, const struct cg_cell *cell, int index)
+{
+	const struct cg_gate *gate = &cell->gates[index];
+	int apart = 0;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		apart |= cell->gates[k].whole == index;
+	cg_text_printf(text, "pre-activation: %s", gate->split ? "" : "x W + ");
+	if (!apart)
+		cg_text_printf(text, "%s R + ", gate->stage > 1 ? cell->values[cell->feeds[gate->stage - 2]].name : "h");
+	cg_text_put(text, "b");
+}
 
 static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)
 {
@@ -302,6 +316,8 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	               shapes[a->kind]);
 	if (p->header && a->role == CG_ROLE_PARAM)
 		cg_text_printf(text, "param, rounded to %s before use", cg_real_names[p->plan->dtype]);
+	else if (a->derivative == CG_VALUE && a->role == CG_ROLE_GATE)
+		about_gate(text, cell, a->index);
 	else if (a->derivative == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
 	else if (a->role == CG_ROLE_OUTPUT)

@@ -325,7 +325,7 @@ static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_el
  * cg_gru_block_s2_f16_forward: the forward step of cell gru_block, stage 2.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	a_c          in  acc     [rows, units]   pre-activation: x W + h R + b
+ *	a_c          in  acc     [rows, units]   pre-activation: x W + hr R + b
  *	h_prev       in  real    [rows, units]   value before the step
  *	u            in  real    [rows, units]   value that forward saves
  *	c            out real    [rows, units]   value that forward saves
