@@ -87,7 +87,7 @@ expected()
 	has_command && printf '%s\n' "$BINDIR/cellgrad" "$MANDIR/man1/cellgrad.1" &&
 		(cd "$srcdir/man" && printf "$MANDIR/man1/%s\n" cellgrad-*.1)
 	(cd "$srcdir/templates" && printf "$DATADIR/cells/%s\n" *.cell)
-	(cd "$srcdir" && printf "$DOCDIR/%s\n" README.md LICENSE docs/*.md docs/*.svg)
+	(cd "$srcdir" && printf "$DOCDIR/%s\n" README.md NEWS LICENSE docs/*.md docs/*.svg)
 	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc)
 }
 
