@@ -11,6 +11,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/cellgrad" && (cd "$top" && tar cf - --exclude=./build --exclude=./.git --exclude=./docs/html .) | (cd "$scratch/cellgrad" && tar xf -) || exit 1
 cd "$scratch/cellgrad" && mv packaging/debian debian || exit 1
+[ ! -f Makefile ] || make -s distclean >"$scratch/log" 2>&1 || { tail -n 30 "$scratch/log" >&2; exit 1; }
 dpkg-buildpackage -us -uc -b >"$scratch/log" 2>&1 || { tail -n 30 "$scratch/log" >&2; exit 1; }
 lintian --fail-on error,warning ../*.changes || exit 1
 for package in ../*.deb; do echo "$(basename "$package")"; done
