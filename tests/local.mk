@@ -410,7 +410,7 @@ data:
 # make check-frameworks: tests the Python package's part for each framework with the oldest and the newest version of the framework, in
 # virtual environments in frameworks/, of several GB.  PYTHONS=PATH... takes existing Pythons that have frameworks; FRAMEWORKS=onnx tests
 # with one framework alone.
-check-frameworks: all
+check-frameworks: all $(check_DATA)
 	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' FRAMEWORKS='$(FRAMEWORKS)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)
 
 # make ci: runs all that a change must pass: make check in this build and in other builds, the tests of the tarball, and the seeded defects.

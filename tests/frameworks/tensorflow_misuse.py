@@ -98,10 +98,12 @@ print(network().shape)""", CELLGRAD_VERBOSE="1")
             plugins = os.path.join(packages, "tensorflow-plugins")
             os.makedirs(plugins)
             shutil.copy(tensorflow_tap.PLUGIN, plugins)
+            # The copy finds the library as it finds an installed one, on the loader's path.
             status, words = tensorflow_tap.python("-c", NETWORK + """
 print(network().shape)
 import cellgrad.tensorflow
-print(cellgrad.tensorflow.load(), network().shape)""", PYTHONPATH=os.pathsep.join((packages, os.environ["PYTHONPATH"])))
+print(cellgrad.tensorflow.load(), network().shape)""", PYTHONPATH=os.pathsep.join((packages, os.environ["PYTHONPATH"])),
+                                                  LD_LIBRARY_PATH=os.path.dirname(tensorflow_tap.PLUGIN))
         self.assertEqual(status, 0, words)
         self.assertIn("(5, 2, 4)\n0 (5, 2, 4)", words)
 
