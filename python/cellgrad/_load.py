@@ -100,7 +100,9 @@ class Library:
                                "or set CELLGRAD_LIBRARY to the path of another library")
         functions = {}
         for name, (result, arguments) in C.functions.items():
-            function = getattr(library, name)
+            function = getattr(library, name, None)
+            if function is None:
+                raise LibraryError(f"the library {path} lacks {name}: it was built from an earlier source than the package; build both again")
             function.restype, function.argtypes = result, arguments
             functions[name] = function
         _use_scipy_openblas()

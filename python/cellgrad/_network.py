@@ -148,7 +148,7 @@ class Network:
     def __repr__(self) -> str:
         c = self.config
         return (f"<cellgrad.Network {self.cell.name} {self.dtype} input={c.input} units={c.units} layers={c.layers}"
-                f"{' bidirectional' if c.bidirectional else ''}>")
+                f"{' bidirectional' if c.bidirectional else ''}{' options=' + c.options.decode() if c.options else ''}>")
 
     def __reduce__(self) -> Any:
         return _remade, (self.cell, self._keywords)

@@ -25,6 +25,12 @@ def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
         return None
     # The stride of an axis with one element does not matter.
     t, b = (array.strides[axis] // each if array.shape[axis] > 1 else 0 for axis in (steps, rows))
+    # Rows overlap if a row, or the rows along the axis with the smaller stride, are longer than the next stride.
+    length = array.shape[2]
+    for stride, count in sorted((stride, array.shape[axis]) for stride, axis in ((t, steps), (b, rows)) if array.shape[axis] > 1):
+        if stride < length:
+            return None
+        length += stride * (count - 1)
     return t, b
 
 

@@ -75,6 +75,10 @@ class Rows(unittest.TestCase):
             self.assertTrue(run.x.flags.c_contiguous)
             self.same((run, gradient), dense)
         repeated = np.broadcast_to(self.x[:1], self.x.shape)
+        windows = np.lib.stride_tricks.sliding_window_view(np.arange((T + 1) * B, dtype=np.float32), I)[:T * B].reshape(T, B, I)
+        for x in (windows, np.lib.stride_tricks.as_strided(windows, (T, B, I), (4 * B, 4 * (I + 1), 4))):
+            self.assertIs(self.pair(x)[0].x.flags.c_contiguous, True)
+            self.same(self.pair(x), self.pair(np.array(x)))
         pair = self.pair(repeated)
         self.assertTrue(pair[0].x.flags.c_contiguous)
         self.same(pair, self.pair(np.array(repeated)))

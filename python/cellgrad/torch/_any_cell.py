@@ -84,7 +84,8 @@ class Cell(Recurrent):
 
     def extra_repr(self) -> str:
         """Returns the arguments that print shows."""
-        return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        options = f", options={self._cell_options!r}" if self._cell_options else ""
+        return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}{options}"
 
     def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:
         """Returns output and the last states; the arguments are those of `LSTM.forward`."""
