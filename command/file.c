@@ -440,7 +440,7 @@ static int no_cell(const char *word)
 	for (int k = 0; k < 2; k++)
 		if (snprintf(path, sizeof path, "./%s%s", word, k ? "" : ".cell") < PATH_MAX && !access(path, F_OK))
 			return cg_fail(CG_BAD_ARGUMENT, "%s; did you mean the file %s?", cg_message(), path);
-	return cg_fail(CG_BAD_ARGUMENT, "%s; a file has a / in its name or ends in .cell", cg_message());
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s a file has a / in its name or ends in .cell", cg_message(), strchr(cg_message(), '?') ? "" : ";");
 }
 
 int file_is_cell(const char *word)
