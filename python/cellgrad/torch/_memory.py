@@ -15,7 +15,8 @@ HUGE = 2 << 20
 def empty(like: Any, shape: Tuple[int, ...], dtype: Optional[torch.dtype] = None) -> Any:
     """Returns a new tensor on the device of the tensor `like`, with its dtype unless another dtype is given."""
     tensor = like.new_empty(shape, dtype=dtype)
-    size = tensor.numel() * tensor.element_size()
-    if size >= HUGE and tensor.device.type == "cpu":
-        lib.cg_prefer_huge_pages(tensor.data_ptr(), size)
+    if tensor.device.type == "cpu":
+        size = tensor.numel() * tensor.element_size()
+        if size >= HUGE:
+            lib.cg_prefer_huge_pages(tensor.data_ptr(), size)
     return tensor
