@@ -19,8 +19,9 @@ WIDE = {"panels": [(12, 2)], "tiles": [(6, 4)]}
 TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE,
          "amxbf16": {"panels": [(2, 2)], "tiles": [(1, 4), (2, 2)]}}
 # The most instructions, per step of k, beside loads and products: for pointers, a counter and a jump.  An AMX product takes 16 cycles, in
-# which more instructions fit.
+# which more instructions fit: also prefetches of two rows of sums, each of two vectors.
 OTHERS = {"avx2": 5, "avx512": 5, "avx512bf16": 5, "amxbf16": 8}
+PREFETCHES = {"amxbf16": 4}
 
 
 def disassemble(objdump, path):
@@ -50,30 +51,33 @@ def innermost_loops(instructions):
 
 
 def count(loop):
-    """Returns the numbers of products, loads, stores and other instructions in a loop."""
-    products = loads = stores = rest = 0
+    """Returns the numbers of products, loads, stores, prefetches and other instructions in a loop."""
+    products = loads = stores = prefetches = rest = 0
     for _, mnemonic, operands in loop:
         parts = re.sub(r"\([^)]*\)", "()", operands).split(",")
         reads = any("()" in part for part in parts[:-1])
         if re.match(r"vfn?m(add|sub)[0-9]*p[sd]|vdpbf16ps|tdpbf16ps", mnemonic):
             products += 1
             loads += reads
-        elif mnemonic == "tileloadd":
+        elif mnemonic in ("tileloadd", "tileloaddt1"):
             loads += 1
         elif mnemonic == "tilestored" or mnemonic.startswith("v") and "()" in parts[-1]:
             stores += 1
         elif mnemonic.startswith("v") and reads:
             loads += 1
+        elif mnemonic.startswith("prefetch"):
+            prefetches += 1
         else:
             rest += 1
-    return products, loads, stores, rest
+    return products, loads, stores, prefetches, rest
 
 
-def is_minimal(counted, rows, vectors, others):
-    """Does a loop have the instructions of a whole number of steps of a tile of rows and vectors, and at most `others` more per step?"""
-    products, loads, stores, rest = counted
+def is_minimal(counted, rows, vectors, isa):
+    """Does a loop have the instructions of a whole number of steps of a tile of rows and vectors, and few others per step?"""
+    products, loads, stores, prefetches, rest = counted
     steps, left = divmod(products, rows * vectors)
-    return not left and loads == (rows + vectors) * steps and not stores and rest <= others * steps
+    return (not left and loads == (rows + vectors) * steps and not stores and prefetches <= PREFETCHES.get(isa, 0) * steps
+            and rest <= OTHERS[isa] * steps)
 
 
 def fill(form, dtype):
@@ -90,8 +94,8 @@ def check(objdump, isa, kind, dtype):
     functions = disassemble(objdump, path_of(isa, kind, dtype))
     loops = [c for c in map(count, innermost_loops(functions.get(name, []))) if c[0] >= min(rows * vectors for rows, vectors in tiles)]
     for counted in loops:
-        if not any(is_minimal(counted, *tile, OTHERS[isa]) for tile in tiles):
-            yield "%s %s %s %s: a loop of %d products, %d loads, %d stores, %d others" % (isa, kind, dtype, name, *counted)
+        if not any(is_minimal(counted, *tile, isa) for tile in tiles):
+            yield "%s %s %s %s: a loop of %d products, %d loads, %d stores, %d prefetches, %d others" % (isa, kind, dtype, name, *counted)
     if len(loops) < len(tiles):
         yield f"{isa} {kind} {dtype} {name}: {len(loops)} loops, expected one of each tile of {tiles} rows and vectors"
 
