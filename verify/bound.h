@@ -100,7 +100,8 @@ static inline struct val get(const struct kind *k, const struct ref_in *a, int64
 
 	if (a->d) {
 		r.v = a->d[n];
-		if (fabsl(r.v) < k->lost)       /* f32 only; no double is below f64's */
+		/* A device may flush a number below `lost` to 0 as it reads it; only f32 and bf16 have such numbers. */
+		if (fabsl(r.v) < k->lost)
 			r.e = fabsl(r.v);
 	} else if (a->v) {
 		r.v = a->v[n];

@@ -64,7 +64,7 @@ static int find_pair(const struct cg_op *row, struct problem *p)
 	p->what = is_grad ? BENCH_GRAD : BENCH_FORWARD;
 	p->forward = is_grad ? other : row;
 	p->grad = is_grad ? row : other;
-	return other ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: the op has no gradient, so it is not measured", row->name);
+	return other ? CG_OK : cg_fail(CG_UNSUPPORTED, "%s: expected an op that has a gradient, or a gradient: bench measures only these", row->name);
 }
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };

@@ -230,7 +230,7 @@ static void row(const struct check *c, const struct subject *s, struct print_tab
 		print_cell(t, "%.3Lf", s->total.apart);
 }
 
-/* Prints a row for each subject of one kind: ops or cells. */
+/* Prints the table of the ops, or that of the cells, with a row for each dtype in which an op or a cell had a case. */
 static int summary(const struct check *c, int ops)
 {
 	struct print_table t = { .columns = !ops ? "llrrr" : c->n_sides > 1 ? "llrrrrr" : "llrrrr" };

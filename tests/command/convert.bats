@@ -291,7 +291,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	works convert --from block --to pytorch w back
 	[[ $output == *" to 2 of pytorch" ]]
 	cmp <(tail -c 640 in) <(tail -c 640 back)
-	# bias=none in the metadata is ignored if the buffer has biases that are not zero
+	# The argument bias=none is ignored if IN has biases that are not zero: OUT has them, and they are converted back.
 	one in
 	works convert --from pytorch --to cellgrad in out bias=none
 	works convert --from cellgrad --to pytorch out back

@@ -66,7 +66,8 @@ static int64_t up(int64_t x, int64_t by)
 	return (x + by - 1) / by;
 }
 
-/* The groups cover everything, in one turn where the grid is large enough; their sizes fit the device. */
+/* The work-groups of a launch cover all rows and columns at once, unless that takes more work-groups than a grid has; a work-group has no
+ * more threads than the device allows. */
 static void test_launch(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, 20000000 };

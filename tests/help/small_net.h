@@ -33,7 +33,8 @@ void net_close(struct net *);
 /* Frees the memory of one argument. */
 void net_free(struct net *, struct cg_mem *);
 struct cg_mem *net_mem(struct net *, const struct net_port *);
-/* Bytes of an argument by its shape, which is written here a second time. */
+/* Bytes of an argument: of params and the reserve space, what cg_rnn_sizes() says; of others, computed from the shape without the
+ * library. */
 size_t net_bytes(const struct net *, const struct net_port *);
 int  net_forward(struct net *);
 int  net_backward(struct net *);

@@ -287,7 +287,7 @@ static void test_no_memory(void **state)
 	}
 }
 
-/* Takes a stream and a plan twice on each other device that opens here. */
+/* On the backends opencl and cuda, if they open: a stream and a plan can be taken, given back and taken again. */
 static void test_devices(void **state)
 {
 	const char *const names[] = { "opencl", "cuda" };
