@@ -47,20 +47,18 @@ python/cellgrad           python/cellgrad/[a-z]*
 python/cellgrad/[a-z]*    python/cellgrad/[a-z]*
 END
 
-# files: prints every file of the source, without the files that a build in the source's own folder makes.
+# files: prints every file of the source in the folders that this test looks at.
 files()
 {
-	(cd "$srcdir" && find gen runtime backends bindings verify command templates examples python docs tests -type f ! -name '.*' | grep -vE \
-		-e '/(\.deps|\.libs|__pycache__)/|\.(o|a|lo|la|log|trs|on|fake|gcno|gcda|gcov|stamp)$' \
-		-e '^(templates/[a-z0-9_]*\.c|backends/cpu/((rows|strip|convert|tiles)_.*\.c|(math|items)_.*\.h|cells\.h)|command/demo/texts\.c)$' \
-		-e '^(runtime/cellgrad\.pc|tests/gen/cuda-resources\.txt|tests/fake/lib/.*)$' | sort)
+	srcdir=$srcdir sh "$srcdir/tests/source_files.sh" |
+		grep -E '^(gen|runtime|backends|bindings|verify|command|templates|examples|python|docs|tests)/' | grep -v '/\.[^/]*$'
 }
 
 # Prints "FILE INCLUDED" for every include of a header of the source.  Only in gen/ may an include name a file of gen/ without its folder.
 includes()
 {
-	(cd "$srcdir" && find gen runtime backends bindings verify command -name '*.[ch]' | sort |
-		xargs awk '/^#include "/ { split($0, part, "\""); print FILENAME, (FILENAME ~ /^gen\// && part[2] !~ /\// ? "gen/" : "") part[2] }')
+	files | grep -E '^(gen|runtime|backends|bindings|verify|command)/.*\.[ch]$' | (cd "$srcdir" && xargs awk '
+		/^#include "/ { split($0, part, "\""); print FILENAME, (FILENAME ~ /^gen\// && part[2] !~ /\// ? "gen/" : "") part[2] }')
 }
 
 # Prints "OBJECT OTHER SYMBOL" for every symbol that one object file uses and another one defines.

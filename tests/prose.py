@@ -24,9 +24,6 @@ TOP = ["README.md", "CONTRIBUTING.md", "bootstrap", "configure.ac", "Makefile.am
 FOLDERS = ["gen", "runtime", "backends", "bindings", "verify", "command", "templates", "examples", "python", "docs", "man", "tests"]
 # Files that are not checked: texts by others, of earlier versions or by programs, and the lists of this test.
 LEFT_OUT = re.compile(r"tests/(gen/golden|reports|data|old)/|alice\.txt$|\.(svg|json|patch|safetensors|pb|npz)$|tests/prose\.(py|words)$")
-BUILT = re.compile(r"/(\.deps|\.libs|__pycache__)/|\.(o|a|lo|la|log|trs|on|fake|gcno|gcda|gcov|stamp|so|pyc)$"
-                   r"|^(templates/[a-z0-9_]*\.c|backends/cpu/((rows|strip|convert|tiles)_.*\.c|(math|items)_.*\.h|cells\.h)|command/demo/texts\.c)$"
-                   r"|^(runtime/cellgrad\.pc|tests/gen/cuda-resources\.txt)$|^tests/fake/lib/")
 
 FINISHED = re.compile(r"(README|CONTRIBUTING)\.md$|docs/|tests/([^/]*$|(backends|bench|bindings/jax|block|cache|core|fake|fuzz|gen|help|library|op|python"
                       r"|rnn|weights)/)")
@@ -90,13 +87,11 @@ class Finding(NamedTuple):
 
 
 def files() -> list[str]:
-    """Returns the files of the source, relative to it, without what a build in the source's own folder makes."""
-    found = [name for name in TOP if os.path.isfile(os.path.join(SOURCE, name))]
-    for folder in FOLDERS:
-        for at, below, names in os.walk(os.path.join(SOURCE, folder)):
-            below[:] = [name for name in below if not name.startswith(".")]
-            found += [os.path.relpath(os.path.join(at, name), SOURCE) for name in names if not name.startswith(".")]
-    return sorted(path for path in found if not LEFT_OUT.search(path) and not BUILT.search(path))
+    """Returns the files of the source, relative to it, that have prose to look at."""
+    lister = subprocess.run(["sh", os.path.join(SOURCE, "tests/source_files.sh")], env={**os.environ, "srcdir": SOURCE},
+                            capture_output=True, text=True, check=True)
+    return [path for path in lister.stdout.splitlines() if (path in TOP or path.split("/")[0] in FOLDERS)
+            and "/." not in path and not LEFT_OUT.search(path)]
 
 
 def texts(path: str, text: str) -> Iterator[Text]:

@@ -36,30 +36,8 @@ packaging/debian/*        lists whose form Debian's policy has; packaging/debian
 END
 }
 
-list_files()
-{
-	if [ -e .git ]; then
-		git ls-files
-	else
-		find . -type f ! -path './build*' ! -name '*.[oa]' | sed 's,^\./,,' |
-			grep -v '^aclocal.m4$\|^autom4te\|^build-aux/\|^configure$\|/Makefile.in$\|^Makefile.in$\|\.dirstamp$\|/\.deps/\|__pycache__'
-	fi | sort
-}
-
-# add FILE: adds the line with the licence at the top of a file, below a #! line, in a comment of the file's language.
-add()
-{
-	case $1 in
-	*.c|*.h|*.cc|*.cu|*.fn|*.map) comment="/* $line */" ;;
-	*.[1-9])                      comment=".\\\\\" $line" ;;
-	*)                            comment="# $line" ;;
-	esac
-	awk -v comment="$comment" 'NR == 1 && /^#!/ { print; print comment; next } NR == 1 { print comment } { print }' "$1" >"$scratch/file" &&
-		cat "$scratch/file" >"$1"
-}
-
 list_exceptions >"$scratch/exceptions"
-list_files >"$scratch/files"
+srcdir=. sh tests/source_files.sh >"$scratch/files"
 # Converts the patterns of the shell to regular expressions of awk.
 sed 's/ .*//; s/[.]/[.]/g; s/\*/.*/g; s/.*/^&$/' "$scratch/exceptions" >"$scratch/patterns"
 awk -v patterns="$scratch/patterns" -v unused="$scratch/unused" -v line="$line" '
