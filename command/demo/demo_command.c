@@ -67,8 +67,8 @@ static const char text[] =
 static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096, WORST = 3, EXCERPT = 40 };
 
-/* Default directories of the cases.  A directory with a slash in front is relative to the directory of the command: of the installed one,
- * or of one in a build, where demo-data is a link to the source's tests/data. */
+/* The directories in which the demo looks for its cases.  A path that begins with a slash is relative to the directory of the command's
+ * file: the first for an installed command, the second for one in a build, where demo-data is a link to the source's tests/data. */
 static const char *const directories[] = {
 	"/../share/cellgrad/data",
 	"/demo-data",

@@ -127,8 +127,8 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 	if (!rnn->net.training || cg_present(op->call.reserve))
 		return check_alignment(op);
 	if (pass == CG_FORWARD)
-		return REFUSE("reserve: missing: a forward call of a plan with training=1 writes %lld elements of %s to it", (long long)op->reserve,
-		              dtype);
+		return REFUSE("reserve: missing: expected %lld elements of %s, which a forward call of a plan with training=1 writes",
+		              (long long)op->reserve, dtype);
 	return cg_fail(CG_BAD_ARGUMENT, "rnn_backprop: reserve_space: missing: expected [reserve=%lld] %s", (long long)op->reserve,
 	               dtype);
 }

@@ -145,7 +145,7 @@ static void zeros(struct cg_mem mem, size_t from, const char *what, int dtype)
 			fail_msg("%s %s: not zero at byte %zu", cg_dtype_name(dtype), what, at);
 }
 
-/* Makes all gradients absent but the named ones; names have blanks between. */
+/* Makes all gradients absent except those in `names`, which blanks separate. */
 static void want_only(struct sequence *s, const char *names)
 {
 	for (const struct cg_port *port = row_of(1)->ports; port->name; port++)

@@ -207,7 +207,7 @@ static void test_every_port_in_every_way(void **state)
 		*m = good;
 		m->data = NULL;
 		if (is_reserve && !pass)
-			REFUSED(&n, &whole, pass, "rnn: reserve: missing: a forward call of a plan with training=1 writes %zu elements of f32 to it",
+			REFUSED(&n, &whole, pass, "rnn: reserve: missing: expected %zu elements of f32, which a forward call of a plan with training=1 writes",
 			        good.bytes / 4);
 		else if (is_reserve)
 			REFUSED(&n, &whole, pass, "%s: %s: missing: expected [reserve=%zu] f32", op, name, good.bytes / 4);
