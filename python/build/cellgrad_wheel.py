@@ -178,15 +178,17 @@ def build(directory, room):
     return write(directory, entries(os.environ.get("CELLGRAD_PREFIX") or built(room), room))
 
 
+def loader_of(build):
+    """Makes the loader in a configured build, and returns the loader's path."""
+    make(build, LOADER[:-3] + ".la")
+    return os.path.join(build, ".libs", LOADER)
+
+
 def loader(room):
     """The path of the loader, the file that TensorFlow loads: the one in CELLGRAD_PREFIX, else a new one, which is built in `room` without
     the library."""
     prefix = os.environ.get("CELLGRAD_PREFIX")
-    if prefix:
-        return module_of(found(prefix), LOADER)
-    build, folder = configured(room, os.path.join(room, "prefix")), "bindings/tensorflow"
-    make(build, f"{folder}/{LOADER[:-3]}.la")
-    return os.path.join(build, folder, ".libs", LOADER)
+    return module_of(found(prefix), LOADER) if prefix else loader_of(configured(room, os.path.join(room, "prefix")))
 
 
 def build_plugin(directory, room):

@@ -22,6 +22,7 @@ if not (py_tap.has(sys.executable, "ensurepip") and py_tap.has(sys.executable, "
     py_tap.skip_all("there is no venv with pip (Debian: python3-venv)", "numpy")
 sys.path.insert(0, os.path.join(py_tap.PACKAGE, "build"))
 import cellgrad_project  # noqa: E402
+import cellgrad_wheel  # noqa: E402
 
 LIBRARY = os.environ["CELLGRAD_LIBRARY"]
 for name in [name for name in os.environ if name.startswith(("CELLGRAD_", "MAKE", "MFLAGS", "PYTHONPATH"))]:
@@ -174,7 +175,11 @@ print(loader.cellgrad_tensorflow_loader_state(ctypes.byref(text)), text.value.de
         command, keywords = hook("build_sdist('.')", "python/plugin", "cellgrad_plugin_build")
         self.assertIn("its source is python/plugin in that of cellgrad", run(*command, status=1, cwd=py_tap.SOURCE, **keywords))
 
-    def test_e_project(self):
+    def test_e_loader_of_a_build(self):
+        """A wheel that is made without CELLGRAD_PREFIX makes the loader by a goal of the Makefile"""
+        self.assertTrue(os.path.exists(cellgrad_wheel.loader_of(os.getcwd())))
+
+    def test_f_project(self):
         """The backend reads each pyproject.toml as TOML's own reader does"""
         try:
             import tomllib
