@@ -2,27 +2,23 @@
 """`python -m cellgrad.jax.bench`: times a training step of an LSTM by this package, jax.lax.scan and `cellgrad bench`, as a Markdown table.
 
 A step is a forward and a backward pass, compiled by jax.jit, with the gradients of params and input, without an optimizer.  The network by
-jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` uses no Python and no XLA.  Each of
-the three runs alone for a while, since XLA's threads keep spinning after a call; these turns are repeated, and the least time of each is
-printed.  The table has the page faults of a step by this package, which show memory that is allocated anew.
+jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` uses no Python and no XLA.  The
+three run in turns, a while each, and the least time of each is printed.  The table has the page faults of a step by this package, which show memory that is allocated anew.
 """
 import argparse
-import json
 import os
 import resource
-import subprocess
 import sys
-import time
 from typing import Any, Callable, List, Optional, Tuple
 
 import jax
 import jax.numpy as jnp
 
+from .._bench import alone, in_turn, of_command
 from . import Network
 
 # The sizes T, B, I, U of each LSTM that is timed.
 SIZES = ((100, 32, 64, 128), (100, 32, 512, 512), (1, 1, 4, 4))
-ROUNDS = 3
 Step = Callable[..., Any]
 
 
@@ -60,25 +56,12 @@ def step_of(forward: Step) -> Step:
     return made
 
 
-def alone(call: Callable[[], Any], seconds: float) -> Tuple[float, float]:
-    """Returns the least time of a call that is repeated for some seconds, and the page faults of one call on average."""
-    jax.block_until_ready(call())
-    best, rounds, end, faults = float("inf"), 0, time.perf_counter() + seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    while time.perf_counter() < end or rounds < 3:
-        rounds += 1
-        start = time.perf_counter()
+def faults_of(call: Callable[[], Any], count: int = 10) -> float:
+    """Returns the page faults of a call, on average."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(count):
         jax.block_until_ready(call())
-        best = min(best, time.perf_counter() - start)
-    return best, (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults) / rounds
-
-
-def of_command(size: Tuple[int, int, int, int], seconds: float) -> Tuple[float, float]:
-    """Returns the least time of the same training step by `cellgrad bench`, NaN without the command; and 0 for page faults."""
-    words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
-    ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", *words,
-                            "--time", str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)
-    rows = [json.loads(line) for line in ended.stdout.splitlines()]
-    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3, 0
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / count
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -87,7 +70,6 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--seconds", type=float, default=6.0, help="seconds for each time in a row")
     given = parser.parse_args(arguments)
     os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
-    seconds = given.seconds / ROUNDS
     print(f"JAX {jax.__version__}, {os.cpu_count()} processors\n")
     print("| T, B, I, U | lax.scan ms | cellgrad.jax ms | ratio | cellgrad bench ms | over it, us | page faults |\n"
           "|---|---|---|---|---|---|---|")
@@ -98,10 +80,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
         x, upstream = (jax.random.normal(jax.random.key(k), (T, B, width)) for k, width in ((1, I), (2, U)))
         ours, theirs = step_of(lambda params, x: network(params, x)[0]), step_of(scanned)
         weights = weights_of(network, params)
-        ways: List[Callable[[], Tuple[float, float]]] = [
-            lambda: alone(lambda: theirs(weights, x, upstream), seconds), lambda: alone(lambda: ours(params, x, upstream), seconds),
-            lambda: of_command(size, seconds)]
-        (first, _), (taken, faults), (beside, _) = map(min, zip(*([way() for way in ways] for _ in range(ROUNDS))))
+        calls = {"scan": lambda: theirs(weights, x, upstream), "ours": lambda: ours(params, x, upstream)}
+        best = in_turn({**{name: alone(call, jax.block_until_ready) for name, call in calls.items()},
+                        "bench": of_command("rnn rnn_mode=lstm", size)}, given.seconds)
+        first, taken, beside = best.values()
+        faults = faults_of(calls["ours"])
         print(f"| {T}, {B}, {I}, {U} | {1e3 * first:.3f} | {1e3 * taken:.3f} | {taken / first:.2f} | {1e3 * beside:.3f} | "
               f"{1e6 * (taken - beside):.0f} | {faults:.0f} |", flush=True)
     return 0

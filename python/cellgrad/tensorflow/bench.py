@@ -4,26 +4,24 @@ Markdown.
 
 A step is a forward and a backward pass in a tf.function, with the gradients of weights and input, without an optimizer.  Keras's layers are
 timed with `enable_keras` and without; TensorFlow has no kernel of its own for CudnnRNNV3 on the processor; BlockLSTM is timed by
-TensorFlow's kernel, and by the plugin's in a process with CELLGRAD_TF_BLOCK=1.  `cellgrad bench` uses no Python and no TensorFlow.  Each
-step runs alone for a while; these turns are repeated, and the least time of each step is printed.
+TensorFlow's kernel, and by the plugin's in a process with CELLGRAD_TF_BLOCK=1.  `cellgrad bench` uses no Python and no TensorFlow.  The
+steps run in turns, a while each, and the least time of each is printed.
 """
 import argparse
-import json
 import os
 import subprocess
 import sys
-import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
 
+from .._bench import Way, alone, in_turn, of_command
 from . import disable_keras, enable_keras
 
 # A size is the four numbers T, B, I, U.
 Size = Tuple[int, int, int, int]
 SIZES: Tuple[Size, ...] = ((100, 32, 64, 128), (100, 32, 512, 512))
-ROUNDS = 3
 Step = Callable[[], Any]
 
 
@@ -77,49 +75,30 @@ def block_step(size: Size) -> Step:
     return step_of(lambda: tf.raw_ops.BlockLSTM(x=x, w=w, b=b, **given).h, [x, w, b], numbers(T, B, U))
 
 
-def alone(call: Step, seconds: float) -> float:
-    """Returns the least time of a call that is repeated for some seconds."""
-    best, rounds, end = float("inf"), 0, time.perf_counter() + seconds
-    while time.perf_counter() < end or rounds < 3:
-        rounds += 1
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best
-
-
-def in_process(size: Size, seconds: float, is_ours: bool) -> float:
-    """Returns the least time of a training step by BlockLSTM, in a process of its own."""
+def in_process(size: Size, is_ours: bool) -> Way:
+    """Returns the way that runs a training step by BlockLSTM in a process of its own."""
     environment = {**os.environ, "CELLGRAD_TF_BLOCK": "1" if is_ours else "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    words = [sys.executable, "-m", "cellgrad.tensorflow.bench", "--block", ",".join(map(str, size)), "--seconds", str(seconds)]
-    return float(subprocess.run(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True, text=True).stdout)
+    words = [sys.executable, "-m", "cellgrad.tensorflow.bench", "--block", ",".join(map(str, size)), "--seconds"]
+
+    def way(seconds: float) -> float:
+        return float(subprocess.run([*words, str(seconds)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                                    text=True).stdout)
+
+    return way
 
 
-def of_command(op: str, size: Size, seconds: float) -> float:
-    """Returns the least time of the same training step by `cellgrad bench`; NaN without the command."""
-    words = [word for name, value in zip(("--T", "--B", "--I", "--H"), size) for word in (name, str(value))]
-    ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", "--op", *op.split(), "--what", "fwd+bwd", *words, "--time",
-                            str(seconds), "--json"], stdout=subprocess.PIPE, check=False, text=True)
-    rows = [json.loads(line) for line in ended.stdout.splitlines()]
-    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3
-
-
-def ways_of(size: Size, seconds: float) -> Dict[str, Tuple[Optional[Step], Step, str]]:
-    """For each row of the table: a function that times TensorFlow's own step, or None; one that times the plugin's step; and the op of
-    `cellgrad bench`."""
-    def timed(step: Step) -> Step:
-        return lambda: alone(step, seconds)
-
+def ways_of(size: Size) -> Dict[str, Tuple[Optional[Way], Way, str]]:
+    """For each row of the table: TensorFlow's own step, or None; the plugin's step; and the op of `cellgrad bench`."""
     lstm, gru = "rnn rnn_mode=lstm", "rnn rnn_mode=gru"
-    theirs = {kind: timed(keras_step(kind, size)) for kind in ("LSTM", "GRU")}
+    theirs = {kind: alone(keras_step(kind, size)) for kind in ("LSTM", "GRU")}
     enable_keras()
-    ours = {kind: timed(keras_step(kind, size)) for kind in ("LSTM", "GRU")}
+    ours = {kind: alone(keras_step(kind, size)) for kind in ("LSTM", "GRU")}
     disable_keras()
     return {
         "keras.layers.LSTM": (theirs["LSTM"], ours["LSTM"], lstm), "keras.layers.GRU": (theirs["GRU"], ours["GRU"], gru),
-        "CudnnRNNV3, lstm": (None, timed(network_step("lstm", size)), lstm),
-        "CudnnRNNV3, gru": (None, timed(network_step("gru", size)), gru),
-        "BlockLSTM": (lambda: in_process(size, seconds, False), lambda: in_process(size, seconds, True), "BlockLSTM")}
+        "CudnnRNNV3, lstm": (None, alone(network_step("lstm", size)), lstm),
+        "CudnnRNNV3, gru": (None, alone(network_step("gru", size)), gru),
+        "BlockLSTM": (in_process(size, False), in_process(size, True), "BlockLSTM")}
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -131,19 +110,16 @@ def main(arguments: Optional[List[str]] = None) -> int:
     given = parser.parse_args(arguments)
     os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
     if given.block:
-        print(alone(block_step(given.block), given.seconds))
+        print(alone(block_step(given.block))(given.seconds))
         return 0
-    seconds = given.seconds / ROUNDS
     print(f"TensorFlow {tf.__version__}, {os.cpu_count()} processors\n")
     print("| T, B, I, U | step | TensorFlow ms | cellgrad ms | ratio | cellgrad bench ms | over it, us |\n|---|---|---|---|---|---|---|")
     for size in given.size or SIZES:
-        ways = ways_of(size, seconds)
-        ops = {op: (lambda op=op: of_command(op, size, seconds)) for _, _, op in ways.values()}
-        calls: Dict[str, Step] = {**ops, **{name + " ours": way[1] for name, way in ways.items()}}
-        calls.update({name + " theirs": way[0] for name, way in ways.items() if way[0]})
-        best = dict.fromkeys(calls, float("inf"))
-        for _ in range(ROUNDS):
-            best = {name: min(best[name], call()) for name, call in calls.items()}
+        ways = ways_of(size)
+        timed: Dict[str, Way] = {op: of_command(op, size) for _, _, op in ways.values()}
+        timed.update({name + " ours": way[1] for name, way in ways.items()})
+        timed.update({name + " theirs": way[0] for name, way in ways.items() if way[0]})
+        best = in_turn(timed, given.seconds)
         for name, (_, _, op) in ways.items():
             first, taken, beside = best.get(name + " theirs", float("nan")), best[name + " ours"], best[op]
             beginning = f"none | {1e3 * taken:.3f} |" if first != first else f"{1e3 * first:.3f} | {1e3 * taken:.3f} | {taken / first:.2f}"

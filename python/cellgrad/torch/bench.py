@@ -1,41 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad.torch.bench`: compares this package with nn.LSTM, as a table in Markdown.
 
-The modules run in turn, and the least time of each is printed.  Each call is timed by every route: PyTorch's stable ABI, if the extension
-was built, and ctypes.  A forward call computes no gradients.  A training step is a forward and a backward pass, with the gradients of the
-weights and the input, without an optimizer; its last column is the time of the same passes by `cellgrad bench`, without Python.  The last
-rows are sequences of one step.
+The modules run in turns, a while each, and the least time of each is printed.  Each call is timed by every route: PyTorch's stable ABI, if
+the extension was built, and ctypes.  A forward call keeps nothing for gradients.  A training step is a forward and a backward pass, with the
+gradients of the weights and the input, without an optimizer; its last columns are the time of the same passes by `cellgrad bench`, without
+Python, and what a step takes over it.  The last rows are sequences of one step.
 --threads N: the number of threads of this package and of PyTorch; --device cuda: runs on a GPU.
 """
 import argparse
 import functools
-import json
 import os
-import subprocess
 import sys
-import time
 from typing import Any, Callable, List, Optional
 
 import torch
 
+from .._bench import alone, in_turn, of_command
 from . import LSTM, _stable, route
 
 SIZES = ((100, 32, 256), (50, 32, 128), (100, 8, 256), (400, 4, 64))
 
 
-def least(calls: List[Callable[[], Any]], seconds: float, device: str) -> List[float]:
-    """Returns the least time of each call; the calls run in turn."""
-    best = [float("inf")] * len(calls)
-    end, rounds = time.perf_counter() + seconds, 0
-    while time.perf_counter() < end or rounds < 5:
-        rounds += 1
-        for k, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            if device == "cuda":
-                torch.cuda.synchronize()
-            best[k] = min(best[k], time.perf_counter() - start)
-    return best
+def forward(module: Any, x: Any, gradient: Any) -> None:  # pylint: disable=unused-argument
+    """Runs a forward pass."""
+    module(x)
+
+
+def synchronize(result: Any) -> None:  # pylint: disable=unused-argument
+    """Waits for the GPU."""
+    torch.cuda.synchronize()
 
 
 def step(module: Any, x: Any, gradient: Any) -> None:
@@ -43,18 +36,6 @@ def step(module: Any, x: Any, gradient: Any) -> None:
     module.zero_grad(set_to_none=True)
     x.grad = None
     module(x)[0].backward(gradient)
-
-
-def of_command(T: int, B: int, H: int, seconds: float, device: str) -> float:
-    """Returns the least time of a forward and a backward pass by `cellgrad bench`; NaN without the command."""
-    environment = {**os.environ, "CELLGRAD_BACKEND": "cuda"} if device == "cuda" else dict(os.environ)
-    words = ["--op", "rnn", "rnn_mode=lstm", "--what", "fwd+bwd", "--T", str(T), "--B", str(B), "--I", str(H), "--H", str(H)]
-    if device == "cpu":
-        words += ["--threads", str(torch.get_num_threads())]
-    ended = subprocess.run([sys.executable, "-m", "cellgrad", "bench", *words, "--time", str(seconds), "--json"], env=environment,
-                           stdout=subprocess.PIPE, check=False, text=True)
-    rows = [json.loads(line) for line in ended.stdout.splitlines()]
-    return min((row["min_ms"] for row in rows if row["kind"] == "problem"), default=float("nan")) / 1e3
 
 
 def by(way: str, call: Callable[[], Any]) -> Any:
@@ -69,7 +50,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m cellgrad.torch.bench", description="cellgrad.torch.LSTM beside torch.nn.LSTM")
     parser.add_argument("--threads", type=int, default=0, help="threads of both; 0: the defaults")
-    parser.add_argument("--seconds", type=float, default=4.0, help="seconds for each row")
+    parser.add_argument("--seconds", type=float, default=2.0, help="seconds for each time in a row")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     given = parser.parse_args(arguments)
     if given.threads:
@@ -77,22 +58,26 @@ def main(arguments: Optional[List[str]] = None) -> int:
         os.environ["CELLGRAD_CPU_THREADS"] = str(given.threads)
     print(f"PyTorch {torch.__version__}, {given.device}, {torch.get_num_threads()} threads of PyTorch, {route()}\n")
     ways = ("ctypes",) if given.device != "cpu" or _stable.extension() is None else ("stable ABI", "ctypes")
-    print("| T, B, H | pass | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio | cellgrad bench ms |\n|---|---|---|---|---|---|")
+    wait, options, environment = (((synchronize,), (), {"CELLGRAD_BACKEND": "cuda"}) if given.device == "cuda" else
+                                  ((), ("--threads", str(torch.get_num_threads())), {}))
+    print("| T, B, H | pass | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio | cellgrad bench ms | over it, us |\n|---|---|---|---|---|---|---|")
     for T, B, H in (*SIZES, (1, 1, 4)):
         theirs, ours = torch.nn.LSTM(H, H).to(given.device), LSTM(H, H).to(given.device)
         x = torch.randn(T, B, H, device=given.device, requires_grad=True)
         gradient = torch.randn(T, B, H, device=given.device)
-        with torch.no_grad():
-            first, *times = least([lambda: theirs(x), *(functools.partial(by, way, lambda: ours(x)) for way in ways)], given.seconds,
-                                  given.device)
-        rows = [(f"forward, {way}", first, taken, "") for way, taken in zip(ways, times)]
-        beside = of_command(T, B, H, given.seconds / 2, given.device)
-        first, *times = least([lambda: step(theirs, x, gradient),
-                               *(functools.partial(by, way, lambda: step(ours, x, gradient)) for way in ways)], given.seconds, given.device)
-        beside = min(beside, of_command(T, B, H, given.seconds / 2, given.device))
-        rows += [(f"training step, {way}", first, taken, f"{1e3 * beside:.3f}") for way, taken in zip(ways, times)]
-        for name, a, b, c in rows:
-            print(f"| {T}, {B}, {H} | {name} | {1e3 * a:.3f} | {1e3 * b:.3f} | {b / a:.2f} | {c} |", flush=True)
+        for name, run in (("forward", forward), ("training step", step)):
+            calls = {"": functools.partial(run, theirs, x, gradient),
+                     **{way: functools.partial(by, way, functools.partial(run, ours, x, gradient)) for way in ways}}
+            timed = {way: alone(call, *wait) for way, call in calls.items()}
+            if run is step:
+                timed["bench"] = of_command("rnn rnn_mode=lstm", (T, B, H, H), options, environment)
+            with torch.set_grad_enabled(run is step):
+                best = in_turn(timed, given.seconds)
+            beside = best.get("bench")
+            for way in ways:
+                end = f"{1e3 * beside:.3f} | {1e6 * (best[way] - beside):.0f}" if beside else " | "
+                print(f"| {T}, {B}, {H} | {name}, {way} | {1e3 * best['']:.3f} | {1e3 * best[way]:.3f} | {best[way] / best['']:.2f} | {end} |",
+                      flush=True)
     return 0
 
 
