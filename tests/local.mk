@@ -377,19 +377,22 @@ clean-local: clean-fake clean-docs
 	rm -rf cross toy
 
 # make bigcheck: runs the tests that take too long for make check.  These are both suites on OpenCL with kernels that PoCL optimises;
-# networks of 20,000 random cells; every form of the cuda backend's kernels; a built-in cell that is added in a copy of the source; programs
-# of earlier versions on the library after this one; the API reference; two builds compared; and CUDA texts compiled for the architectures
-# ARCHS, with the resources that each kernel takes, in tests/gen/cuda-resources.txt.
+# networks of 20,000 random cells; every form of the cuda backend's kernels; the mathematics of every float where results can differ;
+# products by kernels that PoCL optimises in every dtype; a built-in cell that is added in a copy of the source; programs of earlier
+# versions on the library after this one; the API reference; two builds compared; OpenCL texts of all dtypes; and CUDA texts compiled for
+# the architectures ARCHS, with the resources that each kernel takes, in tests/gen/cuda-resources.txt.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	for suite in %D%/conformance/conformance %D%/sequence/sequence; do \
 		CELLGRAD_BACKEND=opencl $$suite --opens || continue; CELLGRAD_BACKEND=opencl $$suite || exit 1; done
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
-	CELLGRAD_TEST_FORMS=all $(MAKE) check TESTS=%D%/backends/cuda/cuda_forms_test.fake
+	CELLGRAD_TEST_FORMS=all CELLGRAD_TEST_FLOATS=all $(MAKE) check TESTS='%D%/backends/cuda/cuda_forms_test.fake %D%/gen/floats_test'
+	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/gen/gemm.sh 200
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/toy.sh
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reference.sh whole
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reproducible.sh whole
+	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/gen/compile.sh opencl
 	CELLGRAD_TEST_ARCHS='$(ARCHS)' $(MAKE) check TESTS=%D%/gen/compile.sh
 CLEANFILES += %D%/gen/cuda-resources.txt
 

@@ -8,10 +8,10 @@
 # The registers and the memory that each CUDA kernel takes are written to a table, $table in the build's top folder.  With
 # CELLGRAD_TEST_ARCHS, such as 75,80,90, all CUDA texts are compiled for these GPU architectures, and no other language is tested.  Without
 # it, the texts of the built-in cells, of products and of rows are compiled for the oldest architecture of CUDA 13, and the texts of bf16
-# for a new one, too; the CUDA and OpenCL texts of the tests' own cells, which test names and forms, are read by the front ends of NVRTC and
-# clang alone.
+# for a new one, too; the front ends of NVRTC and clang alone read those of f64, whose equations are the ones of f32, and those of the
+# tests' own cells, which test names and forms.  An OpenCL device's driver builds texts of f32 and bf16 alone.
 #
-#	compile.sh [opencl]     opencl: tests OpenCL C alone
+#	compile.sh [opencl]     opencl: tests OpenCL C alone, and the driver builds the texts of all dtypes
 #
 # Runs in the build's top folder, and needs tests/gen/emit_all, tests/gen/compile_opencl and tests/gen/compile_nvrtc there.  srcdir: the
 # source, for the cells of tests/gen; CC: the build's compiler.
@@ -125,7 +125,8 @@ verdict() {
 	fi
 }
 
-# opencl: tests the OpenCL C texts.  On a machine without a GPU only clang reads the forms of texts that GPUs get.
+# opencl PATTERN: tests the OpenCL C texts; the driver builds those whose names match the pattern.  On a machine without a GPU only clang
+# reads the forms of texts that GPUs get.
 opencl() {
 	if clang --version >/dev/null 2>&1; then
 		ls -- *.cl | each 40 clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -Wall -Werror -fsyntax-only
@@ -134,7 +135,7 @@ opencl() {
 		ok "OpenCL C with clang # SKIP there is no clang"
 	fi
 	there opencl "OpenCL C" compile_opencl || return
-	built_in cl | each 12 "$here/tests/gen/compile_opencl"
+	built_in cl | grep -E "$1" | each 12 "$here/tests/gen/compile_opencl"
 	verdict "OpenCL C"
 }
 
@@ -183,7 +184,8 @@ cuda() {
 	if [ -n "$CELLGRAD_TEST_ARCHS" ]; then
 		ls -- *.cu | compile "$CELLGRAD_TEST_ARCHS"
 	else
-		built_in cu | grep _bf16 | compile 75,120 && built_in cu | grep -v _bf16 | compile 75 && of_tests cu | compile read
+		built_in cu | grep _bf16 | compile 75,120 && built_in cu | grep -v -e _bf16 -e _f64 | compile 75 &&
+			{ built_in cu | grep _f64; of_tests cu; } | compile read
 	fi
 	code=$?
 	grep '^cg_' all >table
@@ -213,7 +215,7 @@ POCL_CACHE_DIR=$work
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 export POCL_CACHE_DIR ASAN_OPTIONS
 
-if [ "$1" = opencl ]; then opencl; exit; fi
+if [ "$1" = opencl ]; then opencl .; exit; fi
 if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
 # The count leaves out texts that not every language has: products are not in C, and in OpenCL C also have a form for CPUs; several moves in
 # one launch are in CUDA C alone; scans, which compute all steps of a sequence, are in C alone.
@@ -229,5 +231,5 @@ objects c "$CC" -std=c11 -O1
 verdict "C with $CC"
 cpp
 read_by $other
-opencl
+opencl '_(f32|bf16)'
 cuda

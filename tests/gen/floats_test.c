@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics of f32 for every argument where results can differ: all floats of both signs from 2^-30 to 2^7, one in 509
- * elsewhere. A fused multiply-add made without the instruction is rounded twice where a double does not hold its sum; so the text
- * without fused instructions (plain) and with them (fused), each with and without a flush of subnormals, must give the same bits, and
- * errors stay within their bounds. The text is what `cellgen math f32` prints (math_text.c).
+ * The mathematics of f32: a quarter of the floats of both signs from 2^-30 to 2^7, where results can differ, and one float in 509
+ * elsewhere. CELLGRAD_TEST_SEED chooses the quarter; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. A fused
+ * multiply-add made without the instruction is rounded twice where a double does not hold its sum; so the text without fused
+ * instructions (plain) and with them (fused), each with and without a flush of subnormals, must give the same bits, and errors stay
+ * within their bounds. The text is what `cellgen math f32` prints (math_text.c).
  */
 #include <float.h>
 #include <math.h>
@@ -21,9 +22,11 @@
 
 #include <cmocka.h>
 
+#include "tests/gen/every.h"
 #include "tests/gen/math_text.h"
 
-enum { N = 512, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };          /* LOWEST, HIGHEST: biased exponents */
+/* LOWEST, HIGHEST: biased exponents. */
+enum { N = 512, SHARE = 4, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };
 
 extern const struct math_text math_f32_plain, math_f32_fused;
 
@@ -58,8 +61,15 @@ static const struct build { const char *name; const struct math_text *text; int 
 	{ "fused, subnormals flushed",    &math_f32_fused, 1 },
 };
 
-/* A thread's share of the floats, and its results for each function. */
-struct part { int first, step, builds; double worst[FUNCTIONS]; float at[FUNCTIONS]; const char *differs[FUNCTIONS]; };
+/* A thread's part of the floats, and its results for each function. In the range, `share` is the distance of the blocks of N floats that
+   are tried, from block `quarter` on; the threads take turns. */
+struct part {
+	uint32_t thread, threads, share, quarter;
+	int builds;
+	double worst[FUNCTIONS];
+	float at[FUNCTIONS];
+	const char *differs[FUNCTIONS];
+};
 
 /* Can this processor run the fused text? It is compiled for the instruction set AVX2 as isa.c declares it. */
 static int can_fuse(void)
@@ -134,14 +144,15 @@ static void compare(struct part *p, int function, const float *x, const double r
 	}
 }
 
-/* Blocks of the floats of one exponent, of both signs; the threads take turns. */
+/* The thread's blocks of the floats of one exponent, of both signs. */
 static void compare_exponent(struct part *p, uint32_t exponent)
 {
-	uint32_t step = exponent >= LOWEST && exponent < HIGHEST ? 1 : ELSEWHERE;
+	int in_range = exponent >= LOWEST && exponent < HIGHEST;
+	uint32_t step = in_range ? 1 : ELSEWHERE, share = in_range ? p->share : 1, first = in_range ? p->quarter : 0;
 	float x[2][N];                           /* floats of positive and of negative sign */
 	double right[2][N][FUNCTIONS];
 
-	for (uint32_t low = (uint32_t)p->first * N * step; low < 0x800000; low += (uint32_t)p->step * N * step) {
+	for (uint32_t low = (first + p->thread * share) * N * step; low < 0x800000; low += p->threads * share * N * step) {
 		int n = 0;
 
 		for (; n < N && low + (uint32_t)n * step < 0x800000; n++) {
@@ -164,18 +175,21 @@ static void *run(void *part)
 	return NULL;
 }
 
-static void test_every_float(void **state)
+static void test_floats(void **state)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	int threads = processors < 1 ? 1 : processors > THREADS ? THREADS : (int)processors;
+	const char *asked = getenv("CELLGRAD_TEST_FLOATS");
+	uint32_t share = asked && !strcmp(asked, "all") ? 1 : SHARE;
 	struct part part[THREADS];
 	pthread_t thread[THREADS];
 
 	(void)state;
+	random_start();
 	if (!can_fuse())
 		printf("# without fused steps: this processor has none\n");
 	for (int k = 0; k < threads; k++) {
-		part[k] = (struct part){ .first = k, .step = threads, .builds = can_fuse() ? 4 : 2 };
+		part[k] = (struct part){ (uint32_t)k, (uint32_t)threads, share, (uint32_t)(random_state % share), .builds = can_fuse() ? 4 : 2 };
 		assert_int_equal(pthread_create(&thread[k], NULL, run, &part[k]), 0);
 	}
 	for (int k = 0; k < threads; k++)
@@ -197,7 +211,7 @@ static void test_every_float(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_float),
+		cmocka_unit_test(test_floats),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
