@@ -137,12 +137,17 @@ def entries(prefix, room):
 
 
 def info_files(folder=""):
-    """Returns the metadata files of a project: METADATA, WHEEL and the licence."""
+    """Returns the metadata files of a project: METADATA, WHEEL, the licence, and, where the project has scripts, entry_points.txt."""
     info = name_of(".dist-info", folder)
     with open(os.path.join(TOP, "LICENSE"), "rb") as file:
         licence = file.read()
     wheel = f"Wheel-Version: 1.0\nGenerator: cellgrad\nRoot-Is-Purelib: false\nTag: {tag()}\n"
-    return {f"{info}/METADATA": metadata(folder).encode(), f"{info}/WHEEL": wheel.encode(), f"{info}/LICENSE": licence}
+    files = {f"{info}/METADATA": metadata(folder).encode(), f"{info}/WHEEL": wheel.encode(), f"{info}/LICENSE": licence}
+    scripts = project(folder).get("project.scripts")
+    if scripts:
+        lines = ["[console_scripts]", *(f"{name} = {function}" for name, function in scripts.items())]
+        files[f"{info}/entry_points.txt"] = "".join(line + "\n" for line in lines).encode()
+    return files
 
 
 def write_info(directory, folder=""):

@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m cellgrad` runs the command `cellgrad`: the one in CELLGRAD_LIBRARY's prefix, else that of this package, else that on PATH."""
+"""`python -m cellgrad`, and the script `cellgrad` that pip installs, run the command: the one in CELLGRAD_LIBRARY's prefix, else that of
+this package, else the first one on PATH that is not such a script."""
 import os
-import shutil
 import sys
 from typing import List, Optional
 
 from ._load import FOLDER
 
 
+def is_script(path: str) -> bool:
+    """Returns whether a file is the script of pip that runs this module."""
+    with open(path, "rb") as file:
+        return b"cellgrad.__main__" in file.read(1000)
+
+
 def find_command() -> Optional[str]:
-    """Returns the path of the executable."""
+    """Returns the path of the executable, or None."""
     library = os.environ.get("CELLGRAD_LIBRARY")
     prefix = os.path.dirname(os.path.dirname(os.path.abspath(library))) if library else None
     candidates = [os.path.join(prefix, "bin", "cellgrad")] if prefix else []
-    candidates.append(os.path.join(FOLDER, "bin", "cellgrad"))
+    candidates += [os.path.join(folder, "cellgrad") for folder in (os.path.join(FOLDER, "bin"), *os.environ.get("PATH", "").split(os.pathsep))]
     for path in candidates:
-        if os.path.isfile(path) and os.access(path, os.X_OK):
+        if os.path.isfile(path) and os.access(path, os.X_OK | os.R_OK) and not is_script(path):
             return path
-    return shutil.which("cellgrad")
+    return None
 
 
-def main(arguments: List[str]) -> int:
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Runs the command in place of this process; returns 1 if there is no command.  arguments: those of this process by default."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     path = find_command()
     if path is None:
         print("cellgrad: there is no command: this package was built without it, since jansson or popt was missing, and there is none on the PATH",
@@ -35,4 +43,4 @@ def main(arguments: List[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -91,13 +91,20 @@ class Wheel(unittest.TestCase):
         self.assertRegex(output, rf"^84 {self.venv}/lib/.*/cellgrad/libcellgrad.so.0\n$")
 
     def test_b_command(self):
-        """python -m cellgrad runs the command in the wheel, whose demo finds the wheel's stored answers"""
+        """python -m cellgrad and the script of pip run the command in the wheel, whose demo finds the wheel's stored answers"""
         if not os.path.exists(os.path.join(self.prefix, "bin", "cellgrad")):
             self.skipTest("configured with --disable-command")
         version = cellgrad_project.version()
         self.assertEqual(run(self.python, "-m", "cellgrad", "--version", cwd=ROOM.name).strip(), f"cellgrad {version}")
         self.assertIn("agree", run(self.python, "-m", "cellgrad", "demo", "--only", "compare", cwd=ROOM.name,
                                    env={**os.environ, "CELLGRAD_BACKEND": "cpu"}))
+        script = os.path.join(self.venv, "bin", "cellgrad")
+        self.assertEqual(run(script, "--version", cwd=ROOM.name).strip(), f"cellgrad {version}")
+        # Without the command in the wheel, the script is the only `cellgrad` on this PATH, and must not run itself.
+        command, = glob.glob(os.path.join(self.venv, "lib", "*", "site-packages", "cellgrad", "bin", "cellgrad"))
+        os.rename(command, command + ".away")
+        self.addCleanup(os.rename, command + ".away", command)
+        self.assertIn("there is no command", run(script, "--version", status=1, cwd=ROOM.name, env={**os.environ, "PATH": os.path.dirname(script)}))
 
     def test_c_contents(self):
         """The wheel has every file of the package, a right RECORD, the tag of this platform and the metadata"""
@@ -189,7 +196,8 @@ print(loader.cellgrad_tensorflow_loader_state(ctypes.byref(text)), text.value.de
             with open(os.path.join(py_tap.SOURCE, folder, "pyproject.toml"), "rb") as file:
                 whole = tomllib.load(file)
             ours = cellgrad_project.project(folder)
-            self.assertEqual(ours.get("project.optional-dependencies"), whole["project"].pop("optional-dependencies", None))
+            for table in ("optional-dependencies", "scripts"):
+                self.assertEqual(ours.get("project." + table), whole["project"].pop(table, None))
             self.assertEqual(ours["project"], whole["project"])
             self.assertEqual(ours["build-system"], whole["build-system"])
 
