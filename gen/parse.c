@@ -182,6 +182,10 @@ static int params(struct parser *p)
 /* Reads the name of a value that an equation above computes. */
 static int value(struct parser *p, const char *what)
 {
+	static const char *const kinds[] = {
+		[CG_SYMBOL_GATE] = "a gate", [CG_SYMBOL_PREV] = "a value of the step before",
+		[CG_SYMBOL_WEIGHT] = "a per-unit weight", [CG_SYMBOL_PARAM] = "a param",
+	};
 	char name[CG_NAME_MAX + 1];
 	const struct symbol *symbol;
 	const char *position;
@@ -194,7 +198,7 @@ static int value(struct parser *p, const char *what)
 	if (!symbol || symbol->kind == DERIVED)
 		return cg_parse_unknown(p, position, name);
 	if (symbol->kind != CG_SYMBOL_VALUE)
-		return cg_parse_wrong(p, position, "'%s' is not the value of an equation above", name);
+		return cg_parse_wrong(p, position, "'%s' is %s: expected a value that an equation above computes", name, kinds[symbol->kind]);
 	return symbol->index;
 }
 
@@ -310,8 +314,12 @@ static int line(struct parser *p)
 		return equation(p, start, name);
 	}
 	near = *p->at && *p->at != '\n' ? cg_nearest(name, words, sizeof words / sizeof *words) : NULL;
-	return near ? cg_parse_wrong(p, start, "there is no declaration '%s'; did you mean '%s'?", name, near)
-	            : cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
+	if (near)
+		return cg_parse_wrong(p, start, "there is no declaration '%s'; did you mean '%s'?", name, near);
+	if (cg_is_letter(*p->at))
+		return cg_parse_wrong(p, start, "there is no declaration '%s': there are gates, split, state, output, option (per-unit weights), "
+		                      "param, stage and save; an equation has '=' here", name);
+	return cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
 }
 
 /* ---- checks of the whole cell ---- */

@@ -41,6 +41,11 @@ int cg_parse_expect(struct parser *, char, const char *after);
 int cg_parse_word(struct parser *, char name[CG_NAME_MAX + 1], const char *what);
 /* Reads a decimal number with a point, in every locale. */
 int cg_parse_number(struct parser *, long double *value);
+static inline int cg_is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 static inline int cg_is_digit(char c)
 {
 	return c >= '0' && c <= '9';

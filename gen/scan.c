@@ -86,19 +86,14 @@ void cg_parse_skip(struct parser *p)
 	}
 }
 
-static int letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 int cg_parse_word(struct parser *p, char name[CG_NAME_MAX + 1], const char *what)
 {
 	size_t n = 0;
 
 	cg_parse_skip(p);
-	if (!letter(*p->at))
+	if (!cg_is_letter(*p->at))
 		return cg_parse_expected(p, what);
-	while (letter(p->at[n]) || cg_is_digit(p->at[n]) || p->at[n] == '_')
+	while (cg_is_letter(p->at[n]) || cg_is_digit(p->at[n]) || p->at[n] == '_')
 		n++;
 	if (n > CG_NAME_MAX)
 		return cg_parse_wrong(p, p->at, "a name has at most %d letters, this one %d", CG_NAME_MAX, n < 9999 ? (int)n : 9999);
@@ -136,7 +131,7 @@ int cg_parse_number(struct parser *p, long double *value)
 		for (; cg_is_digit(*p->at); p->at++)
 			exponent = exponent < 10000 ? exponent * 10 + (*p->at - '0') : exponent;
 	}
-	if (letter(*p->at) || *p->at == '_' || *p->at == '.')
+	if (cg_is_letter(*p->at) || *p->at == '_' || *p->at == '.')
 		return cg_parse_wrong(p, p->at, "expected an operator after the number");
 	scale += minus ? -exponent : exponent;
 	v = scale < 0 ? v / powl(10, -scale) : v * powl(10, scale);
