@@ -21,7 +21,7 @@ field() {
 	[[ $2 =~ \"$1\":([0-9.e+-]+) ]] && echo "${BASH_REMATCH[1]}"
 }
 
-@test "the table describes the machine, and has a row for each problem" {
+@test "the output has the version, the kernels and the roofs, and a table with one row for one problem" {
 	unset "${!OPENBLAS_@}"
 	bench_works --op LSTMBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[0]} == "cellgrad "[0-9]* ]]
@@ -32,7 +32,7 @@ field() {
 	[ "${#lines[@]}" -eq 5 ]
 }
 
-@test "the roof of products is the roof of the best instruction set that the library can use on this processor" {
+@test "the line of the roofs names the best instruction set for x86-64 that CELLGRAD_CPU_ISA can choose on this processor, or baseline" {
 	local best=baseline isa
 
 	for isa in avx2 avx512 avx512bf16 amxbf16; do
@@ -42,7 +42,7 @@ field() {
 	[[ ${lines[2]} == *"in bf16 ($best); copy "* ]]
 }
 
-@test "--json prints an object with the roofs, then an object for each problem" {
+@test "--json prints an object with the roofs, then an object for the problem" {
 	bench_works --op LSTMBlockCellGrad --B 2 --I 3 --H 4 --json use_peephole=true
 	[ "${#lines[@]}" -eq 2 ]
 	for name in threads f32_gflops f64_gflops bf16_gflops bytes gbytes; do
@@ -54,8 +54,8 @@ field() {
 }
 
 @test "numbers of operations and bytes equal those counted by hand" {
-	# The weights are [7 16] for the LSTM, [7 8] and [7 4] for the GRU. A product takes two operations for each weight and row; a
-	# training step has three products.
+	# The weights are [7 16] for the LSTM, [7 8] and [7 4] for the GRU. A product takes two operations for each weight and row. A
+	# forward call has one product of each matrix, and the gradient two.
 	for case in LSTMBlockCell:448:824 LSTMBlockCellGrad:0:464 lstm_block_cell_grad:896:1536 GRUBlockCell:336:568 \
 		GRUBlockCellGrad:336:648 gru_block_cell_grad:672:1056; do
 		IFS=: read -r op flops bytes <<< "$case"
@@ -64,10 +64,10 @@ field() {
 		[ "$(field flops "${lines[0]}")" = "$flops" ]
 		[ "$(field bytes "${lines[0]}")" = "$bytes" ]
 	done
-	# With peepholes three vectors are read, too; f16 has half the bytes of f32.
+	# LSTMBlockCell with peepholes reads three vectors more; f16 has half the bytes of f32.
 	json --op LSTMBlockCell --B 2 --I 3 --H 4 --dtype f16 use_peephole=true
 	[ "$(field bytes "${lines[0]}")" -eq 436 ]
-	# If the batch has no rows, only the gradients of the weights are written.
+	# If the batch has no rows, only the gradients of the weights, bias and peepholes are written.
 	json --op lstm_block_cell_grad --B 0 --I 3 --H 4
 	[ "$(field flops "${lines[0]}")" -eq 0 ]
 	[ "$(field bytes "${lines[0]}")" -eq 560 ]
@@ -87,7 +87,7 @@ field() {
 		               near(gflops * median * 1e6, flops) && near(gbytes * median * 1e6, bytes)) }'
 }
 
-@test "on a device the table shows the rate of the device's own copy of as many bytes" {
+@test "on an OpenCL device the table shows the rate of a copy by the device itself, which is the roof of an op without products" {
 	needs_opencl
 	export CELLGRAD_BACKEND=opencl
 	unset "${!OPENBLAS_@}"
@@ -108,7 +108,7 @@ field() {
 	[[ ${lines[1]} == *'"copy_gbytes":null,"bound":"'* ]]
 }
 
-@test "a larger batch takes longer" {
+@test "a batch of 64 rows takes more than twice as long as a batch of one row" {
 	works bench --json --op LSTMBlockCell --B 1,64 --I 64 --H 128 --time 0.05
 	lines=("${lines[@]:1}")
 	awk "BEGIN { exit !(2 * $(field min_ms "${lines[0]}") < $(field min_ms "${lines[1]}")) }"
@@ -123,7 +123,7 @@ field() {
 	done
 }
 
-@test "without --op TensorFlow's block ops and CudnnRNNV3 in each mode are measured, or those of a mode or a pass" {
+@test "without --op TensorFlow's block ops and CudnnRNNV3 in each mode, and their gradients, are measured; --mode and --what choose some" {
 	json --B 2 --I 3 --H 4
 	[ "${#lines[@]}" -eq 16 ]
 	[[ ${lines[0]} == *'"LSTMBlockCell","mode":"lstm"'*'"T":1,"B":2'* ]]
@@ -160,7 +160,7 @@ field() {
 	[ "$(field flops "${lines[0]}")" -eq 448 ]
 }
 
-@test "LSTM and GRU cells are measured in every dtype, and with an empty batch" {
+@test "lstm_block_cell and gru_block_cell are measured in every dtype, with a batch of three rows and an empty one" {
 	for dtype in f16 bf16 f32 f64; do
 		for op in lstm_block_cell gru_block_cell; do
 			json --op $op --what fwd+bwd --B 0,3 --I 5 --H 7 --dtype $dtype
@@ -170,7 +170,7 @@ field() {
 	done
 }
 
-@test "the attribute T selects the dtype, as --dtype does" {
+@test "the attribute T selects the dtype, as --dtype does, and may not contradict it" {
 	json --op GRUBlockCell --B 2 --I 3 --H 4 T=double
 	[[ ${lines[0]} == *'"dtype":"f64"'* ]]
 	refuses "T=half|--dtype|f32" bench --op GRUBlockCell T=half --dtype f32
@@ -186,7 +186,7 @@ field() {
 	[[ ${lines[0]} == *'"threads":1,'* ]]
 }
 
-@test "variables of OpenBLAS are shown with a warning" {
+@test "OPENBLAS_CORETYPE is shown with a warning if OpenBLAS computes products" {
 	bench=(bench --time 0.001 --op GRUBlockCell --B 1 --I 1 --H 1)
 	unset "${!OPENBLAS_@}"
 	export CELLGRAD_CPU_ISA=baseline
@@ -208,7 +208,7 @@ field() {
 }
 
 # An example of --help without --time runs with a short time.
-@test "the examples of --help work as printed" {
+@test "the examples of --help succeed without a message" {
 	works bench --help
 	examples=$(sed -n '/^Examples:/,/^$/s/^  cellgrad/cellgrad/p' <<< "$output")
 	[ "$(wc -l <<< "$examples")" -ge 4 ]
@@ -236,7 +236,7 @@ field() {
 	refuses "--dtyp|--dtype" bench --dtyp f32
 }
 
-@test "words that are no sizes are refused" {
+@test "words that are no sizes, and lists that are too long, are refused" {
 	for word in x -1 1.5 "" "1," ",1" "1,,2" "1 2" 0x10 99999999999999999999; do
 		[ -z "$word" ] || refuses "--B|0|$word" bench --B="$word"
 		[ -z "$word" ] || refuses "--H|1|$word" bench --H="$word"
@@ -248,14 +248,14 @@ field() {
 	refuses "4096|problems" bench --op GRUBlockCell --B "$many" --I "$many" --H "$many"
 }
 
-@test "sizes that an op cannot have are refused" {
+@test "sizes whose tensors do not fit in memory are refused" {
 	refuses "GRUBlockCell|--B 9999999999999|--H 512|GB" bench --op GRUBlockCell --B 9999999999999
 	refuses "lstm_block_cell|w|[I+U=1000000000256, 4*U=4000000000000]|f32" bench --op LSTMBlockCell --H 1000000000000
 	refuses "x|B=9223372036854775807|bytes" bench --op LSTMBlockCell --B 9223372036854775807 --I 9223372036854775807 --H 9223372036854775807
 	refuses "free|problem|--B 99999999999" bench --op GRUBlockCell --B 1,99999999999
 }
 
-@test "ops over sequences are measured by their steps, rows and seq_len_max" {
+@test "the operations of BlockLSTM, BlockLSTMV2 and their gradients are counted by steps, rows and seq_len_max" {
 	# A step multiplies 3 rows by weights [7 16]; the gradient has twice as many products.
 	for case in BlockLSTM:4032 BlockLSTMGrad:8064 block_lstm_grad:8064 BlockLSTMV2:4032 block_lstm_grad_v2:8064; do
 		json --op "${case%:*}" --T 6 --B 3 --I 3 --H 4
@@ -276,7 +276,7 @@ field() {
 	refuses '--layers|1|x' bench --layers x
 }
 
-@test "networks are measured by their modes, layers, directions and lengths" {
+@test "the operations of a network are counted by its mode, layers, directions, projection, input mode and lengths" {
 	# The matrices of an LSTM are [16 3] and [16 4]; layer 1 has two matrices [16 4]. In each step a weight takes two operations for
 	# each row.
 	for case in "CudnnRNNV3:4032" "CudnnRNN:4032" "CudnnRNNBackpropV3:8064" "rnn_backprop:8064" "rnn --what fwd+bwd:12096" \
@@ -322,7 +322,7 @@ field() {
 	refuses "--time|--reps" bench --time 1 --reps 1
 }
 
-@test "unknown attributes and words are refused" {
+@test "attributes that are unknown, wrong, given twice or without --op, and other words, are refused" {
 	refuses "LSTMBlockCell|attribute|use_peepole|use_peephole" bench --op LSTMBlockCell use_peepole=1
 	refuses "GRUBlockCell|attribute|cell_clip|T" bench --op GRUBlockCell cell_clip=1
 	[[ $stderr != *"a file"* ]]
@@ -333,7 +333,7 @@ field() {
 	refuses "use_peephole=true|attribute|--op" bench use_peephole=true
 }
 
-@test "a backend that cannot be opened, and a wrong CELLGRAD_VERBOSE, are refused" {
+@test "a misspelt CELLGRAD_BACKEND and a wrong CELLGRAD_VERBOSE are refused" {
 	CELLGRAD_BACKEND=cpuu refuses "'cpu'" bench --reps 1
 	CELLGRAD_VERBOSE=loud refuses "CELLGRAD_VERBOSE|0|none|1|calls|loud" bench --reps 1
 }
@@ -385,7 +385,7 @@ is_picture() {
 	is_picture none.svg
 }
 
-@test "--plot draws shares of the roof as bars, if no single size varies" {
+@test "--plot draws shares of the roof as bars, if no size varies" {
 	bench_works --B 2 --I 3 --H 4 --plot shares.svg
 	is_picture shares.svg
 	grep -q ">percent of the roof" shares.svg
@@ -402,7 +402,7 @@ is_picture() {
 	[ ! -e evil ]
 }
 
-@test "--plot refuses a file that cannot be drawn or written, before any work" {
+@test "--plot refuses a name that does not end in .svg and files that it cannot write, and leaves no file" {
 	refuses '--plot|.svg|times.pdf' bench --plot times.pdf
 	refuses '--plot|.svg|times.png' bench --plot times.png
 	refuses '--plot|.svg' bench --plot .svg
@@ -458,7 +458,7 @@ is_picture() {
 	done
 }
 
-@test "with other values of CELLGRAD_VERBOSE there is no line, and bench prints none about its own calls" {
+@test "with CELLGRAD_VERBOSE empty, 0 or none there is no line, 2 is refused, and bench prints no line about its own calls" {
 	for verbose in "" 0 none; do
 		CELLGRAD_VERBOSE=$verbose works run GRUBlockCell "$DATA/GRUBlockCell-plain.safetensors"
 	done

@@ -135,6 +135,7 @@ entry() {
 	cache
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' fails "UTF-8" cache path --json
 	CELLGRAD_CACHE_DIR=$PWD/$'k\xff' works cache path
+	[ "$output" = "$PWD/"$'k\xff' ]
 }
 
 @test "wrong arguments of cellgrad cache are refused" {

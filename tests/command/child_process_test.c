@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries in a child process: an answer arrives whole. If the child crashes, exits, hangs or prints nonsense, a message says so
- * within the given time, and the parent is as before.
+ * Queries in a child process: an answer arrives whole, without the text that the child prints. If the child crashes, exits or gives no
+ * answer within the given seconds, a message says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -14,7 +14,8 @@ torch() {
 		"$p"weight_ih_l1_reverse:"$d":20,10 "$p"weight_hh_l1_reverse:"$d":20,5 "$p"bias_ih_l1_reverse:"$d":20 "$p"bias_hh_l1_reverse:"$d":20
 }
 
-# one FILE NAME:SHAPE...: writes PyTorch's tensors of an LSTM of one layer; the named tensors have this SHAPE, or are left out if it is none
+# one FILE NAME:SHAPE...: writes PyTorch's tensors of an LSTM of one layer; the named tensors have this SHAPE, and SHAPE none leaves a
+# tensor out
 one() {
 	local file=$1 specs="" spec
 
@@ -33,7 +34,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	works convert --from pytorch --to cellgrad in out "$@"
 }
 
-@test "a network in format pytorch is recognised by its tensors" {
+@test "a network in format pytorch is recognised by its tensors and, if it is a simple RNN, by rnn_mode" {
 	torch in ""
 	pytorch
 	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 tensors of pytorch to 1 of cellgrad" ]
@@ -53,7 +54,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	metadata out | grep -qx weights_format:cellgrad
 }
 
-@test "a network in another format is recognised by its tensors" {
+@test "a network in six other formats is recognised by its tensors and, for a GRU in format onnx, by linear_before_reset" {
 	tensors in "" gru/gru_cell/kernel:F32:3,15 gru/gru_cell/recurrent_kernel:F32:5,15 gru/gru_cell/bias:F32:2,15
 	works convert --from keras --to cellgrad in out
 	[[ $output == "gru, num_layers=1, "* ]]
@@ -88,7 +89,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	[[ $output == "gru, num_layers=1, unidirectional, input_size=3, num_units=5, "* ]]
 }
 
-@test "tensors that fit two networks are refused, and the message names both" {
+@test "tensors that fit several networks are refused, and the message names two of them" {
 	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5
 	refuses "networks|rnn_tanh|num_layers=1|unidirectional|input_size=3|num_units=5|rnn_relu" \
 		convert --from pytorch --to cellgrad in out
@@ -140,7 +141,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	[ ! -e out.new ] && [ -z "$(ls -A | grep '^\.cellgrad')" ]
 }
 
-@test "--from-prefix and --to-prefix are the prefixes of the tensors' names in IN and OUT" {
+@test "--from-prefix and --to-prefix are the prefixes of the names of tensors in IN and OUT" {
 	torch in "" model.rnn.
 	refuses "in:|weight_ih_l0|missing|model.rnn.weight_ih_l0|--from-prefix|model.rnn" convert --from pytorch --to cellgrad in out
 	pytorch --from-prefix model.rnn.
@@ -159,7 +160,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	refuses "in:|no/kernel|missing|[3, 20]" convert --from keras --to cellgrad in out names=no/,dec/ rnn_mode=lstm input_size=3
 }
 
-@test "names=NAME,... gives the names of Keras's layers, which differ if the model was not the first in its session" {
+@test "names=NAME,... gives the prefixes of layers of Keras, which differ if the model was not the first in its session" {
 	local kernels=kernel:F32:3,20 more=kernel:F32:5,20 rest="recurrent_kernel:F32:5,20 bias:F32:20"
 
 	# layer NAME KERNEL: prints the tensors of a layer of Keras
@@ -246,7 +247,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	refuses "memory" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=4611686018427387904 input_size=3
 }
 
-@test "a format with one bias refuses two biases, unless converting back gives the same two" {
+@test "without --force, a format with one bias refuses two biases, unless converting back gives the same two" {
 	one in
 	# the biases 0.5 and 0.5 are halves of 1, so nothing is lost, and the metadata has bias:halves
 	works convert --from pytorch --to keras in out
@@ -300,7 +301,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	refuses "in:|b|missing|[20]" convert --from block --to cellgrad in out bias=none
 }
 
-@test "format keras, which has no peepholes, refuses peephole weights, unless they are all 0" {
+@test "without --force, format keras, which has no peepholes, refuses peephole weights, unless they are all 0" {
 	tensors in "" w:F32:8,20 b:F32:20 wci:F32:5 wcf:F32:5 wco:F32:5
 	refuses "peepholes|out|15|weights|0|--force" convert --from block_v2 --to keras in out
 	[ ! -e out ]
@@ -313,7 +314,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	works convert --from block_v2 --to keras in out use_peephole=false --ignore-extra
 }
 
-@test "a single number that OUT would lose is reported, in any layer and direction" {
+@test "a single peephole weight or bias that OUT would lose is reported, in each of two layers and directions" {
 	header="" at=0
 	for group in layer_{0,1}/{fw,bw}/; do
 		input=3
@@ -447,7 +448,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	[ -z "$(find . -name '.cellgrad*')" ]
 }
 
-@test "weights of a user's cell are converted between the buffer and lists of tensors" {
+@test "weights of a user's cell are converted from format cellgrad to canonical and back" {
 	printf 'cell mine\ngates a_x a_y\noutput h\nparam k\n\nh = tanh(a_x) * k + sigmoid(a_y)\nsave h\n' > mine.cell
 	tensors in '{"cell":"./mine.cell","values":"k=0.5","num_units":"2","input_size":"3"}' params:F32:28
 	works convert --from cellgrad --to canonical in out
@@ -501,7 +502,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	done
 }
 
-@test "a training step from PyTorch's weights gives PyTorch's weights" {
+@test "the example program step, from the weights of PyTorch before a training step, gives those of PyTorch after it" {
 	for file in "$DATA"/step-*.safetensors; do
 		rate=$(metadata "$file" | sed -n 's/^lr://p')
 		CELLGRAD_BACKEND=cpu "$(dirname "$CELLGRAD")"/examples/step "$file" before. "$rate" stepped

@@ -29,7 +29,7 @@ computes() {
 		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
 }
 
-@test "the stand-ins for CUDA 11.2, 12.4 and 13.0 give TensorFlow's answers in two stored cases" {
+@test "the stand-ins for CUDA 11.2, 12.4 and 13.0 give the answers of TensorFlow in two stored cases" {
 	with
 	for version in 11.2 12.4 13.0; do
 		export CELLGRAD_FAKE_CUDA=$version
@@ -45,12 +45,12 @@ computes() {
 	works bench --op lstm_block_cell --B 2 --I 8 --H 8 --reps 3
 }
 
-@test "every block op gives TensorFlow's answers in every stored case" {
+@test "every block op gives the answers of TensorFlow in every stored case" {
 	with CELLGRAD_CACHE_DIR="$PWD/kernels"
 	has_answers LSTM GRU Block
 }
 
-@test "kernels give the bits of the kernels of cpu and, if it opens, of OpenCL, over tens of thousands of rows" {
+@test "kernels of three cells give the bits of the kernels of cpu and, if it opens, of OpenCL, over 20000 rows" {
 	with
 	for reference in cpu opencl; do
 		"$CELLGRAD" info --why $reference | grep -q ": opens" || continue
@@ -59,7 +59,7 @@ computes() {
 	done
 }
 
-@test "bench compares with the device's own copy" {
+@test "bench prints the rate of a copy by the device itself" {
 	with
 	bench="bench --op LSTMBlockCellGrad --B 8 --I 3 --H 16 --time 0.001"
 	works $bench
@@ -167,7 +167,7 @@ computes() {
 	[[ $output == *"CUDA_VISIBLE_DEVICES=-1"* ]]
 }
 
-@test "a kernel that does not end gives a message" {
+@test "if the driver says that a kernel did not end in time, there is a message" {
 	with CELLGRAD_FAKE_FAIL=cuStreamSynchronize:1:702
 	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 	[[ ${stderr_lines[0]} == *"cuda: cuStreamSynchronize: CUDA_ERROR_LAUNCH_TIMEOUT (702): "*"does not end"* ]]
@@ -211,13 +211,13 @@ computes() {
 	computes
 }
 
-@test "a failing launch of a kernel is reported with the driver's call and message" {
+@test "a failing launch of a kernel is reported with the call and the message of the driver" {
 	with CELLGRAD_FAKE_FAIL=cuLaunchKernel:1:700
 	run -1 --separate-stderr "$CELLGRAD" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 	[[ ${stderr_lines[0]} == *"cuda: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access"* ]]
 }
 
-@test "too little memory on the device gives the driver's message" {
+@test "too little memory on the device gives a message with the name and number of the error" {
 	with CELLGRAD_FAKE_MEMORY=64
 	fails "CUDA_ERROR_OUT_OF_MEMORY|2" run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-plain.safetensors"
 }

@@ -17,7 +17,7 @@ says() {
 	[[ $stderr == *"; $route"* ]]
 }
 
-# without WORDS: checks that networks take route composed, and that route=cudnn is refused with these words as the reason
+# without WORDS: checks that a network takes route composed, and that route=cudnn is refused with these words as the reason
 without() {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case" --expect "$case"
@@ -29,7 +29,7 @@ without() {
 	[[ $output == *$'\n'"  lstm "*"f16 bf16 f32 f64: composed (no cuDNN: not cudnn)"* ]]
 }
 
-@test "the stand-ins for cuDNN 8.1.0, 8.9.7, 9.1.0 and 9.13.0 give PyTorch's answers" {
+@test "the stand-ins for cuDNN 8.1.0, 8.9.7, 9.1.0 and 9.13.0 give the answers of PyTorch in stored cases of five kinds" {
 	for version in 8.1.0 8.9.7 9.1.0 9.13.0; do
 		with CELLGRAD_FAKE_CUDNN=$version
 		works info --why cuda
@@ -54,7 +54,7 @@ without() {
 	[[ $output == *'"lstm":{"f16":"cudnn","bf16":"composed (bf16 in cuDNN 9.12.0: not cudnn)","f32":"cudnn","f64":"cudnn"}'* ]]
 }
 
-@test "without cuDNN the message has each name that was tried" {
+@test "without cuDNN the message has the names libcudnn.so.9 and libcudnn.so.8, which were tried" {
 	# The stand-ins are for CUDA 12, since a cuDNN that is installed on this machine may be for another CUDA.
 	with CELLGRAD_FAKE_CUDA=12.4 CELLGRAD_FAKE_CUDNN=none CELLGRAD_CUDNN_LIB=
 	without "libcudnn.so.9"
@@ -79,12 +79,12 @@ without() {
 	refuses "CELLGRAD_CUDNN_LIB|absolute|path|'libcudnn.so.9'" run CudnnRNNV3 "$case"
 }
 
-@test "a cuDNN before 8.1 is not used" {
+@test "a named cuDNN before 8.1 is refused" {
 	with CELLGRAD_FAKE_CUDNN=8.0.5
 	refuses "cuDNN|8.0.5|8.1" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
-@test "a cuDNN for another CUDA than that of cuBLAS is not used" {
+@test "a named cuDNN for another CUDA than that of cuBLAS, or for a later one than that of the driver, is refused" {
 	with CELLGRAD_FAKE_CUDART=12 CELLGRAD_FAKE_CUDA=13.0
 	export CELLGRAD_CUDNN_LIB
 	CELLGRAD_CUDNN_LIB=$(dirname "$(sed -n 's/^exec \([^ ]*\) .*/\1/p' cellgrad)")/lib/cudnn-9/libcudnn.so.9
@@ -93,7 +93,7 @@ without() {
 	refuses "/libcudnn.so.9|CUDA|13|driver|12.4" run rnn "$DATA/CudnnRNNV3-gru-plain.safetensors"
 }
 
-@test "a failed call of cuDNN is reported with cuDNN's status, and no other route is taken" {
+@test "a failed call of cuDNN is reported with its status, and no other route is taken" {
 	with
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	export CELLGRAD_FAKE_FAIL=cudnnCreate:1:1001
@@ -150,7 +150,7 @@ without() {
 	refuses "CudnnRNNV3|strict_rounding" run CudnnRNNV3 "$case" strict_rounding=true
 }
 
-@test "bench measures the route that is given" {
+@test "bench prints the route that is given, and refuses a misspelt one" {
 	with
 	for route in cudnn composed; do
 		works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 route=$route

@@ -14,7 +14,7 @@ load files
 	[[ ${lines[-1]} == "All "*" agree with TensorFlow's"* ]]
 }
 
-@test "the largest difference is printed, and an output with a wrong answer is the first of the table's three rows" {
+@test "the largest difference is printed, and an output with a wrong answer is the first of three rows of the table" {
 	works demo --only compare --data "$DATA" --json
 	worst=$(grep -o '"worst_share":[0-9.e-]*' <<< "$output" | cut -d: -f2)
 	works demo --only compare --data "$DATA"
@@ -93,7 +93,7 @@ learns() {
 	[ -z "$(find . -name '*.svg')" ]
 }
 
-@test "the same seed gives the same losses, also with a time limit, and another seed gives others" {
+@test "the same seed gives the same losses, in the first step also with a time limit, and another seed gives others" {
 	learns --steps 2 --seed 5 --no-svg
 	once=$(grep -v '"kind":"training"' lines)
 	learns --steps 2 --seed 5 --no-svg
@@ -177,7 +177,7 @@ near() {
 		d < -1e-4 || d > 1e-4 || (NR <= same && $1 != $2) { print "# step " NR ": " $0; exit 1 }'
 }
 
-@test "the losses on OpenCL, and of a training that goes on on another backend after half of its steps, equal the cpu's within 1e-4" {
+@test "the losses on OpenCL equal those on cpu within 1e-4, and so do those of a training that changes between them halfway" {
 	needs_opencl
 	unset POCL_EXTRA_BUILD_FLAGS           # PoCL then optimises kernels
 	losses cpu cpu 20
@@ -196,7 +196,7 @@ near() {
 }
 
 # The training has only 2 steps, since one step on the stand-in for CUDA takes seconds.
-@test "the losses on the stand-in for CUDA, and of a training that goes on there after half of its steps, equal the cpu's within 1e-4" {
+@test "the losses on the stand-in for CUDA equal those on cpu within 1e-4, and so do those of a training that changes between them halfway" {
 	losses cpu cpu 2
 	stand_ins
 	losses cuda cuda 2

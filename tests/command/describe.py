@@ -4,10 +4,10 @@
 
 Every op is tried under TensorFlow's name and the library's, with each set of at most two of the attributes on which needs and shapes
 depend.  The test writes a file by the JSON alone, with the tensors that the JSON calls needed and no others.  The op must run on this
-file, and give the described outputs in the described shapes.  With all inputs, needed or not, the op must run, too.  If a needed tensor
-is left out, the op must be refused with that tensor's name; this is tried with at most one attribute, and with five tensors of a long
-list.  Values of attributes outside of the described words and ranges must be refused.  The text of `cellgrad info OP` must have the
-same names as the JSON, in 80 columns.  Prints TAP.  CELLGRAD: the command.
+file, and give the described outputs in the described shapes.  With all inputs but opaque ones, needed or not, the op must run, too.  If
+a needed tensor is left out, the op must be refused with that tensor's name; this is tried with at most one attribute, or with five
+tensors if more than 20 are needed.  Wrong words and numbers for attributes must be refused.  The text of `cellgrad info OP` must have all
+names of the JSON, in at most 80 columns.  Prints TAP.  CELLGRAD: the command.
 """
 import itertools
 import json
@@ -177,7 +177,7 @@ def check(name, op, given, path, drop):
 
 
 def check_attributes(name, op, path):
-    """Checks that `cellgrad run` refuses values outside of the words and ranges that are described."""
+    """Checks that `cellgrad run` refuses a wrong word, and the integers beside the described range, for each attribute but texts."""
     for a in op["attributes"]:
         bad = {"boolean": ["2"], "integer": ["x"], "number": ["x"], "word": ["nothing"], "text": []}[a["type"]]
         if a["type"] == "integer" and isinstance(a["least"], int):

@@ -3,7 +3,7 @@
 
 load files
 
-@test "kernels of every built-in cell are printed in every pass and language, and one kernel in every dtype" {
+@test "f16 kernels of every built-in cell are printed in every pass and language, and one kernel in every dtype" {
 	works emit --list
 	[[ ${lines[0]} == cell*stages*options ]]
 	[[ $output == *lstm_block*peephole* ]]
@@ -60,7 +60,7 @@ load files
 	refuses "--json" emit lstm_block --json -o x
 }
 
-@test "wrong words are refused, and the message has the nearest right word" {
+@test "wrong words are refused, and the message has the nearest right word or all right words" {
 	refuses "--pass|forwrd|forward" emit lstm_block --pass forwrd
 	refuses "--pass|sideways|forward|grad|gradgrad|seq_forward|seq_grad" emit lstm_block --pass sideways
 	refuses "--pass|seq_gard|seq_grad" emit lstm_block --pass seq_gard
@@ -78,7 +78,7 @@ load files
 	one=$output
 	works emit gru_block --stage 2
 	[ "$output" != "$one" ]
-	# The message about a wrong --stage always has the number of the cell's stages.
+	# The message about a wrong --stage has the least and the largest number that --stage takes for the cell.
 	for stage in 3 9 -1 x 1x 99999999999999999999; do
 		refuses "--stage|gru_block|0|2|$stage" emit gru_block --stage=$stage
 		refuses "--stage|lstm|0|1" emit lstm --stage=$stage
@@ -163,7 +163,7 @@ indrnn() {
 	done
 }
 
-@test "--source prints the equations of a built-in cell, from which the same kernels are made" {
+@test "--source prints the equations of a built-in cell, from which the same gradient kernel is made" {
 	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
 		works emit "$cell" --source -o "$cell.cell"
 		cmp "$cell.cell" "$BATS_TEST_DIRNAME/../../templates/$cell.cell"
@@ -185,7 +185,7 @@ indrnn() {
 	refuses "cell|--list" emit --source
 }
 
-@test "in passes seq_forward and seq_grad the carried state has type acc, and dh_out is added to dh" {
+@test "in passes seq_forward and seq_grad the state that is carried from step to step has the C type acc, and dh_out is added to dh" {
 	works emit lstm --pass seq_forward --dtype f16
 	[[ $output == "/* cg_lstm_f16_seq_forward: cellgrad emit lstm --pass seq_forward --dtype f16 --lang c */"* ]]
 	[[ $output == *"acc *c, int64_t c_stride"*"real *h, int64_t h_stride"* ]]
@@ -200,7 +200,7 @@ indrnn() {
 	[[ $output != *'"dh_out"'* ]]
 }
 
-@test "--shape scan prints a text in C that computes all steps of a sequence" {
+@test "--shape scan prints C of the passes seq_forward and seq_grad for every built-in cell, and refuses other passes and languages" {
 	for cell in $("$CELLGRAD" emit --list | sed 1d | cut -d ' ' -f 1); do
 		for pass in seq_forward seq_grad; do
 			works emit "$cell" --shape scan --pass $pass --dtype bf16
@@ -301,7 +301,7 @@ hostile() {
 	[ ! -e out.json ]
 }
 
-@test "a cell beyond a limit is rejected, and the message names the limit and the place in the file" {
+@test "a cell beyond a limit is rejected, and the message names the limit; for some limits also the place in the file" {
 	local head=$'cell x\ngates a b\noutput h\n' many
 
 	many=$(printf '+a%.0s' {1..20000})
@@ -329,7 +329,7 @@ hostile() {
 	works emit ./evil.cell --pass grad --dtype f64
 }
 
-@test "cell files with other bytes than text are rejected, and other line ends are accepted" {
+@test "cell files with other bytes than text, or without a cell, are rejected, and lines may end in CR LF" {
 	printf '\xef\xbb\xbfcell x\n' > evil.cell
 	hostile "evil.cell:1:1|declaration|equation|byte|order|mark" evil.cell
 	printf 'c\0e\0l\0l\0' > evil.cell
@@ -345,7 +345,7 @@ hostile() {
 	[[ $output != *$'\r'* ]]
 }
 
-@test "names in a cell that are words of a language, or would become one, are rejected" {
+@test "names in a cell that C, OpenCL, CUDA or the kernels use are rejected, and names whose adjoint would be such a name" {
 	for name in kernel global half float4x __shared__ register auto int fma threadIdx real acc unit rows get_global_id; do
 		printf 'cell x\ngates a\nparam %s\noutput h\nh = a * %s\n' $name $name > evil.cell
 		case $name in
@@ -362,7 +362,7 @@ hostile() {
 	hostile "evil.cell:3:8|o|adjoint|do|reserved" evil.cell
 }
 
-@test "cellgen prints what the command prints, and compiles the same functions into the library" {
+@test "cellgen emit prints what the command prints for five kernels, and cellgen bundle has the functions of one kernel" {
 	for kernel in "lstm_block grad f32 c peephole" "gru_block forward f16 opencl" "gru gradgrad bf16 cuda" "rnn_relu grad f64 c" \
 	              "lstm seq_grad f16 c peephole"; do
 		set -- $kernel

@@ -13,7 +13,7 @@ warns() {
 	[[ $stderr == *CELLGRAD_BACKEDN*CELLGRAD_BACKEND* ]]
 }
 
-@test "an unknown variable gives a warning with the nearest name, and the command works" {
+@test "an unknown variable gives a warning, with the nearest name if there is one, and the command works" {
 	export CELLGRAD_BACKEND=cpu
 	for words in --version "emit lstm --list" "info --why cpu" "run GRUBlockCell $case"; do
 		warns $words
@@ -63,7 +63,7 @@ wrong() {
 	END
 }
 
-@test "a value that is not allowed is refused before any work, and the message has the allowed values" {
+@test "a value that is not allowed is refused, OUT is unchanged, and the message says what is allowed" {
 	echo old >out.safetensors
 	while read -r name value facts; do
 		for backend in cpu ""; do
@@ -79,7 +79,7 @@ wrong() {
 	done < <(wrong)
 }
 
-@test "a value that this machine cannot have is refused by the backend that reads the variable, and by no other" {
+@test "a number of threads or instruction set that this machine lacks is refused by cpu, which ignores variables of other backends" {
 	for set in CPU_THREADS=1000000 CPU_ISA=$([[ $(uname -m) == aarch64 ]] && echo avx2 || echo neon); do
 		export "CELLGRAD_$set"
 		CELLGRAD_BACKEND=cpu refuses "CELLGRAD_${set%=*}: " run GRUBlockCell "$case"
@@ -95,7 +95,7 @@ wrong() {
 	CELLGRAD_BACKEND=cpu CELLGRAD_CUDNN_LIB=/nowhere/libcudnn.so CELLGRAD_OPENCL_LIB=/nowhere works run GRUBlockCell "$case"
 }
 
-@test "a library that a variable names but that cannot be loaded is an error, and no other library is taken" {
+@test "a CUDA driver or OpenCL loader that a variable names but that cannot be loaded is an error" {
 	for name in CUDA OPENCL; do
 		for backend in ${name,,} ""; do
 			[ "$name$backend" != CUDA ] || "$CELLGRAD" info --why cuda | grep -q 'no CUDA driver' || continue

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temporary files and their locks, between system calls: this program has its own flock and rename, which look at the file, or do
- * what another process might do at that moment, before they call the system's.
+ * Temporary files and their locks, between system calls. This program has its own flock, which fails, or removes the file as another
+ * process might, or does nothing of its own before it calls the system's; its own rename first looks whether the file is locked.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests conversions by `cellgrad convert` from every format to every other and back, against layouts that were written from the
-documents of the programs that own the formats.
+"""Tests conversions by `cellgrad convert` between every two formats that can hold a network, against layouts that were written from
+the documents of the programs that own the formats.
 
 A network is a dict of matrices and biases by layer, direction and gate.  This test makes each format's tensors from it, by
-rules that share nothing with the command's code, so that the right OUT is known to the bit; OUT is then converted back and must
-equal IN.  All sizes differ, so that a transposed or exchanged tensor fails.  Prints TAP.  CELLGRAD: the command.
+rules that share nothing with the command's code, so that the right OUT is known to the bit.  OUT is then converted back and must
+equal IN, unless biases were lost.  All matrices have random numbers, so that transposed or exchanged ones are noticed.  Prints TAP.
+CELLGRAD: the command.
 """
 import itertools
 import json
@@ -69,7 +70,7 @@ SIZES = [(1, 1, 3, 5, 0, 0), (2, 1, 2, 3, 0, 0), (2, 2, 3, 4, 0, 0), (3, 2, 6, 4
 
 def network(cell, L, D, I, U, P, bias, draw):
     """Draws a network: by (layer, direction), W [U, in], R [U, H] and v [U] of each gate, P [P, U], and biases that a format with one bias
-    can split again in the way that `bias` names."""
+    can split again in the way that `bias` names, or cannot if it is "two"."""
     def vector(n):
         return [draw.randrange(1, 999) / 1024 * draw.choice((-1, 1)) for _ in range(n)]
     H, net = P or U, {}
@@ -280,7 +281,7 @@ def main():
                 L, D, I, U, P, peep = sizes
                 if (P or peep) and cell != "lstm":
                     continue
-                if cell not in ("lstm", "gru") and (k + k // 4) % 4:     # these cells are tested with a quarter of the sizes
+                if cell not in ("lstm", "gru") and (k + k // 4) % 4:     # for these cells: one `bias` for each of the sizes
                     continue
                 dtype = tuple(CODES)[k % len(CODES)]
                 net = network(cell, L, D, I, U, P, bias, draw)

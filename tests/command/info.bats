@@ -12,7 +12,7 @@ load files
 	[[ $output == *Cells:*lstm_block* ]]
 }
 
-@test "info works if the named backend cannot be opened" {
+@test "info works if CELLGRAD_BACKEND names no backend" {
 	CELLGRAD_BACKEND=cpuu works info
 	[[ $output == *"None can be used:"*"'cpuu'"*cpu* ]]
 }
@@ -33,7 +33,7 @@ load files
 	works info --why cpu --json
 	[[ $output == '{"backend":"cpu","opens":true,"about":"'* ]]
 	refuses "--why|cppu|cpu" info --why cppu
-	# Messages of the command do not have names of the library's functions.
+	# None of these outputs and messages has the name of a function of the library.
 	for words in "info --why cppu" "info --why cpu:7" "info --why cpu:7,cpu:8" "check -b cppu" "check -b cpu:1,cpu:2" \
 	             "check -r cppu -b cpu" "demo --switch cppu --only train"; do
 		run --separate-stderr "$CELLGRAD" $words
@@ -56,8 +56,8 @@ load files
 	refuses "--why" info lstm_block_cell --why cpu
 }
 
-@test "info OP prints inputs and outputs in 80 columns, as run OP --help does" {
-	# describe.py checks that the text is true.
+@test "info OP prints inputs, outputs and attributes, as run OP --help does" {
+	# describe.py checks the text and the JSON of every op.
 	works info LSTMBlockCellGrad
 	text=$output
 	[[ $text == *LSTMBlockCell*"[I+U, 4*U]"*"if use_peephole=true"*cs_grad*dicfo*"[B, 4*U]"*use_peephole*required* ]]
@@ -88,7 +88,7 @@ load files
 		CELLGRAD_OPENCL_LIB=$LIBRARY works info --why opencl
 		[[ $output == *"has no clGetPlatformIDs: it is not an OpenCL 1.2 loader"* ]]
 	fi
-	# A backend or a library that a variable names is never replaced by another one.
+	# If CELLGRAD_OPENCL_LIB names a loader that cannot be loaded, no other loader is used, and cpu is not used either.
 	CELLGRAD_OPENCL_LIB=/none CELLGRAD_BACKEND=opencl refuses "OpenCL|loader" demo --only compare
 	CELLGRAD_OPENCL_LIB=/none works info
 	[[ $output == *"None can be used:"*"CELLGRAD_OPENCL_LIB: "*/none* || $output == *$'\n'"  cuda:0 "* ]]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The symbols that a library with an LLVM of its own, such as TensorFlow's or PyTorch's, shows to all libraries loaded later: a
- * driver that also has an LLVM binds to these instead of its own, and ends the process. */
+/* Four symbols of LLVM, as a library with an LLVM of its own, such as TensorFlow's or PyTorch's, shows them to all libraries loaded
+ * later. An OpenCL driver that also has an LLVM may bind to these instead of its own; each is a function that aborts. */
 #include <stdlib.h>
 
 #define SHOWN(name) void name(void); void name(void) { abort(); }

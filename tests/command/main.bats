@@ -3,7 +3,7 @@
 
 load files
 
-@test "--version prints the library's version" {
+@test "--version prints cellgrad and a version of three numbers" {
 	works --version
 	[[ $output =~ ^cellgrad\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
@@ -75,6 +75,7 @@ object() {
 			# characters are kept.
 			run -2 --separate-stderr "$CELLGRAD" $words
 			[[ $words == *bytes* || $stderr == "cellgrad ${words%% *}: $error" ]]
+			[[ $words != *bytes* || $error == *$'\xef\xbf\xbd\xc3\xa9\xc2\x9b'* ]]
 		done
 	done
 	run -2 --separate-stderr "$CELLGRAD" rnu --json
@@ -113,7 +114,7 @@ object() {
 	has "standard output"
 }
 
-@test "a closed standard output does not become one of the command's files" {
+@test "a closed standard output does not become a file of the command" {
 	run -1 bash -c '"$0" run GRUBlockCell "$1" --json >&- 2> message' \
 		"$CELLGRAD" "$DATA/GRUBlockCell-plain.safetensors"
 	run -0 bash -c '"$0" run GRUBlockCell "$1" -o out.safetensors >&- <&-' \

@@ -38,7 +38,7 @@ either() {
 	"${words[@]}" "$3" "$2"
 }
 
-@test "weights of another cell are refused, in any order of files" {
+@test "weights of another cell are refused, with the two files in both orders" {
 	export CELLGRAD_BACKEND=cpu
 	block blk.safetensors ""
 	input
@@ -66,7 +66,7 @@ either() {
 	metadata out.safetensors | grep -qx rnn_mode:gru
 }
 
-@test "a backward op takes its forward op's OUT, with files in any order, also for cells with fewer inputs" {
+@test "a backward op takes the OUT of its forward op, with the two files in both orders, for a GRU and for a cell file" {
 	export CELLGRAD_BACKEND=cpu
 	tensors net.safetensors "" input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108 output_backprop:F32:2,2,4 output_h_backprop:F32:1,2,4
 	for V in "" V2; do
@@ -173,7 +173,7 @@ either() {
 	refuses "options" run rnn net.safetensors said.safetensors options=left
 	refuses "values" run rnn net.safetensors said.safetensors values=k=2
 	run -0 "$CELLGRAD" run rnn net.safetensors said.safetensors values=k=1 options=
-	# A file that has neither a digest nor options does not determine the options.
+	# A file that has neither a digest nor values does not determine the values.
 	LC_ALL=C sed 's/"cell_digest"/"cell_digets"/' said.safetensors > some.safetensors
 	run -0 "$CELLGRAD" run rnn net.safetensors some.safetensors values=k=2
 	tensors wrong.safetensors '{"cell":"mine.cell","values":"n=1"}' x:F32:1
@@ -204,7 +204,7 @@ either() {
 	done
 	either works run BlockLSTMV2 seq_len_max=2 -- v2.safetensors xs.safetensors
 	either works run LSTMBlockCell --ignore-metadata -- v2.safetensors x.safetensors
-	# BlockLSTMV2 has no forget_bias, and refuses one in metadata.
+	# BlockLSTMV2 has no forget_bias, and refuses a forget_bias of 1 in metadata.
 	tensors bias.safetensors '{"forget_bias":"1"}' x:F32:2,2,3 cs_prev:F32:2,4 h_prev:F32:2,4
 	either refuses forget_bias run BlockLSTMV2 seq_len_max=2 -- v2.safetensors bias.safetensors
 	tensors layers.safetensors '{"num_layers":"2"}' x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
@@ -232,7 +232,7 @@ either() {
 	either works run CudnnRNNV2 --ignore-metadata -- one.safetensors two.safetensors
 	either refuses direction run CudnnRNNV2 dropout=0 direction=bidirectional -- one.safetensors two.safetensors
 	says "the command line says bidirectional" "one.safetensors says unidirectional" --ignore-metadata
-	# CudnnRNNV2 has no attribute for these values in metadata, which contradict the tensors.
+	# CudnnRNNV2 has no attribute for these values in metadata, which contradict the op or the tensors.
 	tensors two.safetensors '{"time_major":"false"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
 	either refuses time_major run CudnnRNNV2 -- one.safetensors two.safetensors
 	tensors two.safetensors '{"num_proj":"3"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
@@ -243,7 +243,7 @@ either() {
 	says "two.safetensors says 2" "tensors have 1"
 }
 
-@test "metadata with hostile values is refused, and a long value is not printed whole" {
+@test "hostile options, values, cells and sizes in metadata are refused, and a message does not have a long value whole" {
 	export CELLGRAD_BACKEND=cpu
 	long=$(printf 'peephole,%.0s' {1..20000})
 	tensors in.safetensors '{"rnn_mode":"lstm","options":"'"$long"'"}' input:F32:2,2,3 params:F32:144
@@ -272,7 +272,7 @@ either() {
 	refuses "w.safetensors|__metadata__|forget_bias" run LSTMBlockCell w.safetensors x.safetensors
 }
 
-@test "convert follows the same rules about metadata as run" {
+@test "convert refuses arguments that contradict metadata, except about forget_bias; --ignore-metadata drops the metadata" {
 	block w.safetensors ""
 	works convert --from block --to cellgrad w.safetensors params.safetensors
 	for other in cell=lstm rnn_mode=lstm options=peephole values=forget_bias=0 num_layers=2 num_units=5 input_size=4 num_proj=2 \

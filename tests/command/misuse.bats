@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests mistakes of users. Each row of a table has an exit status, facts that the command's one message must have in any wording, and the
-# command. A command that is refused or fails changes no file. Other tests here are about streams, limits, permissions and full disks.
+# command. No command of a table changes a file. Other tests here are about streams, limits, permissions and full disks.
 #
 # outputs.bats tests signals, killed processes and pairs of runs; safetensors.bats tests damaged files; tests/library/misuse_test.c
 # tests mistakes in C. No test has a locale with a decimal comma, since the command sets no locale (main.c).
@@ -14,7 +14,7 @@ setup_file() {
 	export PATH=$BATS_FILE_TMPDIR/bin:$PATH CELLGRAD_BACKEND=cpu
 }
 
-# files: writes the files that the rows name. The LSTM step in in.st has B = 4, I = 5, U = 7.
+# files: writes files that rows of several tables name. The LSTM step in in.st has B = 4, I = 5, U = 7.
 files() {
 	local name
 
@@ -29,7 +29,7 @@ files() {
 	: > empty.st
 }
 
-# zeros FILE NAME:SHAPE...: writes f32 tensors of zeros as a sparse file, which takes no space on the disk
+# zeros FILE NAME:SHAPE...: writes f32 tensors of zeros as a sparse file, which takes little space on the disk
 zeros() {
 	local file=$1 header="" at=0 spec bytes
 
@@ -49,8 +49,8 @@ state() {
 	find . ! -name '*stderr*' | sort
 }
 
-# table: reads rows STATUS :: FACTS :: COMMAND from standard input, and checks each command. If STATUS is 0, the output has the facts,
-# and there is no message.
+# table: reads rows STATUS :: FACTS :: COMMAND from standard input, and checks each command. If STATUS is 0, standard output
+# has the facts, and standard error is empty.
 table() {
 	local row status_wanted facts command before=$(state)
 
@@ -189,7 +189,7 @@ table() {
 	END
 }
 
-@test "outputs that cannot be written are refused" {
+@test "outputs that cannot be written, or that are inputs, are refused, and OUT is written through a symbolic link" {
 	files
 	table <<-'END'
 		2 :: folder|directory :: cellgrad run LSTMBlockCell in.st -o folder
@@ -230,7 +230,7 @@ table() {
 	has MISMATCH 1 28 "[0, 3]" inf
 }
 
-@test "wrong environment variables are refused" {
+@test "wrong values of environment variables are refused, and an unknown name gives a warning" {
 	files
 	n=$(nproc)
 	table <<-END
@@ -344,7 +344,7 @@ table() {
 	END
 }
 
-@test "names of files may have any letters, and control characters are escaped in messages" {
+@test "names of files may have letters beyond ASCII and control characters, which messages escape" {
 	files
 	cp in.st 'größe 網.st'
 	cp in.st $'red\e[31m.st'
@@ -359,7 +359,7 @@ table() {
 	[[ $stderr != *$'\e'* ]]
 }
 
-@test "standard streams that are full or closed are errors, and change no file" {
+@test "a full or closed standard output is an error, a closed standard error hides a message, and neither changes a file" {
 	files
 	before=$(state)
 	for words in "run LSTMBlockCell in.st" "emit lstm" info; do
@@ -377,7 +377,7 @@ table() {
 	[ "$(state)" = "$before" ]
 }
 
-@test "a limit on memory gives a message with the bytes that were needed" {
+@test "a limit on memory gives a message with the bytes of the output that did not fit" {
 	[ -z "$SANITIZE" ] || skip "a sanitizer takes more memory than that"
 	files
 	# Each output of this BlockLSTM takes 131072000 bytes.
@@ -457,10 +457,11 @@ table() {
 		exit $code
 	END
 	"${own[@]}" sh -c 'mount -t tmpfs -o size=64k none disk && umount disk' || needs mount "root may not mount here"
-	# The disk has no space at all, or 4096 bytes.
-	for cut in "" 61440; do
+	# The small disk has no free space, or 4096 bytes of free space.
+	for cut in "" 53248; do
 		for words in "run GRUBlockCell step.st -o disk/out" "emit lstm_block --pass gradgrad -o disk/out" "emit lstm_block --pass gradgrad -m disk/out" \
 			"convert --from pytorch --to cellgrad big.st disk/out" "demo --only train --time 0.001 --svg disk/out.svg"; do
+			[[ -z $cut || $words != demo* ]] || continue             # the picture takes fewer than 4096 bytes
 			echo "$cut: $words"
 			CUT=$cut run --separate-stderr "${own[@]}" sh filled "$CELLGRAD" $words
 			echo "$status: $stderr"

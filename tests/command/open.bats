@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests which backend opens if none is named: no driver is loaded without a sign of its device, so that no driver can end the process.
-# `cellgrad info` works even with drivers that end their process.
+# Tests which backend opens if none is named: without a sign of a GPU no OpenCL driver is called, so that none can end the process.
+# `cellgrad info` works even with OpenCL drivers that end their process.
 
 load files
 
@@ -45,7 +45,7 @@ driver() {
 	[ "${#stderr_lines[@]}" -eq 1 ]
 }
 
-@test "if OpenCL is passed over, its loader is not loaded, unless the backend is named" {
+@test "if OpenCL is passed over, its loader is not called, unless the backend is named" {
 	passes_over
 	driver
 	for call in clGetPlatformIDs clGetDeviceIDs; do
@@ -99,7 +99,7 @@ driver() {
 	return 1
 }
 
-@test "info works with a driver that ends its process when it is loaded" {
+@test "info works with a driver that ends its process when its platforms are listed" {
 	driver
 	for way in abort:"signal 6" crash:"signal 11" exit:"exit status 7"; do
 		export DRIVER=clGetPlatformIDs:${way%%:*}
@@ -135,7 +135,7 @@ driver() {
 	done
 }
 
-@test "text that a driver prints is not on info's standard output" {
+@test "text that a driver prints is not on the standard output of info" {
 	needs_opencl
 	works info --json
 	plain=$output

@@ -4,7 +4,7 @@
 load files
 
 setup_file() {
-	# Only with the instruction set `baseline` cellgrad uses OpenBLAS; with others its own products are faster.
+	# On x86-64 cellgrad uses OpenBLAS only with the instruction set `baseline`; with others its own products are faster.
 	export CELLGRAD_CPU_ISA=baseline
 	cd "$BATS_FILE_TMPDIR" || return 1
 	build right
@@ -179,7 +179,7 @@ declined() {
 	used right/libopenblas.so.0
 }
 
-@test "OpenBLAS's own environment variables do not change answers" {
+@test "variables for the threads of OpenBLAS do not change the bits of an answer, and OPENBLAS_CORETYPE leaves answers right" {
 	looks_for_one
 	computes
 	works run GRUBlockCellGrad "$DATA/GRUBlockCellGrad-wide.safetensors" -o plain.safetensors

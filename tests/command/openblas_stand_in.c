@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for an OpenBLAS that is right, or wrong in the one way that STAND_IN in the environment names. openblas.bats builds it
- * as libopenblas.so.0. WITHOUT_x leaves a symbol out; PREFIX precedes all names.
+ * A stand-in for OpenBLAS, which openblas.bats builds as libopenblas.so.0. The variable STAND_IN in the environment chooses a fault,
+ * or another right configuration. The macro WITHOUT_x leaves a function out, and PREFIX precedes the names of the six functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,7 @@ void omp_set_num_threads(int n)
 {
 	own = n;
 }
-/* A product on more than one thread would give other bits. */
+/* A product is also wrong on a thread that has not set the number of its OpenMP threads to 1. */
 #define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112) || own != 1)
 #else
 #define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests the files that a command writes: an output never replaces an input, another output or a compiled kernel; a temporary file is locked
-# while it is written; and temporary files of ended processes are removed.
+# Tests the files that a command writes: an output does not replace an input or another output of the command, or a compiled kernel; a
+# temporary file in use is kept; and temporary files of ended processes are removed.
 
 load files
 
@@ -19,7 +19,7 @@ keeps() {
 	[ "$(find . ! -name '*stderr*' | sort)" = "$names" ]
 }
 
-@test "an output that is an input, under any name, is refused" {
+@test "an output that is an input is refused, also by another path or a link" {
 	inputs
 	mkdir sub
 	ln in hard
@@ -42,7 +42,7 @@ keeps() {
 	keeps "my.cell" emit /dev/stdin -o my.cell < my.cell
 }
 
-@test "an output that is a second file, the expected answers, or the file of a cell, is refused" {
+@test "an output that is a second input file, the expected answers, or the file of a cell, is refused" {
 	inputs
 	cp "$DATA/LSTMBlockCell-plain.expect.safetensors" want
 	tensors more '{"forget_bias":"1"}' other:F32:1
@@ -125,14 +125,14 @@ keeps() {
 	CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
 	ln -f x.svg x.svg.tsv
 	keeps "x.svg.tsv|x.svg" "${bench[@]}" x.svg
-	# If the default file of the demo's curve is another file, it is not written, and the last line says so.
+	# If cellgrad-demo.svg, the default file of the demo's curve, is no picture, it is kept, and the last line names it.
 	echo notes > cellgrad-demo.svg
 	CELLGRAD_BACKEND=cpu works demo --only train --time 0.001
 	[[ ${lines[-1]} == *cellgrad-demo.svg* ]]
 	[ "$(cat cellgrad-demo.svg)" = notes ]
 }
 
-@test "an output with a name in the form of temporary files, and the names - of inputs and outputs, are refused" {
+@test "an output with the name of a temporary file is refused, and so is - as the name of an input or output" {
 	inputs
 	for out in .cellgrad-1-0 ./.cellgrad-123456-99; do
 		keeps "$out" run LSTMBlockCell in -o "$out"
@@ -265,7 +265,7 @@ begins_slow() {
 	[ -e .cellgrad-1-0 ]
 }
 
-@test "two commands that write one file at a time leave one complete output, and no temporary file" {
+@test "two commands that write one file at the same time leave one complete output, and no temporary file" {
 	inputs
 	mkdir place
 	works emit lstm_block --pass gradgrad -o a

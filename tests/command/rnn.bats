@@ -46,13 +46,13 @@ both() {
 
 # ---- answers ----
 
-@test "forward and backward give PyTorch's answers in every stored case, on cpu" {
+@test "forward and backward give the answers of PyTorch in every stored case, on cpu" {
 	on cpu
 	both '*'
 }
 
 # Most cases run only the backward op, which also runs the forward pass, since a process with OpenCL is slow.
-@test "backward, and some forward, give PyTorch's answers in every stored case, on opencl" {
+@test "on opencl, backward gives the answers of PyTorch in every stored case, and forward in some" {
 	on opencl
 	both '*ragged'
 	both '*major'
@@ -62,12 +62,12 @@ both() {
 	done
 }
 
-@test "forward and backward give PyTorch's answers in every stored case, on cuda" {
+@test "forward and backward give the answers of PyTorch in every stored case, on cuda" {
 	on cuda
 	both '*'
 }
 
-@test "a backward op on one device takes the OUT of a forward op on another" {
+@test "a backward op on opencl takes the OUT of a forward op on cpu" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	CELLGRAD_BACKEND=cpu works run CudnnRNNV3 "$case" -o fwd.safetensors
 	on opencl
@@ -82,7 +82,7 @@ both() {
 	[[ $output == *MISMATCH* ]]
 }
 
-@test "CudnnRNN and CudnnRNNV2 equal CudnnRNNV3 with whole sequences, and refuse attributes that only V3 or the library's own op has" {
+@test "CudnnRNN and CudnnRNNV2 equal CudnnRNNV3 with whole sequences, and refuse attributes that only V3 or op rnn has" {
 	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
 	works run CudnnRNNV3 "$case" -o v3.safetensors
 	works run CudnnRNN "$case" -o v1.safetensors
@@ -112,7 +112,7 @@ both() {
 	run -1 "$CELLGRAD" run rnn "$DATA/CudnnRNNV3-gru-vector.safetensors" --expect v1.safetensors
 }
 
-@test "outputs that a cell does not have are empty, and such inputs are ignored" {
+@test "outputs that a cell or a call does not have are empty, and inputs that it does not have are ignored" {
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	tensors keras.safetensors "" input_c:F32: host_reserved:F32:7
 	works run CudnnRNNV3 keras.safetensors "$case" rnn_mode=gru --json
@@ -184,7 +184,7 @@ both() {
 	[[ $output == "lstm, num_layers=1, unidirectional, input_size=2, num_units=5, num_proj=3, "* ]]
 }
 
-@test "the reserve space of another call is refused, and the message has the attribute that differs" {
+@test "the reserve space of another call is refused; if dropout, seed, counter or is_training differs, the message has its name" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
 	made() { # WANT GOT OP WORD...: checks that OP with these words refuses the file's reserve space, which was made with GOT, not WANT
@@ -210,7 +210,7 @@ both() {
 	works run rnn "$case" -o fwd.safetensors
 	keeps "reserve_space|reserve=" run rnn_backprop rnn_mode=gru "$DATA/CudnnRNNV3-gru-ragged.safetensors" fwd.safetensors \
 		--ignore-metadata direction=bidirectional
-	# These lengths have the same sum as those of the forward op, but in other rows.
+	# These lengths are those of the forward op, but in other rows.
 	lengths other.safetensors 5 3 1 4
 	without "$case" sequence_lengths > rest.safetensors
 	keeps "reserve_space|lengths" run rnn_backprop other.safetensors rest.safetensors fwd.safetensors
@@ -260,7 +260,7 @@ both() {
 	refuses "num_layers|scalar" run CudnnRNNParamsSize wrong.safetensors
 }
 
-# round_trip CASE SIZES...: checks that params converted to canonical lists and back have the same bits
+# round_trip CASE SIZES...: checks that params converted to canonical lists and back are the same numbers
 round_trip() {
 	works run "CudnnRNNParamsToCanonical$V" "$DATA/CudnnRNNV3-$1.safetensors" "${@:2}" -o list.safetensors
 	works run "CudnnRNNCanonicalToParams$V" list.safetensors -o params.safetensors
@@ -329,7 +329,7 @@ round_trip() {
 			case=$DATA/CudnnRNNV3-lstm-$case.safetensors
 			refuses "cell" run rnn cell=mine.cell values=shift=0,temper=1 "$case"
 			[[ $stderr == *"the command line says mine.cell"*"safetensors says lstm"* ]]
-			# The file's metadata now has all values except the cell.
+			# The metadata of mine.safetensors has all attributes of the case except the cell.
 			LC_ALL=C sed 's/"rnn_mode":"/"rnn_mood":"/' "$case" > mine.safetensors
 			works run rnn cell=mine.cell values=shift=0,temper=1 mine.safetensors -o fwd.safetensors
 			works run rnn cell=mine.cell values=shift=0,temper=1 mine.safetensors --expect "$case"
@@ -411,7 +411,7 @@ round_trip() {
 
 # ---- TensorFlow's rules ----
 
-@test "wrong ranks and shapes of a forward's inputs are refused" {
+@test "wrong ranks, shapes and dtypes of inputs of CudnnRNN are refused" {
 	wrong() {
 		small all.safetensors ""
 		tensors first.safetensors "" "$1"
@@ -435,7 +435,7 @@ round_trip() {
 	keeps "rnn|input_h|L*D|1|0" run rnn none.safetensors
 }
 
-@test "wrong shapes of a backward's inputs are refused" {
+@test "wrong shapes of inputs of CudnnRNNBackprop are refused" {
 	wrong() {
 		small all.safetensors ""
 		tensors first.safetensors "" "$1"

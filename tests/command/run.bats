@@ -3,11 +3,11 @@
 
 load files
 
-@test "every block op gives TensorFlow's answers in every stored case" {
+@test "every block op gives the answers of TensorFlow in every stored case" {
 	has_answers LSTM GRU Block
 }
 
-@test "the library's gradient ops give the answers of TensorFlow's automatic differentiation" {
+@test "lstm_block_cell_grad and gru_block_cell_grad give the answers of automatic differentiation by TensorFlow in three cases" {
 	for case in lstm_block_cell_grad-plain lstm_block_cell_grad-peephole gru_block_cell_grad-plain; do
 		works run "${case%%-*}" "$DATA/$case.safetensors" --expect "$DATA/$case.expect.safetensors"
 		[[ $output == *ok* ]]
@@ -15,7 +15,7 @@ load files
 	done
 }
 
-@test "the library's own op has more outputs than TensorFlow's" {
+@test "lstm_block_cell_grad has four outputs that LSTMBlockCellGrad does not have" {
 	works run LSTMBlockCellGrad "$DATA/LSTMBlockCellGrad-plain.safetensors" --json
 	[ "${#lines[@]}" -eq 5 ]
 	[[ $output != *x_grad* ]]
@@ -36,7 +36,7 @@ load files
 	[ "${#lines[@]}" -eq 4 ]
 }
 
-@test "an op runs in every dtype" {
+@test "gru_block_cell runs in every dtype" {
 	for dtype in F16 BF16 F32 F64; do
 		gru in.safetensors "" $dtype
 		works run gru_block_cell in.safetensors
@@ -51,7 +51,7 @@ load files
 	refuses "cellgrad info|--help" run
 }
 
-@test "an op without files is refused" {
+@test "GRUBlockCell without files is refused" {
 	refuses "GRUBlockCell|safetensors" run GRUBlockCell
 }
 
@@ -64,7 +64,7 @@ load files
 
 # ---- attributes ----
 
-@test "an attribute is taken from the command line, else from the files' metadata, else it has its default" {
+@test "an attribute is taken from the command line, else from the metadata of the files, which may not contradict each other" {
 	in=$DATA/LSTMBlockCell-noclip.safetensors    # metadata: forget_bias 0, cell_clip -1
 	works run LSTMBlockCell "$in" --expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
 	run -1 "$CELLGRAD" run LSTMBlockCell "$in" cell_clip=3 \
@@ -215,7 +215,7 @@ step() {
 	tensors others.safetensors "" h_prev:F32:$h_prev b:F32:$b
 }
 
-@test "the message names the tensor of a wrong shape, not the tensors that it contradicts" {
+@test "the message begins with the file and the tensor of the wrong shape, in both orders of the files" {
 	step
 	works run LSTMBlockCell some.safetensors others.safetensors
 	for case in "x=5,4:B=4|I=5|cs_prev|[4, 7]" "x=3,5:B=4|I=5|cs_prev|[4, 7]" "x=4:B=4|I=5" "x=4,5,1:B=4|I=5" \
@@ -250,7 +250,7 @@ step() {
 }
 
 # If the order of files decided, the same files in another order would give other numbers.
-@test "a tensor that two files have must be the same in both" {
+@test "a tensor that two files have must be the same in both, if an output depends on it" {
 	gru one.safetensors "" F32
 	gru two.safetensors "" F32
 	works run GRUBlockCell one.safetensors two.safetensors
@@ -265,7 +265,7 @@ step() {
 	poke one.safetensors b_c 0 '\x00\x00\x00\x00'
 	poke two.safetensors b_c 0 '\x00\x00\x00\x80'
 	refuses "b_c" run GRUBlockCell one.safetensors two.safetensors
-	# The tensors in the two files differ in shape, or in dtype.
+	# The second file has x in another shape, or in another dtype.
 	refuses "[2, 1]|one.safetensors|f32|[4, 6]|$DATA" run GRUBlockCell one.safetensors "$DATA/GRUBlockCell-plain.safetensors"
 	tensors two.safetensors "" x:F64:2,1
 	refuses "f32|[2, 1]|one.safetensors|f64|two.safetensors" run GRUBlockCell one.safetensors two.safetensors
@@ -288,7 +288,7 @@ step() {
 	refuses "wci" run LSTMBlockCellGrad "$in" wci.safetensors use_peephole=true
 }
 
-@test "ops run on an empty batch" {
+@test "the ops of the LSTM block cell run on an empty batch" {
 	s="F32:0,3"
 	tensors in.safetensors '{"use_peephole":"true"}' x:F32:0,2 cs_prev:$s h_prev:$s w:F32:5,12 b:F32:12 \
 		wci:F32:3 wcf:F32:3 wco:F32:3 i:$s cs:$s f:$s o:$s ci:$s co:$s cs_grad:$s h_grad:$s
@@ -308,10 +308,10 @@ step() {
 		run GRUBlockCell in.safetensors more.safetensors --strict
 }
 
-@test "sizes beyond any memory are refused" {
+@test "a state of no rows whose width is beyond any memory is refused, with the shape that the weights would have" {
 	tensors in.safetensors "" x:F32:0,1 h_prev:F32:0,4611686018427387903 \
 		w_ru:F32:0 w_c:F32:0 b_ru:F32:0 b_c:F32:0
-	refuses "" run GRUBlockCell in.safetensors
+	refuses "w_ru|[I+U=4611686018427387904, 2*U=9223372036854775806]|[0]" run GRUBlockCell in.safetensors
 }
 
 # ---- the backend ----
@@ -355,7 +355,7 @@ step() {
 	works run GRUBlockCellGrad out.safetensors in.safetensors
 }
 
-@test "an OUT that cannot be written is refused before any work" {
+@test "an OUT that is a directory, a device or in no directory, or that is a dangling link, is refused" {
 	in=$DATA/GRUBlockCell-plain.safetensors
 	refuses "No such file" run GRUBlockCell "$in" -o nowhere/out.safetensors
 	mkdir there
@@ -427,7 +427,7 @@ step() {
 	refuses "--atol|--expect" run GRUBlockCell "$in" --atol=1
 }
 
-@test "--expect refuses a file in which an output is missing, has another shape or is no float" {
+@test "for TensorFlow's op --expect refuses a file in which an output is missing, has another shape or is no float" {
 	gru in.safetensors "" F32
 	tensors want.safetensors "" r:F32:2,3 u:F32:2,3 c:F32:2,3
 	refuses "want.safetensors|h|missing|[2, 3]" run GRUBlockCell in.safetensors \
@@ -440,7 +440,7 @@ step() {
 	refuses "No such file" run GRUBlockCell in.safetensors --expect nowhere.safetensors
 }
 
-@test "answers in f16 equal those of TensorFlow's f16 kernels, which round after each operation, within 4e-2" {
+@test "answers in f16 equal those of the f16 kernels of TensorFlow, which round after each operation, within 4e-2" {
 	for case in LSTMBlockCell-half-plain LSTMBlockCell-half-peephole LSTMBlockCellGrad-half-plain \
 		LSTMBlockCellGrad-half-peephole BlockLSTM-half BlockLSTMGrad-half; do
 		works run "${case%%-*}" "$DATA/$case.safetensors" --expect "$DATA/$case.expect.safetensors" --atol 4e-2 --rtol 4e-2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests that files which are damaged, or not safetensors, are refused with the file's name and the reason. The tests use `cellgrad run`
-# with an op that does not matter.
+# Tests that files which are damaged, or not safetensors, are refused with the file's name and, in most tests, the reason. The tests use
+# `cellgrad run` with an op that does not matter.
 
 load files
 
@@ -23,7 +23,7 @@ tensor() {
 	refuses "No such file" run GRUBlockCell nowhere.safetensors
 }
 
-@test "the message about a file of another kind names the kind, and says what to do" {
+@test "the message about a file of another kind names the kind and, for weights, two functions that write safetensors" {
 	zeros=$(printf '\\0%.0s' {1..100})
 	for case in 'PK\x03\x04:zip|PyTorch|NumPy' '\x80\x02:pickle|PyTorch' '\x80\x05:pickle' '\x93NUMPY\x01:NumPy' \
 		'\x89HDF\r\n\x1a\n:HDF5|Keras' '\x08\x07\x12\x07pytorch:ONNX|TensorFlow' 'GGUF:GGUF'; do
@@ -174,7 +174,7 @@ tensor() {
 	has '"x"'
 }
 
-@test "a header that is not JSON is refused" {
+@test "a header that is no JSON object is refused, and an empty one" {
 	for header in '{' '{]' '{"x"}' '{"x":}' 'hello' '[]' '"x"' '{} {}' '{"x":nul}' "{'x':1}" '{"x":1,}' \
 		'{"\ud800":1}'; do
 		raw bad.safetensors "$header" 0
@@ -201,7 +201,7 @@ tensor() {
 	damaged "depth"
 }
 
-@test "a tensor that is no JSON object, or lacks a part, is refused" {
+@test "a tensor that is no JSON object, or lacks its dtype or shape, is refused" {
 	raw bad.safetensors '{"x":3}' 0
 	damaged "x|dtype|shape|data_offsets"
 	raw bad.safetensors '{"x":{"shape":[1],"data_offsets":[0,4]}}' 4

@@ -47,7 +47,7 @@ gradient() {
 	done
 }
 
-@test "TensorFlow's op has 8 outputs, and the library's own op has dgates, too" {
+@test "BlockLSTMGrad has 8 outputs, and block_lstm_grad has dgates, too" {
 	in=$DATA/BlockLSTMGrad-plain.safetensors
 	works run BlockLSTMGrad "$in" --json
 	[ "${#lines[@]}" -eq 8 ]
@@ -81,11 +81,11 @@ gradient() {
 	works run BlockLSTM --strict in.safetensors
 }
 
-@test "with one of three steps in seq_len_max the least output is 0, and the largest is that of a sequence of one step" {
+@test "with seq_len_max=1 of three steps output i has 0 as its least number, and the largest of a sequence of one step" {
 	sequence in.safetensors
 	sequence short.safetensors x:F32:1,2,1
 	works run BlockLSTM in.safetensors --json
-	max=$output
+	max=${lines[0]}
 	works run BlockLSTM short.safetensors --json
 	[[ ${lines[0]} =~ \"max\":([0-9.]+) ]]
 	[[ $max == *"\"min\":0.0,\"max\":${BASH_REMATCH[1]}"* ]]
@@ -101,7 +101,7 @@ gradient() {
 	works run BlockLSTMV2 in.safetensors --expect one.safetensors --rtol 0
 }
 
-@test "the ops run without steps and without rows" {
+@test "BlockLSTM runs without steps and without rows" {
 	sequence none.safetensors seq_len_max:I64:0 x:F32:0,2,1
 	works run BlockLSTM seq_len_max=0 none.safetensors --json
 	[[ ${lines[6]} == '{"name":"h","dtype":"f32","shape":[0,2,2],"min":null'* ]]
@@ -150,7 +150,7 @@ gradient() {
 	[ "$(grep -c MISMATCH <<< "$output")" -eq 7 ]
 }
 
-@test "wrong ranks and sizes of a forward op's inputs are refused" {
+@test "wrong ranks and sizes of inputs of BlockLSTM are refused" {
 	for wrong in x:F32:2,1 cs_prev:F32:2 h_prev:F32:1,2,2 w:F32:24 wci:F32:2,1 wcf:F32: wco:F32:1,2 b:F32:2,4; do
 		sequence in.safetensors "$wrong"
 		refuses "in.safetensors|block_lstm|${wrong%%:*}" run BlockLSTM in.safetensors
@@ -174,7 +174,7 @@ gradient() {
 	refuses "BlockLSTM|dtype|f64|x|in.safetensors|f32|cs_prev" run BlockLSTM in.safetensors
 }
 
-@test "wrong ranks and sizes of a gradient op's inputs are refused" {
+@test "wrong ranks and sizes of inputs of BlockLSTMGrad are refused" {
 	gradient in.safetensors
 	works run BlockLSTMGrad in.safetensors
 	for name in i cs f o ci co h cs_grad h_grad; do

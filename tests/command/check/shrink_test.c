@@ -150,7 +150,7 @@ static void test_fixed_fields(void **state)
 	assert_memory_equal(&sample, &ordinary, sizeof sample);
 }
 
-/* A printed case parses as the same case. */
+/* A case that is parsed from a line prints as the same line. */
 static void test_printed_case(void **state)
 {
 	static const char line[] = "sample B=3 U=1000 dtype=bf16 bias=-0.125 peephole=true memory=mixed absent=h,w_grad seed=12345678901";

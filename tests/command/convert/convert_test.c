@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of `cellgrad convert`, by the allocation hook, for tensors that are together many times as large as the largest; and
- * that a failed request at any point is reported and leaves OUT as it was.
+ * Measures, with an allocator, the memory that `cellgrad convert` takes for a file that is many times as large as its largest tensor: at
+ * most twice the largest tensor of IN and OUT. A failed request for memory, at any point, is reported and leaves OUT as it was.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -99,7 +99,7 @@ static void test_streams(void **state)
 	(void)state;
 	write_torch("many", LAYERS, UNITS);
 	for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
-		/* in these formats both matrices of a layer are one tensor [inputs + U, 4 U] */
+		/* in formats block and checkpoint both matrices of a layer are one tensor [inputs + U, 4 U] */
 		size_t largest = k == 1 || k == 2 ? 2 * matrix : matrix;
 
 		now = most = 0;
@@ -111,7 +111,7 @@ static void test_streams(void **state)
 		if (most > 2 * largest)
 			fail_msg("back from %s: %zu bytes at most, where the largest tensor has %zu", formats[k], most, largest);
 	}
-	/* A single tensor that is as large as all tensors of the first file together. */
+	/* Format cellgrad has a single tensor, which is as large as all tensors of the file `many` together. */
 	now = most = 0;
 	assert_int_equal(convert("pytorch", "cellgrad", "many", "out"), EXIT_OK);
 	assert_true(most <= 2 * LAYERS * 2 * matrix);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The demo's model, built in double: its gradient against differences of its loss, carried states, learning, its optimiser; and the
- * text as it is read.
+ * Tests the demo's model, built in double: its gradient against differences of its loss, carried states, learning, its optimiser; and
+ * the text as the model reads it.
  */
 #include <float.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS };
 
-/* Two batches of [T B] and the symbols after each: rows of different lengths, one of length 0; beyond a row's end no symbol, O. */
+/* Two batches: symbols [T B], and the symbol that follows each. Rows have different lengths, one has length 0; O stands beyond a row. */
 enum { O = -99 };
 static const int32_t first_lengths[ROWS] = { 2, 4, 3 }, second_lengths[ROWS] = { 3, 0, 1 };
 static const int first_symbols[N] = { 0, 3, 2, 2, 4, 1, O, 1, 0, O, 2, O }, first_next[N] = { 2, 4, 1, 3, 1, 0, O, 2, 4, O, 3, O };
@@ -125,7 +125,7 @@ static double compare(struct model *m, const struct carried *c, const char *part
 	return largest;
 }
 
-/* Every matrix, bias and peephole of each layer. */
+/* Compares every matrix, bias and peephole of each layer. */
 static size_t compare_network(struct model *m, const struct carried *c, double *worst)
 {
 	struct cg_rnn_region r;
@@ -180,7 +180,7 @@ static void test_gradient_twice(void **state)
 
 /* ---- carried states ---- */
 
-/* Without dropout, whose masks differ between batches. A row that has ended passes on its states. */
+/* Computes the loss of a text other than the training text, which the model reads without dropout. */
 static double other_loss(struct model *m, const struct model_batch *batch)
 {
 	double loss;
@@ -190,6 +190,7 @@ static double other_loss(struct model *m, const struct model_batch *batch)
 	return loss;
 }
 
+/* Two batches in turn give the loss and the states of one batch. A row that has ended passes on its states. */
 static void test_batches_in_turn_are_one_batch(void **state)
 {
 	static const int32_t begin_lengths[ROWS] = { 2, 2, 2 }, end_lengths[ROWS] = { 0, 2, 1 };
@@ -347,7 +348,8 @@ static void test_samples(void **state)
 	model_close(&m);
 }
 
-/* Adam's first step has the size of the rate, whatever the gradient's size; its average holds the gradient, scaled down to norm 1. */
+/* Adam's first step has the size of the rate, whatever the gradient's size; its mean is a tenth of the gradient, scaled down to norm 1
+   if its norm is larger. */
 static void learn_once(double each)
 {
 	struct model m = opened(shape, 1), before = opened(shape, 1);
@@ -442,7 +444,8 @@ static void batch_is(const struct text *t, struct text_row *row, const char *con
 	assert_int_equal(steps, longest);
 }
 
-/* Of 27 characters for training 26 are in the rows; the last one is only a successor. Rows that go round read all of them. */
+/* Of 27 characters for training 26 are in the rows; the last one is only a successor. Rows that go round begin again in the
+ * other row. */
 static void test_batches(void **state)
 {
 	static const char *const parts[][2] = {
@@ -471,7 +474,7 @@ static void test_batches(void **state)
 
 static void test_pairs(void **state)
 {
-	/* After a: b twice, c twice; after b and c: a. So half of the pairs are a choice of two. */
+	/* After a come b and c twice each, after b and c always a, so half of the pairs have an entropy of one bit, and the others of 0. */
 	struct text t = text_of("abacabaca");
 	double sum = 0;
 

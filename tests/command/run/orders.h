@@ -37,7 +37,7 @@ struct example {
 	int n_words;
 };
 
-/* The folder of the files and of three cells: mine; copy, with the same text; other. */
+/* The folder of the files and of three cells: mine; copy, which has the same equations and other comments; other. */
 extern char folder[64];
 int  folder_make(void);
 int  folder_remove(void);
@@ -49,16 +49,16 @@ void example_free(struct example *);
 struct word *example_word(struct example *, const char *name);
 const char *word_value(const struct word *);
 struct word *example_add(struct example *, const char *text, int attribute);
-/* Gives every tensor and every word to one file, or to one or more files (some). If one word is a digest, those about the cell go
-   together. */
+/* Gives every tensor and every word to one file or, with `some`, to one or more files. If one word is a digest, the words about the
+   cell go to the same files. */
 void example_deal(struct example *, unsigned seed, int some);
 void example_write(const struct example *);
 
 struct outcome { int code; uint64_t answers, metadata; char facts[FACTS]; };
 
-/* Runs the call on these files, given by number; words end with NULL. Facts are the words of the message, sorted. */
+/* Runs the call on these files, given by number; words end with NULL. Field `facts` is the words of the message, sorted. */
 void example_run(const char *op, const char *const *words, const int *order, int n, struct cg_context *, struct outcome *);
-/* Runs the call with everything in one file, and attributes as NAME=VALUE instead of metadata. */
+/* Runs the call with all tensors in one file without metadata, and attributes as NAME=VALUE. */
 void example_plain(struct example *, struct cg_context *, struct outcome *);
 
 #endif

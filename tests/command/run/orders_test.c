@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The order of files does not matter. For every op of the table, by both of its names: the tensors and metadata of a correct call
- * are distributed over four files, and each subset of the files gives the same answer or the same refusal in all orders. Then
- * contradictions are planted one at a time.
+ * are distributed over four files, and each subset of the files gives the same answer or the same refusal in all orders. Other
+ * tests plant one contradiction at a time, between two files or between a file and NAME=VALUE.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -139,7 +139,7 @@ static void subsets(struct example *e)
 		for (unsigned set = 1; set < ALL; set++)
 			in_all_orders_of(e->op, none, set, &o);
 		answers_are(e, want);
-		/* The same tensors and words in several files. */
+		/* Now several files may have the same tensors and words. */
 		example_deal(e, seed, 1);
 		answers_are(e, want);
 	}
@@ -198,7 +198,7 @@ static unsigned next(unsigned in)
 	return in << 1 & ALL ? in << 1 : 1;
 }
 
-/* Distributes without scalars as tensors, which would say the same once more. */
+/* Gives each tensor and word to one file, but no file a tensor of a scalar, which a word gives, too. */
 static void deal(struct example *e, unsigned seed)
 {
 	example_deal(e, seed, 0);
@@ -229,7 +229,7 @@ static void word_in_two_files(struct example *e)
 		/* a digest belongs to a cell */
 		if (is_name(w, "cell_digest"))
 			example_add(e, example_word(e, example_word(e, "cell") ? "cell" : "rnn_mode")->text, 0)->in = to;
-		/* Where the op or the tensors say it as well, the message names them. */
+		/* If a word is no attribute, the message may name the op or the tensors, which say the same, and not the first file. */
 		is_refused(e, none, cell ? "cell " : name, file_in(cell || w->attribute ? w->in : to), file_in(to), "--ignore-metadata", NULL);
 		e->n_words = n;
 	}
@@ -241,7 +241,7 @@ static void test_words_in_two_files(void **state)
 	each(word_in_two_files);
 }
 
-/* Another path to the same text names the same cell. */
+/* Another path, to a file with the same equations, names the same cell. */
 static void copies(struct example *e)
 {
 	const struct word *cell = example_word(e, "cell");
@@ -260,7 +260,7 @@ static void copies(struct example *e)
 
 /* ---- contradictions between a word and NAME=VALUE ---- */
 
-/* Is it a thing for which NAME=VALUE does not override files? */
+/* Is it a name for which NAME=VALUE does not override the metadata of files? */
 static int is_fixed(const char *name)
 {
 	static const char *const names[] = { "rnn_mode", "cell", "options", "values", "num_layers", "num_units", "input_size", "num_proj",
@@ -347,7 +347,7 @@ static void tensor_in_two_files(struct example *e)
 			answers_are(e, want);
 		else
 			is_refused(e, none, t->name, file_in(t->in), file_in(two->in), NULL);
-		/* Another shape is refused in any case. */
+		/* Another shape is refused even then; this is not tried with a reserve space. */
 		if (t->rank && !strstr(t->name, "reserve")) {
 			two->rank = 1;
 			two->shape[0] = 1;
