@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What weights lose when they are converted from one format to another: a single number in every layer, direction and gate, from
- * every format that has a place for it into every format that has none. Also biases whose bits a sum would change, converted there
- * and back.
+ * What weights lose when they are converted from one format to another: a single peephole weight or bias in every layer, direction and
+ * gate, from formats that have a place for it into formats that have none; and a number that f16 cannot hold. Also tests that biases
+ * whose bits a sum could change have the same bits after a conversion there and back.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 enum { I = 3, U = 4, LAYERS = 2, TENSORS_MAX = 128 };
 
-/* A network in a format, with memory for its tensors, all zeros. */
+/* A network in a format, with memory for its tensors; open_side() fills the tensors with zeros. */
 struct side { struct cg_layout layout; unsigned char *at[TENSORS_MAX]; };
 
 static void open_side(struct side *s, const char *format, const char *cell, const char *options, int directions, int dtype,
@@ -127,8 +127,8 @@ static void test_vectors(void **state)
 
 /* ---- biases ---- */
 
-/* Formats that store two biases of a gate, and below formats that store one; keras and checkpoint store two for some cells or
-   gates. */
+/* Formats that store two biases of a gate, and below formats that store one, each with a cell; keras stores two for cell gru, and
+   checkpoint two for one gate of it. */
 static const struct format_case twos[] = {
 	{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "pytorch", "lstm" }, { "onnx", "lstm" },
 	{ "cellgrad", "gru" },  { "canonical", "gru" },  { "pytorch", "gru" },  { "onnx", "gru" }, { "keras", "gru" },
@@ -159,8 +159,8 @@ static void expect_tensor(const struct side *from, const struct side *to, int ps
 			         (long long)cg_count_lost_biases(&conversion, to->layout.format->bias, k));
 }
 
-/* Expects that biases of 1 and 2 are lost in a format with one bias: no rule splits their sum of 3 into 1 and 2, and gradients
-   of the two are separate. */
+/* Expects that biases of 1 and 2 count as one loss where format b has one bias for the gate: no rule splits their sum of 3 into 1
+   and 2, and gradients of the two biases must be equal. */
 static void lose_biases(const struct format_case *a, const struct format_case *b, int directions, int gradients)
 {
 	struct side from, to;
@@ -203,7 +203,7 @@ static void test_biases(void **state)
 
 /* ---- bits ---- */
 
-/* Bits of a bias that a sum with 0 could change: a zero with a sign, NaNs; and numbers too small to be halved. */
+/* Bits of a bias that a sum with 0 could change: a zero with a sign and three NaNs; and the least number, which cannot be halved. */
 static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 	{ CG_F32,  { 0x80000000, 0x7fc00000, 0xffc12345, 0x7fa00001, 1 } },
 	{ CG_F64,  { 0x8000000000000000, 0x7ff8000000000000, 0xfff8123456789abc, 0x7ff4000000000001, 1 } },
@@ -211,8 +211,8 @@ static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 	{ CG_BF16, { 0x8000, 0x7fc0, 0xffc1, 0x7fa1, 1 } },
 };
 
-/* Gives one of two biases a number, in each place, and the other 0. Then the sum has the bits of the number, nothing is lost,
-   and the way back gives the same bits. */
+/* Gives one element of one bias of each gate, layer and direction these bits, and the other bias 0. Expects that the sum
+   of the two has the bits, that no bias counts as lost, and that the conversion back gives the same bits. */
 static void keep_bits(const struct format_case *a, const struct format_case *b, int dtype, uint64_t bits, int which)
 {
 	static const enum cg_rnn_part parts[] = { CG_RNN_BIAS_W, CG_RNN_BIAS_R };
@@ -264,7 +264,7 @@ static void test_bits(void **state)
 
 /* ---- rounding ---- */
 
-/* Expects that a number that f16 cannot hold is found, anywhere in any tensor. */
+/* Expects that a number that f16 cannot hold is counted as rounded, at every element of every tensor of seven formats. */
 static void test_rounded(void **state)
 {
 	static const struct format_case formats[] = {

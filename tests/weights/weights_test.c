@@ -57,7 +57,7 @@ static struct cg_weights weights(const char *format, const struct cg_rnn_config 
 	return w;
 }
 
-/* The number of elements of the whole buffer. */
+/* The number of elements of params, the one tensor of format cellgrad. */
 static size_t whole(const struct cg_rnn_config *config)
 {
 	struct cg_weights w = weights("cellgrad", config, NULL);
@@ -120,7 +120,7 @@ static void test_tensors(void **state)
 	assert_string_equal(t.name, "params_backprop");
 }
 
-/* Parameters saved in a format and loaded into cleared memory are unchanged, if the format keeps both biases. */
+/* Parameters saved in a format that keeps both biases, and loaded into cleared memory, are unchanged. */
 static void test_there_and_back(void **state)
 {
 	static const struct { const char *format, *cell; int proj; const char *options; } rows[] = {
@@ -153,7 +153,8 @@ static void test_there_and_back(void **state)
 	}
 }
 
-/* A format with one bias for two: biases are saved if nothing is lost, else rejected; they are loaded by the format's rule. */
+/* A format with one bias for two: biases are saved if nothing is lost or `lossy` is set, else rejected; the format has a rule by which
+ * they are loaded. */
 static void test_one_bias(void **state)
 {
 	struct cg_rnn_config config = network("lstm", 1, 0, 0);
@@ -185,7 +186,7 @@ static void test_one_bias(void **state)
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);
 }
 
-/* Two halves of unequal size still make up the whole. */
+/* Format checkpoint loads halves of a bias; a bias that has no exact half, -0 and infinity are saved with the bits that were loaded. */
 static void test_halves(void **state)
 {
 	static const double odd[] = { 5e-324, -1.5e-323, 0.1, -0.0, INFINITY };
