@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A caller's allocator: all memory comes from it and returns to it, it can be set only while the library holds no memory, and its
- * refusals are reported as errors. Without one, large blocks ask for huge pages.
+ * A caller's allocator: memory that comes from it returns to it, it can be set only while the library holds no memory, and its refusals
+ * are reported as errors. Without a caller's allocator, a large block of cg_alloc() asks for huge pages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include "runtime/cellgrad.h"
 
-/* Blocks have a header that distinguishes them from the C library's: freeing one by the wrong allocator is noticed. */
+/* A block has a header that distinguishes it from blocks of the C library: one that resize() did not make aborts the test. */
 enum { HEAD = 64 };
 struct pool { long blocks, most; int full; };
 
@@ -102,7 +102,7 @@ static int asks_for_huge_pages(const void *address)
 	return asks;
 }
 
-/* Does the system show the flag for memory of the test's own?  Linux does; qemu-user ignores the request. */
+/* Does the system show the flag for memory of the test's own?  Linux shows it; qemu-user ignores the request. */
 static int shows_who_asks(void)
 {
 #ifdef MADV_HUGEPAGE
@@ -119,7 +119,7 @@ static int shows_who_asks(void)
 #endif
 }
 
-/* A program's own memory: its whole huge pages, and nothing for NULL, a small part or a size that no memory has. */
+/* A program's own memory: cg_prefer_huge_pages() asks for its huge pages, but not with NULL, half a page or a size that no memory has. */
 static void test_own_memory(void **state)
 {
 	enum { HUGE = 2 << 20 };

@@ -136,7 +136,7 @@ static void test_files(void **state)
 	expect_leaky(cell);
 	cg_cell_close(cell);
 
-	/* The largest file, of which most is a comment, and one that is a byte longer. */
+	/* A file of the largest size, most of which is a comment, is read; one that is a byte longer is not. */
 	memset(large, '#', LARGEST + 1);
 	memcpy(large, leaky, sizeof leaky - 1);
 	put(large, LARGEST);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of environment variables: every row is complete, allowed values are accepted, and others are rejected whatever is opened;
- * an unknown name is reported with the nearest known one; the warning appears once per process.
+ * an unknown name is reported, with the nearest known one if there is one; with CELLGRAD_VERBOSE=1 a process warns of it once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -209,7 +209,7 @@ static void test_names(void **state)
 	assert_null(strstr(message, "did you mean"));
 	assert_int_equal(cg_environment_unknown("CELLGRAD_TESTSEED=1", message, sizeof message), 1);
 	assert_null(strstr(message, "CELLGRAD_TEST_?"));
-	/* Control characters for a terminal are not passed on. */
+	/* The message does not have the control characters of a name. */
 	assert_int_equal(cg_environment_unknown("CELLGRAD_\033[31m\n=", message, sizeof message), 1);
 	assert_null(strpbrk(message, "\033\n"));
 	memset(longest + strlen(OURS), 'A', sizeof longest - strlen(OURS) - 1);

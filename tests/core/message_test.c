@@ -44,13 +44,13 @@ static void test_long_messages_are_cut(void **state)
 	assert_int_equal(n, 4095);
 	assert_string_equal(cg_message() + n - 5, "xx...");
 
-	/* A message that just fits is whole, one more character is cut off. */
+	/* A message that just fits is whole; one that is longer by a character ends in three dots. */
 	cg_fail(CG_BUILD, "%.*s", 4095, text);
 	assert_string_equal(cg_message() + 4090, "xxxxx");
 	cg_fail(CG_BUILD, "%.*s", 4096, text);
 	assert_string_equal(cg_message() + 4090, "xx...");
 
-	/* A prefix displaces the end of the message, never its own. */
+	/* A prefix displaces the end of the message, and only a prefix that is too long is cut itself. */
 	cg_fail_in(CG_BUILD, "log");
 	assert_int_equal(strlen(cg_message()), 4095);
 	assert_memory_equal(cg_message(), "log: xxx", 8);
@@ -148,7 +148,7 @@ static void test_nearest(void **state)
 			         cases[i].nearest ? cases[i].nearest : "none");
 	}
 	assert_null(cg_nearest("cpu", names, 0));
-	for (i = 60; i < 67; i++) {                      /* words about as long as the longest that is compared */
+	for (i = 60; i < 67; i++) {                      /* words of up to 63 letters are compared */
 		const char *const same[] = { longest };
 
 		memset(longest, 'a', i);
@@ -196,7 +196,7 @@ static void test_memory_fails_on_request(void **state)
 				assert_string_equal(cg_message(), n == 1 ? "no memory for 10 bytes"
 				                    : n == 2 ? "no memory for 20 bytes" : "no memory for 30 bytes");
 			if (p)
-				p[0] = 1;                /* a block that could not grow still has its contents */
+				p[0] = 1;                /* a block that could not grow may still be written */
 		}
 		assert_int_equal(cg_memory_fail(0), 3);
 		cg_memory(p, 0);
