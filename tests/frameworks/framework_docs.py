@@ -17,12 +17,12 @@ def modules(folder):
 
 
 def documents(ours, least):
-    """Makes a TestCase for the docstrings and README.md of a package; the docstrings must have more than `least` lines of examples."""
+    """Makes a TestCase for the docstrings and README.md of a package; the docstrings must have more than `least` statements with >>>."""
     folder = os.path.join(py_tap.PACKAGE, *ours.__name__.split("."))
 
     class Documents(unittest.TestCase):
         def test_examples(self):
-            """The examples of the docstrings run"""
+            """The examples of the docstrings run and print what they show"""
             attempted = 0
             for module in modules(folder):
                 failures, runner = [], doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
@@ -35,7 +35,7 @@ def documents(ours, least):
             self.assertGreater(attempted, least)
 
         def test_docstrings(self):
-            """Every public class and function has an example, and every public method has a docstring"""
+            """Every class and function of __all__ has an example, and the public methods of these classes have docstrings"""
             for name in ours.__all__:
                 thing = getattr(ours, name)
                 self.assertIn(">>> ", thing.__doc__ or "", name)

@@ -6,7 +6,7 @@
 # Runs in the build's top folder, where it makes the virtual environments frameworks/LIST.
 #   srcdir: the source; LIBRARY: the shared library; PYTHON: the Python that makes the environments
 #   FRAMEWORKS: modules of frameworks; unset or empty: all
-# exit 0: all tests passed, and mypy, where it ran, found no mistake.
+# exit 0: at least one framework was tried, no test failed, and mypy, where it ran, found no mistake.
 set -u
 here=$srcdir/tests/frameworks
 # CC and CXX are unset, since torch.compile of PyTorch 2.5 takes a CXX of two words for the name of one program.
@@ -34,7 +34,7 @@ install()
 		"$folder/bin/python3" -m pip check && cp "$here/$1.txt" "$folder/installed.txt"
 }
 
-# run_test PYTHON TEST: runs a test under a Python, and adds its results to $passed, $failed and $skipped.
+# run_test PYTHON TEST: runs a test under a Python, and adds its results to $passed, $failed and $skipped; $passed counts skipped ones, too.
 run_test()
 {
 	"$1" "$here/$2.py" >$log 2>&1

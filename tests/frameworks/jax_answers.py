@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of cellgrad.jax have the answers of PyTorch and TensorFlow that are stored in tests/data, the answers of jax.lax.scan, and, to
-the bit, the answers of cellgrad.Network.  Prints TAP."""
+"""Networks of cellgrad.jax have the answers of PyTorch that are stored in tests/data/CudnnRNNV3-*, within TOLERANCE, the answers of
+jax.lax.scan, and, to the bit, the answers of cellgrad.Network.  Prints TAP."""
 import glob
 import os
 import pickle
@@ -29,7 +29,7 @@ def normal(seed, *shape, dtype=F64):
 
 
 def numbers_of(path, dtype):
-    """Reads a stored network; returns the network, its arguments in a dtype, and the expected tensors.  States have shape [L*D, B, .]."""
+    """Reads a stored network; returns the network, and all tensors of the file, in a dtype and unconverted.  States are [L*D, B, .]."""
     expected, about = read(path)
     is_major = about.get("time_major", "true") == "true"
     if not is_major:
@@ -52,7 +52,7 @@ class Answers(unittest.TestCase):
         self.assertLessEqual(np.abs(got - want).max(initial=0), tolerance * (np.abs(want).max(initial=0) or 1.0), what)
 
     def same(self, got, want, what=""):
-        """Checks that two pytrees of arrays are equal to the bit."""
+        """Checks that two pytrees have equally many arrays, with equal numbers."""
         leaves, others = jax.tree.leaves(got), jax.tree.leaves(want)
         self.assertEqual(len(leaves), len(others), what)
         for a, b in zip(leaves, others):
@@ -87,23 +87,23 @@ class Answers(unittest.TestCase):
         self.assertEqual(sum(self.case(path, dtype) for path in paths), 199)
 
     def test_data_float64(self):
-        """Compiled networks in float64 have all 199 stored tensors of tests/data"""
+        """Compiled networks in float64 have the 199 outputs and gradients of tests/data/CudnnRNNV3-* to 1e-13"""
         self.cases("float64")
 
     def test_data_float32(self):
-        """Compiled networks in float32 have all stored tensors of tests/data"""
+        """Compiled networks in float32 have the 199 outputs and gradients of tests/data/CudnnRNNV3-* to 2e-5"""
         self.cases("float32")
 
     def test_data_float16(self):
-        """Compiled networks in float16 have all stored tensors of tests/data"""
+        """Compiled networks in float16 have the 199 outputs and gradients of tests/data/CudnnRNNV3-* to 2e-2"""
         self.cases("float16")
 
     def test_data_bfloat16(self):
-        """Compiled networks in bfloat16 have all stored tensors of tests/data"""
+        """Compiled networks in bfloat16 have the 199 outputs and gradients of tests/data/CudnnRNNV3-* to 1.2e-1"""
         self.cases("bfloat16")
 
     def test_scan(self):
-        """An LSTM, and a GRU, have the loss and the gradients of jax.lax.scan to 1e-13"""
+        """An LSTM, and a GRU, have the loss and the gradients of the same network by jax.lax.scan to 1e-13"""
         lstm = ours.Network("lstm", input=I, units=U)
         params, x = normal(1, lstm.params_size), normal(2, T, B, I)
         got = jax.value_and_grad(lambda p, x: jnp.sum(jnp.sin(lstm(p, x)[0])), (0, 1))(params, x)
@@ -132,7 +132,7 @@ class Answers(unittest.TestCase):
             self.close(a, b, 1e-13, "gru")
 
     def test_check_grads(self):
-        """check_grads passes for cells, options, layouts, lengths and dropout"""
+        """check_grads, in reverse mode, passes for six LSTMs, with options, layouts, lengths and dropout, and for a user's cell"""
         key = jax.random.key(5)
         for keywords, call in (({}, {}), ({"options": "peephole"}, {}), ({"bidirectional": True, "layers": 2}, {"lengths": [6, 2, 0]}),
                                ({"layers": 3, "dropout": 0.4}, {"key": key}), ({"time_major": False, "proj": 3}, {"lengths": [1, 3, 2]}),
@@ -146,7 +146,7 @@ class Answers(unittest.TestCase):
         check_grads(lambda *a: leaky(*a)[0], (normal(1, leaky.params_size), normal(2, T, B, I)), order=1, modes=["rev"])
 
     def test_numpy(self):
-        """Outputs, states and gradients are those of cellgrad.Network, to the bit"""
+        """Outputs, final states, and gradients of params and input are those of cellgrad.Network, to the bit, in float64"""
         for keywords in ({}, {"bidirectional": True}, {"time_major": False, "layers": 2}, {"cell": "gru", "reverse": True},
                          {"cell": "rnn_relu", "input_mode": "skip", "input": U}):
             network = ours.Network(**{"cell": "lstm", "input": I, "units": U, **keywords})
@@ -163,7 +163,7 @@ class Answers(unittest.TestCase):
             self.same(pull((output, zeros)), (gradient.params, gradient.input), keywords)
 
     def test_cells(self):
-        """A user's cell, given by its text, its file or a Cell, and with a param, has the answers of cellgrad.Network"""
+        """A user's cell with a param, given by its text, its file or a Cell, and pickled, has the output of cellgrad.Network"""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "leaky.cell")
             with open(path, "w", encoding="utf-8") as file:
@@ -198,7 +198,7 @@ class Answers(unittest.TestCase):
         self.same(plain(params, x, key=key)[0], network(params, x)[0])
 
     def test_parameters(self):
-        """init gives the library's initial params for the key's seed; the methods weights and params are inverse and differentiable"""
+        """init gives the library's initial params for a seed drawn by the key; params undoes weights, which is differentiable"""
         network = ours.Network("lstm", input=I, units=U, layers=2, bidirectional=True, proj=3, options="peephole")
         key = jax.random.key(3)
         low, high = map(int, jax.random.bits(key, (2,), jnp.uint32))
@@ -213,7 +213,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(int(gradient.sum()), U * 3)
 
     def test_empty(self):
-        """Batches of 0 sequences and sequences of 0 steps give empty outputs and gradients of zero"""
+        """Batches of 0 sequences and sequences of 0 steps give empty outputs, and gradients of params that are zero"""
         network = ours.Network("lstm", input=I, units=U)
         params = normal(1, network.params_size)
         for t, b in ((T, 0), (0, B), (0, 0)):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The structs and numbers of bindings/jax/xla_ffi.h have the sizes, offsets and values of XLA's header, which is in jaxlib.  Prints TAP.
-CC: a C compiler, else cc."""
+"""The structs and numbers of bindings/jax/xla_ffi.h have the sizes, offsets and values of XLA's header, which is in jaxlib; three structs
+may be shorter than XLA's.  Prints TAP.  CC: a C compiler, else cc."""
 import os
 import subprocess
 import tempfile
@@ -58,7 +58,7 @@ def claims():
 
 
 def compiles(lines):
-    """Compiles static assertions; returns whether the C compiler accepts them, and its messages."""
+    """Returns whether the C compiler accepts static assertions of these lines, and its messages."""
     text = [f'#include "{OURS}"', '#include "xla/ffi/api/c_api.h"', *(f'_Static_assert({line}, "{line}");' for line in lines)]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "claims.c")
@@ -71,7 +71,7 @@ def compiles(lines):
 
 class Header(unittest.TestCase):
     def test_layout(self):
-        """The structs and constants of the module for JAX have the sizes, offsets and values of XLA's header"""
+        """The structs and constants of xla_ffi.h have the sizes, or no larger ones for three structs, offsets and values of XLA's"""
         lines = list(claims())
         print(f"# {len(lines)} comparisons")
         self.assertGreater(len(lines), 100)

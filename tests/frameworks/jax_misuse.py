@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong arguments of cellgrad.jax raise one exception each, whose message names the argument: an exception of cellgrad when a call is
-traced, or, if only values are wrong, JAX's exception with the library's message.  Prints TAP."""
+"""Wrong arguments of cellgrad.jax raise an exception of cellgrad when a network is made or a call is traced, or, if only values of arrays
+are wrong, JAX's exception with the library's message when the call runs.  Prints TAP."""
 import os
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ PARAMS, X = jnp.zeros((LSTM.params_size,)), jnp.zeros((T, B, I))
 
 class Misuse(py_tap.Refusals):
     def fails(self, words, call, *arguments, **keywords):
-        """Checks that a call, with and without jax.jit, raises JAX's error with this message of the library."""
+        """Checks that a call, with and without jax.jit, raises a RuntimeError or ValueError whose message has `words`."""
         for each in (call, jax.jit(call)):
             with self.assertRaises((RuntimeError, ValueError), msg=words) as caught:
                 jax.block_until_ready(each(*arguments, **keywords))
@@ -43,7 +43,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(kind, words, ours.Network, cell, **{"input": I, "units": U, **keywords})
 
     def test_arrays(self):
-        """Wrong shapes and dtypes are rejected, with and without jit"""
+        """Wrong shapes and dtypes are rejected, with and without jit, and under grad"""
         h, c = jnp.zeros((1, B, U)), jnp.zeros((1, B, U))
         first = ours.Network("lstm", input=I, units=U, time_major=False)
         for kind, words, network, arguments in (
@@ -69,7 +69,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(kind, words, jax.grad(lambda *a, network=network: network(*a)[0].sum(), allow_int=True), *arguments)
 
     def test_parameters(self):
-        """Wrong arguments of weights, params, init and numpy are rejected"""
+        """Wrong arguments of weights, params, init and numpy, and a wrong key of a call, are rejected"""
         weights = LSTM.weights(PARAMS)
         self.refuse(ValueError, "params: expected shape (144,)", LSTM.weights, PARAMS[:-1])
         self.refuse(ValueError, "missing layer0.input.a_i; unknown none", LSTM.params,
@@ -99,7 +99,7 @@ class Misuse(py_tap.Refusals):
         jax.block_until_ready(call(jnp.array([5, 0])))
 
     def test_reserve(self):
-        """Backward rejects the reserve space of another call or network, random bytes, and a truncated reserve space"""
+        """Backward rejects the reserve space of another counter, network or number of steps, one of zeros, and a truncated one"""
         network = ours.Network("lstm", input=I, units=U, layers=2, dropout=0.5)
         params, counter = jnp.ones((network.params_size,)), jnp.array([1, 0], jnp.uint32)
         inputs = X, None, None, params, None, counter
@@ -116,7 +116,7 @@ class Misuse(py_tap.Refusals):
             self.fails("rnn_backward: rnn", call, *arguments)
 
     def test_second(self):
-        """A gradient of a gradient, by each transformation, raises SecondGradientError; forward mode raises JAX's TypeError"""
+        """A gradient of a gradient, by grad, hessian, jvp or jacrev, is a cellgrad.Error; jvp of a network raises JAX's TypeError"""
         loss = lambda params: jnp.sum(LSTM(params, X)[0] ** 2)
         gradient = jax.grad(loss)
         for call in (jax.grad(lambda p: gradient(p).sum()), jax.jit(jax.grad(lambda p: gradient(p).sum())), jax.hessian(loss),
@@ -126,7 +126,7 @@ class Misuse(py_tap.Refusals):
             jax.jvp(loss, (PARAMS,), (PARAMS,))
 
     def test_module(self):
-        """If the module is not beside the library, or is another file, the import fails and says what is missing"""
+        """If cellgrad_jax.so is not there or is no library, the import raises LibraryError; the folder cellgrad may have it, too"""
         with tempfile.TemporaryDirectory() as folder:
             library = shutil.copy(os.path.realpath(os.environ["CELLGRAD_LIBRARY"]), os.path.join(folder, "libcellgrad.so.0"))
             status, output = python("-c", "import cellgrad.jax", CELLGRAD_LIBRARY=library)
@@ -142,7 +142,7 @@ class Misuse(py_tap.Refusals):
             self.assertEqual(python("-c", "import cellgrad.jax", CELLGRAD_LIBRARY=library), (0, ""))
 
     def test_versions(self):
-        """An older JAX and a missing one raise an error that says what is needed; a package of another version raises an error, too"""
+        """An older JAX and a missing one raise an error that says what is needed; so does a package of another version than the module"""
         status, output = python("-c", "import jax; jax.__version__ = '0.4.38'\nimport cellgrad.jax")
         self.assertNotEqual(status, 0)
         self.assertIn("cellgrad.jax needs JAX 0.5 or later, and this is 0.4.38", output)
@@ -153,7 +153,7 @@ class Misuse(py_tap.Refusals):
         self.assertRegex(output, r"LibraryError: the package cellgrad is 9\.9\.9, and .*cellgrad_jax.so is ")
 
     def test_values(self):
-        """A NaN in the input is accepted, and gives NaN in the outputs of its own row alone"""
+        """A NaN in the input is accepted, and gives NaN in the outputs of its own sequence of the batch alone"""
         output, _ = LSTM(PARAMS + 1, X.at[0, 0, 0].set(np.nan))
         self.assertTrue(bool(jnp.isnan(output[:, 0]).all()))
         self.assertFalse(bool(jnp.isnan(output[:, 1]).any()))

@@ -124,14 +124,13 @@ class Transforms(unittest.TestCase):
             print("# this JAX does not track what an array varies over")
 
     def test_example(self):
-        """examples/python/jax_sharded.py trains on four devices as on one"""
+        """examples/python/jax_sharded.py ends with status 0, and says that the weights are equal on all four devices"""
         status, output = python(os.path.join(py_tap.SOURCE, "examples", "python", "jax_sharded.py"))
         self.assertEqual(status, 0, output)
         self.assertRegex(output, r"(?m)^4 devices: .*equal on all devices")
 
     def test_wanted(self):
-        """Only the requested gradients of states, input and parameters are computed; an output that nothing reads passes
-        no gradient"""
+        """The backward pass returns empty arrays for the gradients of input, initial states and params that are not requested"""
         h, c = jnp.ones((2, B, U)), jnp.ones((2, B, U))
         whole = jax.grad(lambda p, x, h, c: jnp.sum(jnp.sin(NETWORK(p, x, h, c)[0])), (0, 1, 2, 3))(PARAMS, X, h, c)
         for which in ((0,), (1,), (2,), (3,), (0, 2), (1, 3)):
@@ -156,13 +155,13 @@ class Transforms(unittest.TestCase):
         _, pull = jax.vjp(lambda p: NETWORK(p, X), PARAMS)
         zeros = jnp.zeros((2, B, U))
         self.same(pull((jnp.ones((T, B, U)), (zeros, zeros))), jax.vjp(lambda p: NETWORK(p, X)[0], PARAMS)[1](jnp.ones((T, B, U))))
-        # Params may be a NumPy array in a tree of arguments, of which each part has a gradient.
+        # Params may be a NumPy array in a tree of arguments; the other number in the tree gets its gradient.
         tree = {"rnn": np.asarray(PARAMS), "scale": jnp.float64(2)}
         gradient = jax.grad(lambda tree: tree["scale"] * loss(tree["rnn"]))(tree)
         self.same(gradient["scale"], loss(PARAMS))
 
     def test_export(self):
-        """An exported program runs in another process, with sizes that were unknown at its export"""
+        """An exported gradient has the same numbers in another process, with T and B that were unknown at its export"""
         import tempfile
         checks = [jax.export.DisabledSafetyCheck.custom_call(name) for name in ("cellgrad_jax_forward", "cellgrad_jax_backward")]
         network = ours.Network(LEAKY, input=I, units=U, values={"leak": 0.3})
@@ -179,7 +178,7 @@ class Transforms(unittest.TestCase):
 
     def test_threads(self):
         """Eight threads that call one compiled step get the bits of one thread"""
-        step, wrong = jax.jit(jax.value_and_grad(loss)), []
+        step, wrong, ended = jax.jit(jax.value_and_grad(loss)), [], []
         want = step(PARAMS)
 
         def work():
@@ -187,13 +186,14 @@ class Transforms(unittest.TestCase):
                 value, gradient = step(PARAMS)
                 if value != want[0] or not np.array_equal(gradient, want[1]):
                     wrong.append(1)
+            ended.append(1)
 
         threads = [threading.Thread(target=work) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(wrong, [])
+        self.assertEqual((wrong, len(ended)), ([], 8))
 
 
 if __name__ == "__main__":

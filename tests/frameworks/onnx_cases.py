@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes for the tests of cellgrad.onnx: ONNX's equations, written plainly in NumPy, and random nodes with every attribute."""
+"""Nodes for the tests of cellgrad.onnx: ONNX's equations, written plainly in NumPy, and nodes with random inputs, which together have
+every attribute."""
 import itertools
 
 import numpy as np
@@ -36,7 +37,7 @@ def functions(operator, directions, attributes):
 
 
 def step(operator, attributes, act, feeds, d, x, h, c):
-    """Returns h and c after a step of one sequence, by the equations of ONNX's documents."""
+    """Returns h and c after a step of one sequence, by the equations of ONNX's documents; c is None except for an LSTM."""
     U = len(h)
     W, R = feeds["W"][d], feeds["R"][d]
     bias = feeds["B"][d] if "B" in feeds else np.zeros(2 * len(W))
@@ -89,7 +90,7 @@ def expected(operator, feeds, attributes):
 
 
 def feeds_of(rng, operator, attributes, dtype, T=4, B=3, width=3, U=2, optional=True, peephole=False, lengths=None):
-    """Draws the inputs of a node, by name."""
+    """Draws the inputs of a node, by name; sequence_lens are the given `lengths`."""
     G, D = GATES[operator], 2 if attributes.get("direction") == "bidirectional" else 1
     shapes = {"X": (T, B, width), "W": (D, G * U, width), "R": (D, G * U, U)}
     if optional:
@@ -125,13 +126,14 @@ def model_of(nodes, feeds, outputs, opset=14):
     graph = helper.make_graph(nodes, "graph", values, [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * (4 if name == "Y" else 3)) for name in outputs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    # IR version 8 is one that every ONNX Runtime for this opset accepts.
+    # IR version 8 is that of ONNX 1.10, since an ONNX Runtime that is older than the installed ONNX rejects the newest version.
     model.ir_version = 8
     return model
 
 
 def cases(dtype, layouts=(0, 1)):
-    """Yields (operator, inputs, attributes) of many nodes, with every activation, direction and layout, clip, and every option."""
+    """Yields (operator, inputs, attributes) of nodes: each operator with each activation, direction and layout; some nodes have clip,
+    linear_before_reset, input_forget or optional inputs."""
     rng = np.random.default_rng(11)
     names = sorted(FUNCTIONS)
     drawn = [None, *names]
@@ -140,7 +142,7 @@ def cases(dtype, layouts=(0, 1)):
         attributes = {"direction": direction, "layout": layout} if layout else {"direction": direction}
         D, count = 2 if direction == "bidirectional" else 1, len(ACTIVATIONS[operator])
         if first:
-            # All activations but one are bounded functions, so that the states do not grow without bound.
+            # In each node all activations but one are bounded functions, so that the states do not grow without bound.
             rest = [("Sigmoid", "HardSigmoid", "Softsign", "Tanh")[rng.integers(4)] for _ in range(D * count - 1)]
             attributes["activations"] = rest[:k % (D * count)] + [first] + rest[k % (D * count):]
             for kind, takes, low, high in (("alpha", TAKES_ALPHA, 0.1, 0.6), ("beta", TAKES_BETA, 0.2, 0.7)):

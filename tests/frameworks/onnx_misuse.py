@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong uses of cellgrad.onnx raise one exception of cellgrad each, whose message has the argument and what was expected; a message
-about a node of a model has the node, too.  Prints TAP."""
+"""Wrong uses of cellgrad.onnx raise exceptions of cellgrad, whose messages have the words that these tests list; a message of the evaluator
+about a node names the node.  Prints TAP."""
 import unittest
 
 import framework_tap
@@ -22,8 +22,7 @@ def f32(*shape):
     return np.zeros(shape, np.float32)
 
 
-# Each row: the operator, attributes, inputs that replace right ones (None: the input is left out), the exception that a layer raises, and
-# words of its message.
+# Each row: the operator, attributes, inputs that replace right ones, the exception that a layer raises, and words of its message.
 CALLS = [
     ("LSTM", {}, {"X": f32(4, 3, 5)}, ARGUMENT, "X: expected shape (4, 3, 3) [T, B, input], got (4, 3, 5)"),
     ("LSTM", {}, {"X": f32(4, 3)}, ARGUMENT, "X: expected 3 dimensions, got shape (4, 3)"),
@@ -67,7 +66,7 @@ CALLS = [
     ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT,
      "activation_alpha: expected finite numbers, got inf"),
 ]
-# Rows for layers alone, with attributes that protobuf cannot express.
+# Rows for layers alone: the operator, keyword arguments of a layer, the exception, and words of its message.
 LAYERS = [
     ("Lstm", {}, ARGUMENT, "operator: expected one of LSTM, GRU, RNN; got 'Lstm'"),
     (3, {}, TYPE, "operator: expected str, got int"),
@@ -126,7 +125,7 @@ class Misuse(unittest.TestCase):
                 self.assertIn(words, str(caught.exception))
 
     def test_opsets(self):
-        """Versions of the operators before opset 7 are rejected, and later ones accepted"""
+        """An LSTM of opset 1 or 6 is rejected, and one of opset 7, 13, 14 or 17 runs"""
         feeds = feeds_of("LSTM", {}, {})
         node = onnx_cases.node_of("LSTM", feeds, {})
         for opset, version in ((1, 1), (6, 1), (7, 7), (13, 7), (14, 14), (17, 14)):
@@ -144,7 +143,7 @@ class Misuse(unittest.TestCase):
                 cellgrad.onnx.evaluator(model).run(None, feeds)
 
     def test_backend(self):
-        """The backend rejects devices other than CPU, and nodes without weights or with too many inputs"""
+        """The backend rejects the device CUDA and a list of too few arrays, and the evaluator nodes with too few or too many inputs"""
         feeds = feeds_of("GRU", {}, {})
         node = onnx_cases.node_of("GRU", feeds, {})
         with self.assertRaises(UNSUPPORTED) as caught:
@@ -164,7 +163,7 @@ class Misuse(unittest.TestCase):
                           str(caught.exception))
 
     def test_models(self):
-        """read_layer and write_layer reject a missing node, an ambiguous name, and weights that are no initializers of the model"""
+        """read_layer and write_layer reject a missing node, weights that are no initializers, and a wrong type; two nodes need a name"""
         feeds = feeds_of("GRU", {}, {})
         nodes = [onnx_cases.node_of("GRU", feeds, {}, ["Y"], name) for name in ("one", "two")]
         model = onnx_cases.model_of(nodes, feeds, ["Y"])
@@ -187,7 +186,7 @@ class Misuse(unittest.TestCase):
             self.assertIn(words, str(caught.exception))
 
     def test_backward(self):
-        """Backward rejects an object that is no run, another layer's run, wrong gradients, and a layer without training"""
+        """Backward rejects an object that is no run, wrong gradients, and a layer without training; weights rejects wrong params"""
         feeds = feeds_of("GRU", {}, {})
         layer = cellgrad.onnx.Layer("GRU", feeds["W"], feeds["R"])
         run = layer.forward(feeds["X"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares layers of cellgrad.onnx with PyTorch in float64: outputs, states and all gradients with those of PyTorch's modules, and with
-those of ONNX's equations, with clip and input_forget, under PyTorch's autograd.  Prints TAP."""
+"""Compares layers of cellgrad.onnx with PyTorch in float64: outputs, states and all gradients with those of PyTorch's modules, and Y and
+all gradients of an LSTM with peepholes with those of ONNX's equations under PyTorch's autograd.  Prints TAP."""
 import itertools
 import unittest
 
@@ -80,7 +80,7 @@ class Beside(unittest.TestCase):
         print(f"# worst {worst:.1e}")
 
     def test_equations(self):
-        """Peepholes, clip and input_forget have the gradients of ONNX's equations under autograd"""
+        """An LSTM with peepholes, with and without clip and input_forget, has the gradients of ONNX's equations under autograd"""
         rng = np.random.default_rng(3)
         for clip, input_forget in itertools.product((None, 0.4), (0, 1)):
             attributes = {"input_forget": input_forget, **({} if clip is None else {"clip": clip})}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The declarations of tf_api.h beside TensorFlow's own headers: this compiles where every function has TensorFlow's type and every code
- * its value.  tensorflow_api.py compiles it.
+ * The declarations of tf_api.h beside TensorFlow's own headers: with -Werror=incompatible-pointer-types this compiles if the
+ * functions of CG_TF_FUNCTIONS have TensorFlow's types, and the codes of CG_TF_TYPES and CG_TF_CODES have its values.
+ * tensorflow_api.py compiles it.
  */
 #include "tensorflow/c/kernels.h"
 #include "bindings/tensorflow/tf_api.h"

@@ -32,7 +32,7 @@ class Declarations(unittest.TestCase):
         self.source = os.path.join(SOURCE, "tests", "frameworks", "tensorflow_api.c")
 
     def test_same(self):
-        """Every function has the type of TensorFlow's function, and every code has TensorFlow's value"""
+        """The functions of tf_api.h have the types of TensorFlow's functions, and its codes have TensorFlow's values"""
         status, words = compiled(self.folder, self.source, "-I", SOURCE)
         self.assertEqual(status, 0, words)
 

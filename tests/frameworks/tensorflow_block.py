@@ -23,7 +23,7 @@ KINDS = {"cell_clip": float, "forget_bias": float, "use_peephole": lambda word: 
 
 
 def run(op, tensors, metadata):
-    """Runs an op; returns its outputs by name.  seq_len_max is an input, or else in the metadata of the file."""
+    """Runs a block op; returns its outputs by name.  seq_len_max is among the tensors, or else in the metadata of the file."""
     definition = op_def_registry.get(op)
     names = [attr.name for attr in definition.attr if attr.name in metadata and attr.name in KINDS]
     attributes = {name: KINDS[name](metadata[name]) for name in names}

@@ -16,7 +16,7 @@ class Documents(documents(ours, 15)):
         ours.disable_keras()
 
     def test_versions(self):
-        """README.md, pyproject.toml and the plugin have the same range of versions of TensorFlow"""
+        """The plugin, its README.md, the package's and pyproject.toml have the same range of versions of TensorFlow"""
         top = os.path.join(py_tap.PACKAGE, "..")
 
         def read(*path):

@@ -32,7 +32,7 @@ class Misuse(unittest.TestCase):
         self.assertIn(words, str(caught.exception))
 
     def test_shapes(self):
-        """Wrong shapes, lengths and parameters of CudnnRNNV3 raise an InvalidArgumentError that says what was expected"""
+        """Wrong shapes, lengths and parameters of CudnnRNNV3 raise an InvalidArgumentError with the library's message"""
         right = {**small(L=1), "sequence_lengths": tf.constant([4, 4, 4])}
         for name, wrong, words in (
                 ("input_h", tf.zeros([1, 2, 5]), "input_h: expected shape [L*D, 3, H], got [1, 2, 5]"),
@@ -53,7 +53,7 @@ class Misuse(unittest.TestCase):
         self.refused(errors.InvalidArgumentError, "layers times 2 directions", ops.CudnnRNN, **right, direction="bidirectional")
 
     def test_reserve(self):
-        """CudnnRNNBackprop refuses the reserve_space of another call, and that of a call with is_training=False"""
+        """CudnnRNNBackprop refuses the reserve_space of a longer call, that of a call with is_training=False, and one of zeros"""
         tensors, longer = small(L=1), small(L=1, T=5)
         run, other = ops.CudnnRNN(**tensors), ops.CudnnRNN(**longer)
         more = {"output": run.output, "output_h": run.output_h, "output_c": run.output_c, "output_backprop": run.output,
@@ -65,7 +65,7 @@ class Misuse(unittest.TestCase):
         self.assertEqual(len(ops.CudnnRNNBackprop(**tensors, **more, reserve_space=run.reserve_space)), 4)
 
     def test_canonical(self):
-        """Canonical lists of wrong lengths and sizes raise an InvalidArgumentError, and do not end the process"""
+        """Wrong canonical lists, parameters and sizes of networks raise an InvalidArgumentError, and do not end the process"""
         sizes = {"num_layers": 1, "num_units": 4, "input_size": 3}
         self.refused(errors.InvalidArgumentError, "expected lists of 8 weights and 8 biases, got 7 weights and 7 biases",
                      ops.CudnnRNNParamsToCanonical, **sizes, params=tf.zeros([144]), num_params=7)
@@ -127,7 +127,7 @@ print(network().shape)""")
         self.assertIn("there is no TensorFlow in this process that has TF_Version: import it first", words)
 
     def test_not_found(self):
-        """Without the plugin or the library, importing cellgrad.tensorflow raises a LibraryError that names the paths that were tried"""
+        """Without the plugin or the library, importing cellgrad.tensorflow raises a LibraryError that names the missing file"""
         for variable, name in (("CELLGRAD_TF_PLUGIN", "no file /nowhere/x.so"), ("CELLGRAD_LIBRARY", "/nowhere/x.so: cannot open")):
             status, words = tensorflow_tap.python("-c", """
 import cellgrad

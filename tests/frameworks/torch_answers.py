@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The modules of cellgrad.torch have the outputs, states and all gradients of PyTorch's modules, in every layout.  Prints TAP."""
+"""The modules of cellgrad.torch have the outputs, states and all gradients of PyTorch's modules in float64, for batches in both
+layouts, single sequences and packed sequences.  Prints TAP."""
 import copy
 import io
 import itertools
@@ -85,7 +86,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(count, 640)
 
     def test_packed_fields(self):
-        """A PackedSequence is not padded, and is returned with the same fields"""
+        """A PackedSequence is not padded, and the output has its batch sizes and indices"""
         packed = pack_sequence([torch.randn(n, I) for n in (2, 5, 3)], enforce_sorted=False)
         with unittest.mock.patch("cellgrad.torch._recurrent.pad_packed_sequence", side_effect=AssertionError("it was padded")):
             output, _ = ours.LSTM(I, U)(packed)
@@ -93,7 +94,7 @@ class Answers(unittest.TestCase):
             self.assertTrue(torch.equal(getattr(output, name), getattr(packed, name)), name)
 
     def test_lengths(self):
-        """With lengths= each sequence has the results of a call with that sequence alone, and outputs beyond its length are zero"""
+        """With lengths= a sequence with steps has the results of a call with it alone, and outputs beyond a length are zero"""
         module = ours.GRU(I, U, bidirectional=True, dtype=F64)
         x, lengths = torch.randn(T, B, I, dtype=F64), [2, 6, 0]
         output, h = module(x, lengths=lengths)
@@ -104,7 +105,7 @@ class Answers(unittest.TestCase):
                 self.same([alone, last], [output[:length, b], h[:, b]], b)
 
     def test_dtypes(self):
-        """Modules in float32, float16 and bfloat16 have PyTorch's outputs in float64 to 1e-6, 4e-3 and 3e-2"""
+        """An LSTM in float32, float16 and bfloat16 has the output of nn.LSTM in float64 to 1e-6, 4e-3 and 3e-2"""
         for dtype, tolerance in ((torch.float32, 1e-6), (torch.float16, 4e-3), (torch.bfloat16, 3e-2)):
             theirs = nn.LSTM(I, U, dtype=F64)
             mine = ours.LSTM(I, U, dtype=dtype)
@@ -140,7 +141,7 @@ class Answers(unittest.TestCase):
                     self.same([a], [b], needs)
 
     def test_cells(self):
-        """Cells by text, by file and with peepholes pass gradcheck, and the built-in GRU has the answers of nn.GRU"""
+        """Cells by text, by file and with peepholes pass gradcheck, and the cell gru has the output of nn.GRU"""
         with tempfile.NamedTemporaryFile("w", suffix=".cell") as file:
             file.write(LEAKY)
             file.flush()
@@ -164,7 +165,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(dict(ours.LSTM(I, U, peephole=True).named_parameters())["weight_p_l0"].shape, (3, U))
 
     def test_copies(self):
-        """Copies by state_dict both ways, pickle, deepcopy and torch.save give the same answers"""
+        """nn.LSTM with the state_dict has the output to 1e-6; pickle, deepcopy and torch.save give equal outputs and new weights"""
         module, x = ours.LSTM(I, U, 2, bias=False), torch.randn(T, B, I)
         expected = module(x)[0]
         theirs = nn.LSTM(I, U, 2, bias=False)
@@ -197,7 +198,7 @@ class Answers(unittest.TestCase):
         self.same([theirs(x)[0]], [call(1)], "eval", 1e-6)
 
     def test_replace(self):
-        """A script with nn.LSTM and replace(model) has the same losses to 1e-6 over 50 steps"""
+        """A model trained for 50 steps has the same losses to 1e-6 with nn.LSTM and after replace(model)"""
         losses = []
         for is_ours in (False, True):
             torch.manual_seed(0)

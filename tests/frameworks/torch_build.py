@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests `python -m cellgrad.torch.build`: the extension that it builds, the places where the extension is found, files that are not loaded,
-and its message if something is missing.  With a PyTorch that is too old, only the message about that is tested.  Prints TAP.  CXX: a C++
-compiler."""
+and its message if something is missing.  With a PyTorch that is too old, only the message about that, and that calls use ctypes, are
+tested.  Prints TAP.  CXX: a C++ compiler."""
 import contextlib
 import os
 import re
@@ -63,7 +63,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_missing(self):
-        """Without a compiler or headers, or with a compiler that fails, the build ends with status 1 and says what to do"""
+        """Without a compiler or headers, or with a compiler that fails, the build raises BuildError; the program ends with status 1"""
         status, words = python("-m", "cellgrad.torch.build", "--into", ROOM.name, CXX="not-a-compiler -x")
         self.assertEqual(status, 1)
         self.assertRegex(words, "^cellgrad.torch.build: no C\\+\\+ compiler: there is no not-a-compiler; install one .*\n$")
@@ -131,7 +131,7 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_one_library(self):
-        """The process has one copy of the library, which ctypes loaded and the extension uses"""
+        """The process has loaded one libcellgrad, the file CELLGRAD_LIBRARY, also with the extension"""
         with open("/proc/self/maps", encoding="utf-8") as file:
             paths = {line.split()[-1] for line in file if "libcellgrad" in line}
         self.assertEqual(paths, {os.path.realpath(os.environ["CELLGRAD_LIBRARY"])})

@@ -61,7 +61,7 @@ class Processes(unittest.TestCase):
             self.assertLess((found[0] - other).abs().max().item(), 1e-6)
 
     def test_threads(self):
-        """LOCAL_WORLD_SIZE divides the processors, unless CELLGRAD_CPU_THREADS or CELLGRAD_BACKEND is set"""
+        """LOCAL_WORLD_SIZE divides the processors, unless CELLGRAD_CPU_THREADS is set or CELLGRAD_BACKEND names opencl"""
         count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         for expected, variables in ((f"cpu:threads={max(1, count // 2)}", {"LOCAL_WORLD_SIZE": "2"}), ("cpu", {"LOCAL_WORLD_SIZE": "1"}),
                                     ("cpu:threads=1", {"LOCAL_WORLD_SIZE": "100000"}), ("cpu", {"LOCAL_WORLD_SIZE": "two"}),

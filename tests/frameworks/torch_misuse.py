@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong arguments of cellgrad.torch raise one exception each, of the type that users of PyTorch expect, whose message names the argument.
-Prints TAP."""
+"""Wrong arguments of calls of cellgrad.torch raise exceptions of cellgrad that are also of a built-in type, such as RuntimeError, and whose
+messages have the words that these tests list; constructors raise what PyTorch's constructors raise.  Prints TAP."""
 import os
 import subprocess
 import sys
@@ -68,7 +68,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(RuntimeError, words, module, x)
 
     def test_operator(self):
-        """The operator rejects a wrong description of a network, a counter that is no int64, and a wrong or missing reserve space"""
+        """The operators reject wrong networks, weights, counters and cell states, reserves cut or of zeros, and a cut d_output"""
         x, weights = torch.zeros(T, B, I), list(ours.GRU(I, U).parameters())
         text = ours.spec_text("gru", input=I, units=U)
         call = torch.ops.cellgrad.rnn
@@ -116,7 +116,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "option", ours.Cell, "lstm", 3, 4, options="peephol")
 
     def alone(self, code, **environment):
-        """Runs another Python; returns its exit status, and the last line of its output."""
+        """Runs code by this Python in a process of its own; returns its exit status, and the last line of its output."""
         done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, check=False)
         return done.returncode, (done.stdout + done.stderr).strip().splitlines()[-1]
 

@@ -76,8 +76,8 @@ class Calls(unittest.TestCase):
     """Compares calls by the extension with calls by ctypes."""
 
     def same(self, call, *arguments, serves=True):
-        """Checks that a call by ctypes and one by the extension give the same bits, or the same exception.  The call is made twice without
-        ctypes; serves: whether the extension must serve the second one, or decline it; None: either."""
+        """Checks that a call by ctypes and one by the extension give the same bits, or the same exception.  With the extension
+        the call is made twice; serves: whether the extension must compute the second one or must not; None: either."""
         with off():
             expected = outcome(call, *arguments)
         outcome(call, *arguments)
@@ -118,7 +118,7 @@ class Calls(unittest.TestCase):
                 self.assertEqual(status, 0, words)
 
     def test_weights(self):
-        """The next call uses weights that were changed, replaced, moved, converted or resized"""
+        """The next call uses weights that were changed or replaced; with wrong or deleted weights it ends as by ctypes"""
         x = torch.randn(T, B, I)
         changes = (
             ("in place", lambda m: m.weight_hh_l0.mul_(2), True),
@@ -151,7 +151,7 @@ class Calls(unittest.TestCase):
                         self.assertLess(float((theirs(x)[0] - after[0]).abs().max()), 1e-6)
 
     def test_settings(self):
-        """The next call uses settings of the module that were changed, such as batch_first"""
+        """The next call uses a changed batch_first, and the first call with dropout, after train(), does not use the extension"""
         module, x = ours.LSTM(I, U, 2, dropout=0.5).eval(), torch.randn(T, T, I)
         with torch.no_grad():
             before = self.same(module, x)
@@ -166,7 +166,7 @@ class Calls(unittest.TestCase):
             self.assertEqual(served, [])
 
     def test_declines(self):
-        """Inputs that the extension leaves to ctypes have the results of calls by ctypes"""
+        """Inputs that are strided, empty or wrong are left to ctypes; a list of states, or one state without the other, is not"""
         module = ours.LSTM(I, U)
         x = torch.randn(T, B, I)
         h = torch.randn(1, B, U)
@@ -208,7 +208,7 @@ class Calls(unittest.TestCase):
                 torch.func.functionalize(lambda: _small.small_call(module, x, None))()
                 _small.small_call(module, x.as_subclass(Derived), None)
                 self.assertEqual(served, [])
-                # Under a mode, the module calls the operator, whose kernel computes after the mode.
+                # Under a mode, the module calls the operator, whose kernel computes when the mode has passed the call on.
                 with Mode():
                     self.assertEqual(module(x)[0].shape, (T, B, U))
 
@@ -229,7 +229,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(*([(a.shape, a.dtype, a.stride(), a.device) for a in some] for some in (found, fake)))
 
     def test_inference(self):
-        """Results are inference tensors in inference mode, and require no gradients"""
+        """Results are inference tensors in inference mode, and plain tensors that require no gradients under no_grad"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         with torch.inference_mode():
             self.same(module, x)
@@ -240,7 +240,7 @@ class Calls(unittest.TestCase):
         self.assertIs(type(output), torch.Tensor)
 
     def test_memory(self):
-        """Results have memory of their own, and a thousand calls leak no references"""
+        """The outputs of two calls have different memory, and a thousand calls leak fewer than 100 references"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         with torch.no_grad():
             module(x)
@@ -275,10 +275,10 @@ class Calls(unittest.TestCase):
 
 
 def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, twice=False):
-    """The outputs of a module, and the gradients of the input, the initial states and all weights for a weighted sum of the outputs.
+    """Returns the outputs of a module, and the gradients of the input, the initial states and the weights for a sum of the outputs.
 
     upstream: the indices of the outputs that the sum has; needs: the names of the tensors that get gradients, None for all; dense: whether
-    upstream gradients are dense.
+    upstream gradients are random and dense, or ones that are expanded; twice: the dense gradients are added twice.
     """
     named = {"x": x, **({} if hx is None else {f"h{k}": state for k, state in enumerate(hx if isinstance(hx, tuple) else (hx,))}),
              **dict(module.named_parameters())}
@@ -366,7 +366,7 @@ class Training(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, found)))
 
     def test_graph(self):
-        """Retained graphs, tensors changed between the passes, second gradients and hooks of saved tensors behave as with ctypes"""
+        """A retained graph adds its gradients twice; changed weights, freed graphs, second gradients are errors; hooks alter nothing"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         self.same(module, x, twice=True)
         once, twice = gradients(module, x), gradients(module, x, twice=True)
@@ -393,7 +393,7 @@ class Training(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(kept, gradients(module, x))))
 
     def test_memory(self):
-        """A thousand steps leak no references, and gradients share no memory with weights"""
+        """A thousand steps leak fewer than 100 references, and the gradient of weight_hh_l0 has memory of its own"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         gradients(module, x)
         counts = [sys.getrefcount(thing) for thing in (x, module.weight_hh_l0, None, True)]

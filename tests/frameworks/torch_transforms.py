@@ -39,7 +39,8 @@ class Transforms(unittest.TestCase):
         torch._dynamo.reset()
 
     def arguments(self, **more):
-        """Yields arguments of the operator of every kind."""
+        """Yields arguments of the operator for 32 networks: LSTM or GRU, one layer or two, one direction or both, either layout, and
+    lengths with initial states or neither; two layers have dropout."""
         for kind, layers, both, first, ragged in itertools.product(("lstm", "gru"), (1, 2), (False, True), (False, True), (False, True)):
             text = ours.spec_text(kind, input=I, units=U, layers=layers, bidirectional=both, batch_first=first,
                                   dropout=0.5 if layers > 1 else 0.0, **more)
@@ -142,7 +143,7 @@ class Transforms(unittest.TestCase):
                 self.assertTrue(torch.equal(a, b))
 
     def test_uncopied(self):
-        """Transposed, sliced and packed inputs are not copied; inputs whose rows are not dense are copied once"""
+        """Transposed, sliced and packed inputs are not copied; inputs whose rows overlap or are not dense are copied once"""
         module = ours.LSTM(I, U)
         whole = torch.randn(B, 2 * T, I + 3)
         packed = nn.utils.rnn.pack_sequence([torch.randn(n, I) for n in (2, 5, 3)], enforce_sorted=False)
@@ -154,10 +155,10 @@ class Transforms(unittest.TestCase):
 
     @unittest.skipUnless(HUGE_PAGES, "Linux gives no huge pages")
     def test_pages(self):
-        """Large tensors ask Linux for huge pages"""
+        """An output of 32 MiB is in memory for which Linux was asked for huge pages"""
         module, x = ours.LSTM(4, 512), torch.randn(128, 128, 4)
         for _ in range(2):
-            # The output has more than 32 MiB, so that the C library maps new memory for each output.
+            # The output has 32 MiB; from this size on the GNU C library maps new memory for each allocation.
             output = module(x)[0]
         with open("/proc/self/smaps", encoding="utf-8") as maps:
             areas = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .*?^VmFlags: (.*?)$", maps.read(), re.M | re.S)
@@ -197,7 +198,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(frames.frame_count, 1)
 
     def test_compile_step(self):
-        """A compiled training step of a model with dropout gives the same results with the same seed"""
+        """A compiled model with dropout has the same losses over four steps of training with the same seed"""
         losses = []
         for _ in range(2):
             torch.manual_seed(4)
@@ -214,7 +215,7 @@ class Transforms(unittest.TestCase):
         self.assertEqual(losses[:4], losses[4:])
 
     def test_export(self):
-        """A program by torch.export with a dynamic batch has the operator, and runs at other sizes"""
+        """A program by torch.export with a dynamic batch has the operator, and has the module's output at another batch size"""
         class Model(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -268,7 +269,7 @@ class Transforms(unittest.TestCase):
         self.assertGreater((ends[0] - ends[1]).abs().max().item(), 0.0)
 
     def test_checkpoint(self):
-        """Gradient checkpointing, of both kinds, gives the same gradients, also with dropout"""
+        """Gradient checkpointing, of both kinds, gives the same gradients of a network with dropout"""
         module, x = ours.LSTM(I, U, 3, dropout=0.5), torch.randn(T, B, I, requires_grad=True)
         found = []
         for call in (lambda x: module(x)[0], lambda x: checkpoint(lambda x: module(x)[0], x, use_reentrant=False),
@@ -283,7 +284,7 @@ class Transforms(unittest.TestCase):
                 self.assertTrue(torch.equal(a, b))
 
     def test_buffer(self):
-        """A module's weights stay views of one buffer, or become views again, and a call copies no dense tensor"""
+        """After a change of the weights, the first call makes them views of one buffer again, and later calls copy no tensor"""
         x = torch.randn(T, B, I)
         changes = {
             "as made": lambda m: m, "double": lambda m: m.double().float(), "to": lambda m: m.to(torch.float64).to(torch.float32),
@@ -311,7 +312,7 @@ class Transforms(unittest.TestCase):
                 self.assertNotEqual(other.weight_ih_l0.data_ptr(), module.weight_ih_l0.data_ptr())
 
     def test_functional(self):
-        """functional_call, parametrizations and foreign weights give the right answer, by copies, and leave the module unchanged"""
+        """functional_call copies its weights once, has nn.LSTM's output and leaves the module unchanged; weight_norm keeps the output"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         expected, start = module(x)[0], _run.copies
         doubled = {name: 2 * weight for name, weight in module.named_parameters()}
