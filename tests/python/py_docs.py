@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in every docstring of the package run, and so does the Python code in README.md, python/README.md and docs/.  Every public
-class, function and method has a docstring, and classes and functions that users call have an example.  Prints TAP.  srcdir: the
-source; LIBRARY: the shared library."""
+"""The examples in the docstrings of cellgrad, without its parts for frameworks, run, and so does the Python code in README.md,
+python/README.md and docs/ that is not marked `not run`.  Every class, function and method of `__all__` has a docstring, and classes and
+functions that users call have an example.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import doctest
 import glob
 import importlib
@@ -35,7 +35,7 @@ def blocks(path):
 
 class Documents(unittest.TestCase):
     def test_examples(self):
-        """The examples of the docstrings run"""
+        """The examples of the docstrings run and print what they show"""
         attempted = 0
         for name in ["cellgrad", *(f"cellgrad.{module}" for module in MODULES)]:
             failures = []
@@ -47,7 +47,7 @@ class Documents(unittest.TestCase):
         self.assertGreater(attempted, 70)
 
     def test_docstrings(self):
-        """Every public class, function and method has a docstring; classes and functions that users call have an example"""
+        """Classes and functions of __all__, and public methods, have docstrings; those that users call have an example"""
         for name in cellgrad.__all__:
             thing = getattr(cellgrad, name)
             if isinstance(thing, str):
@@ -60,7 +60,7 @@ class Documents(unittest.TestCase):
                     self.assertTrue(of.__doc__, f"{name}.{method}")
 
     def test_documents(self):
-        """The Python code in the documents runs, and README.md's first example trains"""
+        """The Python code in the documents that is not marked `not run` runs, and README.md's first example trains"""
         counts, folder = {}, os.getcwd()
         for document in DOCUMENTS:
             found = blocks(os.path.join(py_tap.SOURCE, document))

@@ -19,7 +19,8 @@ USE = "import cellgrad; print(cellgrad.version); print(cellgrad.Context('cpu').w
 
 
 def python(program, folder, *words, **environment):
-    """Runs a program, or these arguments, in another Python with the package in a folder; returns its exit status, output and errors."""
+    """Runs a program, or these arguments, by this Python in a new process, with the package in a folder and without variables CELLGRAD_*;
+    returns the exit status, output and errors."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("CELLGRAD_")}
     arguments = [sys.executable, *words] if words else [sys.executable, "-c", program]
     done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False,
@@ -55,8 +56,8 @@ class Load(unittest.TestCase):
         self.assertRegex(self.last(errors), r"^ImportError: the package cellgrad is incomplete: it has no .*include/cellgrad\.h$")
 
     def test_none(self):
-        """Without a library the package can be imported, and the message at the first use names the paths that were tried"""
-        # CELLGRAD_LIBRARY is not empty, since then the package would load the system's library, which may exist.
+        """Without a library the package can be imported, and the message at the first use names the path that was tried"""
+        # CELLGRAD_LIBRARY names no library; without it the package would load the system's library, which may exist.
         missing = os.path.join(self.folder, "nothing.so")
         status, _, errors = python("import cellgrad; print(cellgrad.version, cellgrad.Network.__doc__[:6])", self.folder,
                                    CELLGRAD_LIBRARY=missing)
@@ -69,7 +70,7 @@ class Load(unittest.TestCase):
                              r"set CELLGRAD_LIBRARY to its path")
 
     def test_platforms(self):
-        """On musl, macOS and Windows the advice about a missing library has words about that system"""
+        """Where Python says that it runs on musl, macOS or Windows, the advice about a missing library has words about that"""
         for change, words in (("sys.platform = 'darwin'", "no wheels for macOS"), ("sys.platform = 'win32'", "has not been tried on win32"),
                               ("sysconfig.get_config_var = lambda name: 'x86_64-pc-linux-musl'", "runs on musl")):
             program = f"import sys, sysconfig\n{change}\nimport cellgrad\nfrom cellgrad._load import _advice\nprint(_advice())"

@@ -16,7 +16,7 @@ T, B, I, U = 6, 3, 4, 5
 
 
 class Shown:
-    """Acts as an array of another program in host memory: has __dlpack__ alone, which gives the memory of a NumPy array."""
+    """Acts as an array of another program in host memory: has the methods of DLPack alone, which give the memory of a NumPy array."""
 
     def __init__(self, array):
         self.array = array
@@ -29,7 +29,7 @@ class Shown:
 
 
 class Named(Shown):
-    """An array whose dtype, such as bfloat16, __dlpack__ cannot pass; __array__ can."""
+    """Acts as an array whose dtype, such as bfloat16, __dlpack__ cannot pass, but __array__ can."""
 
     def __dlpack__(self, **keywords):
         raise BufferError("Unsupported dtype in DLTensor.")
@@ -60,7 +60,7 @@ class Memory(unittest.TestCase):
         self.assertIsNone(self.run.c0)
 
     def test_views(self):
-        """Arrays that are not dense, or not aligned, give the same bits and are not changed"""
+        """Inputs that are not dense or not aligned, and lists, give the same bits; a strided input is not changed"""
         wide = np.zeros((B, T, 2 * I), np.float32)
         view = wide.transpose(1, 0, 2)[..., ::2]
         view[...] = self.x
@@ -82,7 +82,7 @@ class Memory(unittest.TestCase):
         self.assertFalse(self.network.params_view(self.params)["layer0.input.a_i"].flags.writeable)
 
     def test_dlpack(self):
-        """Another program's array is used without a copy"""
+        """Another program's array is used without a copy, by __dlpack__, or by __array__ if that fails"""
         run = self.network.forward(Shown(self.params), Shown(self.x), Shown(self.h0))
         self.same(run)
         self.assertEqual(run.x.ctypes.data, self.x.ctypes.data)
@@ -144,7 +144,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(saved["weight_ih_l1_reverse"][U:2 * U], views["layer1.reverse.input.a_f"])
 
     def test_layouts(self):
-        """Batch-major sequences, with states in either layout, give the transposed results of time-major ones"""
+        """Batch-major sequences, with states in either layout, give the transposed output and h of time-major ones"""
         turned = self.x.transpose(1, 0, 2).copy()
         for states_major in (False, True):
             network = self.network.replace(time_major=False, states_major=states_major)
@@ -173,7 +173,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_allclose(np.concatenate([first.output, second.output]), whole.output, rtol=1e-14)
 
     def test_slopes(self):
-        """The gradients of a user's cell with a param and an option equal central differences of the loss"""
+        """The gradients of a user's cell with a param and an option equal central differences of the loss, along one direction"""
         cell = cellgrad.Cell("cell own\ngates  a b\nstate  s\noutput h\noption side v\nparam  leak = 0.25\n\n"
                              "s = sigmoid(a) * s_prev + leak * tanh(b + v * s_prev)\nh = tanh(s)\nsave s\n")
         network = cellgrad.Network(cell, input=I, units=U, options="side", values={"leak": 0.7}, dtype="float64")
@@ -191,7 +191,7 @@ class Memory(unittest.TestCase):
             self.assertAlmostEqual((ends[0] - ends[1]) / 2e-6, float((got * way).sum()), delta=1e-6 * np.abs(got).sum())
 
     def test_kernels(self):
-        """A kernel gives the same bits if its inputs' rows have gaps, and NumPy's answers to 1e-5; a kernel of sums adds all rows"""
+        """A kernel gives the same bits if its inputs' rows have gaps, and NumPy's h to 1e-5; a kernel of sums adds all rows"""
         rng = np.random.RandomState(5)
         gates = rng.standard_normal((7, 4 * U)).astype(np.float32)
         kernel = cellgrad.Kernel("lstm")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong arguments of the Python package raise one exception each, of the type that users of NumPy expect, whose message names the
-argument.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+"""Wrong arguments of the Python package raise exceptions of cellgrad that are also of a built-in type, such as ValueError, and whose
+messages have the words that these tests list.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import os
 import tempfile
 
@@ -79,7 +79,7 @@ class Misuse(py_tap.Refusals):
             self.refuse(RuntimeError, "b.cell:2:", cellgrad.Cell, os.path.join(folder, "b.cell"))
 
     def test_context(self):
-        """Unknown contexts and ops are rejected"""
+        """Unknown contexts, dtypes and ops are rejected"""
         self.refuse(ValueError, "cpu", cellgrad.Context, "cpv")
         self.refuse(TypeError, "where: expected str", cellgrad.Context, 3)
         self.refuse(ValueError, "threads", cellgrad.Context, "cpu:threads=none")
@@ -225,7 +225,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(ValueError, "params: expected shape", self.network.save_weights, self.params[1:], "pytorch")
 
     def test_every_type(self):
-        """Each exception class of the package is a cellgrad.Error and a built-in exception; too many params raise a MemoryError"""
+        """Ten exception classes of cellgrad are a cellgrad.Error and a built-in exception each; too many params raise a MemoryError"""
         for kind, built_in in ((cellgrad.ArgumentError, ValueError), (cellgrad.ArgumentTypeError, TypeError),
                                (cellgrad.OutOfMemoryError, MemoryError),
                                (cellgrad.DeviceError, RuntimeError), (cellgrad.UnsupportedError, NotImplementedError),

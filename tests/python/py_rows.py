@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences with gaps between rows, and packed sequences, give the bits of dense and padded sequences, without copies.  Prints TAP.
-srcdir: the source; LIBRARY: the shared library."""
+"""Sequences with gaps between rows, and packed sequences, give the bits of dense and padded sequences; sequences with small gaps are not
+copied.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
 import unittest
 
 import py_tap
@@ -56,7 +56,7 @@ class Rows(unittest.TestCase):
             self.same(self.pair(x, spaced(self.d_output, 1)), dense)
 
     def test_batch_major(self):
-        """Batch-major views, and views with lengths, have the bits of dense arrays"""
+        """A time-major array that is passed as a batch-major view, with lengths, is used in place, with the bits of a dense array"""
         network = cellgrad.Network("gru", input=I, units=U, time_major=False)
         params, x = network.init_params(seed=3), self.x.transpose(1, 0, 2)
         one, other = (network.forward(params, a, lengths=[6, 0, 2]) for a in (x, np.ascontiguousarray(x)))
@@ -84,7 +84,7 @@ class Rows(unittest.TestCase):
         self.same(pair, self.pair(np.array(repeated)))
 
     def test_outputs(self):
-        """Outputs may be views, and no number is written to the gaps between the rows of a view"""
+        """The output and the gradient of the input may be views, and nothing is written to the gaps in a view of the output"""
         dense = self.pair(self.x)
         whole = np.full((T, B, 2 * U + 3), np.nan, np.float32)
         pair = self.pair(self.x, out=whole[..., 1:2 * U + 1])

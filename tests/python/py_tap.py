@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code that the tests of the Python package share: it prints results of unittest as TAP, finds a Python that has NumPy, and imports the
-package from this source.
+"""The code that the tests of the Python package share: it prints results of unittest as TAP, finds a Python that has NumPy, and makes the
+package of this source importable.
 
-A test file calls `main()`.  If its own Python has no NumPy, the file runs again under CELLGRAD_TEST_PYTHON or /usr/bin/python3.  If no
-Python has NumPy, the tests are skipped, or fail if CELLGRAD_TEST_REQUIRE has numpy.
+A test file that needs NumPy calls `need_numpy()`, and each file calls `main()`.  If its own Python has no NumPy, the file runs again under
+CELLGRAD_TEST_PYTHON or /usr/bin/python3.  If none of these has NumPy, the tests are skipped, or fail if CELLGRAD_TEST_REQUIRE has numpy.
 """
 import os
 import subprocess
@@ -41,7 +41,8 @@ def skip_all(reason, what):
 
 
 def need_numpy():
-    """Continues the test in a Python that has NumPy, with the package of this source and the library of this build."""
+    """Continues the test in a Python that has NumPy, with the package of this source and the library of this build; skips the test if there
+    is no such Python or no shared library, or if the library has a sanitizer."""
     library = os.environ.get("LIBRARY", os.path.abspath(".libs/libcellgrad.so"))
     if not os.path.exists(library):
         skip_all("there is no shared library", "shared")

@@ -37,7 +37,8 @@ WANT = [step(seed) for seed in range(6)]
 
 
 def in_child(call):
-    """Makes a call in a forked child; returns the child's exit status, 0 if the call returns True.  A child that hangs is killed."""
+    """Makes a call in a forked child; returns 0 if the call returns a true value, else the exit status, or minus the signal that ended it.
+    A child that runs for more than 20 s is killed; the function then returns words."""
     child = os.fork()
     if not child:
         try:
@@ -65,24 +66,25 @@ class Dataset:
 class Threads(unittest.TestCase):
     def test_threads(self):
         """Eight threads that share a network get the same bits as one thread"""
-        wrong = []
+        wrong, ended = [], []
 
         def work(first):
             for k in range(12):
                 seed = (first + k) % len(WANT)
                 if step(seed) != WANT[seed]:
                     wrong.append(seed)
+            ended.append(first)
 
         threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(wrong, [])
+        self.assertEqual((wrong, len(ended)), ([], 8))
 
     def test_messages(self):
         """A failure in one thread is reported in that thread alone"""
-        wrong = []
+        wrong, ended = [], []
 
         def work(k):
             for _ in range(50):
@@ -92,13 +94,14 @@ class Threads(unittest.TestCase):
                 except ValueError as error:
                     if f"'no{k}'" not in str(error):
                         wrong.append(str(error))
+            ended.append(k)
 
         threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(wrong, [])
+        self.assertEqual((wrong, len(ended)), ([], 4))
 
     def test_lock(self):
         """Other threads run while a call computes"""
@@ -165,7 +168,7 @@ class Threads(unittest.TestCase):
 
     @unittest.skipUnless("fork" in multiprocessing.get_all_start_methods(), "there is no fork")
     def test_workers(self):
-        """Forked workers of a data loader give the parent's bits"""
+        """Two forked workers of a pool, which call the items of a dataset, give the parent's bits"""
         with multiprocessing.get_context("fork").Pool(2) as pool:
             self.assertEqual(pool.map(Dataset().__getitem__, range(len(WANT))), WANT)
 

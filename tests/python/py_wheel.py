@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the wheels that are made of an installed prefix, in a clean venv without network; and the sdist, made from a git checkout and from
-an unpacked sdist.  Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make; INCLUDEDIR: the
-folder for installed headers."""
+"""Tests the wheels that are made of an installed prefix, in a new venv without a package index; and the sdist, made from a git checkout
+and from an unpacked sdist.  Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make;
+INCLUDEDIR: the folder for installed headers."""
 import csv
 import glob
 import io
@@ -39,7 +39,7 @@ def run(*arguments, status=0, **keywords):
 
 
 def hook(call, folder="python/build", backend="cellgrad_build", **environment):
-    """Returns the command and the environment that call a hook of a build backend in another Python, as pip does."""
+    """Returns the command and the environment that call a hook of a build backend in a Python process of its own, as pip does."""
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {folder!r}); import {backend}; print({backend}.{call})"], {
         "env": {**os.environ, **environment}}
 
@@ -84,7 +84,7 @@ class Wheel(unittest.TestCase):
         run(cls.python, "-m", "pip", "install", "-q", "--no-index", "--no-cache-dir", cls.wheel)
 
     def test_a_use(self):
-        """pip installs the wheel in a clean venv, in which a network trains by the wheel's library"""
+        """pip installs the wheel in a new venv, in which a network runs forward and backward by the wheel's library"""
         program = ("import cellgrad, numpy as np\nn = cellgrad.Network('lstm', input=2, units=3)\np = n.init_params()\n"
                    "r = n.forward(p, np.ones((4, 2, 2), np.float32))\nprint(n.backward(r, r.output).params.size, cellgrad._load.lib.path)")
         output = run(self.python, "-c", program, cwd=ROOM.name, env={**os.environ, "CELLGRAD_BACKEND": "cpu"})
@@ -107,7 +107,7 @@ class Wheel(unittest.TestCase):
         self.assertIn("there is no command", run(script, "--version", status=1, cwd=ROOM.name, env={**os.environ, "PATH": os.path.dirname(script)}))
 
     def test_c_contents(self):
-        """The wheel has every file of the package, a right RECORD, the tag of this platform and the metadata"""
+        """The wheel has the package's modules, a right RECORD, a platform's tag and the dependencies; a second wheel has equal bytes"""
         with zipfile.ZipFile(self.wheel) as archive:
             names = set(archive.namelist())
             sources = {f"cellgrad/{os.path.basename(path)}" for path in glob.glob(os.path.join(py_tap.PACKAGE, "cellgrad", "*.*"))}
@@ -134,7 +134,7 @@ class Wheel(unittest.TestCase):
             self.assertEqual(one.read(), two.read(), "two wheels of one prefix differ")
 
     def test_c_module(self):
-        """The module for JAX in the wheel loads the library that is in the same folder"""
+        """The module for JAX in the wheel loads beside the package, and has its version"""
         program = ("import cellgrad, ctypes, os\nfolder = os.path.dirname(cellgrad.__file__)\n"
                    "module = ctypes.CDLL(os.path.join(folder, 'cellgrad_jax.so'))\nmodule.cellgrad_jax_version.restype = ctypes.c_char_p\n"
                    "print(module.cellgrad_jax_version().decode() == cellgrad.version)")
@@ -183,11 +183,11 @@ print(loader.cellgrad_tensorflow_loader_state(ctypes.byref(text)), text.value.de
         self.assertIn("its source is python/plugin in that of cellgrad", run(*command, status=1, cwd=py_tap.SOURCE, **keywords))
 
     def test_e_loader_of_a_build(self):
-        """A wheel that is made without CELLGRAD_PREFIX makes the loader by a goal of the Makefile"""
+        """loader_of, which wheels without CELLGRAD_PREFIX use, makes the loader in this build by a goal of the Makefile"""
         self.assertTrue(os.path.exists(cellgrad_wheel.loader_of(os.getcwd())))
 
     def test_f_project(self):
-        """The backend reads each pyproject.toml as TOML's own reader does"""
+        """The backend reads the tables project and build-system of each pyproject.toml as tomllib does"""
         try:
             import tomllib
         except ImportError:
