@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# gpu.sh: everything that needs a machine with an NVIDIA GPU, in an hour of its time.
+# gpu.sh: tests and measurements of the cuda backend on a machine with an NVIDIA GPU, in less than an hour of its time.
 #
 #	sh tests/gpu.sh kit DIR                builds, here, all that runs there: programs, their libraries, their data
 #	KIT=DIR sh DIR/gpu.sh STAGE            one stage, there, by the kit; from a kit's own folder KIT may be left out
@@ -8,21 +8,23 @@
 #
 # Stages, each of less than nine minutes:
 #	facts     the machine: versions and paths of libraries, clocks, ECC, MIG, compute mode, other processes
-#	right     are the answers right?  the backend's tests, the suites of conformance and of sequences on both routes, `cellgrad check`
-#	fast      ceilings of the machine, networks beside bare cuDNN and beside PyTorch, every op, NVRTC, what a scan could use
+#	right     are the answers right?  the backend's tests, the suites of conformance and of sequences on the routes composed and cudnn (of
+#	          conformance the networks alone), `cellgrad check`
+#	fast      ceilings of the machine, networks beside bare cuDNN and beside PyTorch, ops by `cellgrad bench`, NVRTC, what a scan could use
 #	clean     compute-sanitizer's four tools on our kernels, one of them with the vendors' as well, ncu on six kernels
 #
-# There it needs a driver, and for some steps Python with PyTorch, compute-sanitizer or ncu; no compiler and no network.
+# There it needs a driver and NVRTC, and for some steps cuDNN, Python with PyTorch, compute-sanitizer or ncu; no compiler and no network.
 # The report is REPORTS/DATE-BACKEND-DEVICE-STAGE.md, written anew after every step, with the verdict in its first line.
-# exit 0: every step that ran passed, and there was time for all; 1: a step failed, or was stopped; 2: refused.
+# exit 0: no step failed, except recorded ones, and there was time for all; 1: a step failed, the time was over, or a signal ended the
+# stage; 2: refused.
 #
-# REPORTS   folder of the report, of logs.tar.gz and of numbers.json (of only: numbers-only.json), 8 files at most: tests/reports, or
-#           reports in the kit
-# JOBS      steps of `right` that run at a time: 4, and 1 where the GPU takes one process
+# REPORTS   folder of the report, of logs.tar.gz and of numbers.json (of only: numbers-only.json), 8 files at most for one day and device:
+#           tests/reports, or reports in the kit
+# JOBS      steps of `facts` and `right` that run at a time: 4, and 1 where the GPU takes one process
 # BACKEND   another backend (opencl, cpu), to try the script on
 # LEAVE_OUT names of steps not to run;  STAGE_TIME seconds for the stage, 520;  STEP_TIME seconds at most for one step
 # CHECK_TIME SANITIZE_TIME BENCH_TIME   seconds for `cellgrad check`, for it under each tool, for each number of a bench
-# BUILD     for kit: a build folder at hand, instead of one of its own;  STAND_INS=yes: the kit is to rehearse, and has tests/fake
+# BUILD     for kit: a build folder at hand, instead of build-gpu;  STAND_INS=yes: the kit is to rehearse, and has tests/fake
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 stages='facts right fast clean'
@@ -32,7 +34,7 @@ say() { echo "gpu: $*" >&2; }
 
 # ---- kit: the programs for the machine with a GPU, built on this machine ----
 
-# The programs of the kit, which are in its folder bin/ without the folders of the build.
+# The programs of the kit, which its archive bin.tar.gz has in bin/, without the folders of the build.
 programs='cellgrad tests/conformance/conformance tests/sequence/sequence tests/parts tests/net_time tests/gpu_probe
 	tests/backends/cuda/cuda_test tests/backends/cuda/cuda_moves_test tests/backends/cuda/cuda_gemm_test tests/backends/cuda/cuda_rows_test
 	tests/backends/cuda/cuda_forms_test tests/backends/cuda/cuda_rnn_test tests/backends/cuda/cudnn/cuda_net_test tests/backends/cuda/cudnn/cuda_net_call_test
@@ -162,7 +164,7 @@ verdict=RUNNING words='this report was written while the stage ran, and nothing 
 
 fact() { sed -n "s/^$1 //p" "$kit/kit.txt"; }
 
-# plain: removes the names of this machine's folders from its input.
+# plain: removes the name of this run's temporary folder from its input, and puts KIT in place of the kit's folder.
 plain() { sed "s,$work/bin/,,g; s,$work/,,g; s,$kit,KIT,g"; }
 
 # Sets $file, the path of the report, in which the device's name has only characters that suit the name of a file.
@@ -258,8 +260,8 @@ not_run()
 }
 
 # start NAME SECONDS FORM COMMAND...: starts a step; at most JOBS steps run at a time.  FORM: the part of the output that the report keeps:
-# none, words (the end), all, table (Markdown), or `recorded`: none, and the verdict does not count a failure of the step.  The time limit
-# of the step is the least of SECONDS, STEP_TIME and the time that the stage has left.
+# none, words (40 lines), all (200 lines), table (Markdown), or `recorded`: none, and the verdict does not count a failure of the step.
+# The time limit of the step is the least of SECONDS, STEP_TIME and the time that the stage has left.
 start()
 {
 	name=$1 limit=$2 keep=$3 ran=''
@@ -308,7 +310,8 @@ collect()
 	if [ -n "$any" ]; then report; else sleep 0.2; fi
 }
 
-# wait_all: waits until all steps have ended.  step: does the same as start, while no other step runs, and returns the step's exit status.
+# wait_all: waits until all steps have ended.  step: does the same as start, while no other step runs, and returns the step's exit
+# status, 0 if the step was not run.
 wait_all() { while [ -n "$pending" ]; do collect; done; }
 step()
 {
@@ -366,8 +369,8 @@ failed()
 	fi
 }
 
-# watch_failure NUMBER: after a lost context, runs the command that lost it again, by memcheck if that is installed, else with
-# CUDA_LAUNCH_BLOCKING=1.
+# watch_failure NUMBER: after a lost context, runs the first command `cellgrad check` in the step's log again, or else the step's command,
+# by memcheck if that is installed, else with CUDA_LAUNCH_BLOCKING=1.
 watch_failure()
 {
 	line=$(grep -oE 'cellgrad check [^#]*' "$log" | head -n 1)
@@ -411,7 +414,7 @@ clocks()
 
 say_clocks() { printf '\nClocks (SM, memory, temperature, power, use, limits) before: %s; after: %s.\n' "$before" "$(clocks)" >>"$work/text/$ran"; }
 
-# timed NAME SECONDS FORM COMMAND...: runs a step by `step`, and reports the GPU's clocks before and after it.
+# timed NAME SECONDS FORM COMMAND...: runs a step by `step`; if the report keeps output of it, the report has the clocks before and after.
 timed()
 {
 	before=$(clocks)
@@ -432,7 +435,7 @@ find_tool()
 
 # find_libraries finds NVRTC, cuBLAS and cuDNN by environment variables, else by the loader, else beside the torch of python3.  If the cuDNN
 # then does not load, as when it is for another CUDA than the cuBLAS, all three libraries are taken from beside torch, if it has a cuBLAS
-# and the environment names neither of the two.
+# and the environment names neither cuDNN nor cuBLAS.
 # packaged LIBRARY: prints the files of a library that are beside the torch of python3, the newest first.
 packaged()
 {
@@ -547,8 +550,8 @@ MIG is on: the device may be a part of a GPU, and its ceilings those of that par
 # Without CUBLAS_WORKSPACE_CONFIG the bits of cuDNN's sums may differ from run to run.
 cublas_repeats='env CUBLAS_WORKSPACE_CONFIG=:4096:2'
 
-# smoke: runs one kernel, one product, one network, and one by cuDNN if that is there, which takes seconds; if one of these fails, the
-# stage is refused.
+# smoke: runs one kernel, one product, one network, and one network by cuDNN if that is there, which takes seconds; if one of these fails,
+# the stage is refused.
 smoke()
 {
 	for try in "kernel:check lstm_block pass=forward rows=3 units=5 seed=1" \
@@ -588,7 +591,7 @@ begin()
 	check_kit
 	find_libraries
 	check_device
-	# Kernels that a step compiles are cached for the other steps of this run, and removed at the end of the run.
+	# Kernels that a step compiles are cached for other steps; they are removed at the end, unless CELLGRAD_CACHE_DIR names the folder.
 	export CELLGRAD_BACKEND="$backend" srcdir="$kit" CELLGRAD_CACHE_DIR="${CELLGRAD_CACHE_DIR:-$work/kernels}"
 	sanitizer=$(find_tool compute-sanitizer) ncu=$(find_tool ncu)
 	cudnn=
@@ -634,8 +637,8 @@ suite()
 	start "$suite" 420 words $cublas_repeats "$@"
 }
 
-# In stage right the long steps come first, but those of our own kernels before those of cuDNN.  A rehearsal only tests this script, so it
-# runs a part of each suite, which `make check` runs whole.
+# In stage right the suites sequences and conformance come first, and steps of our own kernels before those of cuDNN.  A rehearsal only
+# tests this script, so it runs a part of these suites, which `make check` runs whole.
 stage_right()
 {
 	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*'
@@ -769,7 +772,7 @@ stage_fast()
 	keep_numbers
 }
 
-# profile STEP KERNEL CUBLAS OP DTYPE T B SIZE: measures by ncu the fourth launch of a kernel with this name in a short `cellgrad bench`.
+# profile STEP KERNEL CUBLAS OP DTYPE T B SIZE: measures by ncu the fourth launch of a kernel whose name has KERNEL, in a `cellgrad bench`.
 profile()
 {
 	ncu_metrics=sm__throughput.avg.pct_of_peak_sustained_elapsed,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread,gpu__time_duration.sum,smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio,smsp__average_warps_issue_stalled_wait_per_issue_active.ratio,smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio,smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio,smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio

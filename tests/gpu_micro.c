@@ -9,7 +9,7 @@
 
 enum { STEPS = 2000, COOPERATIVE_LAUNCH = 95, NON_PORTABLE_CLUSTERS = 14, PIECE = 24576, PIECES = 64, M = 16, N = 8, K = 16 };
 
-/* The module, and the memory that its kernels use: a block of zeros on the device. */
+/* The module, two functions of the driver that are needed to launch some of its kernels, and the device memory that the kernels use. */
 struct micro {
 	struct cg_context *context;
 	struct cg_stream *stream;
@@ -91,7 +91,7 @@ static int build(struct micro *m, const char *path)
 	return code;
 }
 
-/* Finds a kernel in the module; NULL: the module lacks it, as it is not for this architecture. */
+/* Finds a kernel in the module; NULL: the module lacks it, as when it is for a later architecture. */
 static struct CUfunc_st *function_of(const struct micro *m, const char *name)
 {
 	struct CUfunc_st *function = NULL;
@@ -111,7 +111,8 @@ static int clear(struct micro *m)
 	return m->context->backend->zero(m->stream->queue, m->memory, m->memory.bytes);
 }
 
-/* Launches blocks of so many threads; together: all blocks must run at the same time, else the launch fails. */
+/* Launches blocks of so many threads, waits for their end, and sets *ms; together: all blocks must run at the same time, else the launch
+   fails. */
 static int launch(struct micro *m, struct CUfunc_st *function, unsigned blocks, unsigned threads, int together, void **arguments, double *ms)
 {
 	struct CUstream_st *stream = m->stream->queue->stream;
@@ -139,7 +140,7 @@ static int get_word(struct micro *m, size_t offset, unsigned *word)
 	return cg_get(m->stream, word, part, sizeof *word);
 }
 
-/* A row of the table: microseconds per step; *bad is set where a block read a wrong word. */
+/* Prints a row of the table, with microseconds per step; sets *bad if a block read a wrong word. */
 static int print_steps(struct micro *m, const char *what, unsigned blocks, double ms, size_t broken_at, int *bad)
 {
 	unsigned broken;
@@ -198,7 +199,7 @@ static int measure_broadcast(struct micro *m, unsigned blocks)
 	return CG_OK;
 }
 
-/* Small whole numbers are exact in f16 and in their sums, so any element in a wrong place shows. */
+/* Returns a small whole number in f16, which has it exactly; sums of products of such numbers are exact in f32. */
 static unsigned short half_of(int n)
 {
 	unsigned exponent = 15, bits;

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The modules of cellgrad.torch beside PyTorch's, on a GPU: answers, what PyTorch does with modules, memory, and times of a training step.
 
-Every check prints a line, `ok` or `not ok` with the reason; a check that raises is not ok, and the next check runs.  The right answer is
-that of PyTorch's module in float64 on the same device, with the same weights and inputs; the tolerance is derived from the dtype's epsilon
-and the number of steps.  The last lines are a table in Markdown of the least times.
+Every check prints a line, `ok` or `not ok` with the reason; a check that raises anything but Skip is not ok, and the next check
+runs.  Most checks compare answers with those of PyTorch's module in float64 on the same device, with the same weights and inputs; the
+tolerance is derived from the dtype's epsilon and the number of steps.  The last lines are a table in Markdown of the least times.
 
 	python3 gpu_modules.py [--library PATH] [--device cpu --small] [--json FILE]
 
@@ -23,7 +23,7 @@ import warnings
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
-# On a machine without a network card NCCL and gloo find only the loopback interface.
+# NCCL and gloo use the loopback interface, since the machine may have no network card.
 os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a GPU and the libraries beside it are, and what they can do at most: the parts of a report that need neither a test nor a bench.
+ * Prints what a GPU and CUDA's libraries are, and measures what they can do at most: the parts of a report that need neither a test nor a
+ * bench.
  *
- *	gpu_probe library NVRTC|CUBLAS|CUDNN   its version and where it is; exit 1 and why where it cannot be loaded
- *	gpu_probe facts                        of the driver, the libraries and the device
+ *	gpu_probe library NVRTC|CUBLAS|CUDNN   the library's version and path; if it cannot be loaded, exit 1 and the reason
+ *	gpu_probe facts                        versions of the driver and of these libraries, and attributes of the device
  *	gpu_probe ceilings                     copies of 2 GB and products of 8192^3, in f64 of 4096^3, in Markdown
- *	gpu_probe compile                      what NVRTC takes for each text of the first calls of four networks, in Markdown
+ *	gpu_probe compile                      the time NVRTC takes for each text of the first calls of four networks, in Markdown
  *	gpu_probe micro FILE                   gpu_micro.c with the kernels in FILE
  *
- * NET_SMALL: any value for sizes that a stand-in gets through.
+ * NET_SMALL: any value for sizes of ceilings that are small enough for a stand-in.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -174,7 +175,7 @@ static int alloc(struct probe *p, size_t bytes, struct cg_mem *mem)
 	return p->context->backend->zero(p->stream->queue, *mem, bytes);
 }
 
-/* Fills memory with noise, of which all operands are parts: times with zeros would be too short. */
+/* Fills memory with repeats of at most 4 MiB of random numbers: times with zeros would be too short. */
 static int fill(struct probe *p, struct cg_mem mem, int dtype)
 {
 	static unsigned long long state = 1;

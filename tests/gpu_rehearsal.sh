@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Tests gpu.sh on the stand-ins of tests/fake for CUDA's libraries: gpu.sh makes a kit of the present build, runs stages by the kit, and
-# writes a report whatever happens.  Short scripts replace the tools of a machine with an NVIDIA GPU: nvidia-smi, compute-sanitizer, ncu.
+# writes a report, also if a stage is refused, fails or is ended by a signal.  Short scripts replace the tools of a machine with an NVIDIA
+# GPU: nvidia-smi, compute-sanitizer, ncu.
 #   gpu_rehearsal.sh             short, a part of make check; runs in the build tree
-#   gpu_rehearsal.sh whole KIT   runs every stage whole by a kit, on a machine that needs nothing else: a part of make cleancheck
+#   gpu_rehearsal.sh whole KIT   runs every stage by a kit, on the stand-ins and on backend opencl: a part of make cleancheck
 # srcdir: the source.
 set -u
 scratch=$(mktemp -d) || exit 99
@@ -24,7 +25,7 @@ report()
 }
 
 # gpu EXIT STAGE...: runs gpu.sh on the stand-ins with an empty folder of reports; succeeds if gpu.sh ends with exit status EXIT and leaves
-# no temporary file.
+# at most 8 files of reports and no temporary file.
 gpu()
 {
 	expected=$1
@@ -107,7 +108,7 @@ logged facts/.*info.log && logged only/.*info.log
 report $? 'one archive has the logs of two stages'
 
 gpu 1 only info no-such-step && verdict '^# FAILED' && says 'no-such-step'
-report $? 'an unknown step is refused'
+report $? 'an unknown step is a failure'
 
 # ---- what goes wrong ----
 
@@ -129,7 +130,7 @@ report $? 'a machine without a device is refused in the report'
 CELLGRAD_FAKE_FAIL=cuDevicePrimaryCtxRetain:1:46 gpu 2 right && verdict '^# REFUSED: .*DEVICE_UNAVAILABLE'
 report $? 'a device that another process occupies is refused in the report'
 CELLGRAD_CUDNN_LIB=$kit/gpu.sh gpu 2 right && verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB'
-report $? 'a file that is no library is refused in the report'
+report $? 'a CELLGRAD_CUDNN_LIB that is no library is refused in the report'
 CELLGRAD_CUDNN_LIB=$kit/fake/lib/cudnn-9/libcudnn.so.9 CELLGRAD_FAKE_CUDART=12 gpu 2 right &&
 	verdict '^# REFUSED: .*CELLGRAD_CUDNN_LIB.*for CUDA 12, but cuBLAS is for CUDA 13'
 report $? 'a cuDNN for another CUDA than that of cuBLAS is refused in the report'
@@ -189,7 +190,8 @@ report $? 'a step that does not end is killed'
 STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda-rows' && says 'not run: the 0 s'
 report $? 'a stage that runs out of time does not pass'
 
-# If a step loses the CUDA context, the stage ends, and memcheck runs the step's command again.
+# If a step loses the CUDA context, no other step runs, and memcheck repeats the first `cellgrad check` in the
+# step's log, or else the step's command.
 CELLGRAD_FAKE_FAIL=cuLaunchKernel:1600:719 JOBS=1 gpu 1 only cuda-rnn check && verdict '^# FAILED: .*context was lost in cuda-rnn' &&
 	says '^\| check \| .*not run: the context was lost in cuda-rnn' && says 'its line again, by .*--tool memcheck' && says 'LAUNCH_FAILED'
 report $? 'a lost context ends the stage, and memcheck runs the command that lost it'
@@ -214,7 +216,7 @@ code=$?
 	logged memcheck.log
 report $? 'a stage that is killed leaves a report of the steps that ended'
 
-# Steps of stage fast write their measurements to tables in the report, and to a JSON file.
+# Steps of stage fast write their measurements to tables in the report; those that run `cellgrad bench` write a JSON file, too.
 gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lstm \| f32 \| .*favourable' && says 'with other bits' && says 'texts compiled' &&
 	says '^\| LSTMBlockCell \| .* f32 ' && says 'Clocks .*before: 1980 MHz' && grep -q '"kind":"problem"' "$scratch/reports/numbers-only.json"
 report $? 'fast: the report has tables, clocks and numbers'
@@ -223,12 +225,12 @@ report $? 'fast: the report has tables, clocks and numbers'
 export NET_SMALL=1
 $with tests/net_time --most 5 --least 15 f32 >"$scratch/said" 2>&1
 [ $? -eq 1 ] && $with tests/net_time --most 5 --least 1e9 f32 >"$scratch/said" 2>&1 && $with tests/net_time --most 1e9 --least 15 f32 >"$scratch/said" 2>&1
-report $? 'parity fails where both its limits are exceeded, a share and a time'
+report $? 'parity fails if both its limits are exceeded, a share and a time, and passes if one is'
 
 sh "$kit/gpu.sh" >"$scratch/said" 2>&1
 [ $? -eq 2 ] && sh "$kit/gpu.sh" kit "$scratch" >"$scratch/said" 2>&1
 [ $? -eq 2 ] && KIT=$scratch sh "$kit/gpu.sh" facts >"$scratch/said" 2>&1
 [ $? -eq 2 ]
-report $? 'wrong arguments are refused before anything runs'
+report $? 'no stage, a folder that is in use and no kit, and a missing kit end with exit status 2'
 echo "1..$n"
 exit 0

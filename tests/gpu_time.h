@@ -8,14 +8,14 @@
 /* A call of the driver that the library does not use; NULL where this driver has none. */
 void *gpu_call(const char *name);
 
-/* A timer: two events of the driver, both NULL where the driver has none, as a stand-in. */
+/* A timer: two events of the driver, both NULL where the driver has none, such as a stand-in. */
 struct gpu_timer { void *from, *to; };
 
 void gpu_timer_open(struct gpu_timer *);
 void gpu_timer_close(struct gpu_timer *);
 void gpu_timer_start(const struct gpu_timer *, struct cg_queue *);
 void gpu_timer_stop(const struct gpu_timer *, struct cg_queue *);
-/* The milliseconds between the timer's two events, once the stream's work is done; -1 without events. */
+/* The milliseconds between the timer's two events, once the stream's work is done; -1 without events, or if the driver gives no time. */
 double gpu_timer_ms(const struct gpu_timer *);
 
 /* Fills memory with numbers of a dtype, with magnitudes from 1/16 to 1/8 and random signs: times with zeros would be too short. */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a training step of a network costs beyond cuDNN: the three calls of cuDNN's alone, on memory and descriptors of their own,
- * and our forward and backward by route cudnn, taken in turn on one stream of the cuda backend.  Adjacent turns are compared, so
- * that clocks that drift do not count: the median of their ratios, and the band that holds eight in ten.
+ * What a training step of a network costs beyond cuDNN: the three calls of cuDNN's alone, with descriptors, weights, workspace and reserve
+ * space of their own, and our forward and backward by route cudnn, taken in turn on one stream of the cuda backend.  The two times of a
+ * turn are compared, so that clocks that drift do not count: the median of the turns' ratios, and the band that holds eight in ten.
  *
- *	net_time [--most PERCENT] [--least US] [DTYPE]...    a table in Markdown; exit 1 where ours is slower by more than both.  "favourable"
- *	                                                     adds to gradients and spends the reserve, "default" does neither and is shown
+ *	net_time [--most PERCENT] [--least US] [DTYPE]...    a table in Markdown; exit 1 if, with setting "favourable", ours is slower by more
+ *	                                                     than both.  "favourable" adds to gradients and spends the reserve, "default"
+ *	                                                     does neither, and its times have no limit
  *	net_time --census N [DTYPE]...                       how many of N repeats on route cudnn have other bits than the first
- *	net_time --composed [DTYPE]...                       route composed: kernels, and microseconds of device and host, a step
+ *	net_time --composed [DTYPE]...                       route composed, for each step: kernels, products, and microseconds to the end of
+ *	                                                     the work, and to the return of the call
  *
- * NET_TIME: seconds for each row, 1.  NET_SMALL: any value for sizes that a stand-in gets through.
+ * NET_TIME: seconds for each row, 1.  NET_SMALL: any value for sizes that are small enough for a stand-in.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +60,7 @@ struct net {
 	int n_buffers;
 	struct bare bare;
 	struct gpu_timer timer;
-	int ragged;                              /* set: rows of different lengths */
+	int ragged;                              /* set: sequences of different lengths */
 	int32_t lengths[ROWS_MAX];
 };
 
@@ -121,7 +123,7 @@ static int describe_state(const struct net *n, struct cudnnTensorStruct **tensor
 	return CG_OK;
 }
 
-/* The device's copy of the lengths, for versions that need one. */
+/* Makes the device's copy of the lengths, for versions of cuDNN that need one. */
 static int send_lengths(struct net *n)
 {
 	int32_t lengths[ROWS_MAX];
@@ -196,7 +198,7 @@ static void close_bare(struct bare *b)
 
 /* ---- the library ---- */
 
-/* Finds the algorithm that the library's plan takes: it watches which descriptors are set, and which of them runs. */
+/* For the algorithm that the library's plan takes: which descriptors are set, and which of them runs. */
 static struct cg_cudnn really;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } set[BUFFERS];
 static unsigned n_set, algorithm_seen;
@@ -224,7 +226,7 @@ static unsigned see_forward(struct cudnnContext *handle, struct cudnnRNNStruct *
 	                         work, reserve_bytes, reserve);
 }
 
-/* Watches cuDNN's calls, whose table is filled once a plan was opened. */
+/* Watches cuDNN's calls, whose table main() has filled. */
 static void look(void)
 {
 	really = cg_cudnn;
@@ -279,7 +281,7 @@ static int step_ours(struct net *n)
 
 /* ---- cuDNN alone and the library in turn ---- */
 
-/* The time of a turn by the host's clock, and by the driver's events, which is -1 without events. */
+/* The time of a training step by the host's clock, and by the driver's events, which is -1 without events. */
 struct turn { double ms, device_ms; };
 
 static int time_one(struct net *n, int (*step)(struct net *), struct turn *turn)
@@ -306,7 +308,7 @@ static void sort_times(struct times *t)
 		qsort(all[k], (size_t)t->turns, sizeof **all, gpu_compare);
 }
 
-/* The first turns are warm-ups; bare goes first in one turn and second in the next. */
+/* The first two turns are warm-ups; bare cuDNN goes first in one turn and second in the next. */
 static int time_both(struct net *n, double seconds, struct times *t)
 {
 	double until = 0;
@@ -332,7 +334,7 @@ static int time_both(struct net *n, double seconds, struct times *t)
 	return CG_OK;
 }
 
-/* Runs one training step by the library, to see whether it works. */
+/* Opens the library's network and runs one training step, which shows whether it works, and the algorithm. */
 static int try_ours(struct net *n)
 {
 	int code;
@@ -492,7 +494,7 @@ static int step_forward(struct net *n)
 	return cg_rnn_forward(n->stream, n->rnn, &n->call);
 }
 
-/* Medians of the times of a pass, until its call returns and until its work is done. */
+/* Measures medians of the times of a pass, until its call returns and until its work is done. */
 static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
 {
 	static double host[TURNS_MAX], whole[TURNS_MAX];
@@ -540,7 +542,7 @@ struct what {
 	const char *route, *head, *rule;
 	int (*measure)(struct net *, const void *how, int *bad);
 	const struct size *large, *small;
-	int n_large, n_small, ragged;            /* ragged: the table also has rows of different lengths */
+	int n_large, n_small, ragged;            /* ragged: the table also has networks on sequences of different lengths */
 };
 static const struct what parity = { "cudnn",
 	"| network | dtype | T | B | I | U | layers | algorithm | setting | turns | cuDNN alone, ms | ours, ms | median of ratios | 10 %-90 % | by events | |",
