@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the reader of the cache: whatever a file holds, the file is removed, or it is whole and has this key and its payload is
- * returned; the list of entries agrees. The disk is in memory. The first byte of an input is no part of the file: if it is odd, the
- * file's digest is corrected, so that the checks behind it are reached. By itself it is libFuzzer's entry:
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DCG_LIBMD -I. -Igen -Iruntime tests/fuzz/cache_fuzz.c \
- *           runtime/cache*.c runtime/core/memory.c runtime/core/message.c -lmd
- * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are files that the cache writes.
+ * returned, unless memory runs out; the list of entries agrees. The disk is in memory. The first byte of an input is no part of the
+ * file: if it is odd, the file's digest is corrected, so that the checks behind it are reached. By itself this file is libFuzzer's entry:
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DCG_LIBMD -I. tests/fuzz/cache_fuzz.c runtime/cache/cache.c \
+ *           runtime/cache/directory.c runtime/cache/entry.c runtime/core/memory.c runtime/core/message.c runtime/core/environment.c \
+ *           gen/nearest.c -lmd
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are files that the cache writes, and two with lengths
+ * that are false.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -235,7 +237,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 }
 
 static unsigned long found;
-static int refusing;                             /* requests for memory are refused, as the test demands */
+static int refusing;                             /* 1: a request for memory is refused, as cg_memory_fail() was asked to do */
 
 static void check(void)
 {
@@ -291,7 +293,7 @@ static void add_seed(int first, const void *bytes, size_t n)
 	replay_add_seed(input, n + 1);
 }
 
-/* Adds as seeds the files that the cache writes, for the key of the test and for others of many lengths. */
+/* Adds as seeds the files that the cache writes: five for the key of the test, and five for keys of other lengths. */
 static void written(void)
 {
 	static unsigned char payload[6000];
@@ -308,8 +310,8 @@ static void written(void)
 	}
 }
 
-/* Adds seeds with the key of the test and lengths whose sum is right: no payload, or one of nearly 2^64 bytes in a file that
- * ends where its digest would be. */
+/* Adds two seeds with the key of the test, whose lengths add up to the file's size: one without a payload; and one whose payload has
+ * nearly 2^64 bytes by its length, so that the sum is right only modulo 2^64. */
 static void lying(void)
 {
 	static const int payloads[] = { 0, 10 - 32 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes the compiler of cells: whatever the bytes, the compiler rejects them with one error, or every pass of the cell is rejected
- * with a message or printed in every dialect, with a manifest, in bounded time and memory. By itself it is libFuzzer's entry:
+ * Fuzzes the compiler of cells: whatever the bytes, the compiler rejects them with one error, or each pass of the cell with all options,
+ * and of its last stage with none, is rejected with a message or printed in every dialect with a manifest. Time and memory are bounded.
+ * By itself this file is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
  * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and one more.
@@ -56,7 +57,8 @@ static int refused(void)
 
 /* ---- one input ---- */
 
-/* Checks an error message: it has at most three lines, and no control characters, which a terminal might obey. */
+/* Checks an error message: it has at most three lines, and no control characters but newline and tab, since a terminal might obey them;
+   it is empty only if memory was refused. */
 static void check_mistake(void)
 {
 	int lines = 0;
@@ -71,7 +73,8 @@ static void check_mistake(void)
 	MUST(lines <= 2);
 }
 
-/* Checks a printed text: its brackets and comments are closed, and it has only printable ASCII, newlines and tabs. */
+/* Checks a printed text: its brackets and comments are closed, it has only printable ASCII, newlines and tabs, and no "..", which stands
+   for a constant that is not finite. */
 static void check_text(const struct cg_text *text)
 {
 	long depth = 0;
@@ -188,7 +191,7 @@ static size_t line_of(const unsigned char *b, size_t n, size_t at, size_t *lengt
 	return at;
 }
 
-/* Changes a cell's text in ways that are meaningful in the language: words, operators, whole lines, repeated factors. */
+/* Changes a cell's text, mostly in ways that are meaningful in the language: words, operators, whole lines, repeated parts. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {

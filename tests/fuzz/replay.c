@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays files and a fuzzer's own seeds, then mutates them, with memory that runs out now and then: see replay.h.
+ * Runs a fuzzer on files and its own seeds, then on mutations of these, with memory that runs out now and then: see replay.h.
  */
 #include <stdio.h>
 #include <stdlib.h>

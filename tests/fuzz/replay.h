@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes programs of this folder's fuzzers, where there is no libFuzzer: seeds, mutations, and main. Each is run as
+ * Makes programs of this folder's fuzzers, which need no libFuzzer: seeds, mutations, and main. Each is run as
  *     NAME_fuzz [-n MUTATIONS] [-s SEED] [FILE]...
  */
 #ifndef TESTS_FUZZ_REPLAY_H
@@ -17,8 +17,8 @@ struct replay {
 	unsigned mutations;                      /* the most mutations of one input */
 	const char *(*begin)(void);              /* adds seeds; returns NULL, or the reason why there can be none */
 	size_t (*mutate)(unsigned char *, size_t n);
-	void (*refuse)(int on);                  /* from here memory runs out now and then (on), or no longer (0) */
-	void (*replayed)(int has_files);         /* called when all seeds have been tried; replayed and ended may be NULL */
+	void (*refuse)(int on);                  /* 1: memory may run out in the next input; 0: it does not run out */
+	void (*replayed)(int has_files);         /* called when all seeds have been tried; NULL: nothing is called, as with ended */
 	void (*ended)(unsigned long long count);
 };
 
@@ -26,10 +26,10 @@ struct replay {
 extern const struct replay replay;
 int LLVMFuzzerTestOneInput(const unsigned char *, size_t);
 
-/* A random number below a limit, which is not 0; a seed gives the same numbers everywhere. */
+/* A random number from 0 to below - 1; below is not 0. A seed gives the same numbers on every machine. */
 uint64_t replay_draw(uint64_t below);
 void replay_add_seed(const void *, size_t n);
-/* Removes length bytes at a place, or inserts them, where there is space; both return the new number of bytes. */
+/* Removes length bytes at a place, or inserts them if the input then has at most REPLAY_MOST; both return the new number of bytes. */
 size_t replay_cut(unsigned char *, size_t n, size_t at, size_t length);
 size_t replay_insert(unsigned char *, size_t n, size_t at, const void *, size_t length);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes the reader of safetensors files: whatever the bytes, it rejects them with a message, or every tensor that it reports lies
- * inside them. Also fuzzes the search for a network's weights among the tensors, for each format: it rejects them, or they convert.
- * By itself it is libFuzzer's entry. With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer.
+ * Fuzzes the reader of safetensors files: whatever the bytes, the reader rejects them with a message, or every tensor that it reports
+ * lies inside them. Also fuzzes the search for a network's weights among the tensors, for each format: the search rejects the tensors
+ * with a message, or the weights convert to the library's format. By itself this file is libFuzzer's entry. With FUZZ_REPLAY and replay.c
+ * it is a program that needs no libFuzzer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void check(const struct safetensors *s, const unsigned char *bytes, size_
 	safetensors_metadata(s, "op");
 }
 
-/* Loads all tensors of a network's weights into the library's params buffer. */
+/* Converts all tensors of a network's weights into a params buffer of the library's format, and expects that nothing is lost. */
 static void carry(const struct network *n)
 {
 	struct cg_layout ours;
@@ -115,7 +116,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 #ifdef FUZZ_REPLAY
 #include "tests/fuzz/replay.h"
 
-/* Adds as a seed a file with this header and so many bytes of data. */
+/* Adds as a seed a file with this header and `data` bytes of data. */
 static void add_file(const char *header, size_t data)
 {
 	static unsigned char file[REPLAY_MOST];
@@ -155,7 +156,7 @@ static void built_in(void)
 	         "\"params\":{\"dtype\":\"BF16\",\"shape\":[8],\"data_offsets\":[0,16]}}", 16);
 }
 
-/* Changes a file in ways to which its header is sensitive: signs, digits, brackets, whole words, lengths, moved parts. */
+/* Changes a file, mostly in ways that matter in its header: signs, digits, brackets, whole words, lengths, removed and repeated parts. */
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
