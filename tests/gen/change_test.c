@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Built-in cells changed at random give a cell or an error and never anything else; memory runs out at every request of the compiler
- * in turn.
+ * Built-in cells changed at random give a cell or an error with a place. Where memory runs out, at each request of the compiler in turn,
+ * the compiler gives up without a message, and nothing leaks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static void test_mutations(void **state)
 
 /* ---- no memory ---- */
 
-/* Runs the whole compiler on a cell's text; returns 0 when it ran out of memory. */
+/* Parses a cell, and plans and prints a pass with all its options; returns 0 when memory ran out, without a message. */
 static int compiled(const char *text, int pass)
 {
 	struct cg_mistake mistake = { "left over" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that every text of a product or of rows must pass. */
+/* A check that every text of a product or of rows must pass. */
 #ifndef TESTS_GEN_CHECK_TEXT_H
 #define TESTS_GEN_CHECK_TEXT_H
 
@@ -7,7 +7,8 @@
 
 enum { COLUMNS = 120, TAB = 4 };
 
-/* The key stands above the text, its function has that name, no line is too long, no hole is left; frees the text. */
+/* Expects that a text begins with a comment that names its key, and has a function of that name; that no line has more than 120 columns
+   or blanks at its end; and that no hole (@) of a template is left. Frees the text. */
 static inline void check_text(struct cg_text text, const char *key)
 {
 	char want[CG_KEY_MAX + 20];

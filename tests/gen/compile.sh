@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The source of every kernel compiles alone, without a warning: C by the build's compiler and by the other one of gcc and clang, and as
-# C++; OpenCL C by clang's front end and by the driver of an OpenCL device; CUDA C by NVRTC.  The kernels' headers are right in C and C++,
-# and C and C++ link with each other's functions.  If a tool is missing, its tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with
-# commas) names it: opencl, nvrtc.
+# Each text of emit_all compiles alone, without a warning: C by the build's compiler, as C++, and by the front end of the other one of gcc
+# and clang; OpenCL C by clang's front end and by the driver of an OpenCL device; CUDA C by NVRTC.  The texts' headers are right in C and
+# C++, and C and C++ link with each other's functions.  If a tool is missing, its tests are skipped; they fail if it is an OpenCL device or
+# NVRTC, and CELLGRAD_TEST_REQUIRE (a list with commas) has opencl or nvrtc.
 #
-# The registers and the memory that each CUDA kernel takes are written to a table, $table in the build's top folder.  With
-# CELLGRAD_TEST_ARCHS, such as 75,80,90, all CUDA texts are compiled for these GPU architectures, and no other language is tested.  Without
-# it, the texts of the built-in cells, of products and of rows are compiled for the oldest architecture of CUDA 13, and the texts of bf16
-# for a new one, too; the front ends of NVRTC and clang alone read those of f64, whose equations are the ones of f32, and those of the
+# The registers and the memory of each CUDA kernel that is compiled to machine code are written to a table, $table in the build's top
+# folder.  With CELLGRAD_TEST_ARCHS, such as 75,80,90, all CUDA texts are compiled for those of these GPU architectures that NVRTC knows,
+# and no other language is tested.
+# Without it, the texts of the built-in cells, of products and of rows are compiled for the oldest architecture of CUDA 13, and the texts of
+# bf16 for a new one, too; the front ends of NVRTC and clang alone read those of f64, whose equations are the ones of f32, and those of the
 # tests' own cells, which test names and forms.  An OpenCL device's driver builds texts of f32 and bf16 alone.
 #
 #	compile.sh [opencl]     opencl: tests OpenCL C alone, and the driver builds the texts of all dtypes
@@ -50,8 +51,8 @@ read_by() {
 	verdict "C with $1"
 }
 
-# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or cc, that includes every header of a kernel and takes the address of
-# every function, and links it with the object files in this folder.
+# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or cc, that includes every header of this folder and takes the address of
+# every function that they declare, at least 100; links it with the object files in this folder, and runs it.
 calls() {
 	name=$1 program=../calls.$2
 	shift 2
@@ -71,8 +72,8 @@ calls() {
 	fi
 }
 
-# objects LANGUAGE COMPILER FLAG...: compiles each C text, as a file that begins with the text, followed by the text's header; texts of
-# rows have no header.
+# objects LANGUAGE COMPILER FLAG...: compiles each C text, by a file that includes the text and then the text's header; texts of rows have
+# no header.
 objects() {
 	language=$1
 	shift
@@ -125,8 +126,8 @@ verdict() {
 	fi
 }
 
-# opencl PATTERN: tests the OpenCL C texts; the driver builds those whose names match the pattern.  On a machine without a GPU only clang
-# reads the forms of texts that GPUs get.
+# opencl PATTERN: tests the OpenCL C texts; the driver builds those whose names match the pattern.  If the OpenCL device is a processor, the
+# driver builds the form for strips of each text that has one, and only clang reads the form for GPUs.
 opencl() {
 	if clang --version >/dev/null 2>&1; then
 		ls -- *.cl | each 40 clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -Wall -Werror -fsyntax-only
@@ -142,8 +143,8 @@ opencl() {
 # compile ARCHS...: compiles the CUDA texts whose names are on standard input.
 compile() { each 8 "$here/tests/gen/compile_nvrtc" "$@"; code=$?; cat log >>all; return $code; }
 
-# resources: writes the table of resources, and prints its largest numbers.  Kernels of products may spill registers; kernels over elements,
-# sums and moves of rows may not.
+# resources: writes the table of resources, and prints, for each architecture, the most registers and which kernels spill.  Kernels of
+# products may spill registers; kernels over elements, sums and moves of rows may not.
 resources() {
 	{
 		echo "kernel arch registers spilled-bytes shared-bytes"
@@ -164,18 +165,18 @@ resources() {
 
 column_up() { awk '{ printf "%-60s %5s %10s %14s %13s\n", $1, $2, $3, $4, $5 }'; }
 
-# wide KEY: does a kernel load and store runs of adjacent elements by accesses of 16 bytes?
+# wide KEY: has the PTX of a kernel a load of 16 bytes and a store of 16 bytes?  If not, prints a failure.
 wide() {
 	"$here/tests/gen/compile_nvrtc" ptx "$1.cu" >ptx
 	for access in ld st; do
 		grep -Eq "^[[:space:]]*$access\.global(\.[a-zA-Z0-9:_]+)*\.(v4\.[bfu]32|v2\.[bfu]64|v8\.[bfu]16|b128)[[:space:]]" ptx ||
-			{ fail "CUDA C: runs are loaded and stored 16 bytes at a time: not by $access in $1"; return 1; }
+			{ fail "CUDA C: six kernels have loads and stores of 16 bytes: no $access in $1"; return 1; }
 	done
 }
 
 cuda() {
 	if ! there nvrtc "CUDA C" compile_nvrtc; then
-		for what in "CUDA C: no kernel spills registers, except products" "CUDA C: runs are loaded and stored 16 bytes at a time" "CUDA C: the kernels that gpu.sh measures"; do
+		for what in "CUDA C: no kernel spills registers, except products" "CUDA C: six kernels have loads and stores of 16 bytes" "CUDA C: the kernels that gpu.sh measures"; do
 			skip nvrtc "$what" "there is no NVRTC"
 		done
 		return
@@ -197,7 +198,7 @@ cuda() {
 		cg_rows_f32_drop cg_rows_f64; do
 		wide $key || return
 	done
-	ok "CUDA C: runs are loaded and stored 16 bytes at a time"
+	ok "CUDA C: six kernels have loads and stores of 16 bytes"
 	# gpu_micro.cu is compiled for architecture 90 and later, which its kernels with clusters need.
 	"$here/tests/gen/compile_nvrtc" 90,120 "$srcdir/tests/gpu_micro.cu" >all 2>&1
 	code=$?

@@ -5,10 +5,10 @@
  *
  *	compile_nvrtc ARCH,... FILE...    for each kernel a line "KEY ARCH REGISTERS SPILLED SHARED" from the assembler's log;
  *	                                  SPILLED and SHARED are bytes
- *	compile_nvrtc read FILE...        by the front end alone, which has most of the warnings; prints errors and a count
+ *	compile_nvrtc read FILE...        by the front end alone, if NVRTC can stop there; prints errors and a count
  *	compile_nvrtc ptx FILE            its PTX, for architecture 75
  *
- * exit 0: all compiled, without a warning, for the architectures that NVRTC knows; 1: some did not; 77: there is no NVRTC
+ * exit 0: all compiled, without a warning, for the architectures that NVRTC knows; 1: some did not; 77: there is no NVRTC of 11.2 or later
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static char *text_of(const char *path)
 	return text;
 }
 
-/* The number before these words on a line of the assembler's log, or -1. */
+/* The number before `text` on the log's line that begins at `line`; -1: the line has no such text. */
 static int before(const char *line, const char *text)
 {
 	const char *at = strstr(line, text), *end = line + strcspn(line, "\n");
@@ -69,7 +69,7 @@ static int before(const char *line, const char *text)
 	return atoi(at);
 }
 
-/* Prints what the assembler reports of each kernel: its name, spills, registers and memory.  Returns the number of kernels. */
+/* Prints what the assembler reports of each kernel: its name, registers, spills and shared memory.  Returns the number of kernels. */
 static int put_resources(const char *log, int arch)
 {
 	char name[400] = "";

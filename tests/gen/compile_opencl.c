@@ -3,13 +3,14 @@
  * Builds OpenCL texts, one program each, on the first device of the first platform that has one; nothing is run.  The library
  * is found at run time, so that this compiles everywhere; what is declared of it here is what the standard says of it.
  *
- * A warning is a failure, with two exceptions.  A text with vectors wider than the device's is never given to it, and a compiler may
- * warn that it passes such vectors otherwise than that other device does.  And a processor is given elements and sums in strips and
- * vectors, too, which its compiler may make so late that it warns that it has not made them yet.
+ * A warning is a failure, with two exceptions.  Clang may warn, of a text with vectors wider than the device's, that it passes them to
+ * functions in another way than for a device with such vectors; the library gives this device no such text.  And clang may warn, of the
+ * form for strips on a processor, that it has not vectorised a loop, although it vectorises it later.
  *
- * A text FILE is built as the device is given it.
+ * On a processor a text that has a form for strips is built in that form, in every second FILE with WHOLE.
  *
- *	compile_opencl FILE...     exit 0: all were built; 1: some were not, their logs are printed; 77: there is no device
+ *	compile_opencl FILE...     exit 0: all were built but those of f64, if the device has no f64; 1: some were not, their logs are
+ *	                           printed; 77: there is no device
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@ enum {
 #define CL_DEVICE_TYPE_ALL 0xffffffffu
 
 static const char flags[] = "-cl-std=CL1.2 -cl-denorms-are-zero -Werror";
-/* Text before a kernel's text, which makes a compiler leave out one warning. */
+/* Text before a kernel's text, which makes clang leave out one warning. */
 #define SILENT(of) "#ifdef __clang__\n#pragma clang diagnostic ignored \"" of "\"\n#endif\n#line 1\n"
 static const char passed_otherwise[] = SILENT("-Wpsabi"), made_late[] = SILENT("-Wpass-failed");
 
@@ -63,7 +64,7 @@ static char *text_of(const char *path)
 	return text;
 }
 
-/* Prints the log if it has an error or a warning. */
+/* Builds a text and makes its kernels; fails, and prints the log, at an error or a warning, or if there is no kernel. */
 static int build_fails(const char *before, const char *text, const char *options, const char *path)
 {
 	const char *texts[] = { before, text };
@@ -90,7 +91,8 @@ static int build_fails(const char *before, const char *text, const char *options
 	return failed;
 }
 
-/* Builds a text as backends/opencl/kernel.c does: on a processor with or without WHOLE, which means that no argument is absent. */
+/* Builds a text with the macros that backends/opencl/kernel.c defines for a processor, among them WHOLE (no argument is absent) if `whole`
+   is 1; on other devices without macros. */
 static int fails(const char *path, int whole)
 {
 	int lanes = device.vector_bytes / (strstr(path, "_f64_") ? 8 : 4), failed;
@@ -108,7 +110,7 @@ static int fails(const char *path, int whole)
 	return failed;
 }
 
-/* The first device of the first platform that has one: 0, or what is missing. */
+/* Opens the first device of the first platform that has one; returns NULL, or a text of what is missing. */
 static const char *open_device(void)
 {
 	void *library = dlopen("libOpenCL.so.1", RTLD_NOW), *platforms[8];

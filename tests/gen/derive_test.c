@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives, for every cell and set of options, in long double: grad compared with central differences of forward, gradgrad with
- * central differences of grad. The test runs the functions of a pass one element at a time, each from its named inputs to its named
- * outputs; so inputs, the cut into functions and the order of statements are tested along with the mathematics. The products between
- * stages are small random matrices and their transposes. As steps of a sequence forward and grad give the same, although the
- * gradient of the output comes in two parts.
+ * Derivatives, for every built-in cell, two more and every set of options, in long double: grad compared with central differences of
+ * forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a time, each from its named
+ * inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along with the mathematics. The
+ * products between stages are small random matrices and their transposes. As steps of a sequence forward and grad give the same,
+ * although the gradient of the output comes in two parts.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -165,10 +165,10 @@ struct trial {
 	int options;
 	int step;                                            /* the passes are those of a step of a sequence */
 	struct cg_pass_plan *plans[CG_PASS_COUNT];
-	long double product[CG_GATES_MAX][UNITS][UNITS];     /* the matrix of the product for each gate of a later stage */
+	long double product[CG_GATES_MAX][UNITS][UNITS];     /* the matrix of the product that feeds a gate; of gates of stage 1 unused */
 	const char *inputs[64]; int n_inputs;                /* the inputs of forward: gates, previous states, weights whose option is on */
-	struct world start;                                  /* the values of the inputs and of the params */
-	struct world seeds;                                  /* d<state>, the inputs of grad; gd<input>, the inputs of gradgrad */
+	struct world start;                                  /* the values of the inputs, of the params, and of d<state>, which grad reads */
+	struct world seeds;                                  /* gd<input>, which gradgrad reads */
 };
 
 /* Adds to `to` the product of `from` with R, or with R transposed. */
@@ -190,7 +190,7 @@ static const char *state(const struct trial *t, int k)
 	return t->cell->values[t->cell->prevs[k].value].name;
 }
 
-/* What a stage's product adds to the gates of the next stage. */
+/* Adds the products of a stage's feed to the gates of the next stage. */
 static void carry(struct trial *t, struct world *w, const char *prefix, int stage, const char *from)
 {
 	for (int k = 0; k < t->cell->n_gates; k++)
@@ -198,7 +198,7 @@ static void carry(struct trial *t, struct world *w, const char *prefix, int stag
 			multiply(need(w, named(prefix, t->cell->gates[k].name), from), need(w, from, from), t->product[k], 0);
 }
 
-/* The gradient that the gates of the next stage pass back through the product. */
+/* Sets the gradient of a stage's feed: what the gates of the next stage pass back through their products. */
 static void bring(struct trial *t, struct world *w, const char *prefix, int stage)
 {
 	struct thing *to = put(w, named(prefix, feed(t, stage)));
@@ -267,7 +267,7 @@ static long double paired(struct world *a, const char *prefix, struct world *b, 
 	return sum;
 }
 
-/* One number from all results of a pass: of forward's states, weighted by d; of grad's adjoints, weighted by gd. */
+/* The weighted sum of the results of a pass: of forward's states, each times its d<state>; of grad's d<input>, each times gd<input>. */
 static long double outcome(struct trial *t, int pass, struct world *start)
 {
 	static struct world w, kept;
@@ -323,7 +323,7 @@ static void compare(struct trial *t, int pass, const char *of, struct world *got
 		rows &= strcmp(name, t->cell->weights[k].name) != 0;
 	for (int row = 0; row <= rows; row++)
 		for (int unit = 0; unit < UNITS; unit++) {
-			/* A gradient that the pass does not give is 0. */
+			/* A gradient that the pass does not give counts as 0. */
 			long double want = difference(t, pass, name, row, unit), is = g ? g->at[row][unit] : 0;
 
 			if (!(fabsl(is - want) <= 1e-11L * (1 + fabsl(want))))
@@ -350,7 +350,7 @@ static void sums_of_gates(struct trial *t, struct world *w, const char *prefix)
 	}
 }
 
-/* A step of a sequence gives what the pass alone gives for the sum of both parts of the output's gradient, of which either may be 0. */
+/* Expects that a step of a sequence gives what the pass alone gives for the sum of both parts of the output's gradient; either may be 0. */
 static void try_step(struct trial *t, const struct world *w, const struct world *alone)
 {
 	static struct world forth, back;
@@ -395,7 +395,7 @@ static void try_step(struct trial *t, const struct world *w, const struct world 
 	t->step = 0;
 }
 
-/* One random point of one cell with one set of options. */
+/* Tests grad, a step of a sequence and gradgrad at a random point. */
 static void try_point(struct trial *t)
 {
 	static struct world w, kept, second;
@@ -517,7 +517,7 @@ static void test_clip_passes(void **state)
 	forward(&t, &w);
 	assert_true(need(&w, "cs", "clip")->at[0][0] == 0.25L);
 	grad(&t, &w);
-	/* The step without a clip: cs = f cs_prev + i ci. */
+	/* The gradient is that of the step without a clip, cs = f cs_prev + i ci. */
 	assert_true(need(&w, "dcs_prev", "clip")->at[0][0] == find(&w, "f")->at[0][0]);
 	assert_true(fabsl(find(&w, "da_ci")->at[0][0] - find(&w, "i")->at[0][0] * (1 - powl(find(&w, "ci")->at[0][0], 2))) < 1e-18L);
 	/* A clip that is not positive means no clip. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes texts into a folder, one file each: of the built-in cells and those of tests/gen, for every set of options, pass and dialect,
- * in some or all dtypes; each pass's C header and manifest; all steps of a sequence in C, in one dtype; matrix products of every dtype
- * and form, each with a few tiles; every shape of rows.
- * compile.sh compiles them, golden.sh picks a few.  Further cells have names that are nearly keywords of a dialect, or are y.
- * A file FOLDER/of-tests has the keys of the texts whose cells are not built in.
+ * in some or all dtypes; each pass's C header and manifest; all steps of a sequence in C, with all options and in one dtype; matrix
+ * products of every dtype and form, each with a few tiles; every shape of rows.
+ * compile.sh compiles them, golden.sh picks a few.  Further cells, in this file, have names that mean something in a dialect, or are y.
+ * A file FOLDER/of-tests has the keys of the passes whose cells are not built in.
  *
  *	emit_all FOLDER
  */
@@ -14,7 +14,7 @@
 
 static const char *const endings[] = { "c", "cl", "cu" };
 
-/* Names that the parser accepts although they mean something in some dialect: a text hides that meaning. */
+/* Names that the parser accepts although most of them mean something in some dialect: a text hides that meaning. */
 static const char names[] =
 	"cell names\n"
 	"gates  k x z w float4 printf select sum total\n"
@@ -29,7 +29,7 @@ static const char names[] =
 	"length = upper * lost_in + length_prev * s0\n"
 	"save isnan upper\n";
 
-/* Types, functions and keywords of some dialect; and names one letter away from those that kernels derive. */
+/* Names that are types, functions or keywords of some dialect, or one letter away from names that kernels derive. */
 static const char more_names[] =
 	"cell more_names\n"
 	"gates  prev no a_at2 half8 uchar4 vload4 barrier event clock64\n"
@@ -47,7 +47,7 @@ static const char more_names[] =
 	"module = import * override + module_prev\n"
 	"save x o import nan\n";
 
-/* The adjoint of a layer's output is often called dy: any name of a cell may be y. */
+/* An output, a gate and a state may be called y, although the adjoint of a layer's output is often called dy. */
 static const char y_output[] =
 	"cell y_output\n"
 	"gates  i z\n"
@@ -135,7 +135,7 @@ static int put_product(struct cg_gemm_shape s, const struct cg_gemm_limits *limi
 	return put(&text, folder, key, endings[lang]);
 }
 
-/* Products for CPUs with registers of three widths, each for another size of c. */
+/* Writes products for CPUs with registers of three widths, each for another size of c. */
 static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const char *folder)
 {
 	static const int vector_bytes[] = { 64, 32, 16 };
@@ -149,7 +149,7 @@ static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const cha
 	return 0;
 }
 
-/* Products of every dtype and form: for CPUs and for a GPU, each for another size of c than the one before. */
+/* Writes products of every dtype and form, for CPUs and for a GPU, for one of four sizes of c in turn. */
 static int put_products(const char *folder)
 {
 	int n = 0;
@@ -191,7 +191,7 @@ static int put_rows(const char *folder)
 	return 0;
 }
 
-/* All steps of a sequence, with every option. */
+/* Writes the texts of all steps of a sequence, forward and gradient, with all options. */
 static int put_steps(const struct cg_cell *cell, int dtype, const char *folder)
 {
 	for (int pass = CG_PASS_SEQ_FORWARD; pass <= CG_PASS_SEQ_GRAD; pass++) {
@@ -216,8 +216,8 @@ static int emit_built_in(const char *folder)
 	for (int k = 0; built_in(k, name); k++) {
 		struct cg_cell *cell = must_find(name);
 
-		/* All steps of a cell are printed in one dtype, chosen by its number of gates, so that other cells of its file have no
-		   influence. */
+		/* All steps of a cell are printed in one dtype, chosen by the cell's number of gates, so that a new cell changes no other
+		   cell's dtype. */
 		if (emit(cell, folder, 1, NULL) || put_steps(cell, cell->n_gates % CG_DTYPE_COUNT, folder))
 			return 1;
 		cg_parse_free(cell);
@@ -225,7 +225,7 @@ static int emit_built_in(const char *folder)
 	return 0;
 }
 
-/* For the cells of the tests f32 and f16 are enough, except for the first cell of names. */
+/* Writes the texts of the tests' own cells, in f32 and f16, and in all dtypes those of the cell `names`. */
 static int emit_of_tests(const char *folder)
 {
 	static const struct { const char *text, *name; int step; } cells[] = {

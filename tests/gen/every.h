@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a printed seed, and every
- * built-in cell.
+ * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a printed seed, the built-in
+ * cells and those of tests/gen.
  */
 #ifndef TESTS_GEN_EVERY_H
 #define TESTS_GEN_EVERY_H
@@ -113,7 +113,7 @@ static inline int built_ins(void)
 	return n;
 }
 
-/* Bytes of the widest vector of sums, or of packed elements, in the types of an OpenCL product's text. */
+/* The bytes of the widest vector that an OpenCL product's text declares as a type: of sums, or of 32-bit words. */
 static inline int vector_bytes_of(const char *text)
 {
 	int most = 0;
@@ -175,7 +175,7 @@ static inline struct cg_cell *must_read(const char *name)
 	return must_parse(text, name);
 }
 
-/* Every cell: the built-in ones and those of tests/gen.  NULL when there are no more; the caller frees. */
+/* The k-th of all cells: the built-in ones, then the two of tests/gen; NULL when there are no more.  The caller frees it. */
 static inline struct cg_cell *every_cell(int k)
 {
 	static const char *const more[] = { "coupled", "stages" };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Simplification: the graph that is made of equations has their value. The equations are evaluated here as written, by the C library,
- * and the graph by cg_eval; since nothing is reassociated both must be equal wherever
- * all intermediate results are finite. Each rule of expr.c is tested by itself,
- * as are expressions that must not be simplified.
+ * and the graph by cg_eval; since nothing is reassociated both must be equal wherever all intermediate results are finite. Each rule of
+ * expr.c is tested by itself, as are pairs of expressions that must not become one.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +19,7 @@ enum { EXPRESSIONS = 4000, POINTS = 4, TEXT = 1 << 14 };
 
 struct point { long double gates[CG_GATES_MAX], prevs[CG_STATES_MAX + 1], weights[CG_WEIGHTS_MAX], params[CG_PARAMS_MAX]; };
 
-static int wild;                                 /* an intermediate result was not finite */
+static int wild;                                 /* an intermediate result was not finite, or a divisor was 0 */
 
 static long double plain(const struct cg_cell *cell, int options, const struct point *at, int term)
 {
@@ -228,7 +227,7 @@ static const char *const same[][2] = {
 	{ "tanh(w) * a",           "0" },                   { "sigmoid(a + w * c)",       "sigmoid(a)" },
 	{ "a - (b - c)",           "a - (b + -c)" },        { "- - a",                    "a" },
 };
-/* Simplifications that would change rounding or meaning, and must not be made. */
+/* Pairs of expressions that must not become one; for most of them that would change rounding or meaning. */
 static const char *const different[][2] = {
 	{ "(a + b) + c",           "a + (b + c)" },         { "(a * b) * c",              "a * (b * c)" },
 	{ "a * (b + c)",           "a * b + a * c" },       { "a - b",                    "b - a" },
@@ -304,7 +303,7 @@ static void test_interning(void **state)
 
 /* ---- options ---- */
 
-/* Does a name, or its adjoint, occur among the arguments of a pass, or a weight among its leaves? */
+/* Does the name of a weight, or of its adjoint, occur among the arguments of a pass, or the weight among its leaves? */
 static int reads(const struct cg_cell *cell, int options, int pass, const char *name)
 {
 	struct cg_pass_plan *plan = must_plan(cell, options, pass, 0, 0);

@@ -2,9 +2,9 @@
 /*
  * The mathematics of f32: a quarter of the floats of both signs from 2^-30 to 2^7, where results can differ, and one float in 509
  * elsewhere. CELLGRAD_TEST_SEED chooses the quarter; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. A fused
- * multiply-add made without the instruction is rounded twice where a double does not hold its sum; so the text without fused
- * instructions (plain) and with them (fused), each with and without a flush of subnormals, must give the same bits, and errors stay
- * within their bounds. The text is what `cellgen math f32` prints (math_text.c).
+ * multiply-add made without the instruction is rounded twice where a double does not hold its sum; nevertheless the text without fused
+ * instructions (plain) and with them (fused), each with and without a flush of subnormals, must give the same bits, and errors must
+ * stay within their bounds. The text is what `cellgen math f32` prints (math_text.c).
  */
 #include <float.h>
 #include <math.h>
@@ -61,8 +61,8 @@ static const struct build { const char *name; const struct math_text *text; int 
 	{ "fused, subnormals flushed",    &math_f32_fused, 1 },
 };
 
-/* A thread's part of the floats, and its results for each function. In the range, `share` is the distance of the blocks of N floats that
-   are tried, from block `quarter` on; the threads take turns. */
+/* A thread's part of the floats, and its results for each function. From LOWEST to HIGHEST one block of N floats in `share` is tried, from
+   block `quarter` on; the threads take these blocks in turn. */
 struct part {
 	uint32_t thread, threads, share, quarter;
 	int builds;
@@ -71,7 +71,7 @@ struct part {
 	const char *differs[FUNCTIONS];
 };
 
-/* Can this processor run the fused text? It is compiled for the instruction set AVX2 as isa.c declares it. */
+/* Can this processor run the fused text? Where CG_ISA_AVX2 is defined, the text is compiled for AVX2 with fused multiply-adds. */
 static int can_fuse(void)
 {
 #ifdef CG_ISA_AVX2
@@ -90,8 +90,8 @@ static void flush(int on)
 #endif
 }
 
-/* The error in units in the last place of the right result, where that and the argument are normal numbers: math_test covers the
-   others. */
+/* The error in units in the last place of the right result, where that and the argument are normal numbers; elsewhere 0, since math_test
+   covers other numbers. */
 static double error(double x, double want, float got)
 {
 	uint64_t bits;
@@ -117,7 +117,7 @@ static int first_difference(const float *a, const float *b, int n)
 	return k;
 }
 
-/* Computes a function for n arguments by every build, compares the bits, and measures the errors of the first build. */
+/* Computes a function for n arguments by the builds that this processor runs, compares the bits, and measures the first build's errors. */
 static void compare(struct part *p, int function, const float *x, const double right[][FUNCTIONS], int n)
 {
 	float y[sizeof builds / sizeof *builds][N];
@@ -144,7 +144,7 @@ static void compare(struct part *p, int function, const float *x, const double r
 	}
 }
 
-/* The thread's blocks of the floats of one exponent, of both signs. */
+/* Compares the thread's blocks of the floats of one exponent, of both signs. */
 static void compare_exponent(struct part *p, uint32_t exponent)
 {
 	int in_range = exponent >= LOWEST && exponent < HIGHEST;

@@ -3,8 +3,8 @@
 # The kernels of matrix products give right answers on an OpenCL device.  If there is no device, the test is skipped, unless
 # CELLGRAD_TEST_REQUIRE (a list with commas) names opencl.
 #
-#	gemm.sh [CASES]     CASES: the number of products by each kernel, 100 if not given; with more, kernels of every dtype are
-#	                    optimised, otherwise those of f32 alone
+#	gemm.sh [CASES]     CASES: the number of products by each kernel, 100 if not given; with more than 100, kernels of every
+#	                    dtype are optimised, otherwise those of f32 alone
 #
 # Runs in the build's top folder, and needs tests/gen/gemm_run there.
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs matrix products on the first OpenCL device: every dtype and transposition, in both forms and tiles of several sizes, with
- * vectors up to the device's, over awkward sizes.  Each element is within the bound of a product in long double; no byte outside of a
- * matrix affects a result, and none outside of c is written; kernels that all fuse multiply-adds, or all do not, give the same bits.
+ * Runs matrix products on the first OpenCL device: every dtype that it has and every transposition, in tiles of several sizes, with
+ * operands through local memory and without, with vectors up to the device's, over awkward sizes.  Each element is within the bound of a
+ * product in long double; no byte outside of a matrix affects a result, and none of c's memory outside of c is written; kernels that all
+ * fuse multiply-adds, or all do not, give the same bits.
  *
  *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: products by each kernel, default
- *	                           100; with more, kernels of every dtype are optimised, otherwise those of f32 alone;
- *	                           narrow: if CASES is below 10, no vectors of more than 4 elements
+ *	                           100; with more than 100, kernels of every dtype are optimised, otherwise those of f32
+ *	                           alone; narrow: if CASES is below 10, no vectors of more than 4 elements
  */
 #include <math.h>
 #include <stdint.h>
@@ -28,7 +29,7 @@ static struct {
 	int doubles;
 	uint64_t local_bytes;
 	size_t group;
-	int vector_bytes;                         /* the bytes of the device's widest vectors, at least 16, which all devices have */
+	int vector_bytes;                         /* the bytes of the device's native vectors of floats, at least 16 */
 	uint64_t fma[2];                          /* fused multiply-add: in f32, in f64 */
 } device;
 
@@ -189,7 +190,7 @@ struct kernel {
 	void *program, *kernel;
 };
 
-static int all_optimized;                        /* without it kernels of f32 alone, since an optimised one takes three times as long */
+static int all_optimized;                        /* 0: kernels of f32 alone are optimised, since that takes three times as long */
 
 static struct kernel build(const struct cg_gemm_shape *shape)
 {
@@ -262,7 +263,7 @@ static void launch(const struct kernel *k, const struct product *p, void *a, voi
 		     "clEnqueueNDRangeKernel");
 }
 
-/* The memory of c after the product.  The caller frees it. */
+/* Returns the memory of c after the product.  The caller frees it. */
 static unsigned char *run(const struct kernel *k, const struct product *p)
 {
 	void *a = p->k ? give(&p->a) : NULL, *b = p->k ? give(&p->b) : NULL, *c = give(&p->c);
@@ -281,7 +282,7 @@ static unsigned char *run(const struct kernel *k, const struct product *p)
 
 /* ---- the judge ---- */
 
-static double worst;                      /* the largest error of a sum over its tolerance, among results that are in acc and not rounded */
+static double worst;                      /* the largest error of an element over its tolerance, among matrices c in f32 or f64 */
 
 /* Is an element of c within its bound? By the rules of reference.c products and start are a sum of k + 1 terms, which is
    computed in long double. */
@@ -357,7 +358,7 @@ static int differs(const struct product *p, const struct kernel *k, const unsign
 
 /* ---- what is run ---- */
 
-static int no_memory;                            /* the number of kernels that do not fit into the device */
+static int no_memory;                            /* the number of kernels that need more local memory or larger groups than the device has */
 
 static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
@@ -381,7 +382,7 @@ static int product_fails(const struct kernel *kernels, int n, int64_t rows, int6
 	return failed;
 }
 
-/* Runs products of every m with every n in turn, or of random pairs if there are too few cases; k is random, start varies in turn. */
+/* Runs products of every m with every n of `awkward` in turn, or of random pairs in fewer than 100 cases; k is random, start varies. */
 static int cases_fail(const struct kernel *kernels, int n, int cases)
 {
 	int failed = 0;
@@ -399,7 +400,8 @@ static int cases_fail(const struct kernel *kernels, int n, int cases)
 
 struct form { int local, rows, columns, depth, item_rows, item_columns, vector, no_fma; };
 
-/* A vector of doubles has half as many elements, and none is wider than the device's. */
+/* The shape of a form.  Without local memory a vector of doubles has half as many elements, if these are more than 2, and no vector is
+   wider than the device's. */
 static struct cg_gemm_shape shape_of(struct cg_gemm_shape s, const struct form *f)
 {
 	int part = s.dtype == REF_F64 && !f->local && f->vector > 2 ? 2 : 1;
@@ -425,8 +427,8 @@ static int has_memory(const struct cg_gemm_shape *s)
 	return cg_gemm_local_bytes(s) <= device.local_bytes && local[0] <= device.group;
 }
 
-/* The forms of kernels. The first are run for every dtype and transposition, and are small, so that there are many groups; each
-   further form is run for some of these. */
+/* The forms of kernels. The first two are run for every dtype and transposition, and are small, so that there are several groups; each
+   further form is run for one dtype and transposition. */
 static const struct form forms[] = {
 	{ 0, 16, 96, 32, 8, 48, 16, 0 }, { 1, 16, 32, 8, 2, 4, 4, 0 },
 	{ 0, 8, 48, 24, 4, 24, 8, 0 },   { 1, 32, 32, 8, 8, 8, 4, 0 },
@@ -434,7 +436,7 @@ static const struct form forms[] = {
 	{ 0, 8, 12, 10, 2, 6, 2, 1 },    { 1, 16, 4, 4, 4, 4, 4, 0 },
 };
 enum { WIDE, LOCAL, MORE, NARROW = 4, SHORT, FORMS = sizeof forms / sizeof *forms };
-static int narrow;                               /* the largest vectors are NARROW instead of WIDE */
+static int narrow;                               /* 1: the form NARROW is run instead of WIDE */
 
 static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
 {
@@ -456,7 +458,7 @@ static int shape_fails(const struct cg_gemm_shape *s, int which, int cases)
 	return failed;
 }
 
-/* The tiles that the tables choose, where they fit into the device, at sizes of some tiles and a remainder. */
+/* Runs products by a small form and by the tiles that the tables choose for a GPU and for a CPU, where these fit into the device. */
 static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 {
 	const struct cg_gemm_shape small = shape_of(s, &forms[LOCAL]);
@@ -480,7 +482,7 @@ static int chosen_fails(struct cg_gemm_shape s, int64_t m, int64_t n)
 	return failed;
 }
 
-/* More rows than a launch has groups for: a group makes more than one tile. */
+/* Runs a product with more rows than a launch has groups for, so that a group makes more than one tile. */
 static int tall_fails(void)
 {
 	struct cg_gemm_shape s = shape_of((struct cg_gemm_shape){ .dtype = REF_F32 }, &forms[SHORT]);
@@ -514,7 +516,7 @@ int main(int argc, char **argv)
 		return status;
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int t = 0; t < 4; t++, which++) {
-			/* Each of the four ways to store start and c, with another transposition in f16 than in bf16. */
+			/* The four ways to store start and c, in f16 and bf16, each with another transposition in f16 than in bf16. */
 			int way = dtype == REF_F16 ? t : dtype == REF_BF16 ? 3 - t : 0;
 			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = t >> 1, .transpose_b = t & 1, .start_acc = way & 1,
 				.c_acc = way >> 1 };

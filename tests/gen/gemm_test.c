@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products before any device runs them: tiles fit the properties of the device, launches cover c, texts are complete, and
- * invalid requests are rejected. gemm_run.c tests what the products compute.
+ * Matrix products before any device runs them: tiles fit the properties of the device, launches cover c, texts have their key and no
+ * holes, plans list the parameters of the texts, and invalid requests are rejected. gemm_run.c tests what the products compute.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static const int64_t lengths[] = { 1, 2, 7, 16, 32, 100, 512, 3200, 100000, (int
 
 #define EACH(k, list) size_t k = 0; k < sizeof (list) / sizeof *(list); k++
 
-/* Runs `check` for the shape that every device gets, for every dtype and size of c. */
+/* Runs `check` for the shape that each of `devices` gets, for every dtype and all sizes of c from `lengths`. */
 static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n))
 {
 	for (EACH(d, devices))
@@ -39,7 +39,7 @@ static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct 
 				for (EACH(j, lengths)) {
 					struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = (int)(i & 1), .transpose_b = (int)(j & 1) };
 
-					/* A matrix too large for this machine's memory is not launched. */
+					/* Lengths that a size_t of this machine hardly holds are left out. */
 					if ((uint64_t)lengths[i] > SIZE_MAX / 4 || (uint64_t)lengths[j] > SIZE_MAX / 4)
 						continue;
 					assert_int_equal(cg_gemm_tile(&s, &devices[d], lengths[i], lengths[j]), 0);
@@ -56,7 +56,7 @@ static void check_fits(const struct cg_gemm_shape *s, const struct cg_gemm_limit
 	assert_true(local[0] * local[1] <= (size_t)limits->group);
 	assert_int_equal(s->local, !limits->cpu);
 	assert_int_equal(s->fma, limits->fma);
-	/* Every element of c belongs to a group; a group beyond the launch in the second direction is computed by one within it. */
+	/* The groups cover c, unless that takes more than 65535 groups in the second direction: then there are 65535. */
 	assert_int_equal(global[0] % local[0], 0);
 	assert_int_equal(global[1] % local[1], 0);
 	assert_true((int64_t)(global[0] / local[0]) * s->columns >= n);
@@ -105,7 +105,7 @@ static struct cg_gemm_shape shape_for(const struct cg_gemm_limits *limits, int d
 	return s;
 }
 
-/* The purpose of the tables: large tiles for large c, enough groups that every unit of a device has one, and a CPU's registers used. */
+/* Expects, at seven choices, what the tables are for: large tiles for a large c, small ones for a small c, and a CPU's registers used. */
 static void test_choice(void **state)
 {
 	const struct cg_gemm_limits *cpu = &devices[0], *gpu = &devices[6];
@@ -130,7 +130,7 @@ static void test_choice(void **state)
 	assert_int_equal(s.rows, 16);
 }
 
-/* Start and c in acc are the same as in real where the two types are one: no second kernel is built. */
+/* In f32 the types acc and real are one, so start_acc and c_acc make no other shape, and no second kernel is built; in f16 they do. */
 static void test_equal(void **state)
 {
 	struct cg_gemm_shape s = { .dtype = 0, .start_acc = 1, .c_acc = 1, .transpose_a = 4 }, same = { .dtype = 0, .transpose_a = 1 };
@@ -199,7 +199,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* Each request for memory in turn is refused. */
+/* Each request for memory in turn is refused, with all requests after it. */
 static void test_no_memory(void **state)
 {
 	struct cg_gemm_shape shapes[] = { shape_for(&devices[0], 2, 100, 100), shape_for(&devices[6], 2, 100, 100) };
@@ -245,6 +245,7 @@ static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 	struct cg_text text = { resize, NULL, 0, 0, 0 };
 	char call[CG_KEY_MAX + 2];
 	const char *at, *end;
+	int parameters = 0;
 
 	assert_int_equal(cg_print(plan, lang, &text), 0);
 	snprintf(call, sizeof call, "%s(", plan->key);
@@ -252,9 +253,13 @@ static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 	assert_non_null(at);
 	end = strstr(at, "\n{");
 	assert_non_null(end);
+	for (const char *c = at; c < end; c++)
+		parameters += *c == ',' || *c == ')';
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
 		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_ROW;
+
+		parameters -= 1 + (memory && cg_dialects[lang].offsets) + (a->kind == CG_KIND_TENSOR);
 
 		expect_word(&at, plan->key, memory ? "%s_at" : "%s", a->name);
 		if (memory && cg_dialects[lang].offsets)
@@ -263,6 +268,7 @@ static void expect_parameters(const struct cg_pass_plan *plan, int lang)
 			expect_word(&at, plan->key, "%s_stride", a->name);
 	}
 	assert_ptr_equal(at, end - 1);
+	assert_int_equal(parameters, 0);
 	resize(text.at, 0);
 }
 

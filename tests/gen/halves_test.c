@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The conversions of f16 and bf16 in kernels, to the bit, on cpu and opencl where these open: all halves are widened; all values half way
- * between two halves, their neighbours, and floats of all magnitudes are rounded. A backend may use instructions instead of the
- * mathematics' text; the text is what `cellgen math` prints (math_text.c).
+ * The conversions of f16 and bf16 in kernels, to the bit, on cpu and opencl where these open: all halves are widened; the values half way
+ * between two halves, their neighbours, and floats of all magnitudes are rounded. A subnormal float may become 0. A backend may use
+ * instructions instead of the mathematics' text; the text is what `cellgen math` prints (math_text.c).
  *
  * The cell is h = h_prev * a. Forward rounds a where h_prev is 1. The gradient gives dh_prev = dh * a, unrounded: dh widened, where a
- * is 1. It gives da = dh * h_prev, of two halves, rounded once, though a compiler may see that halves are multiplied.
+ * is 1. The gradient also gives da = dh * h_prev, of two halves, rounded once, though a compiler may see that halves are multiplied.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static uint32_t bits_of(float x)
 	return bits;
 }
 
-/* Prepares the inputs and their right results. */
+/* Prepares the inputs, and the right results of widening and of the products of two halves. */
 static void prepare(const struct math_text *math, uint16_t one)
 {
 	static uint16_t all[1 << 16];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs every kernel over elements, and every sum over rows, on the OpenCL device, with all arguments and with every second one, and
- * sums also on top of earlier results: of every built-in cell with every set of options,
- * over memory of the device in which nothing was written but what the kernel reads.  The results are not compared: the program is
- * run by Oclgrind, which checks every access.
+ * Runs the kernels over elements and the sums over rows of every built-in cell, with every set of options, pass and stage, in every dtype
+ * that the OpenCL device supports: with all arguments in memory and with every second one, and sums also on top of earlier results.
+ * In the device's memory nothing was written but what the kernel reads.  The results are not compared: the program is run by Oclgrind,
+ * which checks every access.
  *
- *	kernels_run    exit 0: all ran; 1: not; 77: there is no device
+ *	kernels_run    exit 0: all ran; 1: not; 77: the backend opencl does not open
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 /* Beyond the width of any vector, and beyond a block of rows. */
 static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 }, [CG_SUM] = { CG_SUM_ROWS + 1, 5 } };
 
-/* All arguments are present; every second one is; sums are accumulated. */
+/* WHOLE: all arguments in memory are present; HALF: every second one is; ADDED: all are, and sums are accumulated. */
 enum memory { WHOLE, HALF, ADDED };
 enum { GAP = 3, LENT_MOST = 1 << 14 };           /* GAP: elements between rows; LENT_MOST: the most blocks of memory */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells at the limits: long, deep, many, and short ones with huge derivatives. Each is compiled or rejected by the right message,
- * through every pass and dialect, in bounded time and memory; and two of the largest run on the cpu. parse_test.c tests the plain
- * errors of the language.
+ * Cells at the limits: long or deep ones, ones with many declarations, and short ones with huge derivatives. Each cell, and each pass of
+ * it, is rejected by the right message, or compiled in every dialect, in bounded time and memory; and two of the largest run on the cpu.
+ * parse_test.c tests the plain errors of the language.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -33,10 +33,10 @@ static const double seconds = 1;
 /* ---- what it costs ---- */
 
 static struct { size_t live, peak; } bytes;
-static double slowest, slow_by;              /* slow_by: how slow the processor is */
+static double slowest, slow_by;              /* slow_by: what slowness() returned */
 static const char *slow;
 
-/* Acts as realloc, and stores the size in front of each block. */
+/* Acts as realloc, or as free for 0 bytes, and stores the size in front of each block. */
 static void *counted(void *p, size_t n)
 {
 	size_t *head = p ? (size_t *)p - 2 : NULL;
@@ -85,7 +85,7 @@ static void begin(const char *head)
 	used = (size_t)snprintf(text, sizeof text, "%s", head);
 }
 
-/* Appends a printf format n times, for the numbers from 0; the format may print the number once or twice. */
+/* Appends a printf format n times, for the numbers from 0; the format prints the number twice, once or not at all. */
 static void repeat(int n, const char *form)
 {
 	for (int k = 0; k < n; k++) {
@@ -155,7 +155,7 @@ static void towers(void)
 	put("h = v249\n");
 }
 
-/* Writes a cell with as many declarations of each kind as are allowed, all used, with long names. */
+/* Writes a cell with as many gates, states, options, weights, params, stages and saved values as are allowed, all used, with long names. */
 static void most(void)
 {
 	begin("cell most_of_all_that_may_be\n");
@@ -202,8 +202,8 @@ static void most(void)
 	put("\n");
 }
 
-/* ---- what each text gives. message: the error, NULL if it is a cell; pass: the pass of the cell that is refused, with message
-   NODES ---- */
+/* ---- what each text gives. message: a part of the error, NULL if the text is a cell; pass: the pass of the cell that is refused, with
+   message NODES ---- */
 
 enum { NEVER = CG_PASS_COUNT };
 
@@ -369,7 +369,7 @@ static void refused(const char *format, const char *name, const char *want)
 	assert_int_equal(bytes.live, 0);
 }
 
-/* A name is rejected as a gate, as the recurrent part of one (split), as a weight and as a param. */
+/* Expects that a name is rejected as a gate, as the recurrent part of one (split), as a weight and as a param. */
 static void refused_everywhere(const char *name, const char *why)
 {
 	static const struct { const char *format, *place; } places[] = {
@@ -384,7 +384,7 @@ static void refused_everywhere(const char *name, const char *why)
 	}
 }
 
-/* The names of a cell and of options are only part of a kernel's name, so capitals and the forms of derived names are allowed there. */
+/* Expects that a name is rejected for a cell and for an option, whose names are parts of a kernel's name. */
 static void refused_within(const char *name, const char *why)
 {
 	char want[200];
@@ -432,7 +432,7 @@ static void test_adjoints(void **state)
 	cg_parse_free(cell);
 }
 
-/* A letter that is no keyword, in each place where a name with an adjoint may stand. */
+/* The letter y is accepted, and every pass printed, in each place where a name with an adjoint may stand. */
 static void test_letter(void **state)
 {
 	static const char *const places[] = {
@@ -488,7 +488,7 @@ static void test_numbers(void **state)
 		refused(HEAD "h = a * %s", bad[k].number, bad[k].message);
 }
 
-/* A derivative adds up factors beyond the range of f32: the pass is rejected in f32, and compiled in f64. */
+/* A derivative adds up factors beyond the range of f32: forward is compiled in f32, grad is rejected there; gradgrad is compiled in f64. */
 static void test_constants(void **state)
 {
 	struct cg_mistake mistake;
@@ -574,7 +574,7 @@ static void test_run(void **state)
 			assert_true(fabs(slope / (u + 1) - (TANHS + (TANHS - 1) * TANHS / 2 * 1e-5)) < (dtypes[d] == CG_F64 ? 1e-8 : 0.5));
 		}
 		cg_cell_close(cell);
-		/* gdh = gdb + gda (1 + 1 + ...), where the factor of gda overflows, is gdb. */
+		/* gdh = gdb + gda (1 + 1 + ...) is gdb, since gda is 0. */
 		long_sum_of_clips();
 		assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
 		start();
@@ -584,8 +584,8 @@ static void test_run(void **state)
 			assert_true((dtypes[d] == CG_F64 ? gdh[u] : ((float *)gdh)[u]) == u + 1);
 		cg_cell_close(cell);
 	}
-	/* The kernels of the cell with the most declarations have more arguments than a call can have: they can be printed, but a
-	   call is rejected. */
+	/* The kernel of gradgrad in stage 1 of the cell with the most declarations has more arguments than a call can have: it can be
+	   printed, but a call is rejected. */
 	most();
 	assert_int_equal(cg_cell_parse(text, "x", &cell), CG_OK);
 	for (int k = 0; k < CG_OPTIONS_MAX; k++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics that all kernels share, compiled by the host's compiler, compared with the C library in a wider type: errors over
- * sweeps of all magnitudes, some exact values, in f32 the same bits with and without a flush of subnormals, and every value of f16
- * and bf16 converted both ways. The text is what `cellgen math` prints (math_text.c).
+ * The mathematics that all kernels share, compiled by the host's compiler: errors over sweeps of all magnitudes, compared with the C
+ * library in long double; some exact values; in f32 the same bits with and without a flush of subnormals; fused multiply-adds; and every
+ * value of f16 and bf16 converted both ways. The text is what `cellgen math` prints (math_text.c).
  */
 #include <float.h>
 #include <math.h>
@@ -25,7 +25,7 @@ typedef long double wide(long double);
 static long double recip(long double x)   { return 1 / x; }
 static long double sigmoid(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
 
-/* The bounds, in units in the last place. */
+/* The functions; most: the bound of the error, in units in the last place. */
 static const struct { const char *name; wide *want; size_t at; double most; } functions[] = {
 	{ "recip",   recip,   offsetof(struct math_text, recip),   0.75 },
 	{ "exp",     expl,    offsetof(struct math_text, exp),     1.25 },
@@ -119,7 +119,7 @@ static void test_errors_f32(void **state)
 				worst = e > worst ? e : worst;
 			}
 		}
-		/* Tests all floats where the method changes: 4096 about each 2^k, and about each whole multiple of ln 2. */
+		/* Tests all floats near places where the method may change: 4096 about 2^k, and about k ln 2, for whole k up to 79. */
 		for (int j = -160; j < 160; j++) {
 			start = bits_of(j & 1 ? ldexpf(1, j / 2) : (float)(j * 0.34657359027997264));
 			for (int i = 0; i < N; i++)
@@ -264,7 +264,7 @@ static int up(double y, double last, double epsilon)
 	return isinf(last) ? y >= last : y >= last - 4 * epsilon * fabs(last);
 }
 
-/* exp, tanh and sigmoid increase from argument to argument, apart from an error of 4 epsilon; no result exceeds its upper limit. */
+/* exp, tanh and sigmoid do not decrease from argument to argument by more than 4 epsilon of a result; none exceeds its upper limit. */
 static void test_monotonic(void **state)
 {
 	static const double lowest[] = { 0, 0, -1, 0 }, highest[] = { INFINITY, INFINITY, 1, 1 };
@@ -288,7 +288,7 @@ static void test_monotonic(void **state)
 	}
 }
 
-/* The bits of f32 are the same with and without the flush, where the argument is not subnormal. */
+/* Results in f32 have the same bits with and without the flush, for one float in 4093, unless the argument is subnormal; NaNs are equal. */
 static void test_flush(void **state)
 {
 	static float x[N], y[N], z[N];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics that `cellgen math DTYPE` prints, as functions over arrays: compiled once for each dtype, for several tests.
- * CG_DTYPE: f32 and so on.  CG_MATH: the header.
+ * The mathematics that `cellgen math DTYPE` prints, as functions over arrays: compiled for each dtype, and for f32 in two more ways, for
+ * several tests.  CG_DTYPE: the dtype, or f32_plain or f32_fused.  CG_MATH: the header that cellgen prints.
  */
 #include CG_MATH
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics of one dtype, as functions over arrays of n; clip takes pairs of arguments, muladd triples.
+ * The mathematics of one dtype, as functions that give n results from an array; clip takes pairs of arguments, muladd triples.
  */
 typedef void math_over(const void *in, void *out, long n);
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Oclgrind watches every memory access of every kernel over elements, of every sum over rows, and of products of every dtype.  It must
-# report no race, no access out of bounds, and, except in products of wide vectors, no read of unwritten memory.  If Oclgrind is missing,
-# the tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with commas) names oclgrind.
+# Oclgrind watches every memory access of the built-in cells' kernels over elements and sums over rows, and of products of every dtype.  It
+# must report no race, no access out of bounds, and, except in products of wide vectors, no read of unwritten memory.  If Oclgrind is
+# missing, the tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with commas) names oclgrind.
 #
 # Runs in the build's top folder, and needs tests/gen/kernels_run and tests/gen/gemm_run there.
 
@@ -36,7 +36,7 @@ watched() {
 echo 1..3
 watched 1 "Oclgrind reports no error in kernels and sums" --data-races --uniform-writes --check-api --uninitialized tests/gen/kernels_run
 watched 2 "Oclgrind reports no error in products" --data-races --uniform-writes --check-api tests/gen/gemm_run 1
-# Only products of narrow vectors run with --uninitialized: Oclgrind takes the result of every shuffle of vectors of 8 or 16 elements for
-# uninitialised.
-watched 3 "products of narrow vectors under Oclgrind, which also reports reads of memory that was never written" \
+# Of the products, only those of narrow vectors run with --uninitialized: Oclgrind takes the result of every shuffle of vectors of 8 or 16
+# elements for uninitialised.
+watched 3 "Oclgrind reports no error in products of narrow vectors, nor a read of memory that was never written" \
 	--data-races --uniform-writes --check-api --uninitialized tests/gen/gemm_run 1 narrow

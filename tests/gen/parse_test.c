@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The language: what is accepted, and for each kind of error the message, verbatim, with place, quoted line and caret. */
+/* The language: texts that are accepted, and for each of many wrong texts the message, verbatim, with place, quoted line and caret. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -181,7 +181,7 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "u = a\n  vv = b\nh = u\nsave u\n", "5:3: equation 'vv' is not used" },
 	{ HEAD "u = a\nv = u\nh = b\n", "5:1: equation 'v' is not used" },
 	{ HEAD "v = (a +\n b)\nh = a\n", "4:1: equation 'v' is not used" },
-	/* A name follows the same rules for cells and options. */
+	/* The names of cells and options are no reserved words either, nor do they end in _ or have __; they may be capitals. */
 	{ "cell for\n", "1:6: 'for' is a reserved word; choose another name" },
 	{ "cell  gates\n", "1:7: 'gates' is a reserved word; choose another name" },
 	{ "cell x_\n", "1:6: 'x_' has a form that kernels use for their own names; choose another name" },
@@ -341,7 +341,7 @@ static void test_advice(void **state)
 	}
 }
 
-/* Files that are no text of a cell at all, and the first line of each message. */
+/* Files in another encoding, binary, without a declaration, or with carriage returns alone, and the first line of each message. */
 static void test_foreign(void **state)
 {
 	static const struct { const char *text, *message; } bad[] = {
@@ -366,7 +366,7 @@ static void test_foreign(void **state)
 	}
 }
 
-/* A long line is quoted in part. */
+/* Of a long line 120 columns are quoted. */
 static void test_long_line(void **state)
 {
 	struct cg_mistake mistake;
@@ -435,8 +435,8 @@ static void test_read(void **state)
 	cg_parse_free(cell);
 }
 
-/* wholes: for each gate the digit of the gate whose recurrent part it is, or - for none; message: the error of a network of the
-   cell, NULL for none. */
+/* wholes: for each gate the digit of the gate whose recurrent part it is, or - for none; message: the error of cg_check_split(), NULL
+   for none. */
 static void test_split(void **state)
 {
 #define NONE "expected a gate in its stage with the same name from the first _ on"
@@ -506,8 +506,8 @@ static void different_keys(const struct cg_cell *cell)
 	}
 }
 
-/* Random options, of two letters and "_": they are rejected where two sets of them would give one kernel name, and only there.  A
-   name may be drawn twice, which is rejected, too. */
+/* Options with random names of a, b and _ are rejected where two sets of them would give one kernel name, and only there.  A name may
+   be drawn twice, which is rejected, too. */
 static void test_option_names(void **state)
 {
 	static const char *const parts[] = { "a", "b", "_a", "_b", "_a", "_b", "_ab" };
@@ -544,7 +544,8 @@ static void test_option_names(void **state)
 
 /* ---- limits ---- */
 
-/* Grows a text by numbered lines, or by numbered words on one line, until it is rejected; returns how many were accepted. */
+/* Grows a text by numbered lines, or by numbered words on one line, until the error is `want`, that a cell has at most so many; returns
+   the number of lines or words before that. */
 static int most(const char *head, const char *each, const char *foot, const char *want)
 {
 	static char text[1 << 20];

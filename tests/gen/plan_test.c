@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions that a pass is cut into: a stage has the same functions alone and among all; sums have the total of their parts;
- * nothing is computed again that is saved; a step of a sequence carries states in the type of its arithmetic; which previous states
- * are not needed while options are off; and which form of a kernel serves which sizes. derive_test.c tests what the functions
- * compute.
+ * The functions that a pass is cut into: a stage has the same functions alone and among all; a function of partial sums is followed by
+ * one that adds them up; gradients of built-in cells read no pre-activation; a step of a sequence carries states in the type of its
+ * arithmetic; which previous states are not needed while options are off; and which form of a kernel serves which sizes. derive_test.c
+ * tests what the functions compute.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,8 +23,8 @@ static void same_function(const struct cg_function *a, const struct cg_function 
 		assert_string_equal(a->arguments[k].name, b->arguments[k].name);
 }
 
-/* Expects that the plan of one stage alone equals that stage of the whole plan, and that each function for a sum totals the
-   parts of the function before it. */
+/* Expects, with all options off, that the plan of one stage alone equals that stage of the whole plan, and that behind each function of
+   partial sums stands a function that adds them up, with results of the same names. */
 static void test_stages(void **state)
 {
 	struct cg_cell *cell;
@@ -62,7 +62,8 @@ static void test_stages(void **state)
 	}
 }
 
-/* Nothing is computed again that is saved: built-in cells save all for which a pre-activation would be needed. */
+/* With all options on, no gradient of a built-in cell reads a pre-activation, since the cell saves all for which one would be needed;
+   and partial sums for a bias load what they add up. */
 static void test_saved_values(void **state)
 {
 	struct cg_cell *cell;
@@ -98,7 +99,7 @@ static void test_saved_values(void **state)
 
 /* ---- steps of sequences ---- */
 
-/* Names which arguments of a function are in acc; all others are in the dtype. */
+/* acc: the arguments of a function that have type acc; all others have type real, scalars aside. */
 static const struct { const char *cell; int options, pass, stage, shape; const char *acc; } steps[] = {
 	{ "lstm", 1, CG_PASS_SEQ_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o c_prev c" },
 	{ "lstm", 1, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "c_prev dc dh c dc_prev" },
@@ -114,7 +115,7 @@ static const struct { const char *cell; int options, pass, stage, shape; const c
 	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "dh dhr dh_prev" },
 	/* The cell "stages" saves its state c and not its state e. */
 	{ "stages", 3, CG_PASS_SEQ_FORWARD, 3, CG_FUNCTION_POINT, "a_k a_n a_l c_prev e_prev c e" },
-	/* The passes alone keep states in the dtype. */
+	/* Outside of sequences c, c_prev and their gradients have type real. */
 	{ "lstm", 1, CG_PASS_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o" },
 	{ "lstm", 1, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "" },
 	{ "gru", 0, CG_PASS_GRAD, 1, CG_FUNCTION_POINT, "dh_prev" },
@@ -166,7 +167,7 @@ static void test_types(void **state)
 	}
 }
 
-/* A step has the arguments of the pass alone, and dh_out where that has dh. */
+/* A step of a sequence has the arguments of the pass alone, and dh_out behind an input dh. */
 static void test_steps(void **state)
 {
 	struct cg_cell *cell;
@@ -214,7 +215,7 @@ static const char *arguments(const struct cg_cell *cell, int pass)
 	return text;
 }
 
-/* The second part of the output's gradient is named after the output, whatever its name, and only a step's gradient has it. */
+/* The second part of the output's gradient is called d, the output's name and _out, and only the gradient of a sequence's step has it. */
 static void test_output_name(void **state)
 {
 	static const struct { const char *text, *first, *second; } cells[] = {
@@ -241,8 +242,8 @@ static void test_output_name(void **state)
 	}
 }
 
-/* Cells of which some previous states are needed only if options are on. lost: the previous states that are not needed with
-   `options`; add: the options that would need them; one bit each. */
+/* Cells of which some previous states may be needed only if options are on. lost: the previous states that are not needed with
+   `options`; add: the fewest more options with which they all are; one bit each. */
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
@@ -250,8 +251,7 @@ static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * h_prev + w * h_prev\n",               0, 0, 0 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a\nh = c * w\n",                 0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * w + a\n",                             0, 0, 0 },
-	/* With the options off, one or both of two previous states are lost; they are read if any of the options is on, or only if
-	   two are on together. */
+	/* One or two previous states are lost; they are read with one more option, or only if two are on together. */
 	{ "cell x\ngates a\nstate c\noutput h\noption o w v\nc = a + w * c_prev\nh = c * v * h_prev\n",         0, 3, 1 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = c * h_prev\n",             0, 1, 1 },
 	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + (w + v) * h_prev\n",                    0, 1, 1 },
@@ -297,7 +297,7 @@ static void test_options_without_recurrence(void **state)
 	}
 }
 
-/* Which form of a kernel in CUDA C serves which sizes: the first from so many runs on, on so many multiprocessors. */
+/* The first form of a kernel in CUDA C serves sizes with at least 256 runs for each multiprocessor, the second form smaller ones. */
 static void test_forms(void **state)
 {
 	static const struct { int64_t rows, units; int multiprocessors, runs; } sizes[] = {

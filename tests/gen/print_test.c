@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds for every text of every cell, set of options, pass, dtype and dialect: its first line has its command; it computes nothing
- * twice and nothing without use; each statement stands below the equation that it comes from; lines fit a screen; and its manifest is
- * JSON that lists the parameters of the text. Other tests run the texts.
+ * What holds for the text of every cell, set of options, pass, dtype and dialect: its first line has its command; it computes no
+ * expression twice and nothing without use; each statement stands below the equation that it comes from; lines other than the first and
+ * loads have at most 120 columns; and its manifest is JSON that lists the parameters of the text. Other tests run the texts.
  */
 #include <ctype.h>
 #include <jansson.h>
@@ -20,7 +20,7 @@ enum { COLUMNS = 120, TAB = 4, NAMES_MAX = 600, NAME = 64, PARAMETERS_MAX = 600 
 
 static const char *const functions[] = { "", "__kernel ", "extern \"C\" __global__ " };
 
-/* Calls `check` for the text of every cell, set of options, pass, dtype and dialect. */
+/* Calls `check` for the text of every built-in cell and of two of the tests' own, every set of options, pass, dtype and dialect. */
 static void every(void (*check)(const struct cg_pass_plan *, int lang, const char *text))
 {
 	struct cg_cell *cell;
@@ -133,7 +133,7 @@ static const char *body_of(const char *text)
 	return body ? body + 1 : text;
 }
 
-/* The declarations of a function: each name once, each used, no value twice. */
+/* Expects that a function declares each name once, uses it, and computes no expression twice. */
 static void check_statements(const struct cg_pass_plan *plan, int lang, const char *text)
 {
 	static char name[NAMES_MAX][NAME];
@@ -171,7 +171,7 @@ static void check_statements(const struct cg_pass_plan *plan, int lang, const ch
 	assert_true(seen > 0);
 }
 
-/* An unnamed value is written where it is used: once, apart from signs. */
+/* Expects that an unnamed value, which the text writes out where it is used, is used once, apart from signs. */
 static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_function *function, const char *const *name)
 {
 	const struct cg_node *nodes = plan->graph.nodes;
@@ -298,7 +298,8 @@ static void check_one(const struct cg_function *function, int lang, const char *
 	assert_true(at && at < function_end(strstr(strstr(text, string_at(one, "function")), "__global__")));
 }
 
-/* A thread of a point function in CUDA C takes runs of units: 16 bytes or fewer, as many in the text as in the manifest. */
+/* A thread of a point function in CUDA C takes runs of units, of at most 16 bytes in the dtype; text and manifest have the same number of
+   units. */
 static void check_run(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, const char *text,
                       const json_t *launch)
 {
@@ -395,7 +396,7 @@ static void test_time(void **state)
 	assert_true(seconds < 2 * slow);
 }
 
-/* Numbers are printed with the digits that the dtype's arithmetic needs, in f32 after rounding. */
+/* Numbers are printed with the digits that arithmetic in f32 or f64 needs, in f32 after rounding. */
 static void test_numbers(void **state)
 {
 	static const struct { const char *number, *f32, *f64; } numbers[] = {
@@ -426,7 +427,7 @@ static void test_numbers(void **state)
 		}
 }
 
-/* A locale with decimal commas, made here, since few systems have one; 0 without localedef.  It exists as long as `folder`. */
+/* Makes a locale with decimal commas in a new folder, since few systems have one, and sets it; returns 0 if that fails. */
 static int comma_locale(char folder[])
 {
 	static const char *const files[][2] = {
@@ -454,7 +455,7 @@ static int comma_locale(char folder[])
 	return !strcmp(half, "0,5");
 }
 
-/* In a program whose locale writes 0,5, texts and manifests still have 0.5, and cells are read correctly. */
+/* In a program whose locale has decimal commas a cell with 0.5 and 1.25 is read correctly; its text and manifest have decimal points. */
 static void test_locale(void **state)
 {
 	struct cg_text out = { resize, NULL, 0, 0, 0 }, json = { resize, NULL, 0, 0, 0 };

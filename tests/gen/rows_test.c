@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts that move rows: their form, their names, their launches, and the arguments of dropout. compile.sh compiles them, and
+ * The texts that move rows: their form, their names, their launches, and the numbers that dropout takes. compile.sh compiles them, and
  * tests/backends tests what they move.
  */
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void test_texts(void **state)
 				assert_int_equal(cg_rows_index(&shapes[k]), k);
 				assert_int_equal(cg_print_rows(&shapes[k], lang, &text), 0);
 				cg_rows_key(&shapes[k], key);
-				/* Four doubles are more than a processor's smallest vector. */
+				/* Four doubles have more bytes than a processor's smallest vector. */
 				assert_true(!strstr(text.at, "vload4") || cg_dtypes[dtype].acc != CG_DTYPE_F64);
 				check_text(text, key);
 			}
@@ -51,7 +51,7 @@ static void expect_key(struct cg_rows_shape s, const char *expected)
 	resize(text.at, 0);
 }
 
-/* For dtypes whose acc is the dtype itself there is one text only. */
+/* The key of f32 and f64, whose type acc is the dtype itself, does not say that src or dst is in acc. */
 static void test_keys(void **state)
 {
 	(void)state;
@@ -112,7 +112,7 @@ static void test_arguments_of_moves(void **state)
 	(void)state;
 	assert_int_equal(cg_print_rows_moves(dtype, &text), 0);
 	cg_rows_moves_key(dtype, key);
-	/* The kernel is where the key is followed by a list for the last time. */
+	/* The kernel's parameters stand behind the last key in the text. */
 	for (const char *next = text.at; (next = strstr(next, key)); next++)
 		at = next;
 	for (int k = 0; k < CG_MOVES_ARGUMENTS; k++) {
@@ -123,8 +123,8 @@ static void test_arguments_of_moves(void **state)
 	resize(text.at, 0);
 }
 
-/* Moves that share a launch: each has blocks of its own, enough for all of it or for the device, and those of the last move come
-   last. */
+/* Each of the moves that share a launch has blocks of its own, in the order of the moves: enough for the whole move, or 32 for each
+   multiprocessor. */
 static void test_launch_moves(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, INT64_C(20000000000) };
@@ -173,7 +173,7 @@ static void test_dropout(void **state)
 	assert_true(cg_drop_scale(0.5) == 2 && cg_drop_scale(0) == 1 && cg_drop_scale(1) == 0);
 }
 
-/* Each request for memory in turn is refused. */
+/* Each request for memory in turn is refused, with all requests after it. */
 static void test_no_memory(void **state)
 {
 	(void)state;

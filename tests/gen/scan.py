@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C texts of `cellgrad emit --shape scan`, which compute all steps of a sequence, give the bits of the cpu backend's route scan.
 
-The texts are compiled without cellgrad's headers, for the instruction set that the library uses, and called by their
+The texts of each of CASES are compiled without cellgrad's headers, for the instruction set that the library uses, and called by their
 manifest: in one share, and in two shares by two threads.  Output and gradients of first states have the same bits; gradients of the
 gates add up to that of the input, within a bound.  Prints TAP.  Runs in the build's top folder, and needs tests/gen/scan_net there.
-CELLGRAD: the command; CC, CXX: compilers.  A case is skipped if this processor lacks its instruction set, or without its compiler.
+CELLGRAD: the command; CC, CXX: compilers.  A case is skipped if this processor lacks its instruction set; in C++ also without CXX.
 """
 import ctypes
 import json
@@ -88,8 +88,8 @@ class Text:
         return f
 
     def run(self, given, sizes, shares, is_back):
-        """Computes a scan.  given: the inputs by the names of the fields, as lists of numbers or None.  Returns the numbers of all fields
-        after the call."""
+        """Computes a scan.  given: the inputs by the names of the fields, as lists of numbers or None.  Returns the numbers of the
+        fields in memory after the call."""
         steps, rows, units = sizes
         a, memory, gap = self.struct(), {}, 3
         for f in self.fields:

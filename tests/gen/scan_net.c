@@ -5,7 +5,7 @@
  *
  *	scan_net CELL OPTIONS DTYPE T B U    in, elements of the dtype: input [T B U], h and c before it [B U], recurrent matrices [G U U] and
  *	                                     vectors [V U], gradients of the output [T B U] and of the final h and c, if any.
- *	                                     Out: output, gradients of the first h and c, and of the input.  Exit 77: no such instruction set.
+ *	                                     Out: output, gradients of the first h and c, and of the input.  Exit 77: the cpu does not open.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void put(struct cg_mem mem)
 	free(mem.data);
 }
 
-/* Recurrent matrices and vectors in the layout of params; everything else in params stays zero. */
+/* Reads recurrent matrices and vectors into params; everything else in params stays zero. */
 static void get_params(const struct cg_rnn *rnn, struct cg_mem params, size_t real)
 {
 	struct cg_rnn_region last, at;

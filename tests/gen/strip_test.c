@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype: it is
- * compared with the kernels that the build compiled, or with the text of a pass that the build did not compile, compiled here; the
- * text in CUDA C, in both forms, is compiled as C++ and called for each thread of grids that are too small and too large. Inputs have
- * every magnitude and the values at the edges; views have strides and begin at any address; arguments are absent in turn; rows and
- * units are those where blocks, strips and runs begin and end. NaN equals NaN.
+ * compared with the kernels that the build compiled, or with the text of a pass that the build did not compile, compiled here. Texts in
+ * CUDA C, of every cell and pass with all options in one dtype or more, are compiled as C++, in both forms, and called for each thread of
+ * grids that are too small and too large. Inputs have every magnitude and the values at the edges; views have strides and begin at any
+ * element; arguments are absent in turn; rows and units are those where blocks, strips and runs begin and end. NaN equals NaN.
  *
  * Subnormal floats are flushed, as in the library's threads. So the test shows when a compiler leaves out an operation that changes
  * nothing but subnormals.
@@ -229,7 +229,7 @@ static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function 
 
 	for (int r = 0; r < 7; r++)
 		for (int u = 0; u < 6; u++)
-			/* The largest sizes are combined with each other and with the smallest only. */
+			/* Large numbers of rows and units are combined with small ones only, but 65 rows also with 256 and 257 units. */
 			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] > 255))
 				try_function(plan, function, compiled, all_rows[r], all_units[u], -1);
 	for (int k = 0; k < function->n_arguments; k++)
@@ -307,7 +307,7 @@ static void thunk(FILE *file, const struct cg_function *function, const char *ke
 	fprintf(file, ");\n}\n");
 }
 
-/* The function's own kernel, or its second form where it has one. */
+/* Sets the key of the function's own kernel, or (one: 1) of its second form; returns whether there is such a kernel. */
 static int key_of(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, int one, char key[CG_KEY_MAX])
 {
 	if (!one)
@@ -383,8 +383,9 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 	return command_line;
 }
 
-/* Texts of one pass of every built-in cell; all: of every set of options in every dtype that the build has not compiled, else of all
-   options in one dtype, a narrow one where rounding of carried values matters. */
+/* Tries the texts of one pass of the built-in cells. all: 1: of cells for which the build has not compiled the pass, with every set of
+   options, in every dtype; 0: of all cells with all options, in one dtype, f16 or bf16 for a step of a sequence, and of lstm_block in
+   every dtype. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
@@ -425,7 +426,7 @@ static void test_not_bundled(void **state)
 		try_pass(pass, CG_LANG_C, 1, command_line);
 }
 
-/* The lstm_block, whose runs have every length, in every dtype; other cells in one. */
+/* Tries each pass of lstm_block in every dtype, and each pass of any other cell in one dtype. */
 static void test_cuda(void **state)
 {
 	const char *command_line = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
