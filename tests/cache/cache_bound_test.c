@@ -74,11 +74,11 @@ static void test_bound(void **state)
 	assert_int_equal(files(), 5);
 	put_old(4, 5000);
 	assert_false(is_stored(0));
-	/* cg_cache_get counts as a use of the entry. */
+	/* A cg_cache_get of an entry counts as its use, so that entry 2 stays and entry 1 is removed. */
 	assert_int_equal(has_bytes("key 002", bytes, ONE), 1);
 	put_old(5, 6000);
 	assert_true(is_stored(2) && is_stored(3) && is_stored(4) && is_stored(5) && !is_stored(1));
-	/* An entry larger than the whole cache removes nothing. */
+	/* An entry larger than the cache's limit is not stored, and removes nothing. */
 	limit_to(one - 1);
 	put_old(6, 7000);
 	assert_true(is_stored(2) && is_stored(3) && is_stored(4) && is_stored(5));
@@ -92,7 +92,7 @@ static void test_bound(void **state)
 	assert_true(there(mine));
 }
 
-/* Of far more entries than may stay those last used longest ago are removed, however many they are. */
+/* Of 150 entries under a lower limit, one more put removes all but the five that were used last. */
 static void test_bound_of_many(void **state)
 {
 	enum { MANY = 150, STAY = 5 };
@@ -139,7 +139,7 @@ static void test_leftovers(void **state)
 	}
 }
 
-/* Beyond the limit on file sizes a write would end the process by a signal. */
+/* With a limit on file sizes, beyond which a write ends a process by a signal, an entry that is too large is not stored; a small one is. */
 static int use_limited(void)
 {
 	struct rlimit limit;
@@ -212,7 +212,7 @@ static void test_list(void **state)
 	assert_int_equal(n, 4);
 	assert_in_range(bytes, 4 * 90, 2000);
 	assert_int_equal(files(), 1);
-	/* The message names a file that cannot be removed. */
+	/* The message has the path of an entry that cannot be removed, here a folder. */
 	assert_int_equal(mkdir(path_of("a"), 0700), 0);
 	assert_int_equal(cg_cache_clear(&n, &bytes), CG_FILE);
 	assert_non_null(strstr(cg_message(), path_of("a")));

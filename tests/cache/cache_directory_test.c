@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the cache is, by the environment, and which folders it rejects: those of other users, those that others can write, links,
- * none at all.
+ * Where the cache is, by the environment, and which folders it rejects: those of other users, those that others can write, links, and
+ * paths that are not absolute.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,7 +127,7 @@ static void test_switch(void **state)
 	expect_none("CELLGRAD_CACHE=off");
 	setenv("CELLGRAD_CACHE", "on", 1);
 	expect_none("CELLGRAD_CACHE: expected off, ro or rw, got 'on'");
-	/* With CELLGRAD_CACHE=ro nothing is changed: dates stay, and damaged files are not removed. */
+	/* With CELLGRAD_CACHE=ro nothing is changed: dates stay, nothing is stored, and a damaged file is not removed. */
 	setenv("CELLGRAD_CACHE", "ro", 1);
 	assert_int_equal(stat(path_of("a"), &before), 0);
 	assert_int_equal(has("a", "the bytes"), 1);
@@ -154,7 +154,7 @@ static void test_switch(void **state)
 	expect_none("got '99999999999999999999'");
 }
 
-/* In a process with more privileges than its caller no file is read. */
+/* In a process with more privileges than its caller the cache makes no call of its disk. */
 static void test_elevated(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache when each system call fails in turn, and when the power is cut before each: every later read gives the bytes that were
- * stored or nothing, entries that were whole stay whole, and the cache is usable again.
+ * The cache when each call of its disk fails in turn, and when the power is cut before each: a later get gives the bytes that were stored
+ * or nothing, an entry that was being replaced is there with its old or its new bytes, and the cache is usable again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "runtime/core/core.h"
 #include "tests/help/cache_disk.h"
 
-enum { BYTES = 3000, OTHERS = 3, MOST = 10000 };         /* BYTES: the size of an entry; MOST: the cache's limit, for three entries */
+enum { BYTES = 3000, OTHERS = 3, MOST = 10000 };         /* BYTES: an entry's bytes without its file's headers; MOST: the cache's limit, for three entries */
 
 static char old_bytes[BYTES + 1], new_bytes[BYTES + 1];
 static const char *const others[OTHERS] = { "other 0", "other 1", "other 2" };
@@ -98,7 +98,7 @@ static const struct scene {
 	const char *name;
 	void (*before)(void), (*act)(void);
 	int has_old, is_full;
-	long least;                              /* the least number of calls that the scene makes */
+	long least;                              /* the least number of calls of the disk that `act` makes */
 } scenes[] = {
 	{ "cold",        nothing,     use,     0, 0, 20 },
 	{ "replaced",    old_one,     new_one, 1, 0, 15 },
@@ -118,7 +118,7 @@ static void begin(const struct scene *scene)
 	disk_sync();
 }
 
-/* Expects, after a failure, that the cache returns no wrong entry and works from here on. */
+/* Expects, after a failure, that the cache gives no wrong bytes, has not lost an entry that was being replaced, and stores an entry. */
 static void expect_well(const struct scene *scene, const char *what, long n)
 {
 	int found = has("a", new_bytes);
@@ -137,7 +137,8 @@ static void expect_well(const struct scene *scene, const char *what, long n)
 		fail_msg("%s, %s at call %ld: of no use after it", scene->name, what, n);
 }
 
-/* Expects that an hour after a failure no file that writers left behind remains, and the cache is within its limit. */
+/* Makes the files that writers left behind old, and expects that the next put removes them; in the scene `full` the cache is then within
+ * its limit. */
 static void expect_tidy(const struct scene *scene, const char *what, long n)
 {
 	const struct timespec long_ago[2] = { { 1000, 0 }, { 1000, 0 } };
@@ -191,7 +192,7 @@ static void fail_in_turn(const struct scene *scene, enum disk_end end, int error
 		disk_at(0, DISK_FAILS);
 		if (open_files() != before)
 			fail_msg("%s, call %ld: %d files open, %d before", scene->name, n, open_files(), before);
-		/* A temporary file that could not be written is removed. */
+		/* At most one file more is left: the entry, or a temporary file. */
 		if (end == DISK_FAILS_ON && files() > files_before + 1)
 			fail_msg("%s, call %ld: %d files, %d before", scene->name, n, files(), files_before);
 		expect_well(scene, strerror(error), n);
@@ -212,7 +213,7 @@ static void test_failures(void **state)
 		}
 }
 
-/* On a full disk no temporary file remains that could not be written. */
+/* On a full disk a put whose write fails leaves no temporary file, and other entries stay. */
 static void test_full_disk(void **state)
 {
 	(void)state;
@@ -271,7 +272,7 @@ static void power_cut(const struct scene *scene, enum loss loss, int loses_names
 		assert_int_equal(fstatat(dirfd(list), names[k], &s, AT_SYMLINK_NOFOLLOW), 0);
 		if (loss != KEPT && disk_safety(&s) == DISK_LOST)
 			lose(dirfd(list), names[k], loss, s.st_size);
-		/* A power cut may undo a rename, synced or not: the file that it replaced is back. */
+		/* A power cut may undo the rename of a file, though the file was synced: the file that it replaced is back. */
 		if (loses_names && disk_safety(&s) != DISK_SAFE && cg_cache_is_entry(names[k])) {
 			renameat(dirfd(list), names[k], dirfd(list), "9-0123456789abcdef.kernel-unfinished");
 			if (scene->has_old)
@@ -328,7 +329,7 @@ static void test_cuts(void **state)
 	print_message("# %ld cuts\n", cuts);
 }
 
-/* A file with its final name is on the disk: no power cut removes it. */
+/* After a put has ended, a power cut loses none of the entry's bytes: they were synced. */
 static void test_synced(void **state)
 {
 	(void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache: an entry that was stored is found, and no other, whatever is in its file's place and however many processes use the
- * cache at once. cache_directory_test tests the folder, cache_bound_test the size, cache_fault_test the failures.
+ * The cache: an entry that was stored is found, also while 32 processes or eight threads use the cache at once; a damaged, strange or other
+ * entry's file in its place is not accepted. cache_directory_test tests the folder, cache_bound_test the size, cache_fault_test the
+ * failures.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -50,7 +51,7 @@ static void test_put_then_get(void **state)
 		cg_cache_put(large, n, "x", 1);
 		assert_int_equal(has_bytes("large", large, n), 1);
 	}
-	/* No other user can read the entries, whatever the umask. */
+	/* No other user can read the folder or an entry, though the umask is 0. */
 	umask(0);
 	put("c", "three");
 	umask(022);
@@ -61,7 +62,7 @@ static void test_put_then_get(void **state)
 	assert_int_equal(cg_set_allocator(NULL), CG_OK); /* the allocator can be set: the cache holds no memory */
 }
 
-/* Calls that do less than requested, or are interrupted, are continued. */
+/* Writes of one byte at a time, and writes and reads that are interrupted, are continued. */
 static void test_piecewise(void **state)
 {
 	(void)state;
@@ -222,7 +223,7 @@ static void test_strange_owner(void **state)
 	assert_int_equal(has("a", "the bytes"), 1);
 }
 
-/* Two keys with one file name: the file of the other key is not accepted. */
+/* A file that has the name of one key and the entry of another key is not accepted. */
 static void test_collision(void **state)
 {
 	char a[PATH];
@@ -234,7 +235,7 @@ static void test_collision(void **state)
 	assert_int_equal(has("b", "for a"), 0);
 	put("b", "for b");
 	assert_int_equal(has("b", "for b"), 1);
-	/* A key that begins with another key does not get the other key's entry. */
+	/* A key with which another key begins does not get the other key's entry. */
 	put("abc", "for abc");
 	strcpy(a, path_of("abc"));
 	assert_int_equal(rename(a, path_of("ab")), 0);
@@ -254,7 +255,7 @@ static void test_no_memory_for_a_get(void **state)
 	assert_int_equal(cg_memory_fail(1), 1);
 	put("b", "more");
 	assert_int_equal(cg_cache_get("none", 4, &at, &bytes), CG_OK);
-	assert_int_equal(cg_memory_fail(0), 0);          /* a get that finds nothing requests no memory */
+	assert_int_equal(cg_memory_fail(0), 0);          /* neither a put nor a get that finds nothing requests memory */
 	assert_int_equal(has("a", "the bytes"), 1);
 	assert_int_equal(has("b", "more"), 1);
 }
@@ -269,7 +270,7 @@ static void compile(char *bytes, int key)
 		bytes[k] = (char)(k * (key + 3) >> 2);
 }
 
-/* What a process that needs a kernel does. */
+/* Gets a kernel from the cache; if it is not found, makes and stores it.  Returns the result of has_bytes(). */
 static int need(int key)
 {
 	static _Thread_local char bytes[KERNEL];
