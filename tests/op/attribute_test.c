@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes of every kind, of an op that is made up for this test: their values, their text, and what the command accepts for them
- * as a word, as metadata, as a scalar tensor.
+ * Attributes of every kind but CG_TEXT, of an op that is made up for this test: their values, their text, and what the command accepts for
+ * them as a word, as metadata, as a scalar tensor.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -125,7 +125,7 @@ static void test_texts(void **state)
 	op.mode = 3;
 	expect_text(&op, MODE, "3", 3);
 
-	/* Printed are attributes that differ from their default or have none; a scalar input that was not set is not printed. */
+	/* Printed are attributes that differ from their default, and the size `layers`; a scalar input that was not set is not printed. */
 	op = plain();
 	assert_string_equal(cg_op_describe(&row, "MadeUp", &op, text, sizeof text), "--op MadeUp --T 5 --layers 1 --dtype f32");
 	op.mode = 0;
@@ -136,8 +136,8 @@ static void test_texts(void **state)
 
 /* ---- in the command ---- */
 
-/* Makes a file with x[5] and the tensors of `other`, which take 8 bytes; all bytes are zero, except that the first of these 8 is `first`;
-   metadata may be "". */
+/* Makes a file with x[5] and the tensors of `other`, which take 8 bytes; all their bytes are zero, except that the first of these 8 is
+   `first`; metadata may be "". */
 static struct safetensors file(int which, const char *metadata, const char *other, int first)
 {
 	static unsigned char bytes[2][512];
@@ -234,7 +234,7 @@ static void test_scalars(void **state)
 		assert_int_equal(bound(&op, WORDS("layers=1", "steps=4"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_OK);
 		assert_int_equal(op.steps, 4);
 	}
-	/* A scalar tensor is an argument, and accepts the values that the op accepts. */
+	/* With --strict a scalar tensor of an attribute's name counts as an argument; another tensor is an error. */
 	assert_int_equal(bound(&op, WORDS("layers=1"), "", STEPS_I64, NULL, 2, 1), CG_OK);
 	assert_int_equal(bound(&op, WORDS("layers=1", "steps=1"), "", NO_STEPS, NULL, 2, 1), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "first: z: no argument of MadeUp, and --strict allows no others");

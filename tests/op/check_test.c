@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cg_op_check rejects and with which message; a rejected call writes nothing. Every argument of every row without a plan is
- * made wrong in each way that is listed here; messages are compared verbatim.
+ * What cg_op_check rejects and with which message; the check writes nothing. Every argument of every row without a plan is made wrong in
+ * each way that is listed here; most messages are compared verbatim.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 enum { POISON = 0xa5 };
 
-/* Expects that the call is rejected with this message, and that neither the struct nor any memory is changed. */
+/* Expects that cg_op_check rejects the struct with this message, and changes neither the struct nor the memory of its arguments. */
 __attribute__((format(printf, 5, 6)))
 static void refused(int line, const struct cg_op *row, const union args *a, int code, const char *format, ...)
 {
@@ -213,7 +213,7 @@ static void test_the_first_wrong_argument_is_named(void **state)
 
 /* ---- every argument, in every way ---- */
 
-/* Every subset of outputs: an argument that they do not need may be absent, and a missing needed one is named. */
+/* Every subset of outputs: the arguments that they do not need may be absent, and the message names a needed one that is missing. */
 static void test_every_subset_of_outputs(void **state)
 {
 	const struct cg_op *row;
@@ -261,7 +261,7 @@ static void test_every_subset_of_outputs(void **state)
 	}
 }
 
-/* Prints the words of a shape, as "[I+U=7, 4*U=16]", by other code than the library's. */
+/* Prints the words of a shape, as "[I+U=7, 4*U=16]", by other code than the library's; the numbers are those of cg_op_shape(). */
 static const char *shape_words(const struct cg_op *row, const struct cg_port *p, const union args *a)
 {
 	static char text[128];
@@ -343,7 +343,7 @@ static void test_every_argument_in_every_way(void **state)
 			}
 }
 
-/* The offset of the workspace must be aligned for the largest elements that it may hold. */
+/* The offset of the workspace must be a multiple of 8 bytes, the largest elements that it may hold. */
 static void test_offset_of_work(void **state)
 {
 	const struct cg_op *row;
@@ -363,7 +363,8 @@ static void test_offset_of_work(void **state)
 			}
 }
 
-/* Puts p before the end of q, so that they share an element; then so that they only touch. */
+/* Puts p so that it begins 8 bytes before the end of q, or ends 8 bytes behind the start of q, and expects an error with `text`, or none
+   if text is NULL; then so that they only touch, which is no error. */
 static void overlap(const struct cg_op *row, const union args *good, size_t p_at, size_t q_at, const char *text)
 {
 	union args a = *good;
@@ -470,7 +471,7 @@ static void test_work(void **state)
 	}
 }
 
-/* Peephole vectors are not read when peephole is off, but a wrong one is still an error; their gradients are zeros then. */
+/* Peephole vectors and cs may be absent when use_peephole is 0, but a wrong one is still an error. */
 static void test_peepholes_that_are_off(void **state)
 {
 	const struct cg_op *row = row_of("lstm_block_cell_grad");
@@ -511,7 +512,7 @@ static void test_empty_batches(void **state)
 	}
 }
 
-/* Tests, for every op, sizes whose products exceed 64 bits. */
+/* Expects that every row without a plan rejects sizes with which an argument has more bytes than an address can count. */
 static void test_overflow(void **state)
 {
 	static const int64_t large[][3] = {

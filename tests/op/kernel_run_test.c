@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cg_kernel_run: a cell given as text and interpreted gives the bits of the same cell compiled in, for every pass, dtype and shape;
- * rows of two views may alternate in memory; a wrong call is rejected before anything is written.
+ * cg_kernel_run: a cell given as text and interpreted gives the bits of the built-in cell with the same equations, for every pass, dtype
+ * and shape; rows of two views may alternate in memory; a wrong call is rejected before anything is written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,10 +120,10 @@ static void test_bits(void **state)
 								fail_msg("%s %s: other bits", cg_cell_name(c), cg_pass_names[pass]);
 							compared++;
 						}
-		/* The context keeps its own copy of the kernel. */
+		/* The cell is closed while the context keeps kernels of it. */
 		cg_cell_close(mine);
 	}
-	print_message("# %d kernels of cells given as text, compared with the cells compiled in\n", compared);
+	print_message("# %d kernels of cells given as text, compared with those of the built-in cells\n", compared);
 	assert_true(compared > 100);
 }
 
@@ -218,7 +218,7 @@ static size_t element_of(const struct cg_kernel *kernel, const char *name)
 	return bytes;
 }
 
-/* Rejects device memory whose offset is inside an element, for each argument, in acc and in the dtype. */
+/* Expects that device memory is rejected if its offset is inside an element, for each argument, of type acc or real, and else accepted. */
 static void test_device_offsets(void **state)
 {
 	static const char text[] = "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = tanh(c)\nsave c\n";
@@ -263,7 +263,7 @@ static void test_device_offsets(void **state)
 	cg_cell_close((struct cg_cell *)kernel.cell);
 }
 
-/* Numbers of rows that no memory can hold are rejected by arithmetic, also for sums, whose outputs are one row. */
+/* A sum, whose output is one row, is rejected if its input has not so many rows or units, also if no memory can hold them. */
 static void test_sizes(void **state)
 {
 	struct cg_kernel kernel = { .cell = cg_cell_find("rnn_tanh"), .pass = CG_GRAD, .shape = CG_SUM };
@@ -298,7 +298,7 @@ static void test_between(void **state)
 	assert_non_null(strstr(cg_message(), "overlaps"));
 }
 
-/* A user's cell may have a built-in cell's name, with other equations. */
+/* A user's cell that has a built-in cell's name and another equation is computed by its own equation. */
 static void test_namesake(void **state)
 {
 	struct cg_cell *cell;

@@ -37,7 +37,7 @@ static void row_is_sound(const struct cg_op *row)
 		for (q = row->ports; q < p; q++)
 			assert_true(q->at != p->at && strcmp(q->name, p->name));
 
-		fill(row, &a);                                   /* every symbol of the shape is a size of the op */
+		fill(row, &a);                                   /* a shape has 1 to 3 dimensions, of sizes with the symbols T, B, I and U */
 		assert_in_range(cg_op_shape(row, p, &a, shape), 1, 3);
 		assert_true(strspn(p->shape, "0123456789*+ TBIU") == strlen(p->shape));
 	}
@@ -45,7 +45,7 @@ static void row_is_sound(const struct cg_op *row)
 		assert_true(n < 8 && row->dims[n].at < row->work_at);
 }
 
-/* Expects that each list of a row has a place for its parsed text. */
+/* Expects that a row has places for its parsed texts, and no more ports, attributes and sizes than there may be places for. */
 static void check_row_size(const struct cg_op *row)
 {
 	int n = 0;
@@ -161,13 +161,13 @@ static void test_texts_are_read_once(void **state)
 	ranges[0].most.dim = -1;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "block_lstm_grad: seq_len_max: expected -1 or 0 to 0, got 3");
-	/* In a row without places for parsed texts they are parsed at each use. */
+	/* In a row without places for parsed texts they are parsed again. */
 	fresh.readings = NULL;
 	fresh.ranges = NULL;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_OK);
 }
 
-/* The rows of networks. The default of an attribute with words is its first word. */
+/* The rows of networks. The default of an attribute with words is given by the index of its word. */
 #define NETWORK_IN    "input[T B I] input_h[L*D B H] input_c[L*D B U] params[params]"
 #define NETWORK_OUT   "output[T B D*H] output_h[L*D B H] output_c[L*D B C] reserve_space[reserve]"
 #define NETWORK_BACK  "output[T B D*H] output_h[L*D B H] output_c[L*D B U] output_backprop[T B D*H] output_h_backprop[L*D B H]" \
@@ -177,8 +177,8 @@ static void test_texts_are_read_once(void **state)
 #define NETWORK_SIZES "num_layers:1 2147483647 num_units:1 input_size:1"
 #define CELL          " cell=0 options=0 values=0"
 
-/* The rows as TensorFlow registers the ops; a scalar input has its range; after "|" the library's own attributes; "+": an
-   output to which accumulate adds. */
+/* The rows as TensorFlow registers the ops; a scalar input has its range; after "|" the library's own outputs, or attributes; "+": an
+   output to which accumulate adds; "*": a list. */
 #define SEQUENCE_GRAD \
 	" x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]" \
 	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] cs_grad[T B U] h_grad[T B U]) ->" \
@@ -277,7 +277,7 @@ static void test_signatures_are_tensorflows(void **state)
 	assert_null(cg_op_next(row));
 }
 
-/* The offset that a row has for a field, and the offset of the field of this name. */
+/* An op's struct, the name of a port, and the offset of the field that the port must have. */
 #define L(port, field) { "cg_lstm_block", port, offsetof(struct cg_lstm_block, field) }
 #define G(port, field) { "cg_gru_block", port, offsetof(struct cg_gru_block, field) }
 
@@ -539,7 +539,7 @@ static void test_find(void **state)
 
 /* ---- what is said to people ---- */
 
-/* Every size of a shape, every list and every attribute of any text has an explanation. */
+/* Every size of an op and every attribute of kind CG_TEXT has an explanation; so has every list and params, but not their gradients. */
 static void test_explanations(void **state)
 {
 	(void)state;
@@ -599,7 +599,7 @@ static void test_pairs(void **state)
 	}
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)
 		alone += !cg_op_pair(row, &is_grad);
-	assert_int_equal(alone, 5);              /* the ops that convert parameters have no gradient */
+	assert_int_equal(alone, 5);              /* the ops that convert params or compute their size have no gradient */
 }
 
 static void test_dtypes(void **state)
@@ -627,7 +627,7 @@ static void test_dtypes(void **state)
 	assert_string_equal(cg_message(), "dtype: expected f16, bf16, f32 or f64, got NULL");
 }
 
-/* Rounds to nearest even; numbers nearest to the one beyond the largest are infinite. */
+/* cg_round() rounds to nearest, ties to even; a number that would round to one beyond the largest becomes infinite. */
 static void test_round(void **state)
 {
 	static const struct { int dtype; double x, rounded; } rows[] = {

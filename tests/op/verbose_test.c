@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CELLGRAD_VERBOSE: its allowed values, silence without it, and for each call a line that repeats the call, whatever its arguments.
+ * CELLGRAD_VERBOSE: its allowed values, silence without it, and for each call a line, with a command that repeats the call in cellgrad.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static void close_both(struct cg_context *context, struct cg_stream *stream)
 union args { struct cg_lstm_block lstm; struct cg_gru_block gru; char bytes[4096]; };
 static _Alignas(64) char arena[THREADS][PORTS][BYTES];
 
-/* Fills every argument of the op, with TensorFlow's outputs alone (theirs) or with the library's own as well. */
+/* Sets every argument of the op, with TensorFlow's outputs alone (theirs: 1) or with the library's own as well. */
 static void fill(const struct cg_op *row, union args *a, int theirs, int which)
 {
 	int n = 0;
@@ -117,7 +117,7 @@ static void test_values(void **state)
 	}
 	for (int k = 0; k < 5; k++) {
 		assert_int_equal(setenv("CELLGRAD_VERBOSE", wrong[k], 1), 0);
-		/* The cpu by name, and as the first backend that opens. */
+		/* Opens the cpu by name, or the first backend that opens. */
 		for (int named = 0; named < 2; named++) {
 			context = (void *)&context;
 			assert_int_equal(cg_open(named ? "cpu" : NULL, &context), CG_BAD_ARGUMENT);
@@ -238,7 +238,8 @@ static void test_notes(void **state)
 	close_both(context, stream);
 }
 
-/* The line of a sequence names BlockLSTMV2 where that op can express the call, and LSTMBlockCell if the sequence is one whole step. */
+/* The line of a sequence names LSTMBlockCell if the sequence is one whole step; if not, BlockLSTMV2 where that op can express the call,
+   else BlockLSTM. */
 static void test_sequences(void **state)
 {
 	const struct cg_op *row = cg_op_find("block_lstm", NULL);
@@ -344,7 +345,7 @@ static void test_kernels(void **state)
 	run_kernel(stream, cg_cell_find("rnn_tanh"), NULL, 2, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
 	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: cg_kernel_run: ");
-	/* Text that a caller gives is printed only behind the #, and cannot end the line. */
+	/* Options that the cell does not have are printed only behind the #, and cannot end the line. */
 	run_kernel(stream, cell, "\"; $(reboot)\nreboot\033[2J", 0, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "# cg_kernel_run # cpu; ", 23);
 	assert_null(strchr(output, '\033'));
@@ -398,7 +399,7 @@ static void test_threads(void **state)
 
 #define SIZES " --T 3 --B 2 --I 3 --H 4 --layers 2 --dtype f32"
 
-/* Runs a forward and a backward, whose lines must begin with these texts and end with the route. */
+/* Runs a forward and a backward, whose lines must begin with these texts and end with the route scan. */
 static void network(struct net *n, const char *forward, const char *backward)
 {
 	const char *second;
@@ -412,6 +413,7 @@ static void network(struct net *n, const char *forward, const char *backward)
 	second = strchr(output, '\n') + 1;
 	assert_memory_equal(output, forward, strlen(forward));
 	assert_memory_equal(second, backward, strlen(backward));
+	assert_memory_equal(second - 7, "; scan\n", 7);
 	assert_non_null(strstr(second, "; scan\n"));
 	assert_null(strstr(output, "without"));
 	net_close(n);
