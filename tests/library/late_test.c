@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on a device whose work runs late: when the host waits for it, or by a thread of its own. The bits are the cpu's, whatever
- * is closed or freed while work is enqueued; no memory of the host or the device is freed while it is in use; a context's kernels are
- * built once, one at a time.
+ * Networks on a device whose work runs late: when the host waits for it, or by a thread of its own. The bits are the cpu's, although the
+ * cell, context, stream, plan or memory is closed or freed while work is enqueued; no memory of the host or the device is freed while it
+ * is in use; a context's kernels are built once, one at a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 	return stream;
 }
 
-/* Opens a network of a case; returns its cell, which the caller closes. */
+/* Opens a network of a case; returns its cell, which the caller closes, if it is the cell of the text above; else NULL. */
 static struct cg_cell *open_net(struct net *n, const struct network_case *network_case, struct cg_context *context, struct cg_stream *stream, int place,
                                 const int32_t *lengths)
 {
@@ -92,7 +92,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	return own;
 }
 
-/* Lengths of the k-th call, which are valid only until it returns. */
+/* Sets the lengths of the k-th call; pass() overwrites them when the call has returned. */
 static void set_lengths(int32_t *lengths, const struct network_case *network_case, int k)
 {
 	for (int b = 0; b < B; b++)
@@ -105,14 +105,14 @@ static void pass(struct net *n, const struct network_case *network_case, int k, 
 	if (call(n))
 		fail_msg("%s: %s", network_case->name, cg_message());
 	memset(lengths, 0x77, B * sizeof *lengths);
-	/* Everything is enqueued: the call has waited only for copies of host memory. */
+	/* A call on device memory may return with work enqueued; a call on host memory has waited for its copies. */
 	if (n->place == CG_HOST && late_enqueued())
 		fail_msg("%s: a call with the host's memory returned before it was done", network_case->name);
 }
 
 /* ---- the cpu's bits ---- */
 
-/* Makes calls with different lengths, one after the other, with no wait between them but those that the library makes. */
+/* Runs three networks forward, then backward, in a ragged case with different lengths; only the library waits between these calls. */
 static void in_a_row(const char *backend, const struct network_case *network_case, int place, uint64_t prints[CALLS])
 {
 	struct cg_context *context = open_context(backend);
@@ -186,8 +186,8 @@ static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg
 	}
 }
 
-/* Makes a call with all memory on the device, and closes things in this order while it runs; another stream then reads the
-   answers. */
+/* Enqueues a forward and a backward with all memory on the device, and closes things in this order before the work is waited for; another
+   stream then reads the answers, unless their memory is freed. */
 static void close_behind(const char *backend, const struct network_case *network_case, const char *order, uint64_t *print)
 {
 	struct cg_context *context = open_context(backend);
@@ -256,7 +256,7 @@ enum { THREADS = 8, CELLS = 4 };
 
 struct builder { struct cg_context *context; pthread_barrier_t *start; int number, code; char message[256]; };
 
-/* Opens plans of some cells, beginning with a different one in each thread. */
+/* Opens plans of four cells, beginning with another cell in every second thread. */
 static void *build_all(void *given)
 {
 	static const char *const cells[CELLS] = { "lstm", "gru", "rnn_tanh", "gru_block" };

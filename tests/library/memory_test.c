@@ -103,7 +103,7 @@ static int ops(const char *unused)
 	return code;
 }
 
-/* Calls BlockLSTM without its states as outputs, and its gradient, which moves rows. */
+/* Calls BlockLSTM with i as its only output, and its gradient, which moves rows. */
 static int sequences(const char *unused)
 {
 	enum { T = 3 };

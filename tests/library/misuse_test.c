@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Public calls with wrong arguments: the message says what was expected, nothing is written and nothing leaks. check_test.c
- * tests the arguments of the ops.
+ * Public calls with wrong arguments: the code is right, the message has words of what was expected, and nothing leaks. check_test.c tests
+ * the arguments of the ops.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -277,7 +277,7 @@ static void test_fork(void **state)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Closes a stream in another thread: objects may be closed in any order and by any thread. */
+/* Closes a stream, in another thread than the one that opened it. */
 static void *close_stream(void *s)
 {
 	cg_stream_close(s);

@@ -60,7 +60,7 @@ static void test_streams(void **state)
 	assert_ptr_equal(again, a);
 	assert_int_equal(cg_stream_give(again), CG_OK);
 	assert_int_equal(cg_stream_give(b), CG_OK);
-	/* These are more streams than the library keeps when they are returned. */
+	/* Borrows and returns more streams than the library keeps. */
 	for (int k = 0; k < 70; k++)
 		assert_int_equal(cg_stream_take(context, &many[k]), CG_OK);
 	for (int k = 0; k < 70; k++)
@@ -101,7 +101,7 @@ static void test_refused(void **state)
 	assert_int_equal(cg_rnn_get(NULL, &c, &rnn), CG_BAD_ARGUMENT);
 	assert_int_equal(cg_rnn_get(context, &c, NULL), CG_BAD_ARGUMENT);
 	cg_rnn_hold(NULL);
-	/* The destructors of the library's own threads run too early for the caller's. */
+	/* A context that has a stream, also one that was returned, does not take a caller's threads. */
 	assert_int_equal(cg_stream_take(context, &stream), CG_OK);
 	assert_int_equal(cg_stream_give(stream), CG_OK);
 	cg_pool_init(&pool, sizeof pool);
@@ -185,14 +185,14 @@ static void test_holders(void **state)
 	struct cg_rnn_sizes sizes;
 
 	(void)state;
-	/* A plan from cg_rnn_open is not found by cg_rnn_get. */
+	/* cg_rnn_open opens a plan of its own, also if cg_rnn_get has opened one of the same config. */
 	assert_int_equal(cg_rnn_open(context, &c, &opened), CG_OK);
 	assert_ptr_not_equal(opened, kept);
 	cg_rnn_hold(opened);
 	cg_rnn_close(opened);
 	assert_int_equal(cg_rnn_sizes(opened, 1, 1, NULL, &sizes), CG_OK);
 	cg_rnn_close(opened);
-	/* The plan that was closed last is found again; an open one is found however many others were closed. */
+	/* The plan that was closed last is found again; an open one is found though 80 others were closed. */
 	cg_rnn_close(kept);
 	assert_ptr_equal(get(context, &c), kept);
 	for (int k = 0; k < 80; k++) {
@@ -268,7 +268,7 @@ static int reuse(struct cg_context *context)
 	return code;
 }
 
-/* Each request for memory fails once; after that the call works. */
+/* Each request for memory of a stream and a plan fails once, on a context of its own; then they can be taken. */
 static void test_no_memory(void **state)
 {
 	int code = CG_NO_MEMORY;

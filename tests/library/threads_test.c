@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads share contexts and cells, each with a stream and a problem of its own: first calls race to build the kernels, all answers
- * have the bits of calls one after the other, and each thread has its own error message.
+ * Threads share a context and cells, each with a stream and a problem of its own: first calls race to build the kernels, all answers have
+ * the bits that each problem has alone on another context, and each thread has its own error message.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ struct work {
 	pthread_barrier_t *start;                /* the barrier at which all threads begin; NULL: one thread alone */
 	int number, wrong;
 	unsigned drawn;                          /* the state of the problem's random numbers */
-	size_t ins, outs;                        /* the elements of `in` and of `out` that are in use */
+	size_t ins, outs;                        /* the numbers of elements of `in` and of `out` that are in use */
 	float in[CAPACITY], out[CAPACITY];
 };
 
@@ -47,7 +47,7 @@ static struct cg_mem output(struct work *w, int64_t n)
 	return (struct cg_mem){ to, 0, (size_t)n * sizeof *to, CG_HOST };
 }
 
-/* No two problems have the same sizes. */
+/* No two threads have an LSTM of the same sizes. */
 static void set_lstm(struct work *w, struct cg_lstm_block *op)
 {
 	int64_t B = 2 + w->number % 3, I = 3 + w->number, U = 19 - w->number, cells = B * U, weights = (I + U) * 4 * U;
