@@ -8,9 +8,9 @@
 # The registers and the memory of each CUDA kernel that is compiled to machine code are written to a table, $table in the build's top
 # folder.  With CELLGRAD_TEST_ARCHS, such as 75,80,90, all CUDA texts are compiled for those of these GPU architectures that NVRTC knows,
 # and no other language is tested.
-# Without it, the texts of the built-in cells, of products and of rows are compiled for the oldest architecture of CUDA 13, and the texts of
-# bf16 for a new one, too; the front ends of NVRTC and clang alone read those of f64, whose equations are the ones of f32, and those of the
-# tests' own cells, which test names and forms.  An OpenCL device's driver builds texts of f32 and bf16 alone.
+# Without CELLGRAD_TEST_ARCHS, the texts of the built-in cells, of products and of rows are compiled for the oldest architecture of CUDA 13,
+# and those of bf16 for a new one, too; the front ends of NVRTC and clang alone read those of f64, whose equations are the ones of f32, and
+# those of the tests' own cells, which test names and forms.  An OpenCL device's driver builds texts of f32 and bf16 alone.
 #
 #	compile.sh [opencl]     opencl: tests OpenCL C alone, and the driver builds the texts of all dtypes
 #
@@ -222,7 +222,8 @@ if [ -n "$CELLGRAD_TEST_ARCHS" ]; then cuda; exit; fi
 # one launch are in CUDA C alone; scans, which compute all steps of a sequence, are in C alone.
 ls -- *.c *.cl *.cu | grep -v -e '^cg_gemm_' -e '^cg_rows_moves_' -e '_scan\.c$' |
 	awk -F. '{ n[$2]++ } END { exit n["c"] < 100 || n["c"] != n["cl"] || n["c"] != n["cu"] }' &&
-	ok "every dialect has the same number of texts" || fail "every dialect has the same number of texts"
+	ok "every dialect has as many texts of passes and of single moves of rows" ||
+	fail "every dialect has as many texts of passes and of single moves of rows"
 CC=${CC:-cc}
 case $($CC --version 2>/dev/null) in
 *clang*) other=gcc ;;

@@ -163,7 +163,7 @@ static void run_stage(const struct cg_pass_plan *plan, int stage, const char *su
 struct trial {
 	const struct cg_cell *cell;
 	int options;
-	int step;                                            /* the passes are those of a step of a sequence */
+	int step;                                            /* 1: forward and grad run the passes of a step of a sequence */
 	struct cg_pass_plan *plans[CG_PASS_COUNT];
 	long double product[CG_GATES_MAX][UNITS][UNITS];     /* the matrix of the product that feeds a gate; of gates of stage 1 unused */
 	const char *inputs[64]; int n_inputs;                /* the inputs of forward: gates, previous states, weights whose option is on */

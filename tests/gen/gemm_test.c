@@ -130,7 +130,7 @@ static void test_choice(void **state)
 	assert_int_equal(s.rows, 16);
 }
 
-/* In f32 the types acc and real are one, so start_acc and c_acc make no other shape, and no second kernel is built; in f16 they do. */
+/* In f32 the types acc and real are one, so start_acc and c_acc make no other shape, nor a second kernel; in f16 start_acc does. */
 static void test_equal(void **state)
 {
 	struct cg_gemm_shape s = { .dtype = 0, .start_acc = 1, .c_acc = 1, .transpose_a = 4 }, same = { .dtype = 0, .transpose_a = 1 };

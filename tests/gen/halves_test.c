@@ -60,7 +60,7 @@ static void prepare(const struct math_text *math, uint16_t one)
 	for (int k = 0; k < (1 << 16) - 1; k++)
 		for (int j = -1; j < 2 && k != 0x7fff; j++)
 			numbers[n++] = float_of((uint32_t)(((uint64_t)bits_of(wide[k]) + bits_of(wide[k + 1])) / 2) + (uint32_t)j);
-	/* For subnormal halves of f16 the float half way to the next one is the mean of their values. */
+	/* For positive subnormal halves of f16 the float half way to the next one is the mean of their values. */
 	for (int k = 0; k < 1 << 11; k++)
 		for (int j = -1; j < 2; j++)
 			numbers[n++] = float_of(bits_of((wide[k] + wide[k + 1]) / 2) + (uint32_t)j);

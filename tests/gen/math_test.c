@@ -81,7 +81,7 @@ static double error(int k, long double x, long double got, int digits, int lowes
 	if (fabsl(x) < smallest && functions[k].want == tanhl)
 		return got == x && signbit(got) == signbit(x) ? 0 : INFINITY;
 	if (fabsl(want) < smallest)
-		/* A subnormal right result may be computed as 0; near the smallest normal number either is right. */
+		/* A subnormal right result may be computed as 0; near the smallest normal number that is right, too. */
 		return (got == 0 || (fabsl(want) > smallest * 0.9999999L && fabsl(got) == smallest)) &&
 		       !signbit(got) == !signbit(want) ? 0 : INFINITY;
 	if (fabsl(want) > largest * (1 + ldexpl(0.5L, -digits)))

@@ -181,7 +181,7 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "u = a\n  vv = b\nh = u\nsave u\n", "5:3: equation 'vv' is not used" },
 	{ HEAD "u = a\nv = u\nh = b\n", "5:1: equation 'v' is not used" },
 	{ HEAD "v = (a +\n b)\nh = a\n", "4:1: equation 'v' is not used" },
-	/* The names of cells and options are no reserved words either, nor do they end in _ or have __; they may be capitals. */
+	/* A cell or option has no reserved word as its name either, nor _ at its end nor __; it may have capitals alone, a gate may not. */
 	{ "cell for\n", "1:6: 'for' is a reserved word; choose another name" },
 	{ "cell  gates\n", "1:7: 'gates' is a reserved word; choose another name" },
 	{ "cell x_\n", "1:6: 'x_' has a form that kernels use for their own names; choose another name" },

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds for the text of every cell, set of options, pass, dtype and dialect: its first line has its command; it computes no
- * expression twice and nothing without use; each statement stands below the equation that it comes from; lines other than the first and
- * loads have at most 120 columns; and its manifest is JSON that lists the parameters of the text. Other tests run the texts.
+ * What holds for the texts of the built-in cells and two of the tests' own, for every set of options, pass, dtype and dialect: the first
+ * line has the text's command; no function computes an expression twice or without use; each statement stands below the equation that it
+ * comes from; lines other than the first and loads have at most 120 columns; and the manifest is JSON that lists the text's parameters.
+ * Other tests run the texts.
  */
 #include <ctype.h>
 #include <jansson.h>

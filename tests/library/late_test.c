@@ -80,7 +80,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	n->config.time_major = network_case->time_major;
 	n->config.proj = network_case->P;
 	n->config.dropout = network_case->dropout;
-	n->config.route = "composed";            /* route composed makes only calls that this device has, too */
+	n->config.route = "composed";            /* the device has all functions that route composed calls */
 	n->call.T = network_case->T;
 	n->call.B = B;
 	n->call.lengths = network_case->ragged ? lengths : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CELLGRAD_VERBOSE: its allowed values, silence without it, and for each call a line, with a command that repeats the call in cellgrad.
+ * CELLGRAD_VERBOSE: its allowed values, silence without it, and for each call a line, with a command of cellgrad that repeats the call if
+ * its arguments can be read.
  */
 #include <setjmp.h>
 #include <stdarg.h>
