@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the watches of the drivers share (cuda_watch.h, opencl_watch.h): one call that fails, a device to open or a skip, a program
- * that makes every kind of call, and tests of what block ops enqueue and build.
+ * whose calls fail in turn, and tests of what block ops enqueue and build.
  */
 #ifndef DRIVER_WATCH_H
 #define DRIVER_WATCH_H
@@ -14,10 +14,10 @@ extern const char *failed_call;
 
 /* Counts a call that can be made to fail, and returns whether it must. */
 int fails_now(const char *call);
-/* Forgets all calls, and lets none fail. */
+/* Sets `made` and `fatal` to 0, so that no call fails. */
 void forget_failures(void);
 
-/* Opens a device of the backend; without one this test is skipped with the reason, unless the backend is required. */
+/* Opens a device of the backend; without one the test is skipped with the reason, or fails if the backend is required. */
 int open_or_skip(const char *backend, struct cg_context **context);
 /* Opens a stream on the context for the tensors of a test. */
 int begin_tensors(struct tensors *, struct cg_context *);
@@ -38,8 +38,8 @@ block_call call_lstm_forward;
  * counts to zero; count: runs an op and compares the counts with the expected ones; builds: the calls of its compiler.
  */
 struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
-/* Tests of a backend, whose *state is a struct watched (cmocka_unit_test_prestate).  The commands of a step: of the
-   LSTM's, forward and gradient, with peepholes and without, and of the GRU's. */
+/* These tests get a struct watched as *state (cmocka_unit_test_prestate).  test_commands tests the commands of LSTMBlockCell and its
+   gradient, with peepholes and without, and of GRUBlockCell and its gradient. */
 void test_commands(void **state);
 /* Tests the commands of BlockLSTM, output by output. */
 void test_commands_of_sequences(void **state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows gathered, scattered, added and dropped, on the cpu with every instruction set that runs here, on one thread and on all, and
- * on an OpenCL device: the values, and the commands that are enqueued.
+ * on an OpenCL device: the values, and on OpenCL the builds and launches. In f32 the cpu's dropout words are Random123's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,8 +50,8 @@ static void test_cpu(void **nothing)
 }
 
 #ifdef RANDOM123
-/* The dropout word of a unit, as the kernel's text draws it: with the word as the limit the element is kept, with the next
-   number as the limit it is dropped. */
+/* Does the compiled kernel draw this dropout word for a unit?  With the word as the limit the element is kept, with the next number as the
+   limit it is dropped. */
 static int draws(cg_rows_compiled *call, uint64_t key, int64_t t, int64_t b, int64_t unit, uint32_t word)
 {
 	float one = 1, result[2];
@@ -90,7 +90,7 @@ static void test_random123(void **nothing)
 #endif
 }
 
-/* Opens an OpenCL device, or skips this test with the reason, unless it is required. */
+/* Opens an OpenCL device; without one the test is skipped with the reason, or fails if the device is required. */
 static int opens(struct cg_context **context, struct cg_stream **stream)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE");
@@ -136,7 +136,8 @@ static int32_t count_launch(struct _cl_command_queue *queue, struct _cl_kernel *
 	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, events, event);
 }
 
-/* A build that fails leaks nothing; one that works is made once; each call is one launch. */
+/* A call whose build fails launches nothing, and its message names the kernel; the next call builds once for all; each call that succeeds
+   is one launch. */
 static void test_opencl_calls(void **nothing)
 {
 	struct cg_context *context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes random sets of rows: any bits, odd sizes, gaps between rows, elements at any address, with and without indices. The bytes
- * between and behind the rows must stay as they are.
+ * Makes random sets of rows: any bits but those of floats that a device may flush, odd sizes, gaps between rows, up to 3 elements
+ * before the first row, with and without indices. The bytes between and behind the rows must stay as they are.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -73,7 +73,7 @@ static void draw_indexes(struct trial *c)
 	}
 }
 
-/* The k-th trial: 32 in turn cover all dtypes, arguments in acc, and dropout. */
+/* Draws the k-th trial: each 32 in turn have every dtype, src and dst each in the dtype or in the dtype of sums, and dropout or not. */
 static void draw(struct trial *c, int k, int64_t rows, int64_t columns)
 {
 	static const double rates[] = { 0.5, 1, 1e-12, 0.3, 0x1p-32, 0.9 };
@@ -104,7 +104,7 @@ static void draw(struct trial *c, int k, int64_t rows, int64_t columns)
 	draw_indexes(c);
 }
 
-/* The right value of an element, in acc: x from src, old from dst. */
+/* The right value of an element, in the dtype of sums: x from src, old from dst. */
 static double moved(const struct cg_rows *r, double x, double old, int64_t p, int64_t j, int has_t, int has_b)
 {
 	const struct cg_drop *d = &r->drop;
@@ -209,7 +209,7 @@ void rows_try(struct cg_stream *stream, int trials)
 		if (run(stream, &c, k))
 			fail_msg("trial %d: %s", k, cg_message());
 	}
-	/* So many rows that threads share them, and that a group is full. */
+	/* So many rows that threads share them, and that a work-group is full. */
 	for (int k = 0; k < 32; k++) {
 		draw(&c, k, 1100, 70);
 		if (run(stream, &c, k))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One step of a recurrence on the cpu, beside its arithmetic: threads that share the units of each step meet at one barrier per
- * phase, threads that share rows meet at none, and no step allocates memory.
+ * What one more step of a recurrence costs on the cpu, beside its arithmetic. Where threads share the units of each step, it costs a
+ * barrier for each phase: one phase for lstm and gru, two for gru_block. Where threads share rows, it costs none. A repeated call
+ * allocates no memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,8 @@ static void *resize(void *user, void *p, size_t bytes)
 	return NULL;
 }
 
-/* Measures the barriers and allocations of forward and backward of a network of so many steps, at the second call of each. */
+/* Counts the barriers (calls of the pool) and allocations of forward and backward of a network of so many steps, at the second call of
+   each. */
 static void measure(const char *cell, int64_t units, int64_t steps, struct cost costs[2])
 {
 	struct asked asked = { .threads = 3 };           /* the threads of a pool meet at the end of each call */
@@ -61,7 +63,8 @@ static void measure(const char *cell, int64_t units, int64_t steps, struct cost 
 	cg_close(context);
 }
 
-/* Expects that each further step of a call costs of_a_step barriers and allocates no memory. */
+/* Expects that MORE further steps cost MORE * of_a_step barriers, in forward and in backward, and that a repeated call allocates no
+   memory. */
 static void expect_meetings(const char *cell, int64_t units, int of_a_step)
 {
 	struct cost few[2], many[2];

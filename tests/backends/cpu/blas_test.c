@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two copies of OpenBLAS in one process, the library's and the host program's: before, during and after our computations the host's
- * copy keeps its number of threads and its bits, and ours keeps its own whatever the host sets. Each order of loading is tested in a
- * process of its own, since neither copy can be unloaded. tests/command/openblas.bats tests which libraries are loaded at all.
+ * Two copies of OpenBLAS in one process, the library's and the host program's: before, during and after the library's computations the
+ * host's copy keeps its number of threads and its bits, and the library's results keep their bits when the host sets 1, 2 or 4 threads.
+ * Each order of loading is tested in a process of its own, since neither copy can be unloaded. tests/command/openblas.bats tests which
+ * libraries are accepted at all.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -88,7 +89,8 @@ static struct cg_mem filled(int64_t n, double scale)
 	return mem;
 }
 
-/* A step of a GRU and its gradient: products of every kind, larger than a tile of any cache. */
+/* Computes op GRUBlockCell and its gradient. `results` receives the outputs of both, except the gradients of the biases, which are not
+   requested. */
 static int ours(struct cg_stream *stream, float *results)
 {
 	struct cg_gru_block op;
@@ -124,7 +126,7 @@ static int ours(struct cg_stream *stream, float *results)
 	return code;
 }
 
-/* ---- cases, each in a process of its own, which returns 0, or the line of the condition that does not hold ---- */
+/* ---- cases: each function runs in a process of its own, and returns 0, or the line of the condition that does not hold ---- */
 
 #define MUST(truth) do { if (!(truth)) return __LINE__; } while (0)
 
@@ -232,14 +234,14 @@ static double seconds(clockid_t clock)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The processor time of all threads of the process but this one. */
+/* The processor time of all threads of the process but the calling one. */
 static double others_seconds(void)
 {
 	return seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* The workers that a library starts when it is loaded spin for a while before they sleep, on a busy machine for longer: waits until
-   no other thread works, at most ten seconds. */
+/* Waits, at most about ten seconds, until the other threads of the process take next to no processor time: the workers that OpenBLAS
+   starts when it is loaded spin for a while before they sleep, on a busy machine for longer. */
 static void wait_for_others(void)
 {
 	const struct timespec pause = { 0, 20000000 };
@@ -256,8 +258,8 @@ static void wait_for_others(void)
 enum { LARGE = 600, ROUNDS = 5 };
 static double large[3][LARGE * LARGE];
 
-/* How much other threads work on a product, relative to the calling one, which is 1.  The least of some rounds, since other work does
-   not run at the same time in all of them. */
+/* The processor time that other threads of the process use during three products, divided by that of the calling thread.  The least of
+   ROUNDS rounds, since other work does not run at the same time in all of them. */
 static double others_share(cg_dgemm *dgemm)
 {
 	double least = INFINITY;
@@ -285,8 +287,8 @@ static void *ours_in_a_thread(void *share)
 	return NULL;
 }
 
-/* Other threads do next to none of the work of a product by the library's OpenBLAS, called from this thread or a new one; the
-   host's product with two threads shows the other thread's share on this machine: about 1. */
+/* Other threads do less than a quarter as much of a product by the library's OpenBLAS, called from this thread or from a new one, as of
+   a product by the host's OpenBLAS with two threads.  On an idle machine others_share() of the host's product is about 1. */
 static int way_one_thread(void)
 {
 	double here, there, hosts;
@@ -347,7 +349,7 @@ static int in_a_process(int (*body)(void))
 	return status;
 }
 
-/* Finds out, in a process of its own, whether there is an OpenBLAS that this build accepts. */
+/* Returns 0 if the host finds libopenblas.so.0 and the library loads an OpenBLAS that it accepts, else 1. */
 static int way_there(void)
 {
 	return !host_opens() || !cg_load_openblas()->sgemm;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the instructions of the innermost loops of the cpu backend's matrix products, in the disassembly of their objects.  In each step
-of k, the loop of a large tile loads each vector of operand b once and each element of operand a once, stores nothing, and has few
-instructions beside its multiplications."""
+"""Counts the instructions of the innermost loops of the cpu backend's matrix products, in the disassembly of their objects.  For each
+step of k, the loop of a large tile has as many loads as the tile has rows and vectors, no store, and few instructions beside its loads and
+multiplications."""
 import os
 import re
 import shutil
@@ -18,8 +18,9 @@ DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16
 WIDE = {"panels": [(12, 2)], "tiles": [(6, 4)]}
 TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE,
          "amxbf16": {"panels": [(2, 2)], "tiles": [(1, 4), (2, 2)]}}
-# The most instructions, per step of k, beside loads and products: for pointers, a counter and a jump.  An AMX product takes 16 cycles, in
-# which more instructions fit: also prefetches of two rows of sums, each of two vectors.
+# OTHERS: the most instructions, per step of the loop, beside loads, products and prefetches: for pointers, a counter and a jump.
+# PREFETCHES: the most prefetches, 0 if not listed.  An AMX product takes 16 cycles, in which more instructions fit, and prefetches of two
+# rows of sums, each of two vectors.
 OTHERS = {"avx2": 5, "avx512": 5, "avx512bf16": 5, "amxbf16": 8}
 PREFETCHES = {"amxbf16": 4}
 
@@ -116,7 +117,7 @@ def main():
     complaints = [line for o in objects for line in check(objdump, *o)]
     for line in complaints:
         print(f"# {line}")
-    print(f"{'not ' if complaints else ''}ok 1 - a step of a product loads its operands and multiplies, and does little else")
+    print(f"{'not ' if complaints else ''}ok 1 - each large tile's loop has one load per row and vector, no store and few other instructions")
     return bool(complaints)
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a caller's pool: networks have the same bits as on the library's own threads, in pools that run parts one after the
- * other, backwards, on threads of their own, and by OpenMP; and BlockLSTM in the first two; an invalid pool is rejected.
+ * A caller's thread pool. Six networks have the same bits in pools of 1, 3 and 5 threads as on three of the library's own threads; the
+ * pools run parts one after the other, in reverse order, each on a new thread, or by OpenMP. BlockLSTM and its gradient have the same bits
+ * in the first two kinds of pool as on one thread. An invalid pool is rejected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,8 +69,8 @@ static void run_by_openmp(void *user, int parts, pool_part *part, void *arg)
 
 struct network { const char *cell; int dtype; int64_t units; int ragged; };
 
-/* A checksum of the results of forward and backward of a network. With 100 units threads share the batch rows of all steps,
-   with 200 units of an lstm they share the units of each step. */
+/* A checksum of the results of forward and backward of a network. With 100 units each thread takes some batch rows through all steps;
+   with 200 units threads share the units of each step. */
 static uint64_t print_network(struct cg_context *context, struct network network)
 {
 	static const int32_t lengths[] = { 3, 12, 0, 5, 12, 1, 7, 12, 2 };
@@ -134,7 +135,7 @@ static void try_pool(pool_run *run)
 			struct asked asked = { .threads = threads };
 
 			assert_true(print_on_pool(make_pool(run, &asked), networks[n]) == own);
-			/* A product of one part on one thread does not call the pool. */
+			/* Some products have a single part on one thread, and do not call the pool. */
 			assert_true(asked.calls > (threads > 1 ? 10 : 0));
 			assert_false(asked.too_many);
 		}
@@ -172,7 +173,8 @@ static void test_openmp(void **state)
 
 /* ---- BlockLSTM ---- */
 
-/* Makes every argument of a row of the op; h and cs stay absent if states are held between steps. */
+/* Allocates every argument that `row`, the op's row of the op table, names and `op` lacks, with random numbers in the inputs; h and cs stay
+   absent if holds_states is 1. */
 static void make_arguments(struct cg_lstm_block *op, const struct cg_op *row, int holds_states, unsigned long long *drawn)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++) {
@@ -204,7 +206,7 @@ static uint64_t print_arguments(struct cg_lstm_block *op, const struct cg_op *ro
 	return print;
 }
 
-/* With 200 units threads share the units of each step. */
+/* With 200 units the recurrent matrix is so large, in every dtype but perhaps bf16, that threads share the units of each step. */
 static uint64_t print_block(struct cg_context *context, int dtype, int is_grad)
 {
 	const struct cg_op *row = cg_op_find(is_grad ? "block_lstm_grad" : "block_lstm", NULL);
@@ -245,7 +247,7 @@ static void test_block_lstm(void **state)
 	}
 }
 
-/* The library's threads, which a stream has started, end when a pool replaces them. */
+/* A pool may be set, and set again, after a stream has started the library's own threads; a network then runs in the pool. */
 static void test_in_place(void **state)
 {
 	struct asked asked = { .threads = 3 };

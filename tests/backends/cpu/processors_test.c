@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context has one thread for each processor that its process may run on. A thread leaves a processor that another thread uses,
- * stays away from it, returns when it must leave the next one, and keeps to the affinity that others set. Quotas of control groups
- * are read from folders that the test makes.
+ * A context has one thread if its process may run on one processor. A thread leaves a processor that it must avoid, may not run there
+ * until it must avoid another one, and keeps to an affinity mask that somebody else sets. Quotas of control groups are read from folders
+ * that the test makes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static void need_two(void)
 	}
 }
 
-/* A context has as many threads as its process's affinity has processors. */
+/* A process whose affinity mask allows one processor counts one, and its context has one thread. */
 static void test_mask(void **state)
 {
 	struct cg_context *context;
@@ -70,7 +70,7 @@ static void test_leaves(void **state)
 	second = cg_get_processor();
 	assert_int_not_equal(second, first);
 	assert_false(may_run_on(first));
-	/* A thread on a processor of its own stays there. */
+	/* A thread stays where it is if it does not run on the processor to avoid. */
 	cg_avoid_processor(&avoided, first);
 	assert_int_equal(avoided.processor, first);
 	assert_true(may_run_on(second));
@@ -78,7 +78,8 @@ static void test_leaves(void **state)
 	assert_true(may_run_on(first) && !may_run_on(second));
 }
 
-/* A thread stays where its processor is unknown, and where an affinity that others set allows no other processor. */
+/* A thread changes nothing if the processor to avoid is unknown (-1), and stays where an affinity mask that somebody else set allows
+   no other processor. */
 static void test_stays(void **state)
 {
 	struct cg_avoided avoided = { .any = 0 };

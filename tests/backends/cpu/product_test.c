@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products of the cpu: our own, small and large, with every instruction set that runs here, and the backend's product with b
- * packed beforehand. Except in the tests of bits and tiles all numbers are small integers, so that one answer is right, to the bit.
+ * Matrix products of the cpu: the library's own, small and large, with every instruction set that runs here, and the backend's product
+ * with b packed beforehand, where the backend packs it. Except in test_bits and test_tiles all numbers are small integers, so that one
+ * answer is right, to the bit.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -21,7 +22,8 @@ extern const struct cg_backend cg_backend_cpu;
 
 enum { GAP = 3, OUTSIDE = 99 };          /* GAP: elements between the rows of a matrix, with value OUTSIDE, which must not change */
 
-/* A product: op(a) is [m, k], op(b) is [k, n]; c: its values before the product; right: those that are right after it. */
+/* A product c += a b of [m, k] and [k, n]; ta, tb: 1 if a or b is stored transposed; c: its values before the product; right: those
+   that are right after it. */
 struct problem {
 	int64_t m, n, k;
 	int ta, tb;
@@ -111,8 +113,8 @@ static void own_##t(const struct cg_isa *isa, const struct problem *p) \
 DEFINE_OWN(f32, float, CG_F32)
 DEFINE_OWN(f64, double, CG_F64)
 
-/* Tests products with rows up to two blocks and a part of one, with about as many columns as a panel has, and k about the
-   number of terms that are read at a time. */
+/* Tests products of 1 to 13 rows, 1 to 130 columns and k from 1 to 515, in f32 and f64, in all four transpositions, and with b packed
+   beforehand if a is not transposed. */
 static void test_own(void **state)
 {
 	static const int64_t ms[] = { 1, 2, 3, 4, 5, 6, 7, 13 }, ns[] = { 1, 7, 16, 31, 64, 65, 130 }, ks[] = { 1, 15, 128, 131, 515 };
@@ -136,8 +138,8 @@ static struct cg_mem mem_of(void *data, size_t bytes)
 	return (struct cg_mem){ .data = data, .bytes = bytes };
 }
 
-/* Every dtype, with tiles side by side and panels that end inside one.  The backend decides whether it packs b; either way the
-   product must be right. */
+/* Multiplies a problem in a dtype by the backend, which decides whether it packs b; either way the product must be right.  Returns 1 if
+   b was packed. */
 static int pack_one(struct cg_stream *stream, int dtype, const struct problem *p)
 {
 	int acc = dtype == CG_F64 ? CG_F64 : CG_F32;
@@ -192,7 +194,7 @@ static void test_packed(void **state)
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		if (stream->context->device->isa->panels[dtype]->steps == 1)
 			assert_true(packed[dtype] >= 8);
-		else                             /* a processor that multiplies bf16 unconverted packs nothing */
+		else                             /* bf16 operands that are multiplied unconverted are not packed */
 			assert_int_equal(packed[dtype], 0);
 	cg_stream_close(stream);
 	cg_close(context);
@@ -200,7 +202,7 @@ static void test_packed(void **state)
 
 /* ---- big products ---- */
 
-/* What a product begins with: nothing, or a row or a matrix in the dtype or in acc, or c itself. */
+/* What a product begins with: nothing, or a row or a matrix in the operands' dtype or in the dtype of sums (acc), or c itself. */
 enum start { NOTHING, ROW_REAL, ROW_ACC, MATRIX_REAL, MATRIX_ACC, ITSELF, STARTS };
 
 static struct cg_queue queue_of(struct cg_dev *device, const struct cg_isa *isa, int threads)
@@ -228,7 +230,7 @@ static double rounded(int dtype, double whole)
 	return rint(whole / last) * last;
 }
 
-/* The right result of a problem with such a start, in place of c, and rounded to the dtype. */
+/* Changes p->right from the result of a product that begins with c to that of a product with this start, rounded to the dtype. */
 static void expect(struct problem *p, enum start start, int dtype)
 {
 	int64_t ldc = p->n + GAP;
@@ -245,7 +247,8 @@ static void expect(struct problem *p, enum start start, int dtype)
 		}
 }
 
-/* Runs a problem with operands of the dtype; c is in the type acc or in the dtype. */
+/* Runs and judges a product by cg_cpu_blocked_gemm() with operands of the dtype; c is in the dtype of sums if to_acc is 1, else in the
+   operands' dtype. */
 static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum start start, int64_t m, int64_t n, int64_t k, int form)
 {
 	int acc = dtype == CG_F64 ? CG_F64 : CG_F32, of_c = to_acc ? acc : dtype, of_start;
@@ -275,8 +278,8 @@ static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum sta
 	free(from);
 }
 
-/* Tests products with every start, dtype and transposition; their sizes are about those of panels, blocks and depths, and of
-   what is packed at once. */
+/* Tests each of `sizes` with every dtype and start, and c in both dtypes, the four transpositions in turn; and each of `large` in f32 and
+   bf16 with one start. */
 static void test_big(void **state)
 {
 	static const int64_t sizes[][3] = {
@@ -306,7 +309,7 @@ static void test_big(void **state)
 	}
 }
 
-/* Computes rows `from` to from + m - 1 of c = a b, on the threads of the queue's device. */
+/* Computes rows `from` to from + m - 1 of c = a b, on the queue's threads. */
 static void multiply_rows(struct cg_queue *queue, const float *a, const float *b, int64_t from, int64_t m, int64_t n, int64_t k, float *c)
 {
 	struct cg_gemm g = { .dtype = CG_F32, .m = m, .n = n, .k = k };
@@ -317,7 +320,8 @@ static void multiply_rows(struct cg_queue *queue, const float *a, const float *b
 	assert_int_equal(cg_cpu_blocked_gemm(queue, &g), CG_OK);
 }
 
-/* A product has the same bits with one thread and three, for some of its rows alone, and by the function for few rows. */
+/* A product in f32 has the same bits on one thread and on three, by two calls for some of its rows each, and by the function for few
+   rows. */
 static void test_bits(void **state)
 {
 	enum { M = 130, N = 100, K = 1100 };
@@ -349,7 +353,7 @@ static void test_bits(void **state)
 
 /* ---- tiles ---- */
 
-/* The operands of a dtype's tiles, and the sums that they are added to. */
+/* element_of: the dtype of the operands of a dtype's tiles; sum_of: the dtype of the sums that the products are added to. */
 static int element_of(const struct cg_isa *isa, int dtype)
 {
 	return isa->tiles[dtype]->bytes == cg_dtype_bytes(dtype) ? dtype : CG_F32;
@@ -376,7 +380,8 @@ static void *operand_of(const struct cg_tiles *tiles, int element, const struct 
 	return a;
 }
 
-/* A tile of some vectors, adjacent or so far apart, of which a row has `width` columns: all rows at once, and each alone. */
+/* Multiplies m rows by a tile of some vectors, adjacent or 5 columns apart, all rows at once and each row alone: the bits must be equal,
+   and the sums right to 1e-4.  `width` and `form`: the tile's width, and 1 if b is transposed. */
 static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_t k, int vectors, int is_beside, int64_t width, int form)
 {
 	const struct cg_tiles *tiles = isa->tiles[dtype];
@@ -434,8 +439,7 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 	free(tile.data);
 }
 
-/* Tests tiles with about as many rows as there are registers, with k about the number of terms multiplied at once, with whole
-   vectors and a part of one. */
+/* Tests tiles of 1 to 4 vectors, whole or the last one without its last column, with 1 to 70 rows and k from 1 to 80. */
 static void test_tiles(void **state)
 {
 	static const int64_t rows[] = { 1, 6, 7, 16, 17, 32, 33, 70 }, steps[] = { 1, 31, 32, 33, 80 };

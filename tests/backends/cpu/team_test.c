@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of the cpu: each part of a round runs once, rounds run one after another; the steps of both block ops and an
- * interpreted kernel give the same bits on 1, 2, 3 and 8 threads, and allocate no memory when they are called again.
+ * The threads of the cpu backend: each part of a call runs once. LSTMBlockCell, GRUBlockCell and their gradients, and an interpreted
+ * kernel, give the same bits on 1, 2, 3 and 8 threads, and allocate no memory when they are called again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static void meet(void *context, int64_t k, int thread)
 	pthread_barrier_wait(r->barrier);
 }
 
-/* Each part of a round waits for all others: the round ends only if each part runs on a thread, and under a thread number, of
+/* Each part of a call waits for all others, so the call ends only if each part runs on a thread of its own; each thread gets a number of
    its own. */
 static void test_together(void **state)
 {
@@ -109,7 +109,7 @@ static void *call_often(void *given)
 	return NULL;
 }
 
-/* Each part of each caller runs once, whoever uses the helpers. */
+/* Four threads call one team at the same time: each part of each call runs once. */
 static void test_callers(void **state)
 {
 	(void)state;
@@ -151,7 +151,7 @@ static void *hold_all(void *given)
 	return NULL;
 }
 
-/* A call ends while another one uses all helpers. */
+/* A call ends while another one holds all threads of the team but the caller's. */
 static void test_held(void **state)
 {
 	struct round r = { .threads = 3, .parts = 9 };
@@ -182,7 +182,7 @@ static void test_held(void **state)
 
 enum { SHARES = 5, PHASES = 200 };
 struct phases {
-	int times[PHASES][SHARES], shares, slow, wrong;  /* slow: the share whose thread sleeps at times; -1: none */
+	int times[PHASES][SHARES], shares, slow, wrong;  /* slow: the share whose thread sleeps at times; below 0: none */
 	int done[PHASES];
 };
 
@@ -338,7 +338,7 @@ static void gru(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64
 static const char mine[] = "cell mine\ngates a\nstate c\noutput h\noption extra p\n\nc = sigmoid(a) * c_prev + tanh(a + p * c_prev)\n"
                            "h = tanh(c)\nsave c\n";
 
-/* A cell that is not compiled: its gradient and the sums after it are interpreted. */
+/* A cell that is not compiled: its gradient and the sums after it are interpreted, twice; the second time allocates no memory. */
 static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *t)
 {
 	struct cg_cell *cell;
@@ -371,7 +371,7 @@ static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t 
 
 typedef void op_test(struct cg_stream *, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *);
 
-/* Computes a call on so many threads, and keeps all its tensors. */
+/* Runs `op`, one of the three functions above, on so many threads, and keeps all its tensors. */
 static void run_on(int threads, op_test *op, int dtype, const int64_t *shape, struct tensors *t)
 {
 	struct cg_context *context;
@@ -446,7 +446,7 @@ static void test_variable(void **state)
 	unsetenv("CELLGRAD_CPU_THREADS");
 }
 
-/* "cpu:threads=N", by the call and by the environment, overrides CELLGRAD_CPU_THREADS. */
+/* "cpu:threads=N", in the call or in CELLGRAD_BACKEND, overrides CELLGRAD_CPU_THREADS; an invalid N is refused. */
 static void test_name(void **state)
 {
 	static const char *const wrong[] = { "", "0", "-1", "x", "1x", " 1", "+1", "01x", "1.0", "1000000", "99999999999999999999" };
@@ -474,12 +474,12 @@ static void test_name(void **state)
 	assert_int_equal(cg_open("cpu:threads=1", &context), CG_OK);
 	assert_non_null(strstr(cg_describe(context), "; 1 thread"));
 	cg_close(context);
-	unsetenv("CELLGRAD_CPU_THREADS");
 	setenv("CELLGRAD_BACKEND", "cpu:threads=1", 1);
 	assert_int_equal(cg_open(NULL, &context), CG_OK);
 	assert_int_equal(context->device->threads, 1);
 	cg_close(context);
 	unsetenv("CELLGRAD_BACKEND");
+	unsetenv("CELLGRAD_CPU_THREADS");
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiled kernels kept on disk: the next start makes no call of NVRTC; a kernel that the driver rejects is compiled again.
+ * Compiled kernels kept on disk: the next start in the same dtype makes no call of NVRTC; a kernel that the driver rejects is compiled
+ * again.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -47,8 +48,8 @@ static long compiler_calls(void)
 	       seen.nvrtcCompileProgram + seen.nvrtcGetCUBIN;
 }
 
-/* Does what a process does at its start: opens a context, computes, closes. Returns how many kernels were compiled; *calls: the
-   calls of NVRTC. */
+/* Does what a process does at its start: opens a context, computes lstm_block_cell in a dtype, closes. Returns how many programs were
+   compiled; *calls: what compiler_calls() counts. */
 static long start(int dtype, float h[B * U], long *calls)
 {
 	struct tensors t;
@@ -95,7 +96,8 @@ static void test_warm(void **state)
 	assert_int_equal(start(CG_F32, warm, &calls), 0);
 }
 
-/* Another compiler under the same name, as its file's date and size show.  This is done to a stand-in; a real library is not changed. */
+/* If the date of NVRTC's file has changed, kernels are compiled again.  The test changes that date of a stand-in; it changes no real
+   library. */
 static void test_other_compiler(void **state)
 {
 	struct timespec was[2], then[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A driver that fails at the n-th call, for every n: the code is right, the message names the call, and nothing
- * leaks. Also a context that is lost, device memory that runs out, and more rows than a grid has.
+ * Each call that a program makes of the driver and its libraries fails in turn, except those that free: the library's code is CG_DRIVER
+ * or CG_BUILD, or CG_OK after three queries that only describe the device; the message names the call, and nothing leaks. Also a context
+ * that is lost, device memory that runs out, and more rows and units than a grid has.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -210,7 +211,7 @@ static unsigned endless(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 	return 0;
 }
 
-/* [m, k] of a kernel whose memory is not read. */
+/* Launches a kernel over [m, k], without its memory being read, and expects at most 65535 rows of blocks of at most 1024 threads. */
 static void launch(struct tensors *t, int64_t m, int64_t k)
 {
 	struct cg_mem mem = t->mem[0];

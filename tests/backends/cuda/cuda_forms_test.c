@@ -2,8 +2,8 @@
 /*
  * Both forms of every kernel over elements, runs of units and one unit per thread, give the same bits, so that the launch may take
  * either: for every built-in cell, set of options, pass and stage, in one dtype each in turn, or in all with CELLGRAD_TEST_FORMS;
- * arguments are random, absent, strided, and begin at any address. Sums are compared with the cpu's, also over so many blocks of rows
- * that a thread loads several at once, and over numbers of one size, whose sum shows the order of the additions.
+ * arguments are random, absent, strided, and begin at any address. Sums over so many blocks of rows that a thread loads several at once
+ * are compared with the cpu's; so are sums over numbers of one size, in f32 and f64, whose bits show the order of the additions.
  */
 #include <limits.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ enum { RUNS, ONE, FORMS, DTYPES = CG_DTYPE_COUNT };
 static struct side sides[FORMS] = { { .name = "runs" }, { .name = "one unit a thread" } }, cpu = { .name = "cpu" };
 static unsigned long long seed = 20261122;
 
-/* On a device without multiprocessors every problem is large enough for runs; with so many none is. */
+/* On a device of 0 multiprocessors every problem is large enough for runs of units; on one of INT_MAX none is. */
 static int set_up(void **state)
 {
 	static const int multiprocessors[FORMS] = { [RUNS] = 0, [ONE] = INT_MAX };
@@ -113,7 +113,7 @@ static void test_bits(void **dtype)
 	assert_true(2 * both > points);
 }
 
-/* Biases' gradients of an lstm, of float or double. */
+/* Computes the gradients of an lstm's biases in f32 or f64: sums over rows of the gates' gradients, which are `in` for all four gates. */
 static void sum_biases(const struct side *side, int dtype, int64_t rows, int64_t units, void *in, void *out)
 {
 	static const char *const names[] = { "da_i", "da_f", "da_g", "da_o", "db_i", "db_f", "db_g", "db_o" };

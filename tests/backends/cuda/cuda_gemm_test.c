@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Matrix products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, gaps between
- * rows, no rows, no k. Except where addresses vary all numbers are small integers, so that one answer is right, to the bit.
+ * rows, no rows, no k. Except in test_aligned_operands all numbers are whole and every sum is exact, so that one answer is right, to the
+ * bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +154,7 @@ static void test_products(void **state)
 	free_tensors(&t);
 }
 
-/* A backend that has neither products nor rows of its own: generated text gives the same answers. */
+/* A backend that has neither products nor rows of its own: kernels of generated text give the right products. */
 static void test_without_slots(void **state)
 {
 	const struct cg_backend *whole;
@@ -175,7 +176,7 @@ static void test_without_slots(void **state)
 	free_tensors(&t);
 }
 
-/* A start in acc that the dtype of c cannot hold: if it were rounded, the sum would differ. */
+/* Products in f16 and bf16 with a start in f32 that the dtype cannot hold: if the start were rounded, the sum would differ. */
 static void test_rounded_once(void **state)
 {
 	static const struct { int dtype; float start; } rows[] = { { CG_F16, 2049 }, { CG_BF16, 257 } };
@@ -208,7 +209,7 @@ static void test_rounded_once(void **state)
 	free_tensors(&t);
 }
 
-/* Without an algorithm for a bias, or without cublasLt, another way gives the same answers. */
+/* Plays a cublasLt that has no algorithm. Without an algorithm, or without cublasLtMatmul, all products are right by another call. */
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x,
                              cublasLtMatrixLayout_t y, cublasLtMatrixLayout_t z, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)
@@ -276,7 +277,8 @@ static void multiply_at(struct tensors *t, size_t offset, int kind, unsigned cha
 		cg_free(t->context, &all[k]->mem);
 }
 
-/* Among multiples of 16 the address of an operand makes no difference: a block of the workspace has different addresses. */
+/* A product in f32 has the same bits if all its operands lie 16, 32, 64 or 128 bytes further on: blocks of a workspace lie at any multiple
+   of 16. */
 static void test_aligned_operands(void **state)
 {
 	static unsigned char first[MOST * MOST * sizeof(float)], other[sizeof first];
@@ -303,8 +305,7 @@ static void test_aligned_operands(void **state)
 	free_tensors(&t);
 }
 
-/* A device for which cuBLAS has no product in bf16, which it reports in either of two ways: the same answers, and the other dtypes
-   still by cuBLAS. */
+/* On a device for which cuBLAS has no product in bf16, which it reports by either of two codes, the products of all dtypes are right. */
 static unsigned refusal;
 static unsigned not_in_bf16(struct cublasContext *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha,
                             const void *x, unsigned type_x, int ldx, const void *y, unsigned type_y, int ldy, const void *beta,
@@ -337,7 +338,7 @@ static void test_without_bf16(void **state)
 			return;
 		refusal = refusals[k % 2];
 		snprintf(code, sizeof code, "%u", refusal);
-		/* As the stand-in reports it at every call, and at the products alone. */
+		/* In rounds 0 and 1 the stand-in refuses products in bf16 too; in rounds 2 and 3 cublasLt refuses every product. */
 		if (k < 2)
 			setenv("CELLGRAD_FAKE_BF16", code, 1);
 		if (blas.GemmEx)

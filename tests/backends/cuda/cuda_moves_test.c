@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several moves in one launch of the cuda backend: copied bits, zeros, rows gathered, scattered and dropped, in any mixture of sizes;
- * the number of launches; and each call failing in turn.
+ * Several moves in one launch of the cuda backend: copied bits, zeros, rows gathered, scattered and dropped, in random mixtures of
+ * sizes; the number of launches; and each call failing in turn.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -38,7 +38,7 @@ struct trial {
 	struct part parts[MOST];
 	struct cg_cu_moves moves;
 	struct cg_mem src, dst, from, to, t, b;
-	size_t bytes;                            /* the bytes of dst up to the last row that any move writes */
+	size_t bytes;                            /* the bytes of dst that are compared: up to the last row that any move writes, and more */
 };
 
 static int below(int n)
@@ -253,7 +253,7 @@ static void test_moves(void **unused)
 	free_tensors(&tensors);
 }
 
-/* On a device so small that each of the blocks has several turns, along a row and down the rows. */
+/* A device of one multiprocessor, and moves so large that a block takes several turns, along a row or down the rows. */
 static void test_turns(void **unused)
 {
 	static const int64_t sizes[][2] = { { 1, 130000 }, { ROWS_MOST - 1, 900 }, { 40000, 3 }, { 2, 60000 } };
@@ -283,7 +283,8 @@ static void test_turns(void **unused)
 
 /* ---- calls ---- */
 
-/* One plain copy needs no kernel; up to CG_ROWS_MOVES moves are one launch; no moves are none. */
+/* The commands of n equal moves: one copy, or one fill with zeros, that is not scattered needs no kernel; up to CG_ROWS_MOVES moves are one
+   launch; no moves are none. */
 static const struct { const char *name; int n, rows, is_zero, has_to; long launches, copies, fills; } counts[] = {
 	{ "none",             0,                 3, 0, 0, 0, 0, 0 },
 	{ "no rows",          3,                 0, 0, 0, 0, 0, 0 },
@@ -338,7 +339,7 @@ static void test_calls(void **unused)
 	free_tensors(&tensors);
 }
 
-/* Makes each call fail in turn: the message names it, and the same moves work again. */
+/* Makes each call fail in turn: the message names the call, and when no call fails the same moves succeed. */
 static void fail_each(struct trial *c)
 {
 	for (long at = 1;; at++) {

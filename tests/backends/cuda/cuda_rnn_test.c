@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks on the cuda backend, on route composed, and the calls of the driver: each step enqueues its products and its point kernels
- * and nothing else; a call waits for nothing and allocates no memory, so that it can be captured. By either route: a driver that
- * fails at the n-th call; host memory, staged.
+ * and nothing else; a repeated call waits for nothing and allocates no memory, so that it can be captured. On routes composed and cudnn,
+ * the trials of tests/help/net_trials.h: among them a driver that fails at the n-th call, and host memory, which is staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,15 +33,15 @@ static long others(const struct calls *c)
 	       c->cuDeviceGetAttribute + c->cuStreamCreate;
 }
 
-/* The launches of each pass besides those of its steps, for the two layers of the networks: biases, moves, gradients of
-   weights, and two for each stage's sums, which fill bW and bR. */
+/* The launches of forward and of backward besides those of their steps, for the two layers of the networks: biases, moves, gradients of
+   weights, and two for each stage's sums, which fill the gradients of biases bW and bR. */
 static const int once[STEP_CASES][2] = {
 	/* lstm; ragged; f16 */ { 10, 14 }, { 40, 61 }, { 24, 38 }, /* peepholes; ragged, bf16 */ { 10, 18 }, { 40, 70 },
 	/* projection; ragged */ { 10, 18 }, { 40, 73 }, /* gru; ragged */ { 24, 20 }, { 17, 21 }, /* rnn_tanh */ { 8, 10 },
 	/* gru_block; ragged */ { 8, 14 }, { 28, 53 },
 };
 
-/* Counts the calls of the driver in each pass; the same pass was run before. */
+/* Counts the calls of the driver in each pass, which was run before, and expects none of those of others(). */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];
@@ -182,7 +182,7 @@ static void test_captured(void **state)
 	assert_int_equal(net_backward(&n), CG_OK);
 	expect_captured(&n);
 
-	/* A call with lengths can be captured if they are those of the stream's last call. */
+	/* A call with lengths can be captured if they are those of the last call that succeeded on the stream. */
 	n.call.lengths = some;
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_OK);

@@ -28,7 +28,7 @@ static void test_moves(void **state)
 	free_tensors(&t);
 }
 
-/* The kernel is built by the first call; each later call is one launch. */
+/* The first call builds the kernel; each call is one launch. */
 static void test_calls(void **state)
 {
 	struct tensors t;
@@ -45,7 +45,7 @@ static void test_calls(void **state)
 	free_tensors(&t);
 }
 
-/* Makes each call fail in turn: the message names it. The rows are few, so that memory does not run out. */
+/* Makes each call fail in turn: the message names the call. The rows are few, so that memory does not run out. */
 static void fail_each(struct tensors *t, struct cg_rows *r)
 {
 	for (long at = 1;; at++) {

@@ -27,11 +27,12 @@ static long products(void)
 	return seen.cublasGemmEx + seen.cublasLtMatmul;
 }
 
-/* Expects that a call made only so many launches and products: no copy, no wait, no allocation, no query and no build. */
+/* Expects that a call made only so many launches and products: no copy, no fill, no wait, no allocation, no query and no build. */
 static void expect_calls(const char *what, long launches, long multiplied)
 {
-	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemsetD8Async + seen.cuStreamSynchronize +
-	              seen.cuMemAlloc_v2 + seen.cuMemFree_v2 + seen.cuMemAllocAsync + seen.cuMemFreeAsync + seen.cuModuleLoadData + seen.cuModuleGetFunction +
+	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemcpyDtoDAsync_v2 + seen.cuMemsetD8Async +
+	              seen.cuStreamSynchronize + seen.cuMemAlloc_v2 + seen.cuMemFree_v2 + seen.cuMemAllocAsync + seen.cuMemFreeAsync +
+	              seen.cuModuleLoadData + seen.cuModuleGetFunction +
 	              seen.cuFuncGetAttribute + seen.nvrtcCompileProgram + seen.cublasCreate_v2 + seen.cublasSetStream_v2 +
 	              seen.cublasSetWorkspace_v2 + seen.cublasSetMathMode + seen.cublasLtMatmulAlgoGetHeuristic +
 	              seen.cublasLtMatmulDescCreate +
@@ -71,7 +72,7 @@ static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_
 	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* Where cublasLt cannot add a bias one launch spreads it; cublasLt is asked once. */
+/* If cublasLt has no algorithm that adds a bias, one launch spreads the bias, and a repeated call does not ask cublasLt again. */
 static void test_no_bias(void **state)
 {
 	int has_blas = blas.GemmEx != NULL;
@@ -130,7 +131,8 @@ static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, con
 	cg_free(t->context, &out);
 }
 
-/* The launch's rule, from both sides of the size where it changes; and blocks for all multiprocessors where there is little work. */
+/* Expects one unit per thread just below the number of rows where the launch changes its form, and runs of units from that number on; and,
+   for ROWS rows, a block for each multiprocessor or blocks of SMALLEST threads. */
 static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan)
 {
 	enum { ROWS = 16, UNITS = 768, SMALLEST = 64 };
@@ -150,7 +152,8 @@ static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, cons
 		fail_msg("%s [%d, %d]: not runs of units", plan->functions[0].key, (int)change, UNITS);
 }
 
-/* A device of 132 multiprocessors, if it is the stand-in. */
+/* Calls expect_forms() for forward and gradient of each built-in cell in each dtype, on a device of 132 multiprocessors if it is the
+   stand-in. */
 static void test_forms(void **state)
 {
 	static const int passes[] = { CG_FORWARD, CG_GRAD };
@@ -180,7 +183,7 @@ static void test_forms(void **state)
 	free_tensors(&t);
 }
 
-/* A kernel for sums has a row of blocks for each value that it sums. */
+/* The kernel that sums the gradients of an lstm's biases has a row of blocks for each of the four gates. */
 static void test_sums(void **state)
 {
 	struct tensors t;
@@ -322,7 +325,7 @@ static void expect_no_context(void)
 	assert_int_not_equal(driver.CtxGetDevice(&device), 0);
 }
 
-/* Forward and gradient in the caller's context, through the caller's stream, without a wait; the numbers are the cpu's to 1e-6. */
+/* Forward and gradient in the caller's context, through the caller's stream, without a wait; h and dgates are the cpu's to 1e-6. */
 static void test_adopted(void **state)
 {
 	struct native native;
@@ -584,7 +587,8 @@ static void close_pair(struct pair *p)
 	close_native(&p->native);
 }
 
-/* In every mode, a call that would invalidate the capture is refused, on every stream of the context, and works after it. */
+/* In every mode of capture, the first forward on either stream, an allocation and the opening of a plan are refused, and the capture stays
+   valid; afterwards a plan opens and a forward succeeds. */
 static void test_first_use_captured(void **state)
 {
 	enum { GLOBAL, THREAD_LOCAL, RELAXED, MODES };
@@ -622,7 +626,7 @@ static void test_first_use_captured(void **state)
 	}
 }
 
-/* A graph of a forward gives its bits, again and again. */
+/* A graph of a captured forward, launched three times, gives each time the bits of a forward that was not captured. */
 static void test_replayed(void **state)
 {
 	float eager[B * U], zeros[B * U] = { 0 }, got[B * U];
@@ -657,7 +661,7 @@ static void test_replayed(void **state)
 	close_pair(&p);
 }
 
-/* CU_STREAM_LEGACY: later work of the caller's on the default stream waits for the call by itself. */
+/* A call on the default stream, CU_STREAM_LEGACY, does not wait; a copy that the caller makes after it by cuMemcpyDtoH has its results. */
 static void test_default_stream(void **state)
 {
 	struct cg_stream *of_default;

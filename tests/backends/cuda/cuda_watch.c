@@ -85,7 +85,7 @@ static void put_before(void)
 	cg_cu.GetErrorString = driver.GetErrorString;
 }
 
-/* The stand-in for cublasLt finds an algorithm only sometimes: this makes every run the same. */
+/* The stand-in for cublasLt finds an algorithm only sometimes, so persist() asks up to 100 times: every run finds one. */
 static unsigned (*asked)(struct cublasLtContext *, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                          cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
                          cublasLtMatmulHeuristicResult_t *, int *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches the calls that the cuda backend makes of the driver, NVRTC, cuBLAS and cuDNN: counts them, makes one fail, and checks that
- * everything created was destroyed.
+ * Watches the calls that the cuda backend makes of the driver, NVRTC, cuBLAS and cuDNN: counts them, makes one fail, and counts what was
+ * created and not destroyed.
  */
 #ifndef CUDA_WATCH_H
 #define CUDA_WATCH_H
@@ -16,7 +16,7 @@ extern struct cg_cublas blas;
 extern struct cg_cublaslt lt;
 extern struct cg_cudnn dnn;              /* all functions are NULL where there is no cuDNN */
 
-/* The number of calls since forget(). */
+/* The number of calls of each function since forget() or forget_calls(). */
 struct calls {
 #define CU_CALL(name, parameters, names) long cu##name;
 #define NVRTC_CALL(name, parameters, names) long nvrtc##name;
@@ -28,16 +28,17 @@ struct calls {
 extern struct calls seen;
 
 extern int closing;                      /* set: no call is made to fail any more, nor counted as one that can */
-extern long balance;                     /* the number of objects created and not destroyed */
+extern long balance;                     /* the number of objects created and not destroyed since then */
 
-/* Puts the watching functions before all calls; returns 0 where there is no driver, or no device. */
+/* Puts the watching functions before all functions that return a code, but for the two for the text of an error; returns 0 if no device
+   opens. */
 int watch(void);
-/* Sets the counts of all calls to 0. */
+/* Sets all counts to 0 and lets no call fail. */
 void forget_calls(void);
-/* Sets the counts of all calls to 0, lets none fail, and puts the watching functions back. */
+/* Calls forget_calls(), and puts the watching functions back. */
 void forget(void);
 
-/* Opens a device, or skips this test with the reason, unless the backend is required. */
+/* Calls forget() and opens a device; without one the test is skipped with the reason, or fails if the backend is required. */
 int opens(struct cg_context **context);
 
 int open_tensors(struct tensors *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When OpenCL's drivers are loaded although no backend is named: the rule reads device files, the vendors' folder and the loaders'
- * variables, of a system that is made up for each case. Nothing of OpenCL is loaded, and the rule waits for no file.
+ * When OpenCL's drivers are loaded although no backend is named: the rule looks for device files, and reads the vendors' folder and the
+ * loaders' variables, of a system that is made up for each test. The test loads nothing of OpenCL. The rule does not wait for a pipe.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -129,14 +129,14 @@ static void test_drivers(void **state)
 		put(VENDORS "/two.icd", likely[k]);
 		expect_yes();
 	}
-	/* The rule reads only what the loaders read. */
+	/* In the vendors' folder the rule reads only files whose names end in .icd, as the loaders do. */
 	assert_int_equal(unlink(path_of(VENDORS "/two.icd")), 0);
 	put(VENDORS "/two.icd.bak", "libigdrcl.so");
 	put(VENDORS "/icd", "libigdrcl.so");
 	expect_no("libpocl.so.2");
 }
 
-/* An entry that is no file names no driver, and is not waited for. */
+/* An entry that is no file, or is empty, names no driver, and is not waited for. */
 static void test_strange_files(void **state)
 {
 	char to[1024];
@@ -185,7 +185,7 @@ static void test_many_drivers(void **state)
 	expect_no("libpocl");
 }
 
-/* Without the vendors' folder the OpenCL loader searches elsewhere, or is the GPU's driver itself. */
+/* Without the vendors' folder a GPU's device file is enough: the OpenCL loader searches elsewhere, or is the GPU's driver itself. */
 static void test_no_folder(void **state)
 {
 	(void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend on devices unlike this machine's, which is made to seem them: one of a single compute unit, where each size of
- * product has a tile of its own, and devices that compute otherwise than promised, whose descriptions must say so.
+ * The opencl backend on devices unlike this machine's, which is made to seem them: one of a single compute unit, where products of 1 and
+ * of 512 rows have different tiles, and devices that compute otherwise than promised, whose descriptions must say so. Also two threads
+ * that launch at the same time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +84,8 @@ static int32_t note_first(struct _cl_command_queue *queue, struct _cl_kernel *ke
 	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, waits, event);
 }
 
-enum { MOST = 512, WIDE = 24 };                  /* sizes for which any device uses different tiles for few rows and for MOST */
+/* Sizes for which a device of one compute unit uses different tiles for 1 row and for MOST. */
+enum { MOST = 512, WIDE = 24 };
 
 static int step(struct cg_stream *stream, int64_t rows, float out[MOST * WIDE])
 {
@@ -201,7 +203,7 @@ static void test_queues(void **state)
 
 /* ---- other arithmetic ---- */
 
-/* The results of the probe, computed in another way; and the descriptions of each. */
+/* Expressions of the probe's text, the expressions that replace them, and what the device's description then says. */
 static const struct lie { const char *of, *is, *text; } lies[] = {
 	{ "fma(x[k], x[k + 1], x[k + 2])", "x[k] * x[k + 1] + x[k + 2]", "fma rounds twice" },
 	{ "fma(x[k], x[k + 1], x[k + 2])", "(x[k + 2] == 0 ? x[k] * x[k + 1] : fma(x[k], x[k + 1], x[k + 2]))", "zeros lose their signs" },

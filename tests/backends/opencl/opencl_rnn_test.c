@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks on the opencl backend, and the calls of the driver: each step enqueues its products and its point kernels and nothing
- * else; a call waits for nothing and allocates no memory; a driver that fails at the n-th call; host memory, staged.
+ * else; a repeated call waits for nothing and allocates no memory. The trials of tests/help/net_trials.h: among them a driver that fails
+ * at the n-th call, and host memory, which is staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 
-/* Counts the calls of the driver in each pass; the same pass was run before. */
+/* Counts the calls of the driver in each pass, which was run before, and expects no wait, copy, allocation or build. */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];
@@ -64,8 +65,8 @@ static void test_launches_of_a_step(void **state)
 	free_tensors(&t);
 }
 
-/* A call with other lengths waits until the index of rows of the last call was copied, and sends its own index; a call with the
-   same lengths does neither. */
+/* Expects so many waits, copies to the device and allocations in a forward. A call with other lengths than the last call with lengths waits
+   until that call's index of rows was copied, and sends its own; a call with the same lengths does neither. */
 static void expect_index(struct net *n, const int32_t *lengths, long waits, long sent, long made_buffers)
 {
 	n->call.lengths = lengths;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opencl backend and the driver's calls: the commands that are enqueued, call by call; a driver that fails at the n-th call, for
- * every n; a caller's own context, queue and memory; and wrong arguments.
+ * every n but calls that free; a caller's own context, queue and memory; and wrong arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,10 +17,11 @@
 
 static long enqueued(void)
 {
-	return seen.EnqueueNDRangeKernel + seen.EnqueueReadBuffer + seen.EnqueueWriteBuffer + seen.EnqueueFillBuffer;
+	return seen.EnqueueNDRangeKernel + seen.EnqueueReadBuffer + seen.EnqueueWriteBuffer + seen.EnqueueCopyBuffer +
+	       seen.EnqueueFillBuffer;
 }
 
-/* Expects that a call enqueued only so many kernels: no copy, no wait, no allocation and no build. */
+/* Expects that a call enqueued only so many kernels: no copy, no fill, no wait, no allocation and no build. */
 static void expect_kernels(const char *what, long kernels)
 {
 	if (seen.EnqueueNDRangeKernel != kernels || enqueued() != kernels)
@@ -88,7 +89,7 @@ static void test_failures(void **state)
 
 struct native { struct cg_context *first; struct _cl_context *context; struct _cl_device_id *id; struct _cl_command_queue *queue; };
 
-/* A context and a queue of the caller's, on the device that our own context opened. */
+/* A context and a queue of the caller's, on the first device of the first platform. */
 static int open_native(struct native *n, uint64_t properties)
 {
 	struct _cl_platform_id *platforms[8];
@@ -112,7 +113,7 @@ static void close_native(struct native *n)
 	cg_close(n->first);
 }
 
-/* Forward and gradient in the caller's context, through the caller's queue, without a wait; the numbers are the cpu's to 1e-6. */
+/* Forward and gradient in the caller's context, through the caller's queue, without a wait; h and dgates are the cpu's to 1e-6. */
 static void test_adopted(void **state)
 {
 	struct native n;

@@ -10,7 +10,7 @@
 
 extern struct cg_cl driver;              /* the functions of the driver itself, behind the watching ones */
 
-/* The number of calls since forget(). */
+/* The number of calls of each function since forget() or forget_calls(). */
 struct calls {
 #define CL_CALL(name, parameters, names) long name;
 #define CL_MAKE(type, name, parameters, names) long name;
@@ -22,12 +22,12 @@ extern struct calls seen;
 
 /* Puts the watching functions before all calls, where there is a driver. */
 void watch(void);
-/* Sets the counts of all calls to 0. */
+/* Sets the counts of all calls to 0 and lets no call fail. */
 void forget_calls(void);
-/* Sets the counts of all calls to 0, lets none fail, and puts the watching functions back. */
+/* Calls forget_calls(), and puts the watching functions back. */
 void forget(void);
 
-/* Opens a device, or skips this test with the reason, unless the backend is required. */
+/* Calls forget_calls() and opens a device; without one the test is skipped with the reason, or fails if the backend is required. */
 int opens(struct cg_context **context);
 int open_tensors(struct tensors *);
 /* The setup function for cmocka: calls watch(). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of networks by cuDNN: the number of calls of cuDNN and of the driver, and that a call creates, queries and waits for nothing
- * else; stream capture; reserves that are spent, preserved, moved or of another route; memory at any address; cuDNN's dropout masks
- * and ours; persistent algorithms that cuDNN refuses; plans and streams closed in any order.
+ * Calls of networks by cuDNN: the number of calls of cuDNN and of the driver, and that a repeated training step creates, queries and waits
+ * for nothing; stream capture; reserves that are spent, preserved, moved or of another route; memory at any address; cuDNN's dropout masks
+ * and the library's; persistent algorithms that cuDNN refuses; a plan closed before its stream, and after it.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -89,8 +89,8 @@ static long others(const struct calls *c)
 
 static const int32_t uneven[] = { 3, 2 }, one_of_none[] = { 3, 0 };
 
-/* A training step that was made before: cuDNN's own three calls for each of its runs, and ours[] commands of the library's own:
-   first where cuDNN's layout of parameters is the library's, then where it is not. */
+/* A training step that was made before.  runs: the calls that runs() counts; ours: the commands of the library's own, which ours() counts:
+   [0] where cuDNN's layout of parameters is the library's, [1] where it is not. */
 static const struct step {
 	const char *name;
 	const int32_t *lengths;
@@ -98,9 +98,10 @@ static const struct step {
 	double dropout;
 	long runs, ours[2];
 } steps[] = {
-	/* The commands of the library: before backward the reserve is copied with the output, and the gradients of parameters are
-	 * cleared. Where layouts differ, these gradients are converted before and after backward, and parameters before each pass:
-	 * together with the sums that they are added to they are more than one launch takes. */
+	/* The commands of the library: forward ends with a copy of the output. Backward begins with one command that copies the reserve,
+	 * unless it is spent, and clears the gradients of parameters, unless they are added. Where layouts differ, these gradients are
+	 * converted after backward, and parameters before each pass; gradients to add to are converted before backward too, and are together
+	 * with the parameters more than one launch takes. */
 	{ "whole rows",                   NULL,        2, 1, 0, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, reserve spent",    NULL,        2, 1, 1, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, added",            NULL,        2, 1, 1, 1, 0,    3, { 1, 5 } },
@@ -145,7 +146,7 @@ static void test_calls_of_each_step(void **state)
 	struct tensors t;
 
 	(void)state;
-	/* The layout that cuDNN reports is the one that it uses. */
+	/* The stand-in is tested with both layouts, a real cuDNN with the one that it has. */
 	for (int permuted = 0; permuted < (getenv("CELLGRAD_FAKE_CUDA") ? 2 : 1); permuted++) {
 		lay_out(permuted ? "1" : "0");
 		if (!open_with_cudnn(&t))
@@ -206,7 +207,7 @@ static void test_captured(void **state)
 	assert_int_equal(cg_adopt("cuda", native, NULL, &t.context), CG_OK);
 	assert_int_equal(cg_stream_open(t.context, stream, &t.stream), CG_OK);
 	begin(&n, &t);
-	/* A reserve for calls without lengths, and a workspace for both kinds of call: real libraries need some megabytes. */
+	/* The reserve is for calls without lengths, the workspace also for calls with lengths: real libraries need some megabytes. */
 	open_net(&n);
 	n.call.lengths = uneven;
 	assert_int_equal(cg_rnn_sizes(n.rnn, n.call.T, n.call.B, uneven, &others), CG_OK);
@@ -301,8 +302,8 @@ static size_t fetch(struct net *n, float numbers[NUMBERS])
 	return count;
 }
 
-/* A reserve at any address that is aligned for acc, and at another in backward.  The final output is in it: at all multiples of 16
-   the bits are the same; elsewhere cuDNN may add in another order. */
+/* A reserve at multiples of 4 bytes, and at another offset in backward, gives the same numbers to 1e-5.  The final output is in it: at
+   multiples of 16 the bits are the same; elsewhere cuDNN may add in another order. */
 static void test_reserve_moved(void **state)
 {
 	static const size_t offsets[][2] = { { 0, 0 }, { 4, 0 }, { 0, 64 }, { 60, 192 }, { 16, 0 }, { 48, 240 } };
@@ -381,7 +382,7 @@ static const struct alignment_case {
 	double dropout;
 	unsigned algorithm;
 	size_t offset;
-	long ours;                               /* the library's own commands, if no memory need be moved */
+	long ours;                               /* the library's own commands, if no memory need be moved; 0: not compared */
 } alignment_case[] = {
 	{ "static",           CG_F16, 128, 8, 1, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         2, 0 },
 	{ "static, added",    CG_F16, 128, 8, 1, 1, 1, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         4, 0 },
@@ -501,7 +502,8 @@ static int others_of(int runs, const struct tensors *t)
 	return others;
 }
 
-/* What docs/numerics.md says of CUBLAS_WORKSPACE_CONFIG, whose stand-in reads it at every call. */
+/* On the stand-in for cuDNN, which reads CUBLAS_WORKSPACE_CONFIG at every call, 20 runs with :16:8 have the same bits, and without it some
+   have others, as docs/numerics.md says of cuDNN. */
 static void test_repeats(void **state)
 {
 	const char *before = getenv("CUBLAS_WORKSPACE_CONFIG");
@@ -534,7 +536,7 @@ static void test_reserve_of_another_route(void **state)
 	(void)state;
 	if (!open_with_cudnn(&t))
 		return;
-	/* A reserve with cuDNN's dropout masks is larger than one of a network whose masks are the library's. */
+	/* The memory of a reserve of route cudnn is large enough for one of route composed. */
 	begin(&n, &t);
 	n.place = CG_HOST;
 	open_net(&n);
@@ -592,7 +594,7 @@ static void test_masks(void **state)
 		assert_true(print(&n) != second);
 		net_close(&n);
 	}
-	/* With a rate of 1 nothing is kept, and nothing is multiplied by 1 / 0. */
+	/* With a rate of 1 the masks are the library's even if cuDNN's are allowed, so that nothing is multiplied by 1 / 0. */
 	begin(&n, &t);
 	n.config.dropout = n.config.allow_vendor_dropout = 1;
 	open_net(&n);
@@ -684,7 +686,7 @@ static void test_closed(void **state)
 		if (plan_first) {
 			cg_rnn_close(n.rnn);
 			n.rnn = NULL;
-			/* The stream's next network uses what the closed one left on the stream. */
+			/* Another network runs on the stream after the first one was closed. */
 			begin(&other, &t);
 			other.stream = stream;
 			open_net(&other);

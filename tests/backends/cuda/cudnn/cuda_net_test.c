@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which networks cuDNN computes on the cuda backend, and the reason against each other one: in the plan's route, and in the message
- * where route cudnn was requested by name; what opening a plan creates and destroys, with every call of cuDNN failing in turn.
+ * Which networks cuDNN computes on the cuda backend, and the reasons against others: in the plan's route, and in the message where route
+ * cudnn was requested by name; a plan that does not open, since one call of cuDNN or the driver fails, leaves nothing behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -154,7 +154,7 @@ static size_t old(void)
 
 /* ---- how they round ---- */
 
-/* Only f16 and bf16 take another route; f32 and f64 are rounded the same on every route. */
+/* With strict_rounding=1 networks in f16 and bf16 take another route than cudnn; f32 and f64 are rounded the same on every route. */
 static void test_strict_rounding(void **state)
 {
 	static const char *const names[] = { [CG_F32] = "f32", [CG_F64] = "f64", [CG_F16] = "f16", [CG_BF16] = "bf16" };
@@ -181,7 +181,7 @@ static void test_strict_rounding(void **state)
 	cg_close(context);
 }
 
-/* The algorithms that were requested, a bit for each. */
+/* The algorithms that were requested of cuDNN, a bit for each. */
 static unsigned asked;
 static unsigned asking(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction, unsigned input,
                        unsigned type, unsigned precision, unsigned math, int32_t input_size, int32_t hidden_size,
@@ -192,7 +192,7 @@ static unsigned asking(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned 
 	                               projection_size, layers, dropout, flags);
 }
 
-/* Persistent kernels, whose tanh is coarse, are for f16, and for f32 where TF32 is allowed. */
+/* Persistent algorithms, whose tanh is coarse, are requested for f16, and for f32 where TF32 is allowed. */
 static void test_algorithms(void **state)
 {
 	enum { ALONE = 1 << CUDNN_RNN_ALGO_STANDARD, SMALL = 1 << CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequences of more steps than cuDNN takes at once, run in ranges of steps, have the answers of route composed on the cpu: at the
- * longest sequence that fits in one range, with one step more, and in three ranges; and with both directions, which cannot be cut
- * into ranges.
+ * Sequences of more steps than cuDNN takes at once, run in ranges of steps, have the answers of route composed on the cpu to 1e-10, in
+ * f64: the longest sequence that fits in one range, one step more, and three ranges. A call of more steps in both directions, which cannot
+ * be cut into ranges, takes route composed, and has the answers of route scan on the cpu.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static const struct trial {
 	const int32_t *lengths;
 	int layers, time_major, proj, inference, accumulate, no_states;  /* no_states: without initial states */
 	double dropout;
-	long runs;                               /* the number of cuDNN's forward calls */
+	long runs;                               /* the number of cuDNN's forward calls, and of its backward calls for the data */
 	int again;                               /* a second run must have the same bits */
 } trials[] = {
 	{ "the longest in one part",  "lstm",     MOST,     1, NULL,      1, 1, 0, 0, 0, 0, 0,    1, 0 },
@@ -88,7 +88,7 @@ static double *fetch(struct net *n, const struct cg_mem *mem)
 	return values;
 }
 
-/* Expects close results; sums over all steps have larger tolerances, as they are larger than their terms. */
+/* Expects results within 1e-10 (1 + |right|) of the right ones; the reserve is not compared. */
 static void expect_same(const struct trial *trial, struct net *got, struct net *right)
 {
 	for (int k = 0; k < NET_PORTS; k++) {
@@ -115,7 +115,7 @@ static uint64_t print(struct net *n)
 	return sum;
 }
 
-/* The results and the values that are kept have the bits of the first run. */
+/* Runs the network again: the reserve, and unless gradients are added the results too, have the bits of the first run. */
 static void expect_again(const struct trial *trial, struct net *n)
 {
 	size_t bytes = n->call.reserve.bytes;
