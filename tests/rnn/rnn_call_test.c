@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wrong calls of networks: memory of every argument wrong in each way, numbers out of range, reserves of other networks or calls;
- * each is rejected with a message and nothing is written. Also eight orders in which a plan, its cell, context and stream are closed.
+ * Wrong calls of networks: memory of each argument that is too short, absent, misaligned, of no known place or beyond the address space,
+ * numbers out of range, reserves of other networks or calls; each is rejected with a message, and most tests also check that nothing is
+ * written. Also eight orders in which a plan, its cell, context and stream are closed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -289,7 +290,7 @@ static void test_work(void **state)
 	net_close(&whole);
 }
 
-/* An output begins inside another argument, or another argument inside it. */
+/* Of two arguments one is an output or the workspace, and the last 8 bytes of one are the first 8 of the other. */
 static void test_every_pair(void **state)
 {
 	static _Alignas(64) unsigned char arena[16384];
@@ -319,11 +320,11 @@ static void test_every_pair(void **state)
 		REFUSED(&n, &whole, pass, "%s: %s", ops[pass], a > b ? text : other);
 		pairs++;
 	}
-	assert_int_equal(pairs, 52 + 88);      /* the pairs of arguments of a forward, and of a backward */
+	assert_int_equal(pairs, 52 + 88);      /* the ordered pairs of arguments of a forward, and of a backward */
 	net_close(&whole);
 }
 
-/* Only a cell with a cell state has a c; inputs may be shared. */
+/* For a cell without a cell state, gru, the four arguments of cell states must be absent.  Two inputs may share memory. */
 static void test_states(void **state)
 {
 	static const char *const names[] = { "input_c", "output_c", "output_c_backprop", "input_c_backprop" };
@@ -364,7 +365,7 @@ static void test_training(void **state)
 	net_close(&n);
 }
 
-/* With halves the reserve holds numbers of four bytes. */
+/* The reserve is aligned to 8 bytes in f64, else to 4, also in f16 and bf16, in which it holds numbers of four bytes too. */
 static void test_alignment(void **state)
 {
 	struct net whole, n;
@@ -389,7 +390,8 @@ static void test_alignment(void **state)
 	}
 }
 
-/* Device memory that begins inside an element, of every argument, of workspace and of the reserve, whose elements are in acc. */
+/* Device memory of each argument and of the workspace is rejected at an offset that is no multiple of an element, which has 4 or 8 bytes in
+   the reserve and 8 in the workspace. */
 static void test_device_offsets(void **state)
 {
 	static const size_t real[] = { [CG_F32] = 4, [CG_F64] = 8, [CG_F16] = 2, [CG_BF16] = 2 };
@@ -522,7 +524,8 @@ static struct cg_cell *cell_of(const char *text)
 
 #define MINE(blanks, sum) "cell mine\ngates a_x a_y" blanks "\noutput h\nh = tanh(a_x" blanks sum " a_y)" blanks "\nsave h\n"
 
-/* Comments and blanks of a cell's text do not count: a cell is another one if its equations are. */
+/* Comments and blanks of a cell's text do not count; other equations, another name, or gates in another order or on other lines make
+   another cell. */
 static void test_digests(void **state)
 {
 	static const struct { const char *text; int same; } cells[] = {
@@ -560,7 +563,7 @@ static void test_digests(void **state)
 	assert_true(cg_cell_digest(cg_cell_find("lstm")) != cg_cell_digest(cg_cell_find("lstm_block")));
 }
 
-/* In device memory a wrong reserve is found by its size, and otherwise where CELLGRAD_CHECK asks for it. */
+/* In device memory a reserve of another network is rejected if its size is wrong, and else only with CELLGRAD_CHECK=1. */
 static void test_foreign_on_a_device(void **state)
 {
 	struct net a, b, with;
@@ -592,7 +595,7 @@ static void test_foreign_on_a_device(void **state)
 	net_close(&b);
 }
 
-/* A call of very many rows without elements is rejected in no time. */
+/* A call of no steps and 2^50 rows (2^20 where addresses have 32 bits), with absent states, is rejected without a loop over its rows. */
 static void test_many_rows(void **state)
 {
 	struct net whole, n;

@@ -106,7 +106,7 @@ static void test_between_rows(void **state)
 	net_close(&dense);
 }
 
-/* The stride of a dimension of one element has no effect, and a batch of one row is dense in either order. */
+/* If the batch has one row, the strides from row to row change no size of the call, and both passes succeed with them. */
 static void test_strides_of_nothing(void **state)
 {
 	struct cg_rnn_sizes sizes, with;
@@ -129,7 +129,7 @@ static void test_strides_of_nothing(void **state)
 
 /* ---- packed sequences ---- */
 
-/* The bits are those of the padded sequence with its lengths. */
+/* A packed sequence has the bits of the padded sequence with its lengths. */
 static void test_packed_is_padded(void **state)
 {
 	static const int32_t lengths[B] = { 3, 1 }, batch_sizes[T] = { 2, 1, 1 };
@@ -165,7 +165,8 @@ static void test_packed_is_padded(void **state)
 	net_close(&padded);
 }
 
-/* Runs packed sequences with different batch sizes on one stream: no call uses the index of the call before. */
+/* Runs packed sequences one after the other on one stream: each has the bits of the padded sequence, so no call uses the index of a call
+   with other batch sizes. */
 static void test_packed_after_packed(void **state)
 {
 	enum { ROWS = 3 };
@@ -213,7 +214,7 @@ static void refused(int line, const struct cg_rnn_call *call, const char *messag
 	n.call = *call;
 	_assert_int_equal((LargestIntegralType)net_forward(&n), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
 	_assert_string_equal(cg_message(), message, __FILE__, line);
-	/* cg_rnn_call_sizes rejects a call that is wrong without regard to its memory. */
+	/* cg_rnn_call_sizes also rejects the call, unless only its memory is wrong. */
 	if (!strstr(message, "rnn: input: ") && !strstr(message, "rnn: output: "))
 		_assert_int_equal((LargestIntegralType)cg_rnn_call_sizes(n.rnn, call, &sizes), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every request for memory by a network is refused in turn: the code is right, nothing leaks, and the next call gives the same bits.
- * A call whose sizes were used before makes no request.
+ * Each request for host memory by the programs of five networks on the cpu is refused in turn: the code is CG_NO_MEMORY, and nothing
+ * leaks; a pass that failed so is repeated on the same objects and gives the right bits. A repeated call makes no request.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +103,8 @@ static void test_every_request(void **state)
 	}
 }
 
-/* Makes a call of which the request with this number is refused, and, if that made it fail, repeats it on the same objects. */
+/* Runs a pass of which the request with this number is refused; if there is such a request the pass must fail, and succeed when it is
+   repeated on the same objects. */
 static void mend(struct net *n, int (*pass)(struct net *), size_t request, size_t *refused)
 {
 	int code;

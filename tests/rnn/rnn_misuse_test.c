@@ -300,7 +300,8 @@ static size_t largest(const struct cg_rnn_sizes *s)
 	return most > s->params ? most : s->params;
 }
 
-/* While a size is doubled the needed memory grows, until the size is rejected for good; and not before the memory exceeds the limit. */
+/* Doubles a size again and again: the largest memory that the network needs never shrinks, until a size is rejected, as all larger ones
+   are.  The last size before must need at least PTRDIFF_MAX / times - 4096 bytes. */
 static void grow(const char *what, int64_t *size, int *count, size_t times)
 {
 	int refusals = 0, accepted = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network's call does each thing once: it checks its arguments once, reads its lengths once, lays out its workspace once and asks a
- * vendor's library once. The chain of calls down to each matrix product is short and enters no source file twice.
+ * A network's call checks its arguments once, reads its lengths once, and lays out its workspace once or, on a vendor's route, asks the
+ * vendor's library for sizes once. The chain of calls down to each matrix product has at most ten functions and enters no file twice.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -92,8 +92,8 @@ static void expect_once(int (*pass)(struct net *), struct net *n, int layouts, i
 	assert_int_equal(seen.asked, asked);
 }
 
-/* Expects that the TensorFlow op of a network does each thing once; it makes a plan and a call from attributes, and computes
-   sizes without reading the lengths. */
+/* Expects that the TensorFlow op of a network reads the lengths neither for its sizes nor more than once when it is opened, and that its
+   call checks, reads lengths and lays out once. */
 static void expect_once_of_op(const char *name, const struct net *n, struct cg_stream *stream)
 {
 	const struct cg_op *row = cg_op_find(name, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a network without a device: the size of params and where its parts lie, by name; its initial params; and, before
- * the sizes of a call are known, a bound of its reserve, and the dropout counter that a reserve holds.
+ * What a config says of a network without a device: the size of params and where their parts lie, by name. Also a plan's initial params, a
+ * bound of its reserve before the sizes of a call are known, and the dropout counter that a reserve holds.
  */
 #include <math.h>
 #include <setjmp.h>
