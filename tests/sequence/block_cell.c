@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of the block cell, TensorFlow's BlockLSTM, and calls of the cell's own ops step by step: both lie within the
+ * A network of the block cell, TensorFlow's BlockLSTM, and calls of the cell's own ops step by step: the answers of both lie within the
  * reference's bounds of BlockLSTM. In f32 and f64, where carried states are not rounded.
  */
 #include <setjmp.h>

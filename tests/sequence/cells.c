@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells of all kinds in networks, built in and a user's own: gradients against differences in f64, and other dtypes against f64.
+ * Cells of many forms in networks, built in and a user's own: gradients compared with differences in f64, and answers in other dtypes
+ * compared with those in f64. Also a cell that no network can run, and the rounding of params.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -52,8 +53,7 @@ static const char stateless[] =
 	"cell stateless\n" "gates a_n a_m\n" "split q_n q_m\n" "output h\n"
 	"n = tanh(a_n + 0.5 * q_n)\n" "m = sigmoid(a_m - q_m)\n" "h = m * n + (1 - m) * h_prev\n" "save n h\n";
 
-/* A cell of four stages: the second product reads a saved value, the third one with the expression of another, the last the
-   state. */
+/* A cell of four stages: the second product reads a saved value, the third an alias of a saved value, the last an alias of the state. */
 static const char four[] =
 	"cell four\n" "gates a_r\n" "state c\n" "output h\n"
 	"r = sigmoid(a_r)\n" "u = r * h_prev\n" "stage u\n" "gates a_m\n" "m = tanh(a_m)\n" "n = m\n" "stage n\n"
@@ -148,8 +148,8 @@ static struct cg_cell *cell_of(const struct kind *kind)
 }
 
 /* Each of the five networks of a cell has two layers.  The first is dense, in one direction; the others are in both directions: ragged;
- * ragged, with a skipped input and old sums; batch-major with dropout; without optional inputs, with so many steps and rows that the
- * recurrent weights are packed. */
+ * ragged, with a skipped input and old sums; batch-major with dropout; without initial states and
+ * output_backprop, with so many steps and rows that the recurrent weights are packed. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
 	static const int32_t lengths[] = { 2, 4, 0, 3, 1 };
@@ -185,7 +185,7 @@ static int lacks_f64(void)
 	return 1;
 }
 
-/* Without training nothing is saved, and the outputs are the same. */
+/* Without training a network without dropout has the same outputs, to the bit, or on backend cuda nearly. */
 static void check_inference(const struct network *net)
 {
 	struct network other = *net;
@@ -230,7 +230,7 @@ void test_cells(void **nothing)
 	print_message("# cells: %ld slopes, worst over what is allowed %.3f\n", s.checked, s.worst);
 }
 
-/* Tests a cell that no network can run, which is refused. */
+/* A network of a cell with two states beside its output is refused. */
 void test_refused(void **nothing)
 {
 	struct cg_cell *cell;
@@ -252,7 +252,7 @@ void test_refused(void **nothing)
 
 /* ---- params ---- */
 
-/* The difference of a param, 0.1 in the dtype, and a constant, 0.1 in acc, shows how the param was rounded. */
+/* The difference of a param, 0.1 in the dtype, and a constant, 0.1 in f32, shows how the param was rounded. */
 static const char rounded[] =
 	"cell rounded\n" "gates a\n" "output h\n" "param given, kept = 0.1\n"
 	"h = ((given - 0.1) * 4096 + (kept - 0.1) * 8192) * a\n" "save h\n";
@@ -263,7 +263,8 @@ static void expect_factor(const struct network *net, const char *what, double ri
 		network_fail(net, "%s: a param of 0.1 was not rounded to the dtype: expected %g, got %g", what, right, got);
 }
 
-/* One unit with bias 1 and weights 0, so that its output and its bias gradient are the factor above. */
+/* In f16 and bf16, params are rounded to the dtype.  One unit has bias 1 and weights 0, so that its output and its bias gradient are the
+   factor above. */
 void test_values(void **nothing)
 {
 	static const struct { int dtype; double tenth; } dtypes[] = { { CG_F16, 0x1.998p-4 }, { CG_BF16, 0x1.9ap-4 } };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sequence and its chunks: the answers of the chunks together are within the reference's bounds for the whole. On route scan,
- * without products of the input, the bits are the same.
+ * A sequence in chunks, in f32 and f64 and one direction, and a batch in parts or with its rows in another order: the answers together are
+ * within the reference's bounds for the whole. On route scan, in a layer without products of the input, chunks and rows have the bits of
+ * the whole, apart from the gradients of params.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,7 +246,7 @@ static void draw_without_products(struct network *net, unsigned long long *state
 	while (net->config.proj);
 	net->config.input_mode = CG_SKIP;
 	net->config.layers = 1;
-	/* Threads divide the rows of a small matrix, and the units of a large one. */
+	/* With a small recurrent matrix threads share the batch's rows, with a large one the units. */
 	net->config.units = net->config.input = numbers_below(state, 30) ? 1 + numbers_below(state, 70) : 190 + numbers_below(state, 70);
 	net->config.bidirectional = numbers_below(state, 4) == 0;
 	net->T = 1 + numbers_below(state, 40);
@@ -279,8 +280,8 @@ static void run_in_chunks(struct network *net, unsigned long long *state)
 	run_chunks(net, cut, n);
 }
 
-/* A batch row alone, and a sequence in chunks, have the bits of the whole, apart from the gradients of params, also where some
-   chunks are too short for packed weights. */
+/* On route scan a batch row alone, and in f32 and f64 and one direction a sequence in chunks, have the bits of the whole, apart from the
+   gradients of params.  Some chunks are too short for packed weights. */
 void test_scan_bits(void **nothing)
 {
 	unsigned long long state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks with their arguments between guards.
+ * Opens, fills and runs networks with their arguments between guards, and compares two of them.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -188,7 +188,8 @@ static void *alloc_zeros(size_t n, size_t size)
 	return p;
 }
 
-/* CELLGRAD_TEST_ROUTE names the route that a network must take if it can: cuDNN has four cells, without options. */
+/* CELLGRAD_TEST_ROUTE names the route that a network must take if it can: cuDNN has four cells, without options, and projections narrower
+   than the units. */
 static void check_route(const struct network *net)
 {
 	static const char *const cells[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network and its arguments for tests of whole sequences: random numbers that are not zero and not equal, memory between guards
- * on the host or the device, outputs that begin as NaN, and the verdict on the results. The tests choose what runs and what it must
- * equal.
+ * A network and its arguments for tests of whole sequences: random numbers, memory between guards on the host or the device, outputs that
+ * begin as NaN, and the verdict on the results. The tests choose what runs and what it must equal.
  */
 #ifndef GUARDED_NETWORK_H
 #define GUARDED_NETWORK_H
@@ -61,7 +60,8 @@ void network_copy(struct network *, const struct network *);
 void network_draw(struct network *, unsigned long long *state, double scale);
 void network_pad(struct network *, double value);
 
-/* Run the passes; a write outside an argument fails the test. backward reads the reserve space that forward filled. */
+/* Run the passes. A write outside an argument or to an input, and in backward to the reserve space, fails the test. network_backward
+   reads the reserve space that network_forward filled. */
 void network_forward(struct network *);
 void network_backward(struct network *);
 /* Runs forward, and in training backward after it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every mode, direction, projection and input, ragged or not, with dropout or not: gradients against differences, in f64.
+ * Gradients compared with differences, in f64: seven networks (cells, peepholes, projections), each in one and both directions, with
+ * linear and skipped input, ragged or not, with dropout or not, time-major or not; where network_is_slow() fewer of these.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +55,7 @@ void test_modes(void **nothing)
 		skip();
 		return;
 	}
-	/* With fewer cases each kind gets some of the combinations: the step is coprime to both counts. */
+	/* With fewer cases each of the seven networks gets some of the combinations: the step is coprime to both counts. */
 	for (int k = 0; k < fewer; k++) {
 		int which = fewer < cases ? k * 37 % cases : k;
 

@@ -148,7 +148,7 @@ void test_random(void **nothing)
 	answers_print_worst("random");
 }
 
-/* Tests sizes that are no multiples of a vector's, of a block of sums, or of a thread's part. */
+/* Tests larger sizes, most of which are no multiples of a vector, of a block of sums, or of a thread's share. */
 void test_large(void **nothing)
 {
 	static const int64_t units[] = { 7, 8, 15, 16, 17, 31, 33, 40 };

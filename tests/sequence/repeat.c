@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Repeated calls: backward twice, another context, other numbers of threads; on routes that promise bits these are the same each time.
+ * Also calls in a row, whose answers are within the reference's bounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,12 +50,12 @@ static double scale_of(const struct network *net)
 	return net->config.units > 64 ? 0.05 : 0.3;
 }
 
-/* A cell that saves no values: the reserve has its gates, in a type of their own. */
+/* A cell that saves no values: the reserve space has its gates. */
 static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
 
-/* Every byte of a reserve space is written, whatever the memory held. */
+/* Two forwards over reserves that began with different bytes leave the same bytes: each one is written. */
 void test_reserve(void **nothing)
 {
 	unsigned long long state;
@@ -88,7 +89,8 @@ void test_reserve(void **nothing)
 	cg_cell_close(cell);
 }
 
-/* Runs backward twice. Every test checks that backward leaves the reserve space unchanged, to the byte. */
+/* Runs a network, then a copy of it with backward twice; the answers are the same each time. In every test, network_collect() checks
+   that backward leaves the reserve space unchanged, to the byte. */
 static void run_twice(struct network *net, struct network *other)
 {
 	network_run(net);

@@ -11,8 +11,9 @@
 struct slopes { long checked; double worst; };
 
 /*
- * Checks all gradients of an opened network with its current inputs: along a random direction for each array, and for `each`
- * elements of it, or all where that is 0. The state is for what is drawn.
+ * Checks the gradients of an opened network by its input, initial states and params: along a random direction for each array, and for
+ * `each` random elements of it; all elements if `each` is 0 or not below their number. Absent arrays and padding are left out. The state is
+ * for what is drawn.
  */
 void slopes_check(struct network *, unsigned long long *state, int64_t each, struct slopes *);
 

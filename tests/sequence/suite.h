@@ -34,7 +34,7 @@ void test_repeated_calls(void **);
 void test_reserve(void **);
 void test_in_a_row(void **);
 void test_threads(void **);
-/* block_cell.c: steps of TensorFlow's block cell. */
+/* block_cell.c: a network of TensorFlow's block cell, and its ops step by step. */
 void test_block_lstm(void **);
 /* modes.c, cells.c: gradients against differences. */
 void test_modes(void **);
@@ -47,7 +47,7 @@ void test_drawn(void **);
 /* training.c: a user's cell is trained. */
 void test_training(void **);
 
-/* A random network of a cell that the reference knows, with lengths, not opened. */
+/* Sets a random network of a cell that the reference knows, with lengths or without, and does not open it. */
 void random_network(struct network *, unsigned long long *state);
 
 #endif

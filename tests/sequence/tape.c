@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers on a tape, with error bounds. Rules: an operation's result is rounded once; a function's is right to 2 units in the last
- * place; a sum of n terms has an error of n roundings of the sum of their magnitudes; what is too small for the dtype is lost.
+ * Numbers on a tape, with error bounds. Rules: an operation's result is rounded once; a function's, or a reciprocal, is right to 2 units in
+ * the last place; a sum of n terms has an error of n roundings of the sum of their magnitudes; what is too small for the dtype is lost.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ struct number {
 
 struct tape {
 	long double unit, lost;                  /* arithmetic: half the spacing of numbers near 1; the largest loss by underflow */
-	long double real_unit, real_lost;        /* the same of memory; 0 if it stores results of arithmetic unchanged */
+	long double real_unit, real_lost;        /* the same of memory; real_unit 0: it stores results of arithmetic unchanged */
 	struct number *numbers;
 	int n, capacity;
 	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of every TAPE_DOT */

@@ -2,7 +2,7 @@
 /*
  * Reverse-mode differentiation in long double: every operation is recorded on a tape, which is then read backwards. Each number and
  * each derivative has a bound of the error that a computation in the dtype may have, whatever the order of its sums. The code
- * shares nothing with the library.
+ * that computes is none of the library's.
  */
 #ifndef TAPE_H
 #define TAPE_H
@@ -20,7 +20,8 @@ void tape_close(struct tape *);
 
 /* Each of these returns the number's index on the tape. A leaf is exact. */
 int tape_leaf(struct tape *, long double value);
-/* Operations of one operand do not read b; for TAPE_CLIP b is the limit, which has no derivative. */
+/* For operations of one operand b may be any number on the tape, and has no effect; for TAPE_CLIP b is the limit, which has no derivative,
+   and a's derivative passes unchanged. */
 int tape_apply(struct tape *, int op, int a, int b);
 /* The number `start` plus the sum of a[k] b[k] for k < n; start -1: the sum alone. */
 int tape_dot(struct tape *, int start, int n, const int *a, const int *b);
