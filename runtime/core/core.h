@@ -14,13 +14,14 @@ enum { CG_MESSAGE_MAX = 4096 };          /* bytes of a message, with the final N
 
 /* Sets the calling thread's error message and returns `code`, so that a function fails by `return cg_fail(...)`. */
 int cg_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prefixes the calling thread's message with the text and ": ", and returns the code. */
+/* Puts the text and ": " before the calling thread's message, and returns `code`. */
 int cg_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Allocates all host memory of the library: resizes p (NULL: allocates memory) to `bytes`; bytes 0 frees p and returns NULL.  For bytes > 0
- * a result of NULL is a failure: p is unchanged and the error message is set. */
+/* Allocates the library's host memory: resizes p (NULL: allocates memory) to `bytes`; bytes 0 frees p and returns NULL.  For bytes > 0 a
+ * result of NULL is a failure: p is unchanged and the error message is set. */
 void *cg_memory(void *p, size_t bytes);
-/* For tests: makes the n-th allocation from now fail (1: the next; 0: none).  Returns the number of allocations since the last call. */
+/* For tests: makes the n-th request to cg_memory() from now fail (1: the next; 0: none); only calls with bytes > 0 are requests.  Returns
+ * the number of requests since the last call. */
 size_t cg_memory_fail(size_t n);
 
 /* A public struct that starts with its size and grows at its end.  Field `first`: its size in the first version of the header; field
@@ -30,7 +31,8 @@ struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
 #define CG_SIZED(type, last, init) { offsetof(type, last) + sizeof(((type *)0)->last), sizeof(type), init }
 /* Initialises a caller's struct of `size` bytes: its size, then the defaults, then zeros. */
 void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
-/* Checks the size of a caller's struct that is at least as long as this library's; the message is "call: size: ...". */
+/* Refuses NULL, and a caller's struct that is shorter than this library's, more than four times as long, or longer with a nonzero byte
+ * beyond this library's fields; the message begins with the name of the call. */
 int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
 /* Completes a struct that was compiled against an earlier header: copies its fields to `storage`, which has the current size, sets the
  * missing fields to their defaults, and returns `storage`.  Any other struct, NULL too, is returned unchanged. */
@@ -38,8 +40,8 @@ const void *cg_sized_complete(const struct cg_sized *, const void *given, void *
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)
 
-/* Number of forks between the first process and this one.  An object must not be used in a process whose count differs from the
- * one at its creation. */
+/* Counts the forks that led to this process, from the first call of this function on.  A context, and all that is made from
+ * it, must not be used in a process whose count differs from the one when the context was opened. */
 int cg_fork_count(void);
 
 /* FNV-1a hash: continues `fingerprint`, which starts as CG_FINGERPRINT, with more bytes. */
@@ -88,12 +90,12 @@ void        cg_element_put(int dtype, void *at, double value);
 /* Takes and drops a reference to a cell.  The cell is freed when its owner has closed it and no reference is left. */
 void cg_cell_retain(const struct cg_cell *);
 void cg_cell_release(const struct cg_cell *);
-/* A hash of a cell's text without comments and blanks: cells with equal digests count as the same cell. */
+/* A hash of a cell's text without comments and without blanks that separate no words; cells with equal digests count as the same cell. */
 uint64_t cg_cell_digest(const struct cg_cell *);
 
-/* Checks a caller's description of a kernel and parses its options; call: the public call, for the message. */
+/* Checks a caller's description of a kernel, except its shape, and parses its options; call: the public call, for the message. */
 int cg_kernel_check(const struct cg_kernel *, const char *call, int *options);
-/* Like cg_kernel_emit, but a header for C and C++ with prototypes of the text's functions. */
+/* Prints a header for C and C++ with prototypes of the functions that cg_kernel_emit prints in language c. */
 int cg_kernel_header(const struct cg_kernel *, char **text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of environment variables, and the checks of their values.  The reader of a variable checks what needs a device: the number of
- * processors, whether a library can be loaded.
+ * The table of environment variables, and the checks of their values.  The reader of a variable checks what the text alone does not show:
+ * whether there are as many processors, or whether a library can be loaded.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -245,7 +245,7 @@ const char *cg_environment_entry(const char *beginning, int k)
 
 enum { NAME = 100 };
 
-/* The name of an entry, possibly cut, without control characters. */
+/* The name of an entry, possibly cut, with ? in place of blanks and of characters that are not printable ASCII. */
 static void name_of(const char *entry, char name[NAME])
 {
 	size_t n = 0;

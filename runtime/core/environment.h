@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of environment variables: reader, allowed values, default, effect.  The library, the backends and the command read the
- * environment only through these functions.  An empty variable counts as unset.
+ * The table of environment variables, with the reader, the allowed values, the default and the effect of each.  The library, the backends
+ * and the command read the environment only through these functions.  An empty variable counts as unset.
  */
 #ifndef CG_ENVIRONMENT_H
 #define CG_ENVIRONMENT_H
@@ -21,7 +21,7 @@ enum {
 	CG_ENV_VARIABLES
 };
 
-/* Words, numbers and paths are checked by their form alone.  A path must be absolute, or one of the words. */
+/* Words, numbers and paths are checked by their form alone, texts not at all.  A path must be absolute, or one of the allowed words. */
 enum cg_variable_kind { CG_ENV_TEXT, CG_ENV_WORD, CG_ENV_NUMBER, CG_ENV_PATH };
 
 struct cg_variable {
@@ -30,8 +30,8 @@ struct cg_variable {
 	enum cg_variable_kind kind;
 	const char *choices;             /* allowed words, separated by blanks; NULL: none */
 	uint64_t least;                  /* least number allowed */
-	const char *allowed;             /* allowed values in prose; NULL: the list of words */
-	const char *fallback;            /* the variable's value when it is unset; NULL: none */
+	const char *allowed;             /* allowed values beside the words, in prose; NULL: only the words */
+	const char *fallback;            /* what holds when the variable is unset, in prose; NULL: nothing */
 	const char *what;                /* the variable's effect, in prose */
 	int withheld;                    /* 1: the variable is ignored in programs that run with another user's rights (setuid) */
 };
@@ -46,20 +46,20 @@ const char *cg_variable_allowed(int which, char *text, size_t capacity);
 int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity);
 /* Judges the current value of a variable as cg_variable_judge() does; fails with CG_BAD_ARGUMENT and the reason. */
 int cg_variable_read(int which, uint64_t *result);
-/* Reads CELLGRAD_VERBOSE: 0 prints nothing, 1 a line for each call. */
+/* Sets *level to 1 if CELLGRAD_VERBOSE is 1 or calls, which prints a line for each call that computes, else to 0. */
 int cg_verbose_level(int *level);
-/* Checks the form of every variable; fails with CG_BAD_ARGUMENT for the first wrong one. */
+/* Checks the form of each variable of the table; fails with CG_BAD_ARGUMENT for the first wrong one. */
 int cg_environment_check(void);
 
 /* The index of the row of the variable with this name; -1: there is none. */
 int cg_variable_find(const char *name);
-/* The k-th entry "NAME=VALUE" of the environment that has this prefix; NULL past the last. */
+/* The k-th entry "NAME=VALUE" of the environment that begins with this text; NULL past the last. */
 const char *cg_environment_entry(const char *beginning, int k);
-/* If no row of the table has the entry's name, writes "CELLGRAD_BACKEDN is not a variable of cellgrad; did you mean CELLGRAD_BACKEND?"
- * and returns 1; else returns 0. */
+/* If no row of the table has the entry's name, writes a message such as "CELLGRAD_BACKEDN is not a variable of cellgrad; did you mean
+ * CELLGRAD_BACKEND?" and returns 1; else returns 0. */
 int cg_environment_unknown(const char *entry, char *message, size_t capacity);
-/* Reports each entry of the environment that cg_environment_unknown() names, once per process.  report: the function that receives the
- * text; NULL prints a line on standard error. */
+/* Reports each entry of the environment that begins with CELLGRAD_ and that cg_environment_unknown() rejects; only the first call in a
+ * process reports.  report: the function that receives the message; NULL prints a line on standard error. */
 void cg_environment_warn(void (*report)(const char *message));
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts forks in the child process: objects opened before a fork must not be used after it.
+ * Counts forks, in the child process: contexts that were opened before a fork must not be used in the child.
  */
 #include <pthread.h>
 

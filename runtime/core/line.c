@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines on standard error: built in memory and written by one call, so that the lines of threads do not mix.
+ * Builds lines in memory and writes each to standard error by one call, so that the lines of threads do not mix.
  */
 #include <stdio.h>
 #include <string.h>
