@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache of compiled kernels: reads and writes entries, removes the least recently used ones when the files exceed the size limit, and
- * lists and clears entries for the command.  When a kernel is looked up or stored, any failure but exhausted memory counts as a miss, and
- * the kernel is compiled again.  entry.c has the format of a file; directory.c finds and checks the folder.
+ * The cache of compiled kernels: reads and writes entries, removes the least recently used ones when a new entry would exceed the limit on
+ * the bytes of all files, and lists and clears entries for the command.  When a kernel is looked up or stored, any failure but exhausted
+ * memory counts as a miss, and the kernel is compiled again.  entry.c has the format of a file; directory.c finds and checks the folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #endif
 
 enum {
-	STALE = 60 * 60,                         /* seconds; no write takes so long: an older temporary file is abandoned */
+	STALE = 60 * 60,                         /* seconds; no write takes so long: a temporary file that is older is abandoned */
 	OLDEST = 64
 };
 
@@ -54,13 +54,15 @@ struct file {
 	int64_t age;
 };
 
-/* The seconds from `then` to `now`, at most INT32_MAX: a file's date may be any number. */
+/* The seconds from `then` to `now`, negative for a date in the future; INT32_MAX if the two are farther apart, since a file's date may be
+ * any number. */
 static int64_t seconds_between(int64_t now, int64_t then)
 {
 	return then > now - INT32_MAX && then < now + INT32_MAX ? now - then : INT32_MAX;
 }
 
-/* Calls `visit` for each file of the cache until it returns a value other than 0, and returns that; -1: the folder cannot be read. */
+/* Calls `visit` for each entry and each temporary file until it returns a value other than 0, and returns that; -1: the folder cannot be
+ * read. */
 static int visit_files(int folder, int (*visit)(int folder, const struct file *, void *user), void *user)
 {
 	int fd = cg_disk.openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), code = 0, failed;

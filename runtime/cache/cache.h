@@ -23,33 +23,33 @@ void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t byte
 enum { CG_CACHE_PATH = 4096, CG_CACHE_ENTRY = 64 << 20, CG_CACHE_MOST = 256 << 20 };
 
 struct cg_cache_directory {
-	char path[CG_CACHE_PATH];                /* "": none can be named, and `why` has the reason */
-	char why[512];                           /* the reason why the cache is not read; "": the cache is read */
-	int reads, writes;                       /* 1: CELLGRAD_CACHE allows reading; writing */
+	char path[CG_CACHE_PATH];                /* "": no folder can be named, and `why` has the reason */
+	char why[512];                           /* the reason why the cache is not read; "": it is read if its folder exists */
+	int reads, writes;                       /* 1: reading, and writing, are allowed by CELLGRAD_CACHE and the folder's owner and mode */
 	uint64_t most;                           /* limit on the bytes of all files together */
 };
-/* Finds the folder by the environment variables, and checks it if it exists. */
+/* Finds the folder by the environment variables, and checks it if it exists, unless CELLGRAD_CACHE is off. */
 void cg_cache_find_directory(struct cg_cache_directory *);
 /* The two halves of cg_cache_find_directory.  The first reads the environment.  The second opens and checks the folder and returns its
- * descriptor; or it returns -1, with `why` set if the folder must not be used, and unset if the folder does not exist.  make: creates the
- * folder and its parent. */
+ * descriptor; or it returns -1, and sets `why` if the folder must not be used or cannot be made, not if the folder does not exist.  make 1:
+ * creates the folder and its parent if they do not exist. */
 void cg_cache_choose_directory(struct cg_cache_directory *);
 int cg_cache_enter_directory(struct cg_cache_directory *, int make);
 
 /* ---- for `cellgrad cache`, which ignores CELLGRAD_CACHE ---- */
 
 struct cg_cache_entry {
-	const char *file, *about;                /* about: first line of the key, in printable ASCII; NULL: the file is damaged */
+	const char *file, *about;                /* about: first line of the key, in printable ASCII; NULL: the file is damaged or unreadable */
 	uint64_t bytes;
-	int64_t age;                             /* seconds since the entry was last read or written */
+	int64_t age;                             /* seconds since the entry was written, or last read under CELLGRAD_CACHE=rw */
 };
-/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: the folder must not be
- * used; CG_FILE: it cannot be read. */
+/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: no folder can be named, or
+ * the folder must not be used; CG_FILE: it cannot be read. */
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user);
-/* Removes every file of the cache; *files and *bytes count them.  CG_UNSUPPORTED: the folder must not be used; CG_FILE: a file could not
- * be removed. */
+/* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: no folder can be named, or the folder
+ * must not be used; CG_FILE: the folder cannot be read, or a file could not be removed. */
 int cg_cache_clear(size_t *files, uint64_t *bytes);
-/* Is this file in the cache, under any name?  Compares device and inode; 0 if there is no usable folder. */
+/* Is this file in the cache, under the name of any entry or temporary file?  Compares device and inode; 0 if there is no usable folder. */
 int cg_cache_has(const struct stat *);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cache folder by the environment variables, and checks that the user owns it and that no other user may write to it.
+ * Finds the cache folder by the environment variables, and checks that the user owns it and that its mode lets no other user write to it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ struct cg_disk cg_disk = {
 
 /* ---- the environment ---- */
 
-/* Reads an environment variable.  *result: its number, or the index of its word; unchanged if the variable is unset. */
+/* Judges an environment variable as cg_variable_judge() does, and writes the reason to field `why` if its value is not allowed. */
 static int read_variable(struct cg_cache_directory *directory, int which, uint64_t *result)
 {
 	return cg_variable_judge(which, cg_disk.variable(which), result, directory->why, sizeof directory->why);
@@ -131,7 +131,8 @@ void cg_cache_choose_directory(struct cg_cache_directory *directory)
 
 /* ---- the folder ---- */
 
-/* Creates the folder and, if need be, its parent, which without CELLGRAD_CACHE_DIR is XDG_CACHE_HOME or ~/.cache; no folder above. */
+/* Creates the folder and, if need be, its parent, which without CELLGRAD_CACHE_DIR is XDG_CACHE_HOME or ~/.cache.  Creates no folder above
+ * the parent. */
 static int make_directory(const char *path)
 {
 	char around[CG_CACHE_PATH];

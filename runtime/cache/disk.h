@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls of the cache, in one table.
+ * The calls of the cache to the system, in one table.
  */
 #ifndef CG_DISK_H
 #define CG_DISK_H

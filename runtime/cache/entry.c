@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of the cache: its format, reading that trusts nothing in the file, and atomic writing.
+ * Reads and writes a file of the cache.  Reading trusts nothing in the file, and writing is atomic.
  *
- * The name of a file is the SHA-256 of its record.  Its contents are (numbers have 8 bytes, the lowest first)
+ * The name of a file is the SHA-256 of its record, in hexadecimal digits, and ".kernel".  Its contents are (numbers have 8 bytes, the
+ * lowest first)
  *     "cellgrad"  1  bytes of the record  bytes of the payload  record  payload  SHA-256 of everything before it
  * A record is the version of the library and the key, each preceded by its length.
  */
@@ -256,7 +257,7 @@ int cg_cache_read(int folder, const char *name, const struct cg_cache_record *r,
 	return code;
 }
 
-/* Reads the record, and copies the first line of its key to `about`. */
+/* Reads the record, and copies the first line of its key, possibly cut, to `about`. */
 static int read_about(struct entry *e, char about[CG_CACHE_ABOUT])
 {
 	unsigned char number[8];
