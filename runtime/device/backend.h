@@ -19,7 +19,7 @@ struct cg_net;                           /* a network that a vendor's library co
 
 enum { CG_SLOTS_MAX = 64 };              /* the most arguments of a launch */
 enum { CG_PACKED_COLUMNS = 64, CG_PACKED_ALIGN = 64 };
-enum { CG_THREADS_MAX = 4096 };          /* the most threads of a pool */
+enum { CG_THREADS_MAX = 4096 };          /* the most threads of a caller's thread pool */
 
 /* An argument of a launch, at the position of the function's argument.  A mem that is all zeros is absent. */
 struct cg_operand {
@@ -42,15 +42,15 @@ struct cg_gemm {
 	int64_t m, n, k;
 	int     transpose_a, transpose_b;        /* 1: the memory of a has shape [k m]; that of b has [n k] */
 	struct cg_matrix a, b, start, c;
-	struct cg_mem packed;                    /* b as pack() made it for products of at least m rows; absent: b is read */
-	int     in_order;                        /* each sum adds its terms one by one in the order of k, as the backend's scan does */
+	struct cg_mem packed;                    /* b as pack() made it for a product of m rows or more; absent: b is read */
+	int     in_order;                        /* 1: its sums have the bits of the backend's scan, which adds the terms in the order of k */
 };
 /* The part of a product that a backend's gemm leaves to the generated kernel: nothing; the whole product; or its start, which the
  * generated kernel writes to c before gemm is called again with c itself as the start. */
 enum cg_left { CG_LEFT_NOTHING, CG_LEFT_PRODUCT, CG_LEFT_START };
 
-/* Dropout of rows.  An element's mask depends on its step t, its batch row b and its unit alone: Philox4x32-10 with the key of
- * cg_drop_key() and the counter { unit / 4, b, t, 0 } gives four words; the element is dropped if word unit % 4 is less than
+/* Dropout of rows.  With one key and rate, an element's mask depends on its step t, its batch row b and its unit alone: Philox4x32-10 with
+ * the key of cg_drop_key() and the counter { unit / 4, b, t, 0 } gives four words; the element is dropped if word unit % 4 is less than
  * floor(rate 2^32). */
 struct cg_drop {
 	double   rate;                           /* 0: nothing is dropped; 1: everything */
@@ -76,7 +76,7 @@ struct cg_rows {
 /*
  * Whole networks computed by a vendor's library, in place of the runtime's products and kernels.  The library may decline a network when
  * the plan is opened, and gives the reason; a later failure makes the call fail.  Before it calls forward or backward, the runtime checks
- * the arguments, and copies those in host memory to the device: every struct cg_mem of the call is device memory.
+ * the arguments, and copies those in host memory to the device: every struct cg_mem of the call is device memory or absent.
  */
 struct cg_rnn_call;
 struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes of the reserve space with its header, and of the workspaces */
@@ -125,13 +125,13 @@ enum { CG_SCANS_MAX = 4 };                       /* the most recurrences of one 
 
 struct cg_backend {
 	const char *name;                /* the name of the backend in CELLGRAD_BACKEND, which its folder has, too */
-	const char *unasked;             /* open()'s argument when CELLGRAD_BACKEND is unset; NULL: the default device */
-	/* Called when CELLGRAD_BACKEND is unset.  Returns, without loading a driver, CG_OK if a device is likely; CG_NO_DEVICE, with the
-	 * reason in the message, if the backend is to be skipped; CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is
-	 * tried. */
+	const char *unasked;             /* open()'s argument if nothing names a backend, see `likely`; NULL: the default device */
+	/* Called before open() if neither the caller nor CELLGRAD_BACKEND names a backend.  Returns, without loading a driver, CG_OK if a
+	 * device is likely; CG_NO_DEVICE, with the reason in the message, if the backend is to be skipped; CG_BAD_ARGUMENT for a mistake in the
+	 * environment.  NULL: open() is tried. */
 	int (*likely)(void);
 	int seconds;                     /* 1: launch() writes an operand's second copy; 0: the runtime launches the sum again */
-	int all_tiles;                   /* 1: a product is built for all tile sizes at once, so that no later call waits for one */
+	int all_tiles;                   /* 1: a generated product is built for all tile sizes at its first use, 0: for one */
 	int host;                        /* 1: the backend works on host memory; 0: the runtime copies host memory to the device and back */
 
 	/* All functions of a backend are required unless their comment allows NULL.  Each function that can fail returns CG_OK or a code
@@ -144,7 +144,7 @@ struct cg_backend {
 	void (*close)(struct cg_dev *);
 	const char *(*describe)(const struct cg_dev *);
 	int  (*supports)(const struct cg_dev *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
-	/* Uses the caller's thread pool, which has been checked; called before any queue is open.  NULL: the backend uses no threads. */
+	/* Uses the caller's thread pool, which has been checked; called while no queue is open.  NULL: the backend uses no threads. */
 	int  (*use_pool)(struct cg_dev *, const struct cg_pool *);
 	int  (*start)(struct cg_dev *, void *native, struct cg_queue **);
 	int  (*sync)(struct cg_queue *);
@@ -154,15 +154,17 @@ struct cg_backend {
 	 * work may still use the memory when free is called. */
 	int  (*alloc)(struct cg_dev *, struct cg_queue *, size_t bytes, struct cg_mem *);
 	void (*free)(struct cg_dev *, struct cg_queue *, struct cg_mem *);
-	int  (*check)(struct cg_dev *, struct cg_mem);        /* checks that the memory is this device's, and as large as its fields say */
-	/* The copies are enqueued: the host memory is in use until the next sync. */
+	/* Checks that memory is this device's and as large as its fields say; a backend on host memory cannot tell, and returns CG_OK. */
+	int  (*check)(struct cg_dev *, struct cg_mem);
+	/* The copies may be enqueued: the host memory may be in use until the next sync. */
 	int  (*copy_in)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*copy_out)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
 	/* A copy within the device by its driver, with whose speed the command compares kernels.  NULL: the driver has none. */
 	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
-	/* Builds the functions of a plan from the text that cg_print() makes in the backend's dialect; a plan without a cell is one of a
-	 * matrix product or of row copies.  The plan outlives the module.  On one device the runtime builds one plan at a time. */
+	/* Makes the functions of a plan ready to launch: compiles the text that cg_print() makes in the backend's dialect, or finds compiled
+	 * functions.  A plan without a cell is one of a matrix product or of row copies.  The plan outlives the module.  On one device the
+	 * runtime builds one plan at a time. */
 	int  (*build)(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
 	void (*release)(struct cg_dev *, struct cg_module *);
 	/* Enqueues a function, with the operands in the order of its arguments.  The number of threads follows from the shape of the

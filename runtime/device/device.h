@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts, streams, compiled kernels, matrix products, row copies, and staging: copies of host arguments to a device that cannot read
- * host memory.
+ * Declares contexts, streams, compiled kernels, matrix products, row copies, and staging: copies of host arguments to a device that cannot
+ * read host memory.
  */
 #ifndef CG_DEVICE_H
 #define CG_DEVICE_H
@@ -10,7 +10,8 @@
 
 /* The backends in the order of backends/list.h, ended by NULL. */
 extern const struct cg_backend *const cg_backends[];
-/* Checks that `where` names backends: "cpu" or "NAME:DEVICE,cpu".  Else CG_BAD_ARGUMENT, with a message that begins with `from`. */
+/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  Else CG_BAD_ARGUMENT, with a message that
+ * begins with `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 struct cg_context {
@@ -29,7 +30,7 @@ struct cg_attachment;
 struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
-	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none; it grows when a call needs more */
+	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none, and copies of host arguments; it grows */
 	struct cg_attachment *attachments;       /* data of other files, see below */
 	int is_taken;                            /* cg_stream_take returned it, and it was not given back yet */
 	uint64_t header[8];                      /* host side of a copy of a reserve header: kept here, since after a failed sync the
@@ -39,7 +40,7 @@ struct cg_stream {
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);
 /* Takes a reference to a context, as streams and plans do. */
 void cg_context_retain(struct cg_context *);
-/* Frees a stream whose reference to its context has been dropped. */
+/* Frees a stream, without dropping a reference to its context. */
 void cg_stream_free(struct cg_stream *);
 
 /* Data that a file attaches to a context until the context closes.  The file declares a struct whose first field is this one; it is one
@@ -104,7 +105,7 @@ int cg_launch(struct cg_stream *, const struct cg_kernel_entry *, int function, 
 
 /* ---- products and rows: generated.c ---- */
 
-/* Matrix products and row copies: by the backend's own code if it has some, else by generated kernels. */
+/* Matrix products and row copies by the backend's own code or, if it has none or leaves a product to them, by generated kernels. */
 int  cg_multiply(struct cg_stream *, const struct cg_gemm *);
 int  cg_copy_rows(struct cg_stream *, const struct cg_rows *);
 void cg_generated_free(struct cg_context *);
@@ -135,7 +136,8 @@ void cg_staging_begin(struct cg_staging *, struct cg_stream *);
 void cg_staging_add(struct cg_staging *, struct cg_mem *mem, struct cg_staged_rows, int in, int out);
 /* Allocates `more` bytes of workspace and the copies of all arguments in the stream's scratch, and enqueues the copies of inputs. */
 int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);
-/* Copies outputs back unless `code` is a failure, and waits if host memory was used.  Returns the first failure. */
+/* Copies outputs back unless `code` is a failure, and waits for all enqueued work if any argument was staged.  Returns the first failure.
+ * */
 int cg_staging_close(struct cg_staging *, int code);
 
 #endif

@@ -94,8 +94,8 @@ static struct cg_operand operand(const struct cg_matrix *x)
 
 /* ---- products ---- */
 
-/* Gets the generated kernel of a product whose tile suits the size of the result c.  If the backend has all_tiles set, builds those of
- * the other tiles first. */
+/* Gets the generated kernel of a product whose tile suits the size of the result c.  If that kernel is not built yet and
+ * the backend has all_tiles set, builds those of the other tiles first. */
 static int get_product(struct cg_context *context, const struct cg_gemm *g, const struct cg_generated **result)
 {
 	const struct cg_backend *backend = context->backend;

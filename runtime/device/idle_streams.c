@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that callers take and give back.  A stream that was given back is kept for the next caller, until the context closes.
+ * Lends streams to callers.  A stream that was given back, and whose work succeeded, is kept for the next caller until the context closes.
  */
 #include <pthread.h>
 

@@ -25,11 +25,12 @@ enum { CG_DEVICE_NAME = 64 };
 /* Sets name to the argument of cg_open for the k-th device of a backend, "cuda:0", and about to a description or to the reason why it
  * cannot be opened; returns 0 past the last device.  May load a driver, and a faulty driver may end the process. */
 int cg_inspect_device(int backend, int k, char name[CG_DEVICE_NAME], char *about, size_t bytes);
-/* Why cg_open(NULL) passes the backend over without loading its driver; NULL: it does not. */
+/* The reason why cg_open(NULL), if CELLGRAD_BACKEND is unset, passes the backend over without loading its driver; NULL: it does not. */
 const char *cg_inspect_passed_over(int backend);
 /* Can the backend compute whole networks by a vendor's library? */
 int cg_inspect_has_networks(int backend);
-/* Checks that `where` names backends: "cpu" or "NAME:DEVICE,cpu".  Else CG_BAD_ARGUMENT, with a message that begins with `from`. */
+/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  Else CG_BAD_ARGUMENT, with a message that
+ * begins with `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 /* ---- an open device: inspect.c ---- */

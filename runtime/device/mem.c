@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory: allocation, checks, and copies to and from the host.
+ * Allocates device memory, checks it, and copies it to and from the host.
  */
 #include <string.h>
 

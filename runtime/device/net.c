@@ -42,7 +42,7 @@ static int64_t matrices_of(const struct cg_network *net, int pseudo_layer)
 	return plus(times(net->n_weights, of_gate), times(net->P, net->U));
 }
 
-/* The number of elements of all matrices of the pseudo-layers before this one.  Layer 0 has other sizes than the rest. */
+/* The number of elements of all matrices of the pseudo-layers before this one.  Layer 0 may have other sizes than the rest. */
 static int64_t matrices_before(const struct cg_network *net, int pseudo_layer)
 {
 	int first = pseudo_layer < net->directions ? pseudo_layer : net->directions;

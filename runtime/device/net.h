@@ -14,7 +14,7 @@ struct cg_network {
 	int dtype, layers, directions, skip, time_major, training;
 	int reverse;                             /* the network has one direction, which begins at the last valid step */
 	int states_major;                        /* states are [L*D B .], as time_major or the caller's states_major demands */
-	int64_t I, U, P, H;                      /* width of the input; units; width of the projection, or 0; width of the output */
+	int64_t I, U, P, H;                      /* width of the input; units; width of the projection, or 0; width of one direction's output */
 	double dropout;
 	uint64_t seed;
 	int allow_tf32, allow_vendor_dropout, strict_rounding;
@@ -33,7 +33,7 @@ enum { CG_RESERVE_HEADER = 64 };
 
 /* The region of the k-th part of a kind in params, in elements.  An absent input matrix or projection has an empty region. */
 struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
-/* Sets the number of params; CG_BAD_ARGUMENT if there are more than memory can hold. */
+/* Sets the number of params; CG_BAD_ARGUMENT if they have more than PTRDIFF_MAX bytes. */
 int cg_network_count(struct cg_network *);
 int64_t cg_network_width(const struct cg_network *, int layer);  /* the width of the layer's input */
 /* The key of the dropout mask of a layer's output. */

@@ -165,7 +165,7 @@ static void report_choice(const struct cg_context *context, const char *reasons)
 }
 
 /* Opens the first backend that can be opened, for a caller that named none.  If there is none, the message lists all reasons; a mistake in
- * the environment is reported at once and alone. */
+ * the environment, or lack of memory, is reported at once and alone. */
 static int open_any(int verbose, struct cg_context **context)
 {
 	char reasons[REASONS] = "";
