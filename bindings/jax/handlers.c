@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handlers: each reads a call frame of XLA, calls the library once, and converts a failure to an error of XLA.
+ * The handlers: each reads a call frame of XLA, runs one pass or initialises params, and converts a failure to an error of XLA.
  */
 #include <string.h>
 

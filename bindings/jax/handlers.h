@@ -12,8 +12,8 @@
 
 /*
  * Runs cg_rnn_forward.  Arguments: input, [T B I], or [B T I] without time_major; input_h; input_c; params, all of one dtype; lengths, s32
- * [B]; counter, u32 [2], the low half first.  Results: output, output_h, output_c, and reserve, u8, whose size cg_rnn_reserve_bound
- * gives.  Attribute drop, s64: 0 switches dropout off for this call.
+ * [B]; counter, u32 [2], the low half first.  Results: output, output_h, output_c, and reserve, u8, of at least the bytes that cg_rnn_sizes
+ * gives for the reserve space.  Attribute drop, s64: 0 switches dropout off for this call.
  */
 CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declarations of the structs that XLA's foreign function interface, version 0, passes to a handler, up to the last field that the
- * handlers read.  tests/frameworks/jax_header.py compares every size, offset and constant with XLA's header.
+ * Declares the structs that XLA's foreign function interface, version 0, passes to a handler, some without XLA's last fields, which the
+ * handlers do not read.  tests/frameworks/jax_header.py compares every size, offset and constant with XLA's header.
  */
 #ifndef JAX_XLA_FFI_H
 #define JAX_XLA_FFI_H
@@ -12,7 +12,7 @@
 /* Every struct but xla_bytes and xla_scalar begins with its size in the program that fills it; newer versions of XLA add fields at the
  * end. */
 struct xla_extension { size_t size; int type; struct xla_extension *next; };
-enum { XLA_METADATA = 1 };                       /* the type of the extension struct xla_metadata */
+enum { XLA_METADATA = 1 };                       /* the type of the extension struct xla_metadata_extension */
 
 struct xla_version { size_t size; struct xla_extension *extensions; int major_version, minor_version; };
 enum { XLA_MAJOR_VERSION = 0, XLA_MINOR_VERSION = 1 };   /* the oldest version that the handlers support */

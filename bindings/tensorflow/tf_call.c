@@ -129,7 +129,8 @@ static int is_used(const struct cg_tf_call *call, const struct cg_tf_port *port)
 	return !(port->flags & unused);
 }
 
-/* Sets those sizes of the call that are not known yet from a tensor's shape; refuses a shape that contradicts the known sizes. */
+/* Sets those sizes of the call that are not known yet from a tensor's shape; refuses a shape of another rank than the port's, or one that
+ * contradicts the known sizes. */
 static int match_shape(struct cg_tf_call *call, const struct cg_tf_port *port, const TF_Tensor *tensor)
 {
 	int fits = cg_tf.NumDims(tensor) == rank_of(port);
@@ -221,7 +222,7 @@ int cg_tf_make_output(struct cg_tf_call *call, int index, TF_DataType type, cons
 	return CG_OK;
 }
 
-/* Sets dims to the shape of an output, or of the scalar that stands for an output that is not in use; returns the rank. */
+/* Sets dims to the shape of an output and returns its rank.  An output that is not in use is a scalar, unless it belongs to a peephole. */
 static int shape_of(const struct cg_tf_call *call, const struct cg_tf_port *port, int64_t dims[CG_TF_RANK])
 {
 	int rank = is_used(call, port) || port->flags & CG_TF_PEEPHOLE ? rank_of(port) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device that all kernels of a process compute on.
+ * Opens the context in which the kernels of a process compute, and reads environment variables.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel of TensorFlow: the attributes of an op.
+ * Makes a kernel of TensorFlow: reads and checks the attributes of its op.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void read_one(TF_OpKernelConstruction *c, const char *name, enum kind kin
 	}
 }
 
-/* Reads all attributes that the op has.  If one cannot be read, returns 0, and the status has TensorFlow's message. */
+/* Reads those attributes of the list above that the op has.  If one cannot be read, returns 0, and the status has TensorFlow's message. */
 static int read_all(TF_OpKernelConstruction *c, struct given *given, TF_Status *s)
 {
 	for (size_t k = 0; k < COUNT(attributes); k++) {

@@ -64,7 +64,8 @@ static void load_plugin(void)
 	}
 }
 
-/* TensorFlow calls this function of the loader, which loads the plugin.  The plugin reports in a line of its own what it registered. */
+/* TensorFlow calls this function of the loader, which loads the plugin.  Under CELLGRAD_VERBOSE=1 the plugin
+ * reports in a line of its own what it registered. */
 CG_API void TF_InitKernel(void)
 {
 	static int is_done;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An op of TensorFlow as a row of a table, its kernel, and one call of it.
+ * Declares an op of TensorFlow as a row of a table, a kernel of the op, and one call of the kernel.
  */
 #ifndef CG_TF_OP_H
 #define CG_TF_OP_H
@@ -53,7 +53,7 @@ struct cg_tf_call;
 
 struct cg_tf_op {
 	const char *name;
-	int (*run)(struct cg_tf_call *call);     /* runs the op; returns CG_OK, or the status that cg_tf_refuse or cg_tf_pass returned */
+	int (*run)(struct cg_tf_call *call);     /* runs the op; returns CG_OK, or a status after it made the call fail */
 	const struct cg_tf_port *inputs, *outputs;
 	int is_gradient;
 	int gates;                               /* the order of the gates, an enum cg_gates, for the LSTM block ops */
@@ -101,7 +101,7 @@ int cg_tf_fail(struct cg_tf_call *call, int status, const char *format, ...) __a
  * `status`. */
 int cg_tf_pass(struct cg_tf_call *call, int status);
 
-/* Takes all inputs of the op's list and finds the sizes in their shapes: refuses a shape that contradicts those before it. */
+/* Takes all inputs of the op's list and finds the sizes in the shapes of those in use: refuses a shape that contradicts those before it. */
 int cg_tf_read_inputs(struct cg_tf_call *call);
 /* Gets one input tensor of the call, which the caller frees; does not check the tensor's element type and rank. */
 int cg_tf_take_input(struct cg_tf_call *call, int index, TF_Tensor **tensor);
@@ -119,8 +119,8 @@ int64_t cg_tf_dim(const struct cg_tf_call *call, int dim);
 
 /* ---- the device ---- */
 
-/* The process's context, opened by the first call in it and opened again in a forked child, on the backend that CELLGRAD_BACKEND names,
- * else on the cpu. */
+/* Gives the process's context, opened by the first call in it and opened again in a forked child, on a backend that CELLGRAD_BACKEND names,
+ * else on the cpu.  Refuses opencl unless CELLGRAD_TF_FORCE is 1. */
 int cg_tf_get_context(struct cg_tf_call *call, struct cg_context **context);
 /* Arranges that forked children forget the process's context.  To be called once. */
 void cg_tf_watch_forks(void);
