@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds programs from plans and kernels from programs, and launches kernels, for cells, products and row copies.  A plan's program is
- * built once for all sizes.  A device whose local memory is not faster than its other memory counts as a processor; on it a cell has two
- * programs: one tests for absent arguments, the other is for launches that have no absent argument.
+ * built once for all sizes.  A device whose driver reports no local memory of its own counts as a processor; on it a cell has two programs:
+ * one tests for absent arguments, the other is for launches that have no absent argument.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -88,8 +88,8 @@ int cg_cl_compile(struct cg_dev *device, const char *text, const char *key, int 
 	return compile(device, text, key, options_of(dtype), result);
 }
 
-/* Prints and compiles a plan's text with its macros, under the device's lock.  Option -w silences compilers that warn that they have not
- * vectorised a loop although they do so later. */
+/* Prints and compiles a plan's text with its macros, under the device's lock.  Option -w, for texts with strips, silences compilers that
+ * warn that they have not vectorised a loop although they do so later. */
 static int make_program(struct cg_dev *device, const struct cg_pass_plan *plan, int whole, struct program *p)
 {
 	int lanes = (int)(device->vector_f32 * sizeof(float) / cg_acc_bytes(plan->dtype));

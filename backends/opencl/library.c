@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads OpenCL's loader by its soname and keeps it open for the life of the process, since drivers have threads of their own.
+ * Finds OpenCL's loader, by the environment, in this process or by its soname, and keeps it open for the life of the process, since drivers
+ * have threads of their own.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -115,8 +116,8 @@ const char *cg_cl_path(void)
 	return path;
 }
 
-/* The errors of OpenCL that have names in messages, since a caller can react to them.  An error that only a bug of this library can
- * cause appears as a number. */
+/* The errors of OpenCL that have names in messages, and the status codes of this library for them.  Messages call any other error "an
+ * unknown OpenCL error", with its number. */
 static const struct { int32_t code; const char *name; int ours; } errors[] = {
 	{ -1, "CL_DEVICE_NOT_FOUND", CG_NO_DEVICE },
 	{ -2, "CL_DEVICE_NOT_AVAILABLE", CG_NO_DEVICE },

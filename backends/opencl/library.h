@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares the part of OpenCL that this backend uses: the loader, found at run time, a table of its functions, its constants and its
- * errors.  The build needs no file of a vendor; where <CL/cl.h> is found, a test compares these declarations with it.
+ * Declares the part of OpenCL that this backend uses of the loader, which is found at run time: a table of its functions, its constants and
+ * its errors.  The build needs no file of a vendor; where <CL/cl.h> is found, a test compares these declarations with it.
  */
 #ifndef CG_OPENCL_LIBRARY_H
 #define CG_OPENCL_LIBRARY_H
@@ -32,7 +32,7 @@ enum {
 /* Loads OpenCL's loader at the first call, for the life of the process.  Returns CG_NO_DEVICE if no loader can be loaded, or
  * CG_BAD_ARGUMENT if CELLGRAD_OPENCL_LIB names one that cannot; the message says why. */
 int cg_cl_load(void);
-/* The path of OpenCL's loader. */
+/* The path of OpenCL's loader; "": it is not loaded. */
 const char *cg_cl_path(void);
 /* Returns CG_OK for CL_SUCCESS, else the status code of this library that fits, with a message like "opencl: clFinish:
  * CL_OUT_OF_RESOURCES (-5)". */

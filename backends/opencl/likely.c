@@ -73,7 +73,7 @@ static int check_devices(const char *root)
 /* What is known so far of the drivers that the loader would load. */
 struct look {
 	int possible;                            /* 1: one of these drivers may be for a GPU */
-	char seen[SEEN];                         /* the names of the drivers that are not, separated by commas */
+	char seen[SEEN];                         /* the names of the drivers that are not for a GPU, separated by commas */
 };
 
 /* Judges a driver by the name or path of its library. */
@@ -125,8 +125,8 @@ static int ends_in_icd(const char *name)
 	return n >= 4 && !strcmp(name + n - 4, ".icd");
 }
 
-/* Judges a folder of .icd files.  Assumes a GPU if there is no such folder, since the loader then looks elsewhere or is a driver itself, or
- * if memory or descriptors are exhausted. */
+/* Judges a folder of .icd files.  Assumes a GPU if there is no such folder, since the loader then looks elsewhere or is a driver itself, if
+ * memory or descriptors are exhausted, or if the folder has more than ENTRIES entries. */
 static void judge_folder(struct look *look, const char *path)
 {
 	DIR *list = opendir(path);
@@ -215,6 +215,6 @@ int cg_cl_is_likely(const char *root)
 		return CG_OK;
 	if (*look.seen)
 		return cg_fail(CG_NO_DEVICE, "its drivers are for processors alone: %s", look.seen);
-	return cg_fail(CG_NO_DEVICE, "there is no driver: the loader finds them in %s",
-	               cg_variables[CG_ENV_OPENCL_VENDOR_PATH].fallback);
+	return cg_fail(CG_NO_DEVICE, "there is no driver: the loader finds them in %s, or where OCL_ICD_VENDORS, OPENCL_VENDOR_PATH and "
+	               "OCL_ICD_FILENAMES say", cg_variables[CG_ENV_OPENCL_VENDOR_PATH].fallback);
 }

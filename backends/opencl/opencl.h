@@ -18,7 +18,7 @@ struct cg_dev {
 	uint32_t units, vector_f32;
 	/* the floating-point properties that the driver reports for f32 and f64; config_f64 0: the device has no double precision */
 	uint64_t config_f32, config_f64;
-	int local;                               /* 1: the device's local memory is faster than its global memory */
+	int local;                               /* 1: the driver reports local memory of the device's own (CL_LOCAL), which counts as faster */
 	char about[1024];
 };
 

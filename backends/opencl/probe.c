@@ -49,10 +49,9 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	return CG_OK;
 }
 
-/* Cases of a b + c.  ROUNDED: the exact result is just beyond a tie, so that rounding the product first, or in f32 adding in double,
- * gives another result.
- * FLUSHED: a product or factor is subnormal, and the result is 0 if the device flushes subnormals.  SIGNED: the result is a zero with
- * the sign that a sum has, +0 unless both terms are -0. */
+/* Cases of a b + c.  ROUNDED: rounding the product first gives another result; in the last four such cases of f32 so does adding in double,
+ * since the exact result is just beyond a tie.  FLUSHED: a product or factor is subnormal, and the result is 0 if the device flushes
+ * subnormals.  SIGNED: the result is a zero with the sign that a sum has, +0 unless both terms are -0. */
 enum kind { ROUNDED, FLUSHED, SIGNED };
 struct hard { enum kind kind; double a, b, c, right; };
 static const struct hard in_f32[] = {
