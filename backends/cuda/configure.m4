@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The cuda backend needs nothing to build: the driver, NVRTC and cuBLAS are found at run time.
+# The cuda backend needs nothing to build: the driver, NVRTC, cuBLAS and cuDNN are found at run time.
 AC_ARG_ENABLE([cuda], [AS_HELP_STRING([--disable-cuda], [leave the cuda backend out])])
 backend_switches="$backend_switches --enable-cuda=$enable_cuda"
 AM_CONDITIONAL([CUDA], [test "x$enable_cuda" != xno])

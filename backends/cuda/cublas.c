@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a cuBLAS handle whose workspace this
- * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  cublasLt computes products whose start is
- * not c itself: a start of one repeated row is its epilogue for biases.
+ * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  Where it has an algorithm
+ * for them, cublasLt computes products whose start is not c itself: a start of one repeated row is its epilogue for biases.
  */
 #include <string.h>
 
@@ -164,7 +164,7 @@ static const void *pointer(const struct cg_matrix *x)
 	return (const void *)(uintptr_t)cg_cu_address(x->mem);
 }
 
-/* The leading dimension of a matrix.  A matrix of one row may have any stride, so its number of columns is used. */
+/* The leading dimension of a matrix: its stride, or its columns if the stride is smaller, as that of a matrix of one row may be. */
 static int64_t leading(const struct cg_matrix *x, int64_t columns)
 {
 	return x->stride < columns ? columns : x->stride;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints its kernels and NVRTC compiles them; cuBLAS computes
- * products if it is found.  Launches, products and copies do not wait for the device; freeing memory may.
+ * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints its kernels and NVRTC compiles them; cuBLAS, if it is
+ * found, computes the products that gemm_route.c gives it.  Launches and products do not wait for the device; copies from or to pageable
+ * host memory, and freeing memory, may.
  */
 #include <pthread.h>
 #include <stdio.h>

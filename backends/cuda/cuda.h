@@ -13,7 +13,7 @@ struct cg_dev {
 	struct cg_queue *queues;                 /* the open queues */
 	/* For each dtype, the kernel that makes several moves (copies of rows) in one launch, built at the first call that needs it. */
 	struct { struct cg_pass_plan *plan; struct cg_module *built; } moves[CG_DTYPE_COUNT];
-	struct cudnnContext *dnn;                /* the cuDNN handle for queries, made when a network is opened or its sizes are computed */
+	struct cudnnContext *dnn;                /* the cuDNN handle for queries, made when the first network is opened */
 	struct CUstream_st *dnn_stream;          /* the stream of handle `dnn`, so that no stream of the caller waits for its queries */
 	struct cg_net *nets;                     /* the open networks */
 	int lost;                                /* has the CUDA context been lost?  Atomic; a value of an enum in context.c */

@@ -2,7 +2,7 @@
 /*
  * Decides which products cuBLAS computes.  cuBLAS adds a product to the values that c holds.  If a product starts with other values, and no
  * algorithm of cuBLAS adds them, a generated kernel first writes them to c.  Generated kernels also compute the products that cuBLAS
- * refuses, as of bf16 on some devices.
+ * refuses, as of bf16 on some devices, might round twice, or has no sizes for.
  */
 #include <limits.h>
 
@@ -21,7 +21,7 @@ static int rounds_twice(const struct cg_gemm *g)
 	return g->start.mem.data && !g->c.acc && cg_acc_bytes(g->dtype) != cg_dtype_bytes(g->dtype);
 }
 
-/* Do the sizes of the product fit cuBLAS, which counts in int? */
+/* Does the product suit cuBLAS, which counts in int?  A product with k = 0, or one that cuBLAS might round twice, does not. */
 static int suits_blas(const struct cg_gemm *g)
 {
 	const int64_t sizes[] = { g->m, g->n, g->k, g->a.stride, g->b.stride, g->c.stride };

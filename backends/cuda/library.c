@@ -2,7 +2,8 @@
 /*
  * Loads CUDA's libraries by soname and keeps them open for the life of the process, since they have threads and state.  A library that the
  * process has loaded already is preferred.  The driver is loaded first; NVRTC, cuBLAS and cuDNN are loaded when a kernel is compiled, a
- * product is computed or a network is opened.  A library that the environment names is loaded when a device is opened.
+ * product is computed or a network is opened, or when devices are listed.  A library that the environment names is loaded when a device is
+ * opened.
  */
 #include <dlfcn.h>
 #if defined(__linux__) || defined(__FreeBSD__)
@@ -163,8 +164,8 @@ static int major_of(const struct library *l, void *handle)
 	return l == &libraries[CG_CUDA_CUBLAS] && property && !property(CUBLAS_MAJOR_VERSION, &major) ? major : 0;
 }
 
-/* Does this cuDNN suit the cuBLAS that is loaded?  A cuDNN calls the cuBLAS that it was built for, and two versions of cuBLAS in a
- * process share nothing. */
+/* Is this cuDNN new enough, and does it suit the cuBLAS that is loaded?  A cuDNN calls the cuBLAS that it was built for, and two versions
+ * of cuBLAS in a process share nothing. */
 static int suits_cudnn(struct library *l, const char *name)
 {
 	int ours = cg_cudnn_version(), major = libraries[CG_CUDA_CUBLAS].major;

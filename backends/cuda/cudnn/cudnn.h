@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what the files of the cuDNN route share.  net_route.c decides which networks cuDNN computes and opens them, descriptor.c
- * describes them to cuDNN, queue.c keeps the state of a network on a queue, weight_space.c finds where cuDNN keeps the parameters,
+ * describes them to cuDNN, queue.c keeps the state of a network on a queue, and weight_space.c finds where cuDNN keeps the parameters.
  * rnn_data.c makes what depends on the sizes of a call, temp_space.c divides workspace and reserve space, forward_backward.c runs calls,
  * and range.c runs calls of more steps than cuDNN takes at once.
  */
@@ -61,7 +61,7 @@ struct cg_dnn_shape {
 	/* some batch rows have no step, or the memory has more steps than the range: cuDNN gets the range's steps of the other rows,
 	 * gathered and time-major */
 	int compact;
-	int moves;                               /* 1: cuDNN's states have another order than the caller's, so that they are copied */
+	int moves;                               /* 1: states are copied: `compact` is set, or cuDNN's have another order than the caller's */
 	/* the index of the persistent algorithm that suits these sizes, the same in each segment; 0: none suits */
 	int algorithm;
 	/* bytes for cuDNN.  work: the largest workspace of all segments; reserve: that of the first segment, and of each other one */
@@ -96,7 +96,7 @@ struct cg_dnn_state {
 };
 
 struct cg_net {
-	/* the next open network of the device; this field, as all that change later, changes under the device's lock */
+	/* the next open network of the device; this field, as all that change later but `persistent`, changes under the device's lock */
 	struct cg_net *next;
 	struct cg_dev *device;
 	const struct cg_network *rnn;

@@ -174,7 +174,8 @@ static struct cg_mem states_for(const struct range_call *r, struct cg_mem wanted
 	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
 }
 
-/* Copies final states to the caller's.  For a batch row without a step the final states are the row's initial states. */
+/* Copies final states, or in the backward pass the gradients of initial states, to the caller's memory.  Those of a batch row without a
+ * step are the row's initial states, or the gradients of its final states. */
 static int copy_states_out(struct range_call *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -353,7 +354,8 @@ static int clear_gaps(struct range_call *r)
 	return clear_end(r, cg_part(r->call->reserve, 0, CG_DNN_ALIGN), 0);
 }
 
-/* Copies a segment's output to the reserve space if cuDNN wrote it to the workspace, where the next segment reads it. */
+/* Copies a segment's output, and cuDNN's reserve, to the reserve space if cuDNN wrote them to the workspace.  The next segment reads the
+ * output in the reserve space. */
 static int save_output(struct range_call *r, int segment, const struct forward_memory *w)
 {
 	struct cg_mem theirs, y = saved_output(r, segment, &theirs);

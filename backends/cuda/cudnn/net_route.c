@@ -40,7 +40,7 @@ static int decline(char why[CG_WHY_NOT], const char *format, ...)
 	return cg_fail(CG_UNSUPPORTED, "%s", why);
 }
 
-/* Does cuDNN have the cell's equations? */
+/* Does cuDNN compute the network's cell, options, projection and direction? */
 static int suits_cell(const struct cg_network *rnn, char why[CG_WHY_NOT])
 {
 	if (!mode_of(rnn))
@@ -76,8 +76,8 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 }
 
 /*
- * How cuDNN's kernels were observed to round; tests/fake/cudnn_descriptor.c says where.  The bounds that follow from these lines are in the
- * reference, runtime/cellgrad.h.  `cellgrad info` prints these lines; the documents repeat them, which tests/rounding.sh checks.
+ * How cuDNN's kernels were observed to round; tests/fake/cudnn_descriptor.c says where.  `cellgrad info` prints these lines;
+ * runtime/cellgrad.h and the documents repeat them, which tests/rounding.sh checks.
  */
 static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the state of a network on one queue: cuDNN's handle, the shapes of the latest calls, and the generator of its dropout.  The state
- * is made at the network's first call on the queue.  The state outlives the network, until another network makes its first call on that
- * queue or the queue closes, since the queue's work may still use the state.
+ * Keeps the state of a network on one queue: the shapes of the latest calls, and the generator of cuDNN's dropout; and the queue's cuDNN
+ * handle.  The state is made at the network's first call on the queue.  The state outlives the network, until another network makes its
+ * first call on that queue or the queue closes, since the queue's work may still use the state.
  */
 #include <pthread.h>
 #include <string.h>

@@ -144,7 +144,7 @@ static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int 
 	return CG_OK;
 }
 
-/* Drops a persistent algorithm that cuDNN refuses for these sizes. */
+/* Measures the memory of both kinds of segments.  Drops a persistent algorithm that cuDNN refuses for these sizes. */
 static int measure_all(const struct cg_net *net, struct cg_dnn_shape *s)
 {
 	int code = CG_OK;
