@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All steps of a recurrence on the cpu.  If the recurrent matrices are small and there are rows to share, a thread keeps its rows of the
- * batch for the whole sequence and waits for no other thread.  Else a thread keeps its units, unless it is late: in each phase it
- * multiplies by its own columns of the matrix, which stay in its cache, and computes the cell on its own units, right after their product;
- * one barrier ends a phase.  The sum of an element is one chain in the order of k, so neither the threads nor other rows change its bits.
+ * Computes all steps of a recurrence on the cpu.  If the recurrent matrices are small and there are rows to share, a share has some rows of
+ * the batch, and a thread computes it in all phases and waits for no other thread.  Else a share has some units of all rows: in each phase
+ * a thread multiplies by the share's columns of the matrix and computes the cell on the share's units, right after their product; one
+ * barrier ends a phase.  The sum of an element is one chain in the order of k, so neither the threads nor other rows change its bits.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
 
-/* The number of rows of a product's operand that are copied, or of its sums that are rounded, at a time. */
+/* The most rows of a product's operand a that are copied, or of its sums that are rounded, at a time. */
 enum { ROWS_AT_ONCE = 64 };
 
-/* SHARES_MAX: the most shares of a scan.  SHARE and WHOLE_SHARE: the number of multiply-adds that pay for one more thread, in the
- * product of a phase and in a whole scan.  SMALL: the most bytes of matrices that each thread can keep in its cache. */
+/* SHARES_MAX: the most shares of a recurrence.  SHARE and WHOLE_SHARE: the number of multiply-adds that pay for one more share, in the
+ * product of a phase and in a whole recurrence.  SMALL: the most bytes of matrices that each thread can keep in its cache. */
 enum { SHARES_MAX = 64, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
 
@@ -82,13 +82,13 @@ struct layout {
 	size_t registers, operand, sums;
 };
 
-/* Must a product's operand be copied, to widen it to acc or to add zeros up to a whole number of steps? */
+/* Must a product's operand a be copied, to widen it to the type acc or to add zeros up to a whole number of steps? */
 static int is_copied(const struct cg_gemm *g, const struct cg_tiles *tiles)
 {
 	return cg_dtype_bytes(g->dtype) != tiles->bytes || g->k % tiles->steps;
 }
 
-/* The number of elements from one row of the copy of a product's operand to the next. */
+/* The number of elements from one row of the copy of a product's operand a to the next. */
 static int64_t operand_stride(const struct cg_gemm *g, const struct cg_tiles *tiles)
 {
 	return round_up(g->k, tiles->steps);
@@ -138,7 +138,7 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char
 		}
 		if (__builtin_mul_overflow(g->n + CG_TILE_VECTORS * LINE, (g->k + g->m) * LINE, &bytes) ||
 		    __builtin_mul_overflow(g->m + LINE, (g->k + g->n) * LINE * SHARES_MAX, &bytes)) {
-			snprintf(why, CG_WHY_NOT, "sizes beyond memory");
+			snprintf(why, CG_WHY_NOT, "sizes beyond the address space");
 			return 0;
 		}
 	}
@@ -437,8 +437,8 @@ static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 	return p.rows;
 }
 
-/* The most shares into which the rows of a recurrence are cut.  There are more shares than threads if batch rows begin or end at
- * different steps.  The phase before the last has a launch, as the first phase has. */
+/* The most shares into which the rows of a recurrence are cut: one for each thread, or up to four if the first step and the last have
+ * different numbers of rows.  The phase before the last has a launch, as the first phase has. */
 static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t most = most_shares(d);
@@ -460,7 +460,7 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
 	struct layout l;
 
-	/* A BLAS adds the terms of a sum in another order if the product has another number of rows. */
+	/* A BLAS may add the terms of a sum in another order if the product has another number of rows. */
 	if (lag && cg_cpu_has_product(d->blas, scan->products[0].dtype))
 		return 1;
 	lay_out(d, scan, &l);

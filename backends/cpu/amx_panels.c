@@ -12,8 +12,8 @@ enum { VECTOR_BYTES = 64 };
 #include "backends/cpu/items_bf16.h"
 
 /* A register has 16 rows of 64 bytes: 16 columns of sums, 32 steps of a, or 16 items of b in 16 columns.  A panel of the operand a is
- * two registers high, and a panel of the operand b is two registers wide.  A block of b for DEPTH steps fits in the first-level cache, a
- * block of a in the second-level cache. */
+ * two registers high, and a panel of the operand b is two registers wide.  A panel of b for DEPTH steps fits in the first-level cache, a
+ * block of a, HEIGHT rows for DEPTH steps, in the second-level cache. */
 enum { HIGH = 16, ROWS = 2 * HIGH, COLUMNS = 2 * LANES_bf16, STEPS = STEPS_bf16 * AT_ONCE_bf16, DEPTH = 512, HEIGHT = 256 };
 
 /* Packs rows of the operand a that are rows of memory: 32 steps of each row side by side. */

@@ -14,7 +14,7 @@
 enum { SLAB = 8 << 20, BLOCK_SUMS = 3 << 19, LINE = 64 };
 /* LOW_BLOCKS and BLOCKS: the number of blocks that each thread should have, if each thread packs all of the operand a, and in other
  * products.  LEAST_ROWS: there is at most one block for so many rows, rounded up.  STEPS: the number of multiply-adds that pay for one more
- * block. */
+ * block, and of elements that pay for more than one thread where they are packed or converted. */
 enum { LOW_BLOCKS = 2, BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
 
 struct blocked {
@@ -37,7 +37,7 @@ struct blocked {
 	int is_low;                              /* c is one block high, and each thread has one panel of b */
 	char *b, *a;                             /* the packed operands; a: one packed block for each thread */
 	char *block_sums;                        /* the sums of one block for each thread */
-	size_t a_bytes, b_bytes, sums_bytes;     /* bytes of packed a, of packed b, and of the sums of a block (or 0), for each thread */
+	size_t a_bytes, b_bytes, sums_bytes;     /* for each thread: bytes of packed a, of packed b if is_low, of the sums of a block; or 0 */
 };
 
 static int64_t least(int64_t a, int64_t b)

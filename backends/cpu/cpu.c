@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cpu backend.  Kernels of the built-in cells are compiled at build time for several instruction sets, of which open chooses one; other
- * kernels are interpreted.  Launches are in launch.c, products in gemm_tiles.c, and the threads that share both in team.c.
+ * The cpu backend.  Those kernels of the built-in cells that `cellgen bundle` prints are compiled at build time for several instruction
+ * sets, of which open chooses one; other kernels are interpreted.  launch.c launches kernels, gemm_tiles.c computes products, and team.c
+ * has the threads that share both.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/core/environment.h"
 
-/* Chooses the instruction set that CELLGRAD_CPU_ISA names, else the best that runs on this processor. */
+/* Chooses the instruction set that CELLGRAD_CPU_ISA names, else the first in cg_isas that runs here and is the best here. */
 static int choose(const struct cg_isa **isa)
 {
 	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);
@@ -61,8 +62,8 @@ static int read_threads(const char *where, int *threads)
 	return CG_OK;
 }
 
-/* Loads OpenBLAS on processors where the library's own big products are slower than OpenBLAS's.  There a library that the environment names
- * is used, or refused with a failure. */
+/* Loads OpenBLAS for an instruction set whose own big products are slower than OpenBLAS's.  Then a library that the environment names is
+ * used, or refused with a failure. */
 static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
 	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };
@@ -138,7 +139,7 @@ static int supports(const struct cg_dev *device, int dtype)
 	return CG_OK;
 }
 
-/* Makes the device compute in a caller's thread pool; called before any queue of the device is open. */
+/* Makes the device compute in a caller's thread pool; called while no queue of the device is open. */
 static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 {
 	struct cg_team *team;

@@ -17,14 +17,14 @@ struct cg_dev {
 	int threads;                     /* the most threads of a call */
 	pthread_mutex_t lock;            /* guards fields `started` and `team` */
 	int started;                     /* 1: the device's team of threads has started; a team of one thread is NULL */
-	struct cg_team *team;            /* the device's team of threads, made when the first queue opens */
+	struct cg_team *team;            /* the device's team of threads, made when the first queue opens or the caller gives a pool */
 	char about[1024];
 };
 
 struct cg_queue {
 	struct cg_dev *device;
 	struct cg_team *team;            /* the team of the device */
-	void *scratch;                   /* scratch memory for panels of f16 and bf16 products and for the interpreter's registers; it grows */
+	void *scratch;                   /* memory of a call for packed or converted operands, sums and the interpreter's registers; it grows */
 	size_t scratch_bytes;
 };
 
@@ -50,13 +50,13 @@ int   cg_cpu_scans_at_once(const struct cg_dev *, const struct cg_scan *, int la
 int   cg_cpu_scan(struct cg_queue *, const struct cg_scan *, int n);
 int   cg_cpu_copy_rows(struct cg_queue *, const struct cg_rows *);
 
-/* The floating-point state of the calling thread before cg_float_enter() sets the library's: rounding to nearest, no traps and, if acc
- * is f32, subnormals flushed to zero. */
+/* The floating-point state of the calling thread before cg_float_enter() sets the library's, on x86 with SSE2 and on aarch64: rounding to
+ * nearest, no traps and, for every dtype but f64, subnormals flushed to zero.  On other processors nothing is set. */
 struct cg_float_state { unsigned long saved; };
 struct cg_float_state cg_float_enter(int dtype);
 void cg_float_leave(struct cg_float_state);
 
-/* Has a BLAS been loaded, and does it have products of the dtype? */
+/* Has a BLAS been loaded, and does it have products of the type in which the dtype is summed? */
 static inline int cg_cpu_has_product(const struct cg_openblas *blas, int dtype)
 {
 	return dtype == CG_F64 ? blas->dgemm != NULL : blas->sgemm != NULL;

@@ -39,7 +39,7 @@ static void set(unsigned long state)
 
 #else
 
-/* on other processors the floating-point state stays as it is: kernels make no subnormals of their own */
+/* on other processors the floating-point state stays as it is */
 enum { DEFAULT = 0, FLUSH = 0 };
 
 static unsigned long get(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products on the cpu; blocked_gemm.c computes big ones that no BLAS computes.  Other products are cut into tiles by their shape
- * alone, so the number of threads changes no bit.  Each tile is computed by OpenBLAS, or by the library's own code if there are few rows or
- * the operand b is packed.  Panels of f16 and bf16 are widened to f32, summed in f32 and rounded once.
+ * Computes matrix products on the cpu, except those for which is_blocked() below chooses blocked_gemm.c.  These products are cut into tiles
+ * by their shape alone, so the number of threads changes no bit.  A tile is computed by OpenBLAS, or by the library's own code if OpenBLAS
+ * is not in use, there are few rows, a size exceeds an int, b is packed, or sums must be in order.  f16 and bf16 operands are widened to
+ * f32, summed in f32 and, unless c is in acc, rounded once.
  */
 #include <limits.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static const struct cg_openblas *library_for(const struct cg_dev *d, const struc
 	return g->in_order ? &none : d->blas;
 }
 
-/* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying? */
+/* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying?  A product
+ * whose operand a is transposed, or, where a BLAS is taken, b, does not count as one. */
 static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
 {
 	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
@@ -156,7 +158,8 @@ static int64_t tile_columns(const struct cg_gemm *g)
 	return columns;
 }
 
-/* The size of a product's largest tile; the function floats() below gives the number of floats of its panels in f32. */
+/* The size of a product's largest tile: m rows, n columns, k steps at a time.  The function floats() below gives the number of floats of
+ * its panels in f32. */
 struct tile_size { int64_t m, n, k; };
 
 static struct tile_size tile_size_of(const struct cg_gemm *g)
@@ -171,7 +174,8 @@ static size_t floats(struct tile_size r)
 	return (size_t)(r.m * r.k + r.k * r.n + r.m * r.n + LINE - 1) / LINE * LINE;
 }
 
-/* Computes a tile of an f16 or bf16 product: its operands are widened to f32, and each sum in f32 is rounded once, at the end. */
+/* Computes a tile of an f16 or bf16 product: its operands are widened to f32, and each sum in f32 is, unless c is in acc, rounded once, at
+ * the end. */
 static void narrow_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n,
                         float *scratch)
 {
@@ -250,7 +254,7 @@ int cg_cpu_gemm(struct cg_queue *queue, const struct cg_gemm *g, int *left)
 
 /* ---- b packed for many products ---- */
 
-enum { LEAST = 5 };                      /* the least rows for which b is packed if there is a BLAS, which reads b in place for fewer rows */
+enum { LEAST = 5 };                      /* if there is a BLAS, the least rows for which b of f32 or f64 is packed */
 
 size_t cg_cpu_packed(const struct cg_dev *d, const struct cg_gemm *g)
 {

@@ -12,7 +12,8 @@
 /*
  * The library's product for few rows.  A panel [k columns] has some columns of the operand b, row by row; the last panel has zeros beyond
  * the last column of b.  The panels of an operand b [k n] are `stride` elements apart.  Function multiply computes c [m n] += op(a) [m k]
- * op(b) [k n], row-major; function multiply_packed does so with panels of b; function pack makes one panel of `width` columns of op(b).
+ * op(b) [k n], row-major; function multiply_packed computes c [m n] += a [m k] b with panels of b; function pack makes one panel of `width`
+ * columns of op(b).
  */
 #define CG_PRODUCT(t, type) \
 struct cg_product_##t { \
@@ -27,10 +28,10 @@ CG_PRODUCT(f32, float)
 CG_PRODUCT(f64, double)
 
 /*
- * Products by tiles of units.  Operands are in acc, elements of `bytes` bytes; bf16 operands stay bf16 if an instruction multiplies them,
- * with two steps of k side by side.  One instruction multiplies `steps` steps of k.  Function pack fills a tile from op(b) [k ...], which
- * begins at the tile's first column, as c does in multiply.  multiply: c [m ...] += a [m k] tile, c in acc; rows of a have zeros up to a
- * multiple of steps.  enter(m) and leave() surround products of m rows; these two functions are NULL if no registers need to be set.
+ * Products by tiles of units.  Operands have the type acc, elements of `bytes` bytes; bf16 operands stay bf16 if an instruction multiplies
+ * them, with two steps of k side by side.  One instruction multiplies `steps` steps of k.  Function pack fills a tile from op(b) [k ...],
+ * which begins at the tile's first column, as c does in multiply.  multiply: c [m ...] += a [m k] tile, c in acc; rows of a have zeros up
+ * to a multiple of steps.  enter(m) and leave() surround products of m rows; these two functions are NULL if no registers need to be set.
  */
 struct cg_tiles {
 	int lanes, steps;
@@ -79,12 +80,12 @@ struct cg_isa {
 	const struct cg_product_f64 *product_f64;
 	const struct cg_tiles *tiles[CG_DTYPE_COUNT];
 	const struct cg_panels *panels[CG_DTYPE_COUNT];
-	int few;                                         /* the most rows of a for which product_* is the fastest, if a is not transposed */
+	int few;                                         /* the most rows of a for which product_* is taken, if a is not transposed */
 	int takes_blas;                                  /* 1: big products are faster by a BLAS than by the panels */
 };
 
 /* The instruction sets of this build, the best first; a row whose name is NULL ends the list.  The last set is the compiler's baseline,
- * which runs on every processor. */
+ * which runs on every processor that this build is for. */
 extern const struct cg_isa cg_isas[];
 
 #endif

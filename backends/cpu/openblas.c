@@ -3,8 +3,8 @@
  * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: without it dlopen would return
  * the host program's instance of the library, and setting that instance to one thread would change the host's results and speed.  A library
  * is used if it is OpenBLAS, is new enough, lets several threads call it at once, has integers of 32 bits and the functions below, and
- * computes a product of small matrices correctly.  Else the message says why not, and the next soname, if none is named, is tried.  The
- * library is never closed: a process has few namespaces, and the library's own threads run in it.
+ * computes a product of small matrices correctly.  Else field `why` says why not, and the next soname, if no library is named, is tried.
+ * The library is never closed: a process has few namespaces, and the library's own threads run in it.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -223,7 +223,7 @@ static void load(const char *named)
 	size_t used = 0;
 
 	if (!has_memory()) {
-		snprintf(blas.why, sizeof blas.why, "not loaded: the process's memory limit (ulimit -v) is too small for its buffers");
+		snprintf(blas.why, sizeof blas.why, "not loaded: its buffers exceed the memory that the process may have (ulimit -v, or no overcommit)");
 		return;
 	}
 	if (named) {

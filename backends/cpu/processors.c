@@ -70,7 +70,8 @@ static int limit_by_group(const char *folder, int n)
 	return quota[0] / quota[1] < n ? (int)ceil(quota[0] / quota[1]) : n;
 }
 
-/* Limits n by the quotas of the control group that a line "ID:CONTROLLERS:PATH" names, and of the groups that contain that group. */
+/* Limits n by the quotas of the control group that a line "ID:CONTROLLERS:PATH" names, and of the groups that contain that group.  A line
+ * of other controllers than cpu limits nothing. */
 static int limit_by_line(const char *root, char *line, int n)
 {
 	char *controllers = strchr(line, ':'), *path = controllers ? strchr(++controllers, ':') : NULL, folder[PATH];

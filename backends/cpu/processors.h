@@ -3,7 +3,7 @@
 #ifndef CG_PROCESSORS_H
 #define CG_PROCESSORS_H
 
-/* The number of processors that this process may run on. */
+/* The number of processors that the calling thread may run on; where the system does not tell, that of the processors that are online. */
 int cg_count_processors(void);
 /* The number of processors, at most n and at least 1, whose time the quotas of the process's control groups (Linux's cgroups, version 2 or
  * 1) cover; a part of a processor counts as one; n without quotas.  root: a prefix of system paths, "" except in tests. */
@@ -16,8 +16,8 @@ struct cg_avoided {
 	int any, processor;                      /* any 1: a processor is left out of the mask; processor: which one */
 	unsigned char mask[2048];                /* the affinity mask that the thread set then */
 };
-/* If the calling thread runs on this processor and may run on others, moves the thread to one of the others and keeps it off this
- * processor until it has to avoid another processor.  A mask that somebody else sets meanwhile stays. */
+/* If the calling thread runs on this processor and may run on others, moves the thread to one of the others and keeps it off this processor
+ * until it has to avoid another processor.  A mask that somebody else sets meanwhile stays.  Without cpu_set_t nothing happens. */
 void cg_avoid_processor(struct cg_avoided *, int processor);
 
 #endif

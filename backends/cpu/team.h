@@ -9,7 +9,7 @@
 
 struct cg_team;
 
-/* Opens a team of `threads` threads, the caller's included.  A team of one thread is NULL, which every function below takes. */
+/* Opens a team of `threads` threads, the caller's included.  A team of one thread is NULL, which the functions below take as a team. */
 int  cg_team_open(int threads, struct cg_team **);
 /* Makes a team that runs in a caller's thread pool and has no threads of its own. */
 int  cg_team_pool(const struct cg_pool *, struct cg_team **);
@@ -18,7 +18,7 @@ void cg_team_close(struct cg_team *);
 int  cg_team_threads(const struct cg_team *);
 /* Calls part(context, k, thread) once for each k < parts, in any order and on any of the threads, and returns when all calls have.
  * `thread` numbers the threads that take part, from 0 up; the number is less than `parts` and less than the number of threads.  Several
- * threads may call at the same time: each gets only helpers that were idle when its call began. */
+ * threads may call at the same time; in a team with threads of its own each gets only those that were idle when its call began. */
 void cg_team_run(struct cg_team *, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context);
 
 /* Calls part(context, phase, share, thread) once for each share of each phase.  A phase begins when all shares of the one before it are
