@@ -80,7 +80,7 @@ int cg_cu_check_uncaptured(struct cg_queue *queue, const char *what)
 	if (status == CU_STREAM_CAPTURE_STATUS_NONE)
 		return CG_OK;
 	return cg_fail(CG_UNSUPPORTED, "cuda: the stream is being captured: %s is not allowed; make the call once before the "
-	               "capture, with device memory alone and its own workspace", what);
+	               "capture, with device memory alone and a workspace of the caller's", what);
 }
 
 int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
@@ -91,7 +91,7 @@ int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
 		CG_TRY(is_capturing(q, &status));
 		if (status != CU_STREAM_CAPTURE_STATUS_NONE)
 			return cg_fail(CG_UNSUPPORTED, "cuda: a stream of the context is being captured: %s is not allowed on any of its streams, "
-			               "since it would invalidate the capture", what);
+			               "since it could invalidate the capture", what);
 	}
 	return CG_OK;
 }

@@ -13,7 +13,7 @@
 
 enum { ARCHS = 128, ABOUT = 640 };
 
-/* A cache entry: ABOUT bytes of text about the compiler, then the machine code. */
+/* A cache entry: ABOUT bytes of text about the compiler, then the machine code or PTX. */
 struct image { void *at; size_t bytes; };
 
 static void free_image(struct image *image)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constants of the driver, NVRTC, cuBLAS and cuDNN that this backend uses: CU_VALUE(name, value) and so on.
- * CUDNN_CODE(name, value in cuDNN 8, value in 9): version 9 renumbered its errors.
+ * Constants of the driver, NVRTC, cuBLAS and cuDNN for this backend and its tests, with some others of the same enumerations:
+ * CU_VALUE(name, value) and so on.  CUDNN_CODE(name, value in cuDNN 8, value in 9): version 9 renumbered its errors.
  */
 #ifdef CU_VALUE
 CU_VALUE(CUDA_ERROR_INVALID_VALUE, 1)
