@@ -2,13 +2,13 @@
 /*
  * Public structs that start with their size.  A program that is compiled against an earlier header passes a shorter struct; the missing
  * fields get their defaults.  A program that is compiled against a later header passes a longer one, which is accepted if all fields that
- * this library lacks are zero.
+ * this library lacks are zero and it is not too long.
  */
 #include <string.h>
 
 #include "runtime/core/core.h"
 
-enum { LATER = 4 };                      /* no later header's struct is this many times as long as ours */
+enum { LATER = 4 };                      /* no later header's struct is longer than this many times ours */
 
 static size_t least(size_t a, size_t b)
 {
