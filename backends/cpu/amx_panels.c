@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products of bf16 by AMX; panels.c computes them by vectors.  A panel of the operand a has ROWS rows for 32 steps of k, and behind
- * them the same rows for the next 32 steps; a panel of the operand b has two steps of a column side by side.  Four registers keep the sums
- * while k runs, so each sum is one chain in the order of k, 32 steps at a time, wherever its element stands.
+ * Computes panels of big products of bf16 by AMX, as panels.c does by vector instructions.  A panel of the operand a has ROWS rows for 32
+ * steps of k, and behind them the same rows for the next 32 steps; a panel of the operand b has two steps of a column side by side.  Four
+ * registers keep the sums while k runs, so each sum is one chain in the order of k, 32 steps at a time, wherever its element stands.
  */
 #include <string.h>
 

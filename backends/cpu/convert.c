@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts elements of real to acc and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) and
- * dtype (CG_DTYPE).
+ * Converts elements of real to acc and back, with the kernels' own conversions; compiled once for each instruction set (CG_ISA) that has
+ * kernels of its own, and each dtype (CG_DTYPE).
  */
 #include "backends/cpu/isa.h"
 

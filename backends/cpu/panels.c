@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Big products, compiled once for each instruction set (CG_ISA).  Both operands are packed in panels, of some rows of the operand a or some
- * columns of the operand b, in which the elements of a step of k are side by side.  The sums of two panels stay in registers while k runs,
- * so each sum is one chain in the order of k, wherever its element stands.
+ * Computes panels of big products; compiled once for each instruction set (CG_ISA) but amxbf16.  Both operands are packed in panels, of
+ * some rows of the operand a or some columns of the operand b, in which the elements of a step of k are side by side.  The sums of two
+ * panels stay in registers while k runs, so each sum is one chain in the order of k, wherever its element stands.
  */
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's product for few rows, compiled once for each instruction set (CG_ISA).  The sums of a block of rows and columns stay in
- * registers while k runs, so that each element is summed in the order of k, wherever it stands.  The operand b is read in place, or from
- * panels of a block's columns, which are made during the product or, for several products with the same b, beforehand.
+ * The library's product for few rows, compiled once for each instruction set (CG_ISA) that has kernels of its own.  The sums of a block of
+ * rows and columns stay in registers while k runs, so that each element is summed in the order of k, wherever it stands.  The operand b is
+ * read in place, or from panels of a block's columns, which are made during the product or, for several products with the same b,
+ * beforehand.
  */
 #include <stddef.h>
 #include <stdint.h>
