@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs of cuBLAS that the caller allocates, in NVIDIA's layout. */
+/* Structs of cublasLt that the caller allocates, in NVIDIA's layout. */
 #ifndef CG_CUDA_LAYOUT_H
 #define CG_CUDA_LAYOUT_H
 
