@@ -18,7 +18,7 @@
 CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
 /*
  * Runs cg_rnn_backward.  Arguments: those of forward, then reserve, output_backprop, output_h_backprop, output_c_backprop.  Results:
- * input_backprop, input_h_backprop, input_c_backprop, params_backprop.  Attribute drop, as in forward, whose value it must have.
+ * input_backprop, input_h_backprop, input_c_backprop, params_backprop.  Attribute drop, s64: the value that the forward call had.
  */
 CG_API struct xla_error *cellgrad_jax_backward(struct xla_frame *xla);
 /* Runs cg_rnn_init_params.  Argument: seed, u32 [2], the low half first.  Result: params.  Further attributes: input, s64; rules, text. */
