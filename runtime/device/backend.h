@@ -11,7 +11,7 @@
 #include "runtime/device/mem.h"
 #include "runtime/device/net.h"
 
-/* Each backend defines these four structs. */
+/* Each backend defines the first three of these structs, and the last if its table has a route `net`. */
 struct cg_dev;                           /* an open device */
 struct cg_queue;                         /* an in-order queue of work on the device */
 struct cg_module;                        /* the functions of one plan, ready to launch */

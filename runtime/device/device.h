@@ -22,7 +22,7 @@ struct cg_context {
 	void *lock;
 	int holders;                             /* reference count: the caller, open streams and plans; atomic */
 	int fork;                                /* the value of cg_fork_count() when the context was opened */
-	int verbose;                             /* the value of CELLGRAD_VERBOSE when the context was opened */
+	int verbose;                             /* 1: CELLGRAD_VERBOSE was 1 or calls when the context was opened */
 	struct cg_context_attachment *_Atomic attachments;       /* data of other files, see below; added under the lock */
 };
 
@@ -33,8 +33,8 @@ struct cg_stream {
 	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none, and copies of host arguments; it grows */
 	struct cg_attachment *attachments;       /* data of other files, see below */
 	int is_taken;                            /* cg_stream_take returned it, and it was not given back yet */
-	uint64_t header[8];                      /* host side of a copy of a reserve header: kept here, since after a failed sync the
-	                                          * copy may still be running */
+	uint64_t header[8];                      /* host memory for the header of a reserve space while it is copied from or to the
+	                                          * device: here, since the copy may still run after a failed sync */
 };
 /* Appends a short description of the context's code: "kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);

@@ -9,7 +9,7 @@
 
 struct cg_network {
 	const struct cg_cell *cell;
-	/* texts for messages: the cell's name, "lstm" or "./mine.cell", and the options, "peephole"; NULL except while a route is chosen */
+	/* texts for messages: the cell's name, "lstm" or "./mine.cell", and the options, "peephole"; NULL unless a vendor's route was tried */
 	const char *name, *options;
 	int dtype, layers, directions, skip, time_major, training;
 	int reverse;                             /* the network has one direction, which begins at the last valid step */
