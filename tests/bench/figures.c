@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times for figures.py that need a program in C: a network's, and loops that only read, or copy, to compare them with.
- *	figures network CELL DTYPE T B H VALID SCALE INPUT PASS    milliseconds of the fastest call.  VALID: the share of steps in rows of
- *	                                                           falling lengths; SCALE: what weights of about 0.1 are multiplied by;
+ * Measures times for figures.py: those of networks, kernels and tiny calls, and of loops that only read, or copy, to compare them with.
+ *	figures network CELL DTYPE T B H VALID SCALE INPUT PASS    milliseconds of the fastest call.  VALID: the share of steps that are
+ *	                                                           valid, in rows of falling lengths; SCALE: a factor of weights of up to 0.1;
  *	                                                           INPUT: linear or skip; PASS: both or inference
  *	figures point CELL PASS ROWS UNITS                         milliseconds of the kernel over elements, and of a copy loop over as many
  *	                                                           arrays, which it reads and writes
@@ -10,7 +10,7 @@
  *	                                                           and again
  *	figures tiny CALLS                                         nanoseconds of the fastest of so many calls: LSTMBlockCell in f32 of one
  *	                                                           row, 16 inputs and 16 units, its workspace given
- * What is allocated is left to the system.  CELLGRAD_CPU_THREADS is the number of threads of networks and kernels.
+ * The memory of the measured calls is not freed.  CELLGRAD_CPU_THREADS is the number of threads of networks, kernels and copy loops.
  */
 #include <math.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void open_device(void)
 	check(cg_stream_open(context, NULL, &stream));
 }
 
-/* Numbers of both signs, up to `scale`. */
+/* Makes n elements of the dtype, of both signs, whose magnitude is at most `scale`. */
 static struct cg_mem make_mem(const char *dtype, size_t n, float scale)
 {
 	struct cg_mem mem = { NULL, 0, n * get_dtype_bytes(dtype), CG_HOST };
@@ -94,7 +94,7 @@ static void run_network(void *given)
 		check(cg_rnn_backward(stream, n->rnn, &n->call));
 }
 
-/* Makes the lengths of B rows, falling from T, so that the share `valid` of all steps is valid. */
+/* Makes the lengths of B rows, falling from about T, so that about the share `valid`, which is at least 0.5, of all steps is valid. */
 static int32_t *make_lengths(size_t T, size_t B, double valid)
 {
 	int32_t *lengths = allocate(B * sizeof *lengths);
@@ -274,7 +274,7 @@ static void run_loops(void *given)
 		pthread_join(l->each[t].thread, NULL);
 }
 
-/* Every thread has a share of n vectors. */
+/* Gives each thread its share of n vectors. */
 static void share(struct loops *l, size_t n)
 {
 	for (int t = l->threads; t-- > 0;) {
@@ -334,7 +334,7 @@ static void print_point(char **words)
 
 static void print_reading(char **words)
 {
-	enum { BYTES = 1 << 28 };                        /* the bytes that each timed run reads */
+	enum { BYTES = 1 << 28 };                        /* a timed run reads the array until it has read about so many bytes */
 	static struct loops l = { .run = read_array };
 	size_t bytes = read_number(words[0]);
 

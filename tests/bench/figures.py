@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times of the cpu backend, each beside its bound: threads, the length of a sequence, ragged batches, saturated gates, the rate at which weights
-are read, and kernels over elements beside a copy loop.
+"""Times of the cpu backend, most of them beside another time or rate: threads, the length of a sequence, ragged batches, saturated gates,
+the rate at which weights are read, kernels over elements beside a copy loop, and a tiny call.
 
     python3 tests/bench/figures.py [--threads N] [--quick] [--profile]
 
-Each time is the least of three processes, of half a second each.  Runs in the top folder of a build.  CC, SANITIZE: a C compiler and its
-sanitizers; LIBRARY: the shared library; CELLGRAD: the command.  Exit status: 0 measured, 1 failed, 77 a needed program is missing.
+Each time is the least of three processes, or of one with --quick; a process repeats the call for about half a second, a tiny call a million
+times.  Runs in the top folder of a build.  CC, SANITIZE: a C compiler and its sanitizers; LIBRARY: the shared library; CELLGRAD: the
+command.  Exit status: 0 measured, 1 failed, 77 LIBRARY, CELLGRAD or, with --profile, perf is missing.
 """
 import argparse
 import json
@@ -50,7 +51,7 @@ class Machine:
         return [min(numbers) for numbers in zip(*found)]
 
     def time_network(self, shape, threads=None, valid=1.0, scale=1.0, way="linear", which="both"):
-        """Returns the milliseconds of a call of an LSTM in f32."""
+        """Returns the milliseconds of an LSTM's fastest call in f32: forward and backward, or forward alone if `which` is "inference"."""
         return self.run("network", "lstm", "f32", *shape, valid, scale, way, which, threads=threads)[0]
 
 
@@ -88,7 +89,7 @@ def print_row(*cells):
 
 
 def compare_threads(machine):
-    """Prints how much faster networks are with more threads, divided by how much the roof rises."""
+    """Prints how much faster networks are with all threads than with one, and that gain divided by the gain of the roof."""
     roof = measure_roofs(machine.threads)[0] / measure_roofs(1)[0]
     print_head("lstm f32 T,B,H", "1 thread, ms", f"{machine.threads} threads, ms", "gain", "over the roof's gain")
     for shape in machine.sizes["shapes"]:
@@ -97,7 +98,8 @@ def compare_threads(machine):
 
 
 def compare_lengths(machine):
-    """Prints the times of networks beside longer sequences, of batches whose rows have different lengths, and with saturated gates."""
+    """Prints the times of networks on sequences four times as long, on rows of different lengths, and with saturated gates, each beside the
+    time of the unchanged network."""
     print_head("lstm f32, forward and backward", "T,B,H", "ms", "beside", "ms", "ratio")
     for T, B, H in machine.sizes["longer"]:
         short, long = machine.time_network((T, B, H)), machine.time_network((4 * T, B, H))
@@ -124,7 +126,7 @@ def compare_reading(machine):
 
 
 def compare_kernels(machine):
-    """Prints the times of kernels over elements that are too many for the caches, beside a copy loop."""
+    """Prints the times of kernels over elements, beside those of a copy loop over as many arrays."""
     rows, units = machine.sizes["elements"]
     print_head(f"kernel over {rows} by {units} elements, f32", "ms", "copy loop over as many arrays, ms", "its time over the kernel's")
     for cell, which in (("lstm", "forward"), ("lstm_block", "forward"), ("lstm_block", "grad")):
@@ -139,7 +141,8 @@ def time_tiny(machine):
 
 
 def profile(machine, cell, dtype, shape):
-    """Prints the shares of a network's time that functions of the library and others take, as perf samples them."""
+    """Prints the functions, of this library and of others, that have more than 1 % of perf's samples of a network's run, and their
+    shares."""
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "data")
         words = [machine.program, "network", cell, dtype, *map(str, shape), "1", "1", "linear", "both"]
@@ -150,7 +153,7 @@ def profile(machine, cell, dtype, shape):
             sys.exit(f"figures.py: perf record: {done.stderr}")
         report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--sort", "dso,symbol"], capture_output=True, text=True, check=True).stdout
     found = [line.replace("%", "").split(maxsplit=3) for line in report.splitlines() if "%" in line and not line.startswith("#")]
-    # Samples in figures' own code are left out, since that code runs only before the first call.
+    # Samples in figures' own code are left out: nearly all are of the numbers that it makes before the first call.
     shares = [(float(share), symbol.split()[0]) for share, library, _, symbol in found if library != "figures"]
     whole = sum(share for share, _ in shares)
     print_row(f"{cell} {dtype} {name(shape)}", ", ".join(f"{symbol} {100 * share / whole:.0f} %" for share, symbol in shares if share > 0.01 * whole))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The problem, its numbers and the protocol for the C programs of peers.sh; peer.h describes each call.
+ * Reads the problem and its numbers, converts numbers, and has the protocol, for the C programs of peers.sh and for figures.c; peer.h
+ * describes the functions.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -74,7 +75,7 @@ static float widen_bf16(uint16_t value)
 	return wide;
 }
 
-/* The bits of an f32 rounded to f16, to nearest even: not every compiler has the type. */
+/* Returns the bits of an f32 rounded to f16, ties to even: not every compiler has the type. */
 static uint16_t narrow_f16(float value)
 {
 	uint32_t bits, sign;
@@ -262,7 +263,7 @@ static size_t list_answers(struct problem *p, struct array list[PEER_ARRAYS])
 	return keep_arrays(list, p->grad ? PEER_ARRAYS : 3);
 }
 
-/* Allocates zeros for each; returns their number. */
+/* Allocates zeros for each array of the list; returns n. */
 static size_t allocate_arrays(const struct array *list, size_t n)
 {
 	for (size_t k = 0; k < n; k++)
@@ -326,7 +327,7 @@ static double get_milliseconds(void)
 
 struct turn { double least, mean; };
 
-/* Milliseconds of calls, of as many as take so long, and of at least one. */
+/* Calls `run` until so many milliseconds have passed, at least once; returns the milliseconds of the fastest call and the mean of all. */
 static struct turn time_turn(void (*run)(void *), void *state, double milliseconds)
 {
 	double began = get_milliseconds(), before = began, now;

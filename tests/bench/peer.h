@@ -2,10 +2,10 @@
 /*
  * What the C programs of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
  *
- * A program reads the problem, prepares, computes once, and calls serve_turns: it prints a line of JSON about itself and "ready"
- * after it has written its answers to the file that the problem names.  Then each line "go" is a turn: calls of a tenth of a second,
- * after some that do not count, and the milliseconds of the least and of the mean on a line.  Another line, or the end of the input,
- * ends it.  decline says that a program cannot do the problem.
+ * A program reads the problem, prepares, computes, and calls serve_turns, which writes the answers to the file that the problem names, and
+ * then prints a line of JSON about the program, and "ready".  Each line "go" on stdin starts a turn: the program calls its library for a
+ * tenth of a second, after calls that do not count, and prints a line with the milliseconds of the fastest call and the mean of the calls.
+ * Another line, or the end of the input, ends the program.  decline says that a program cannot do the problem.
  *
  * Numbers lie in the files as f32, one array behind the other in the order of struct numbers and of struct answers; an array that
  * the problem does not have is NULL here and left out there.
@@ -22,8 +22,8 @@ enum { PEER_ARRAYS = 11 };
 struct numbers {
 	float *x, *h0, *c0, *w, *r, *bw, *br, *dy, *dh_n, *dc_n, *peephole;
 };
-/* Each gradient has the shape of its input in struct numbers; db is the gradient of bw; dbr is that of br, which only the gru
-   has. */
+/* Each gradient has the shape of its input in struct numbers; db is the gradient of bw; dbr, which
+   only a problem with the cell gru has, is that of br. */
 struct answers {
 	float *y, *h_n, *c_n, *dx, *dh0, *dc0, *dw, *dr, *db, *dbr, *dpeephole;
 };
@@ -37,13 +37,13 @@ struct problem {
 	struct answers out;                      /* not grad: only y, h_n and c_n; last: no y */
 };
 
-/* Ends the program where the arguments or the file are wrong. */
+/* Reads the arguments and the file of numbers; ends the program if an argument is wrong, or if the file is absent or too short. */
 void read_problem(struct problem *p, int argc, char **argv);
-/* Prints the reason on stdout, and ends the program. */
+/* Prints the reason on stdout, and ends the program with status 0. */
 _Noreturn void decline(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Ends the program with a message on stderr. */
+/* Ends the program with a message on stderr and status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Allocates zeros, aligned to a page; ends the program if memory is exhausted. */
+/* Allocates zeros, aligned to 4096 bytes; ends the program if memory is exhausted. */
 void *allocate(size_t bytes);
 
 size_t get_dtype_bytes(const char *dtype);
@@ -55,10 +55,10 @@ void *convert_new(const char *dtype, const float *from, size_t n);
 /* Transposes a matrix [rows columns] to [columns rows]. */
 void transpose(const float *from, size_t rows, size_t columns, float *to);
 
-/* The least time of a call in milliseconds, of the calls of 20 ms after a warm-up. */
+/* Returns the milliseconds of the fastest of the calls of `run` in 20 ms, after one call that does not count. */
 double time_calls(void (*run)(void *), void *state);
-/* Writes the arrays of p->out and then times turns of `run`; settings: JSON members behind the version, such as "\"threads\":
-   2". */
+/* Writes the arrays of p->out to the file p->output, and then times turns of `run`; settings: JSON members behind
+   the version, such as "\"threads\": 2". */
 void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state);
 
 #endif

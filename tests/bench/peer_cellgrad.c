@@ -41,7 +41,7 @@ static struct cg_mem make_bytes(size_t bytes)
 	return (struct cg_mem){ allocate(bytes), 0, bytes, CG_HOST };
 }
 
-/* Memory that the library uses itself. */
+/* Allocates, by cg_alloc, the workspace or the reserve of a network. */
 static struct cg_mem alloc_bytes(struct cg_context *context, size_t bytes)
 {
 	struct cg_mem mem;
@@ -91,7 +91,7 @@ static void open_network(struct ours *o)
 	check(code);
 }
 
-/* The matrices, the biases and the vectors of the peepholes lie in params in the order that the problem has. */
+/* In params lie the matrices w and r, the biases bw and br and the peepholes one behind the other, each as in struct numbers. */
 static struct cg_mem make_params(const struct problem *p, size_t bytes)
 {
 	const struct { const float *from; size_t n; } parts[] = {
@@ -214,7 +214,7 @@ static void give_block_weights(struct ours *o)
 	free(bias);
 }
 
-/* The gradient of all steps, with that of the last state in the last step. */
+/* Makes the upstream gradient of all steps: that of `steps`, or 0 if it is NULL, with `last` added to the last step. */
 static struct cg_mem make_upstream(const struct problem *p, const float *steps, const float *last)
 {
 	const size_t state = p->B * p->H, n = p->T * state;
@@ -308,7 +308,7 @@ static void get_block(const struct ours *o)
 /* Writes members of a JSON object; backslashes and control characters become blanks. */
 static void describe(const struct ours *o, char *to, size_t room)
 {
-	/* Bytes beside the arguments: the reserve and the workspace. */
+	/* memory: the bytes of a network's reserve and workspace, or of BlockLSTM's workspace. */
 	snprintf(to, room, "\"threads\": %d, \"route\": \"%s\", \"device\": \"%s\", \"memory\": %zu", o->p->threads,
 	         o->rnn ? cg_rnn_route(o->rnn) : "BlockLSTM", cg_describe(o->context),
 	         o->rnn ? o->call.reserve.bytes + o->call.work.bytes : o->block.work.bytes);

@@ -17,7 +17,7 @@
 
 #include "peer.h"
 
-enum { WAYS = 16, WARNINGS = 100000 };           /* a status below WARNINGS is a warning */
+enum { WAYS = 16, WARNINGS = 100000 };           /* a status below WARNINGS is success or a warning */
 
 struct way { int packed; size_t bn, bk, bc; };
 
@@ -213,7 +213,7 @@ static void open_way(struct theirs *t, struct way way)
 	bind_rooms(t);
 }
 
-/* Tensors are not freed; they are small. */
+/* Frees the cell and the arrays.  The tensors of bind() are not freed; they are small. */
 static void close_way(struct theirs *t)
 {
 	libxsmm_dnn_destroy_rnncell(t->cell);

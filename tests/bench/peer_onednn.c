@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oneDNN's time in peers.sh: forward in training and backward on the cpu, in f32 and bf16, versions 2 and 3.
+ * oneDNN's time in peers.sh: forward and backward, or forward in inference alone, on the cpu, in f32 and bf16, versions 2 and 3.
  *
  * Weights, and their gradients, lie as the primitives want them; the program reorders them outside of the timed calls and says how
- * often it did so.  oneDNN adds to gradients of weights, so that a call begins with clearing them.
+ * often it reordered weights.  oneDNN adds to gradients of weights, biases and peepholes, so the program clears these before each backward.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ typedef const dnnl_memory_desc_t *layout;
 typedef const_dnnl_primitive_desc_t description;
 #endif
 
-/* A tensor of the network: its array in the problem, its plain layout, and its layout in the primitives. */
+/* A tensor of the network, as an argument of the primitives: its numbers as that, its shape, its plain layouts, and its memory. */
 struct part {
 	int arg, diff_arg, ndims;
 	dnnl_dims_t dims;
@@ -33,7 +33,7 @@ struct part {
 	int is_weight;                           /* a weight, whose layout the primitives choose */
 	size_t n;                                /* the number of elements; 0: the network does not have this tensor */
 	layout plain, diff_plain;
-	dnnl_memory_t forward, backward, diff;   /* what the forward primitive reads, what backward reads, and the gradient */
+	dnnl_memory_t forward, backward, diff;   /* the tensor for the forward and for the backward primitive, its gradient */
 };
 
 struct theirs {
@@ -301,7 +301,7 @@ static void put_numbers(const struct problem *p, int which, const struct part *p
 	free(made);
 }
 
-/* Returns the tensor in the layout of a primitive; the memory of forward serves backward, too, if both have the same layout. */
+/* Returns the tensor in the layout of a primitive: `plain` itself if it has that layout, else new memory, to which it is reordered. */
 static dnnl_memory_t bring(struct theirs *t, const struct part *part, dnnl_memory_t plain, description about)
 {
 	layout as = part->is_weight ? get_layout(about, part->arg) : part->plain;
@@ -422,7 +422,7 @@ static void get_answers(struct theirs *t)
 	get_bias(t);
 }
 
-/* Bytes beside the arguments: what forward keeps for its gradient, and the larger of what each allocates for itself. */
+/* Bytes beside the arguments: what forward keeps for the gradient, and the larger of what forward and backward allocate for themselves. */
 static long long count_memory(const struct theirs *t)
 {
 	int64_t forward = 0, backward = 0;

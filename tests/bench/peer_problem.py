@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The problems of peers.sh, for the driver and the workers in Python: their cells, sizes and dtypes, and the arrays in their files."""
+"""The problems of peers.sh, for the driver and the workers in Python: their cells, sizes and dtypes, and the arrays in their
+files of inputs and answers."""
 import math
 
 # For each cell: the number of its gates, whether it has a cell state c, and whether it has peepholes.
@@ -23,7 +24,7 @@ class Problem:
         return 2 * self.G * self.H * (self.I + self.H) * self.T * self.B * (3 if self.grad else 1)
 
     def has(self, name):
-        """Does the problem have this array?"""
+        """Is this array in the problem's file of inputs or of answers, if gradients are computed?"""
         if name in ("c0", "c_n", "dc0", "dc_n"):
             return self.has_c
         if name in ("peephole", "dpeep"):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's time in peers.sh, in tf.function: its ops BlockLSTM and BlockLSTMGrad, and Keras's LSTM, GRU and SimpleRNN with a
-GradientTape; an LSTM without peepholes is computed by the faster of BlockLSTM and Keras in f32 and f16, else by Keras.  Keras's layers
-are batch-major; x, dy and the answers are transposed outside of the timed calls."""
+GradientTape; the cell lstm is computed by the faster of BlockLSTM and Keras in f32 and f16, else by Keras.  Keras's layers are
+batch-major; x, dy, y and dx are transposed outside of the timed calls."""
 import os
 import sys
 
@@ -121,7 +121,7 @@ def read(tensor):
 
 
 def wait(out):
-    """Waits until the results of a call are computed: reads a few elements of each tensor, since a call may return a tensor before its
+    """Waits until the results of a call are computed: reads some elements of each tensor, since a call may return a tensor before its
     elements are computed."""
     *outputs, gradients = out
     for tensor in (*outputs, *gradients):

@@ -6,11 +6,11 @@ peers.sh builds the C programs and starts this script.  For each problem, a work
 worker reads the same numbers, computes, writes its answers, and prints "ready".  The answers are compared with this library's.  Then each
 worker in turn gets a line "go", calls its library for a tenth of a second after some calls that are not timed, and prints the
 milliseconds of its fastest call and of the mean of its calls.  The next worker gets its turn when the processor time of the last one has
-stopped growing.  The result is the least time of all rounds.
+stopped growing, or after two seconds.  The result is the least time of all rounds.
 
-exit 0: measured; 1: this library failed, was wrong or, with --busy, too slow, a rate is above the roof, or the run is discarded since the
-machine was not quiet; 2: an argument is wrong, or there is no roof.  If another library fails, the table has its reason.  Needs no module
-beyond Python's own.
+exit 0: measured; 1: this library failed, had an answer that is not finite or, with --busy, was too slow, a rate is above the roof, or the
+run is discarded since the machine was not quiet; 2: an argument is wrong, or there is no roof.  If another library fails, the table has
+its reason.  This script needs no module beyond Python's own.
 """
 import argparse
 import json
@@ -67,7 +67,7 @@ def list_texts(given):
 # ---- the roof ----
 
 def measure_roof(given):
-    """Returns the roofs of the machine, which `cellgrad bench --json` prints as an object in its first line."""
+    """Returns the roofs of the machine, which `cellgrad bench --json` prints as an object in its first line; {} without --cellgrad."""
     if not given.cellgrad:
         return {}
     command = [given.cellgrad, "bench", "--json", "--op", "LSTMBlockCell", "--B", "1", "--I", "1", "--H", "1", "--reps", "1", "--threads",
@@ -121,7 +121,8 @@ def describe_results(measured, roofs):
 
 
 def find_faults(results):
-    """Returns the reasons why the run fails: this library failed or was wrong, or a rate is above the roof."""
+    """Returns the reasons why the run fails: this library failed or had an answer that is not finite, or a rate, except in f16, is above
+    the roof."""
     faults = []
     for result in results:
         for peer in result["peers"]:
@@ -151,8 +152,8 @@ def write_json(path, given, roofs, results, faults, thrown):
 # ---- the whole ----
 
 def measure_all(given, folder):
-    """The roofs before and after the run, and (text, problem, result) of each problem; after an interrupt, of the problems that were
-    measured."""
+    """The roofs before and after the run, with --quick those before it twice, and (text, problem, result) of each problem; after an
+    interrupt, of the problems that were measured."""
     problems = [(text, read_problem(text)) for text in list_texts(given)]
     roofs, measured = [measure_roof(given)], []
     try:

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Measures this library's times for forward and backward of a recurrent sequence, beside the times of PyTorch, TensorFlow, JAX, oneDNN and
-# libxsmm, if they are installed.
+# Measures this library's times for forward and backward of a recurrent sequence, beside the times of those of PyTorch, TensorFlow, JAX,
+# oneDNN and libxsmm that are installed.
 #	sh tests/bench/peers.sh [--rows PROBLEMS] [--busy] [--json FILE] [--plot FILE.svg] [--quick]    --help has all options
 #
 # Runs in the top folder of a build.  The workers in C are built in a temporary folder; peers.py runs all workers, and describes the method.
-# Exit status: 0 measured; 1 a fault, or the run is discarded since the machine was not quiet; 2 a wrong argument; 77 a needed program is
-# missing.
+# Exit status: 0 measured; 1 a fault, or the run is discarded since the machine was not quiet; 2 a wrong argument, or no
+# roof; 77 python3 or the shared library is missing.
 #   srcdir: the source; CC: a C compiler; SANITIZE: its sanitizers; LIBRARY: the shared library; CELLGRAD: the command;
 #   PYTHON: runs the workers of PyTorch, TensorFlow and JAX; CPPFLAGS, LDFLAGS: where oneDNN and libxsmm are
 set -u

@@ -10,12 +10,12 @@ OURS = "cellgrad"
 
 
 def find_peer(result, name):
-    """Returns the description of a worker; {} if the problem ended before the worker started."""
+    """Returns the description of a worker; {} if the run has no worker of this name."""
     return next((peer for peer in result["peers"] if peer["peer"] == name), {})
 
 
 def list_present(results, names):
-    """Returns the names of this library and of the libraries that are installed on this machine."""
+    """Returns `names` without the libraries, other than this one, that no problem found installed."""
     absent = [all("not installed" in (find_peer(result, name).get("lost") or "") for result in results) for name in names]
     return [name for name, is_absent in zip(names, absent) if name == OURS or not is_absent]
 
@@ -85,7 +85,7 @@ def print_times(results, names):
 
 
 def print_memory(results):
-    """Prints the memory that a call takes beside its arguments, for the two libraries that report it: oneDNN and cellgrad."""
+    """Prints the memory that a call of cellgrad takes beside its arguments, divided by that of oneDNN; no other library reports it."""
     rows = [(result["text"], *((find_peer(result, name).get("about") or {}).get("settings", {}).get("memory") for name in (OURS, "onednn"))) for result in results]
     shown = [f"{text} {ours / theirs:.2f}" for text, ours, theirs in rows if ours and theirs]
     if shown:

@@ -32,7 +32,7 @@ class Lost(Exception):
 # ---- processor time ----
 
 def read_ticks(pid):
-    """Returns the processor times of a process with all its threads, and of its children that ended; (0, 0) if the process has ended."""
+    """Returns the processor times of a process with all its threads, and of the children that it waited for; (0, 0) if it is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = [int(n) for n in file.read().rsplit(")", 1)[1].split()[11:15]]
@@ -61,7 +61,7 @@ class Load:
         self.ours = self.count_ours()
 
     def count_ours(self):
-        """Returns the processor time of this process and of all workers; a worker that ended is counted as a child of this process."""
+        """Returns the processor time of this process and of all workers; a worker that has ended is counted as a child of this process."""
         return sum(read_ticks(os.getpid())) + sum(read_ticks(pid)[0] for pid in self.pids)
 
     def measure_others(self):
@@ -261,7 +261,7 @@ class Worker:
         return how + (f": {words[-1][:300]}" if words else "")
 
     def end(self):
-        """Closes the worker's standard input, which ends the worker; kills it if it does not end."""
+        """Closes the worker's standard input, which ends the worker; kills it after five seconds, or at once if it is lost."""
         if not self.process or self.process.stdin.closed:
             return
         try:
@@ -302,7 +302,7 @@ def start_all(workers, problem, folder):
 
 
 def take_rounds(workers, rounds, list_times, which):
-    """Gives every worker one turn in each round; each round begins with the next worker of the list."""
+    """Gives every worker that is not lost one turn in each round; each round begins with the next worker of the list."""
     for turn in range(rounds):
         first = turn % len(workers)
         for worker in workers[first:] + workers[:first]:
