@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls the handlers of bindings/jax as XLA does, with call frames that are written here. The answers are the library's own, to the
- * bit; a wrong frame is one error with a message; calls run in threads; cells are given as text.
+ * Calls the handlers of bindings/jax as XLA does, with call frames that are written here. Outputs, gradients and initial params
+ * are the library's own, to the bit; wrong frames are refused, each with its message; calls run in threads; cells are given as text.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -109,8 +109,8 @@ static void set_text(struct host *h, const char *name, const char *text)
 	h->texts[find(h, name)] = (struct xla_bytes){ text, strlen(text) };
 }
 
-/* Sets a buffer of up to three dimensions; a size of 0 means that the dimension is absent. The memory of an argument gets
-   numbers around 0.1 of either sign, that of a result bytes of 0xa5. */
+/* Sets a buffer of up to three dimensions; d1 or d2 of 0 means that this dimension is absent.  An argument of a floating dtype gets numbers
+   of either sign, of magnitude 0.25 or less; all other memory gets bytes of 0xa5. */
 static void set_buffer(struct host *h, struct xla_buffer *b, int place, int dtype, int64_t d0, int64_t d1, int64_t d2)
 {
 	int64_t *dims = h->dims[place], n = d0 * (d1 ? d1 : 1) * (d2 ? d2 : 1);
@@ -135,7 +135,7 @@ static void set_buffer(struct host *h, struct xla_buffer *b, int place, int dtyp
 	assert_true(n * (dtype == XLA_U8 ? 1 : 8) <= MOST);
 }
 
-/* Sets the config of the same network for the library's own call: an lstm. */
+/* Sets the config of the network of set_attributes(), an lstm, for the library's own calls. */
 static void set_config(struct cg_rnn_config *config, int dtype)
 {
 	cg_rnn_config_init(config, sizeof *config);
@@ -324,7 +324,8 @@ static void test_absent(void **state)
 	run_both(&one, &two, 0);
 	memcpy(outputs, one.results[1].data, MOST);
 	memcpy(gradients, two.results[3].data, MOST);
-	/* Results that are not requested are not computed, and do not change the others. */
+	/* Without an output, forward gives the same output_h, and a reserve from which backward, with no result but the gradient of params,
+	 * gives the same gradient; a byte of the memory of the absent input gradient is not written. */
 	set_frame(&one, 0, 0);
 	set_buffer(&one, &one.results[0], BUFFERS, XLA_F32, 0, 0, 0);
 	call_well(&one, cellgrad_jax_forward);
@@ -336,7 +337,7 @@ static void test_absent(void **state)
 	call_well(&two, cellgrad_jax_backward);
 	assert_memory_equal(gradients, two.results[3].data, MOST);
 	assert_int_equal(((unsigned char *)two.results[0].data)[0], 0xa5);
-	/* Absent states and lengths mean zeros and whole rows, and give the same answers. */
+	/* Absent states and lengths mean zeros and whole rows: forward gives the same outputs as with these. */
 	set_frame(&one, 0, 0);
 	set_frame(&two, 0, 0);
 	for (int k = 0; k < B; k++)
@@ -356,7 +357,7 @@ static void test_absent(void **state)
 static void test_masks(void **state)
 {
 	(void)state;
-	/* Another half of the 64-bit counter, or no dropout at all, gives other answers. */
+	/* Another bit in either half of the 64-bit counter, or the attribute drop=0, gives another output. */
 	for (int k = 0; k < 3; k++) {
 		set_frame(&one, 0, 0);
 		set_frame(&two, 0, 0);
@@ -460,7 +461,7 @@ static void test_cells(void **state)
 	(void)state;
 	set_cell(&one, LEAKY);
 	call_well(&one, cellgrad_jax_forward);
-	/* Another value of the cell's param gives other answers. */
+	/* Another value of the cell's param gives another output. */
 	set_cell(&two, LEAKY);
 	set_text(&two, "value_names", "leak");
 	two.leak = 0.7;
@@ -468,7 +469,7 @@ static void test_cells(void **state)
 	add_attribute(&two, "value_leak", XLA_SCALAR, &two.scalars[ATTRIBUTES - 2]);
 	call_well(&two, cellgrad_jax_forward);
 	assert_memory_not_equal(one.results[0].data, two.results[0].data, size_of(&one.results[0], 4));
-	/* The handlers get more cells than they keep, and again and again the first one. */
+	/* The handlers get more cells than they keep, and then the first one again. */
 	for (int k = 0; k < 80; k++) {
 		snprintf(text, sizeof text, "%s#%d\n", LEAKY, k);
 		set_cell(&two, text);
@@ -578,11 +579,11 @@ static void test_wrong(void **state)
 			fail_msg("expected %d %s, got %d %s", WRONG[k].code, WRONG[k].words, one.error.code, one.error.message);
 		if (strncmp(one.error.message, "rnn_forward: ", 13))
 			fail_msg("the message does not begin with the handler: %s", one.error.message);
-		/* A rejected call has written nothing to its results. */
+		/* A rejected call has not written the first byte of a result. */
 		for (int r = 0; r < RESULTS; r++)
 			assert_int_equal(((unsigned char *)one.results[r].data)[0], 0xa5);
 	}
-	/* A rejected call does not affect the next one. */
+	/* After the rejected calls, a forward and a backward succeed. */
 	run_both(&one, &two, 0);
 }
 
@@ -590,7 +591,8 @@ static void test_reserve(void **state)
 {
 	(void)state;
 	run_both(&one, &two, 0);
-	/* Backward rejects the reserve of a call with another counter, of no call and of another network, and one that is too short. */
+	/* Backward rejects the reserve of a call with another counter and of a network with another dropout, one that is too short, and one
+	 * whose first 64 bytes are zeros. */
 	((uint32_t *)two.arguments[COUNTER].data)[0] ^= 1;
 	assert_non_null(call(&two, cellgrad_jax_backward));
 	assert_non_null(strstr(two.error.message, "rnn_backward: "));
@@ -605,7 +607,7 @@ static void test_reserve(void **state)
 	two.arguments[RESERVE].dims[0] = RESERVE_BYTES;
 	memset(two.arguments[RESERVE].data, 0, 64);
 	assert_non_null(call(&two, cellgrad_jax_backward));
-	/* A call that keeps no reserve has no backward. */
+	/* With training=0 forward needs no reserve; backward rejects an absent reserve. */
 	set_frame(&one, 0, 0);
 	set_integer(&one, "training", 0);
 	set_buffer(&one, &one.results[3], BUFFERS + 3, XLA_U8, 0, 0, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plays TensorFlow's C API for the plugin; what is registered is in tables.
+ * Plays TensorFlow's C API for the plugin; the registered kernels are in one table.
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -151,7 +151,8 @@ void TF_RegisterKernelBuilder(const char *name, TF_KernelBuilder *builder, TF_St
 	TF_SetStatus(status, TF_OK, "");
 }
 
-/* A list with one kernel for each device: field 1 of the list is a kernel, whose fields 1 and 2 are the op and the device. */
+/* Returns a list with a kernel for the device host_devices, or without any if that is empty: field 1 of the list is a kernel, whose
+   fields 1 and 2 are the op and the device. */
 TF_Buffer *TF_GetRegisteredKernelsForOp(const char *op, TF_Status *status)
 {
 	TF_Buffer *buffer = calloc(1, sizeof *buffer);
@@ -280,7 +281,7 @@ void TF_OpKernelConstruction_GetAttrBool(TF_OpKernelConstruction *c, const char 
 	TF_SetStatus(status, TF_OK, "");
 }
 
-/* Like TensorFlow, writes no 0 behind a string that fills the memory. */
+/* Writes no 0 behind the string; TensorFlow writes none behind a string that fills the memory. */
 void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction *c, const char *name, char *text, size_t length, TF_Status *status)
 {
 	char value[64];

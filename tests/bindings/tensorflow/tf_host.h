@@ -21,13 +21,13 @@ struct host_call {
 	char words[1024];
 };
 
-/* The version that the host says it has, and the devices that it says every op has kernels for, "", "CPU" or "GPU". */
+/* The version that the host says it has, and the device, "CPU" or "GPU", for which it says that each op has a kernel; "": no op has one. */
 extern const char *host_version, *host_devices;
 /* The number, counted from now, of the output whose allocation fails; 0: none fails. */
 extern int host_failing_output;
 
-/* Loads a plugin and forgets what earlier ones registered; returns 0 if it cannot be loaded. *state: the text in which the
-   plugin says what it registered. */
+/* Forgets what earlier plugins registered and loads a plugin; returns 0 if it cannot be loaded.  *registered and *state: the result
+   and the text of cellgrad_tensorflow_state(), which says how many ops have kernels of the plugin, or why none has. */
 int host_load(const char *path, int *registered, const char **state);
 /* Forgets what was registered. */
 void host_forget(void);
@@ -43,7 +43,7 @@ void host_destroy(const char *op, void *kernel);
 
 TF_Tensor *host_tensor(TF_DataType type, int rank, const int64_t *dims);
 size_t host_element(TF_DataType type);
-/* Frees all tensors of a call. */
+/* Releases each tensor of a call, which frees it unless another holder is left. */
 void host_free(struct host_call *call);
 /* The number of tensors and statuses that are not freed. */
 int host_living(void);

@@ -57,7 +57,8 @@ static void copy(const char *file, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* Loads a file of the folder as TensorFlow does; returns 1 if it loaded the plugin. The host forgets all earlier kernels before. */
+/* Loads a loader as TensorFlow does and calls its TF_InitKernel twice, which must register 11 ops, or none; returns 1 if the loader loaded
+   the plugin.  The host forgets all earlier kernels before. */
 static int load_from(const char *file, const char **state)
 {
 	char path[128];
@@ -103,7 +104,7 @@ static void test_package(void **unused)
 	assert_non_null(strstr(state, "/tensorflow-plugins/../cellgrad/cellgrad_tensorflow.so"));
 }
 
-/* The file that TensorFlow loads is a link to the loader that `make install` installs; the plugin is beside that loader. */
+/* The file that TensorFlow loads is a link to a loader in the folder cellgrad; the loader finds the plugin that is beside it there. */
 static void test_link(void **unused)
 {
 	char path[128];
@@ -119,7 +120,7 @@ static void test_link(void **unused)
 	assert_non_null(strstr(state, "/cellgrad/cellgrad_tensorflow.so"));
 }
 
-/* A plugin that the environment names is never replaced by another. */
+/* The loader loads the plugin that CELLGRAD_TF_PLUGIN names, and none if that file is absent, although there is one in the package. */
 static void test_named(void **unused)
 {
 	char path[128];

@@ -23,7 +23,7 @@ static void run_forward(const struct net *n, int t, int version, void *forward)
 	host_free(&f);
 }
 
-/* A forward kernel gives its calls the counters 0, 1, 2.  Backprop's second call takes the reserve space of the third, with counter 2. */
+/* A forward kernel gives its calls the counters 0, 1 and 2.  Backprop gets the reserve space of the first call, and that of the third. */
 static void test_networks(void **unused)
 {
 	(void)unused;
@@ -59,21 +59,21 @@ static void test_sizes_change(void **unused)
 	host_destroy("CudnnRNNBackpropV2", backward);
 }
 
-/* With is_training=false the reserve space is a scalar, and there is no dropout. */
+/* With is_training=false the reserve space is a scalar, and the output of two layers has the bits of the library's without dropout. */
 static void test_not_training(void **unused)
 {
-	void *kernel = kernel_of("CudnnRNN", "float", "rnn_mode=lstm dropout=1 is_training=false");
+	void *kernel = kernel_of("CudnnRNN", "float", "rnn_mode=rnn_tanh input_mode=skip_input dropout=1 is_training=false");
 	struct host_call f;
 	struct cg_rnn_call args;
 	struct cg_rnn *rnn;
 
 	(void)unused;
-	give_inputs(&nets[0], TF_FLOAT, CG_F32, 1, &f);
+	give_inputs(&nets[2], TF_FLOAT, CG_F32, 1, &f);
 	host_run("CudnnRNN", kernel, &f);
 	assert_done(&f);
 	assert_int_equal(TF_NumDims(f.outputs[3]), 0);
 	assert_int_equal(TF_TensorByteSize(f.outputs[3]), 4);
-	answer_forward(&nets[0], CG_F32, &f, 0, &rnn, &args);
+	answer_forward(&nets[2], CG_F32, &f, 0, &rnn, &args);
 	assert_output(&f, 0, args.output);
 	free_answer(rnn, &args);
 	host_free(&f);
@@ -142,7 +142,8 @@ static void test_wrong_lengths(void **unused)
 	host_destroy("CudnnRNNV3", kernel);
 }
 
-/* Calls Backprop with the k-th input in another shape, or with another call's reserve space. */
+/* Calls Backprop with one input as a scalar, outputs, upstream gradients and the reserve space in turn; then with the reserve space of a
+   call of more steps, and with one of 3 elements. */
 static void test_wrong_backprop(void **unused)
 {
 	static const char *const names[] = { "output", "output_h", "output_c", "output_backprop", "output_h_backprop", "output_c_backprop" };

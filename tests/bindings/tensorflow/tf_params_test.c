@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ops on parameters, in a host that plays TensorFlow: sizes, the parameters one by one and back, and wrong ones.
+ * The ops on parameters, in a host that plays TensorFlow: sizes, the parameters one by one and back, and wrong arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void test_params_size(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
-/* A size that is a vector, or a tensor without elements, is rejected. */
+/* num_units that is a vector, of two elements or of none, is rejected. */
 static void test_wrong_sizes(void **unused)
 {
 	void *kernel = kernel_of("CudnnRNNParamsSize", "float", "rnn_mode=lstm");
@@ -81,7 +81,7 @@ static void test_wrong_sizes(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
-/* The parameters converted to the list of tensors and back have the same bytes. */
+/* Parameters in f16, converted to the list of tensors and back, have the same bytes. */
 static void test_canonical(void **unused)
 {
 	static const struct { const char *attributes, *to, *from; int weights, biases; int64_t size; } rows[] = {
@@ -110,7 +110,7 @@ static void test_canonical(void **unused)
 		host_run(rows[k].from, from, &back);
 		assert_done(&back);
 		assert_output(&back, 0, mem_of(lists.inputs[3]));
-		/* The last tensor of the list is too short. */
+		/* A list whose last tensor is too short is rejected. */
 		TF_DeleteTensor(back.outputs[0]);
 		back.inputs[2 + lists.n_outputs] = host_tensor(TF_HALF, 1, (int64_t[]){ 3 });
 		host_run(rows[k].from, from, &back);

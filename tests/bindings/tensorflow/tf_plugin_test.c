@@ -40,8 +40,8 @@ static void test_registers(void **unused)
 	}
 }
 
-/* In a host that the plugin declines it registers nothing; with CELLGRAD_TF_FORCE=1 it registers its ops, unless it was loaded
-   before. */
+/* In a host that the plugin declines it registers nothing; with CELLGRAD_TF_FORCE=1 it registers its 11 CudnnRNN ops, unless the host has a
+   kernel for the CPU, as after an earlier plugin. */
 static void test_registers_nothing(void **unused)
 {
 	static const struct { const char *version, *devices, *words; int forced; } rows[] = {
@@ -70,7 +70,7 @@ static void test_registers_nothing(void **unused)
 
 /* ---- the device ---- */
 
-/* A plugin that has not opened a device yet declines some values of CELLGRAD_BACKEND. */
+/* A call fails with these values of CELLGRAD_BACKEND, if the plugin has not opened a device yet. */
 static void test_backends(void **unused)
 {
 	static const struct { const char *backend, *words; TF_Code code; } rows[] = {
@@ -93,7 +93,7 @@ static void test_backends(void **unused)
 		host_free(&f);
 		host_destroy("CudnnRNN", kernel);
 	}
-	/* Without CELLGRAD_BACKEND the plugin uses the cpu, whatever the machine has. */
+	/* Without CELLGRAD_BACKEND the plugin's answers have the bits of the backend cpu. */
 	unsetenv("CELLGRAD_BACKEND");
 	void *forward = kernel_of("CudnnRNN", "double", "rnn_mode=lstm"), *backward = kernel_of("CudnnRNNBackprop", "double", "rnn_mode=lstm");
 	check_net(&nets[0], 0, 1, forward, backward, 0);
@@ -109,7 +109,7 @@ static int run_quietly(void *forward, struct host_call *f)
 	return f->code == TF_OK;
 }
 
-/* A child opens the device anew. */
+/* After a call in the parent, a call of the same kernel succeeds in a forked child, and then in the parent again. */
 static void test_fork(void **unused)
 {
 	void *forward = kernel_of("CudnnRNN", "double", "rnn_mode=lstm");
@@ -154,7 +154,7 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* Several threads run one kernel at the same time. */
+/* Several threads run one kernel at the same time, each with the output of a call before them. */
 static void test_threads(void **unused)
 {
 	enum { WORKERS = 6 };

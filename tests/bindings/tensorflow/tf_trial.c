@@ -108,7 +108,7 @@ struct cg_mem mem_of(const TF_Tensor *t)
 	return cg_host(TF_TensorData(t), TF_TensorByteSize(t));
 }
 
-/* Fails unless an output of the host's call has the bytes that the library computed in memory of its own. */
+/* Fails unless the k-th output of the host's call has the bytes of `wanted`. */
 void assert_output(const struct host_call *call, int k, struct cg_mem wanted)
 {
 	assert_non_null(call->outputs[k]);
@@ -338,7 +338,7 @@ void check_net(const struct net *n, int t, int version, void *forward, void *bac
 	assert_output(&b, 1, args.input_h_backprop);
 	assert_state(n, &b, args.input_c_backprop);
 	assert_output(&b, 3, args.params_backprop);
-	/* A second Backprop gives the same answers, so the first one left the reserve space as it was. */
+	/* A second Backprop from the same reserve space gives the same gradient of params. */
 	for (int k = 0; k < 4; k++)
 		TF_DeleteTensor(b.outputs[k]);
 	host_run(backwards[version], backward, &b);

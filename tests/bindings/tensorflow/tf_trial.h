@@ -11,9 +11,10 @@
 
 extern const char built_plugin[];
 
-/* Loads the plugin into a host of this version, whose ops have kernels for these devices; returns what it registered. */
+/* Loads a copy of the plugin into a host of this version, whose ops have a kernel for this device, or none; returns for how many ops
+   the plugin says that it registered kernels. */
 int load_plugin(const char *version, const char *devices, const char **state);
-/* Loads the plugin with all its ops, on the cpu. */
+/* Loads the plugin with all its ops, and sets CELLGRAD_BACKEND to the cpu; does nothing more where the plugin was not built. */
 int load_usual(void **unused);
 /* For cmocka: open_context opens a context and a stream of the library and loads the plugin by load_usual; close_context closes
    them. */
@@ -30,7 +31,7 @@ void *kernel_of(const char *op, const char *type, const char *attributes);
 /* Make a tensor of numbers of size 1/4 to 1, of either sign: of a given shape, or of the shape of another tensor. */
 TF_Tensor *numbers(TF_DataType type, int rank, const int64_t *dims);
 TF_Tensor *numbers_like(TF_DataType type, const TF_Tensor *t);
-/* Makes a scalar of type int32 or int64 with the value; of any other type with the value 0. */
+/* Makes a scalar of type int32 or int64 with the value; for any other type the value must be 0. */
 TF_Tensor *scalar(TF_DataType type, int64_t value);
 /* mem_of: a tensor's memory as the library takes it; make_mem: new memory of zeros, whose `data` the caller frees. */
 struct cg_mem mem_of(const TF_Tensor *t);
@@ -69,8 +70,8 @@ void free_backprop(const struct host_call *forward, struct host_call *call);
 /* Runs the library's own forward on the host's inputs, with this counter; its outputs are in the memory of *args. */
 void answer_forward(const struct net *n, int dtype, const struct host_call *host, uint64_t counter, struct cg_rnn **rnn, struct cg_rnn_call *args);
 void free_answer(struct cg_rnn *rnn, struct cg_rnn_call *args);
-/* Fails unless forward and Backprop of a network in type net_types[t], as the kernel's call with this counter, have the
-   library's bits. */
+/* Fails unless forward and Backprop of a network in type net_types[t] have the library's bits; `counter`: the number of calls that the
+   kernel `forward` has computed before. */
 void check_net(const struct net *n, int t, int version, void *forward, void *backward, uint64_t counter);
 
 #endif
