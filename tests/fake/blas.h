@@ -28,9 +28,9 @@ struct product {
 	size_t workspace_bytes;
 };
 
-/* 0 if there is such a product, by the vendor's tables; else a status of cuBLAS. */
+/* Returns 0 if the vendor's tables have such a product, else a status of cuBLAS. */
 int fake_types(unsigned type_a, unsigned type_b, unsigned type_c, unsigned compute);
-/* A factor in host memory, of the type in which sums are. */
+/* Returns a factor in host memory; type: R_64F, else it is an f32. */
 double fake_factor(const void *factor, unsigned type);
 /* Checks the memory that the product will use, and queues it: a status of cuBLAS. */
 int fake_multiply(struct product product, struct stream *stream);

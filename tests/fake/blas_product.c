@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products in double, or more, rounded once; queued on a stream like all its work. */
+/* Matrix products, with sums in double, or in f32 in another order; they are rounded when they are stored, and queued on a stream. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ double fake_factor(const void *factor, unsigned type)
 
 /* ---- the work ---- */
 
-/* Each column of [rows, columns] can be read and was written, or can be written. */
+/* Checks each column of a matrix [rows, columns]: that it can be read, and was written, or that it can be written, as `how` says. */
 static int reach(const struct product *p, uint64_t at, int64_t rows, int64_t columns, int64_t ld, int type, int how)
 {
 	size_t bytes = fake_type_bytes((unsigned)type);
@@ -54,7 +54,7 @@ static int reach(const struct product *p, uint64_t at, int64_t rows, int64_t col
 	return code;
 }
 
-/* [rows, columns] or, transposed, [columns, rows], as doubles one column after the other. */
+/* Returns a matrix [rows, columns] as doubles, one column after the other; transposed: it lies in memory as [columns, rows]. */
 static double *widen(const struct product *p, uint64_t at, int64_t rows, int64_t columns, int64_t ld, int transpose)
 {
 	double *to = malloc((size_t)(rows * columns + 1) * sizeof *to);
@@ -71,7 +71,7 @@ static double *widen(const struct product *p, uint64_t at, int64_t rows, int64_t
 	return to;
 }
 
-/* The part of the workspace that a product writes. */
+/* Returns how many bytes of the workspace a product writes. */
 static size_t scribbled(const struct product *p)
 {
 	return p->workspace_bytes < 4096 ? p->workspace_bytes : 4096;
@@ -109,7 +109,7 @@ static int reach_all(const struct product *p)
 	return code;
 }
 
-/* One column of the product, in sums. */
+/* Adds the terms of one column of the product to `sums`. */
 static void add_products(const struct product *p, const double *restrict a, const double *restrict b, double *restrict sums)
 {
 	for (int64_t turn = 0; turn < p->k; turn++) {
@@ -139,7 +139,7 @@ static int run(void *data)
 
 	if (code)
 		return code;
-	/* The contents of a workspace are undefined. */
+	/* Fills the first bytes of the workspace with NaNs: its contents are undefined. */
 	if (p->workspace_bytes)
 		memset(fake_data(p->workspace), 0xff, scribbled(p));
 	a = widen(p, p->k ? p->a : p->d, p->m, p->k, p->lda, p->transpose_a);
@@ -166,7 +166,7 @@ static int run(void *data)
 	return 0;
 }
 
-/* The memory of a matrix, from its first element to its last, must be allocated at the call. */
+/* Checks a matrix at the call: its leading dimension, its alignment, and that its memory, from first to last element, is allocated. */
 static int owned(const struct product *p, const char *what, struct stream *stream, uint64_t at, int64_t rows, int64_t columns,
                  int64_t ld, int type)
 {

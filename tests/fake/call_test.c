@@ -114,7 +114,7 @@ static void popped_twice(void)
 	end();
 }
 
-/* Two devices: an object of one is not accepted on the other. */
+/* With the context of a second device, memory and a stream of the first device are not accepted. */
 static void stranger(void)
 {
 	struct pair p;
@@ -184,7 +184,8 @@ static void captured(void)
 	end();
 }
 
-/* Allocating memory invalidates a capture of the same thread unless its mode is relaxed; a wait for the stream invalidates any. */
+/* Captures a stream in this mode, and in the capture allocates memory, or waits for the stream; `spoils`: this call fails, and
+   invalidates the capture. */
 static void spoilt_by(unsigned mode, int waits, int spoils)
 {
 	void *graph = NULL;
@@ -412,7 +413,7 @@ static void versions(void)
 	EXPECT(major == 13 && minor == 0);
 }
 
-/* Does the processor have fused multiply-add? x86 has it since 2013, all other processors here have it. */
+/* Can compiled kernels use fused multiply-add? On x86-64 if the processor has FMA and AVX2; on others the test expects it. */
 static int has_fma(void)
 {
 #if defined __x86_64__
@@ -422,7 +423,7 @@ static int has_fma(void)
 #endif
 }
 
-/* a * b + c of numbers that show whether it is fused; a subnormal that is not flushed. */
+/* a[0] * a[0] + a[1] is fused only without -fmad=false; a subnormal is flushed only with -ftz=true. */
 static void arithmetic(void)
 {
 	static const char text[] =
@@ -476,7 +477,7 @@ static void test_nvrtc(void **state)
 {
 	static const struct trial trials[] = {
 		{ "what NVRTC refuses", refused, NULL, 0 }, { "images and devices", images, NULL, 0 }, { "versions", versions, NULL, 0 },
-		{ "fused and flushed only when it is said", arithmetic, NULL, 0 }, { "a kernel with a decorated name", no_name, NULL, 0 },
+		{ "fused unless -fmad=false, flushed if -ftz=true", arithmetic, NULL, 0 }, { "a kernel with a decorated name", no_name, NULL, 0 },
 	};
 
 	(void)state;

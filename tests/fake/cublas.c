@@ -31,7 +31,7 @@ FAKE_API int cublasCreate_v2(struct cublas **result)
 	struct cublas *handle;
 
 	BLAS_CALL(cublasCreate_v2);
-	/* The workspace is in device memory. */
+	/* The library allocates a workspace of its own in device memory, which a capture does not permit. */
 	if (fake_capturing("cublasCreate"))
 		return BLAS_ALLOC_FAILED;
 	handle = fake_new(BLAS_HANDLE, sizeof *handle);
@@ -58,7 +58,7 @@ FAKE_API int cublasGetVersion_v2(struct cublas *handle, int *version)
 	return 0;
 }
 
-/* Type 0 is the major number; it needs no handle and no device. */
+/* Type 0 is the major number, 1 the minor; the call needs no handle and no device. */
 FAKE_API int cublasGetProperty(unsigned type, int *value)
 {
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter("cublasGetProperty", ANY_TIME);
@@ -71,7 +71,7 @@ FAKE_API int cublasGetProperty(unsigned type, int *value)
 	return 0;
 }
 
-/* The library uses its own workspace again. */
+/* Also removes the caller's workspace: the library uses its own again. */
 FAKE_API int cublasSetStream_v2(struct cublas *handle, struct stream *stream)
 {
 	BLAS_CALL(cublasSetStream_v2);
@@ -112,7 +112,7 @@ FAKE_API int cublasSetMathMode(struct cublas *handle, unsigned mode)
 	return 0;
 }
 
-/* The alignment of the operands in bytes, at most 16. */
+/* Returns the alignment in bytes, at most 16, that all addresses have whose bits `addresses` combines. */
 static uint64_t alignment(uint64_t addresses)
 {
 	addresses |= 16;

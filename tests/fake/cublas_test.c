@@ -50,7 +50,7 @@ static void end_blas(void)
 	end();
 }
 
-/* a [2, 3] and b [3, 2] with columns 4 apart, c [2, 2] unwritten. */
+/* The columns of a [2, 3], b [3, 2] and c [2, 2] are 4 elements apart; c is unwritten. */
 enum { M = 2, NN = 2, K = 3, LD = 4, FLOATS = 16 };
 struct three { uint64_t a, b, c; };
 static float a_host[FLOATS], b_host[FLOATS], c_host[FLOATS];
@@ -122,10 +122,10 @@ static void products(void)
 	end_blas();
 }
 
-/* f16 and bf16 inputs, rounded once to the same type or to f32. */
+/* Products of f16 into f32 and f16, and of bf16 into bf16, are rounded to that type. */
 static void narrow_types(void)
 {
-	static const uint16_t halves[] = { 0x3c00, 0x1000, 0x0001, 0xc200 }, brains[] = { 0x3f80, 0x3b80, 0x3f80, 0xc040 };
+	static const uint16_t halves[] = { 0x3c00, 0x1000, 0x0001, 0xc200 }, brains[] = { 0x3f80, 0x3b80, 0x3f80, 0x4040 };
 	const float one = 1, none = 0;
 	uint64_t a, b, c;
 	uint16_t out[2];
@@ -150,8 +150,8 @@ static void narrow_types(void)
 	           (void *)(uintptr_t)c, R_16BF, 1, SUMS_32F, -1));
 	CHECK(cu.MemcpyDtoHAsync_v2(out, c, 2, stream));
 	CHECK(cu.StreamSynchronize(stream));
-	/* 1 - 3 / 256, to 8 bits: a tie goes to even. */
-	EXPECT(out[0] == 0x3f7d);
+	/* 1 + 3 / 256, to 8 bits: a tie goes to even. */
+	EXPECT(out[0] == 0x3f82);
 	CHECK(cu.MemFree_v2(a));
 	CHECK(cu.MemFree_v2(b));
 	CHECK(cu.MemFree_v2(c));
@@ -177,7 +177,7 @@ static void tf32_when_asked(void)
 	end_blas();
 }
 
-/* 1 + 2^-25 - 1, added in the usual order, and in another one where a is aligned to less than 16 bytes. */
+/* 1 + 2^-25 - 1 is 2^-25 in the usual order, and 0 in the other order, in f32, if a is aligned to 4 bytes only. */
 static void orders(void)
 {
 	static const float terms[] = { 1, 0x1p-25f, -1, 0 };

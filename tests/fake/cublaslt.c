@@ -19,7 +19,7 @@ struct desc {
 struct layout { struct handle handle; unsigned type; uint64_t rows, columns; int64_t ld; };
 struct preference { struct handle handle; uint64_t workspace; uint32_t reduction, alignment[4]; };
 
-/* An algorithm, with the problem that it was chosen for. */
+/* An algorithm, with the number() of the problem for which it was chosen. */
 struct algorithm { uint64_t mark, problem, workspace; uint32_t alignment[4]; uint64_t rest[3]; };
 struct result { struct algorithm algorithm; size_t workspace; unsigned status; float waves; int reserved[4]; };
 static const uint64_t mark = UINT64_C(0x66616b65616c676f);
@@ -69,7 +69,7 @@ FAKE_API int cublasLtMatmulDescDestroy(struct desc *desc)
 	return destroy("cublasLtMatmulDescDestroy", LT_DESC, desc);
 }
 
-/* Copies an attribute of a descriptor, whose size must be the expected one. */
+/* Copies an attribute of `size` bytes to a descriptor; reports a caller who gives another number of bytes. */
 static int set(const char *call, void *to, size_t size, const void *from, size_t bytes)
 {
 	if (bytes == size) {
@@ -194,7 +194,7 @@ static uint64_t mix(uint64_t sum, uint64_t word)
 	return (sum ^ word) * UINT64_C(0x100000001b3) + (sum >> 29);
 }
 
-/* Everything that an algorithm is chosen by, except the addresses. */
+/* Returns a hash of the problem that an algorithm is chosen for, without addresses, alignments and workspace. */
 static uint64_t number(struct lt_problem p)
 {
 	const struct layout *layouts[] = { p.a, p.b, p.c, p.d };
@@ -222,7 +222,7 @@ static int check(struct lt_problem p)
 	return fake_types(p.a->type, p.b->type, p.d->type, p.desc->compute);
 }
 
-/* Is there no algorithm for the problem? In double there often is none with an epilogue, in other types sometimes. */
+/* Is there no algorithm for the problem? With a bias there is none half of the time in f64, and one time in eight in other types. */
 static int declines(struct lt_problem p)
 {
 	return p.desc->epilogue == EPILOGUE_BIAS && !fake_random(p.d->type == R_64F ? 2 : 8);
@@ -274,7 +274,7 @@ static int misfits(const struct algorithm *algorithm, struct lt_problem p, const
 	return 0;
 }
 
-/* The least of the alignments of operands for which the algorithm was chosen. */
+/* Returns the least of the alignments in bytes of a, b, c and d for which the algorithm was chosen. */
 static uint64_t least(const struct algorithm *algorithm)
 {
 	uint64_t all = 0;

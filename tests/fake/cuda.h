@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares what the parts of the stand-in for libcuda share. One lock covers everything; work is queued, and runs when the host waits
- * for it, or earlier at random.
+ * Declares what the parts of the stand-in for libcuda share. One lock is held during a call; work is queued, and runs when the host
+ * waits for it, or earlier at random.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
@@ -12,7 +12,7 @@
 #include "kernel_calls.h"
 #include "misuse_report.h"
 
-/* As in the vendor's cuda.h; codes that are missing here are never returned. */
+/* As in the vendor's cuda.h; codes that are missing here are returned only by CELLGRAD_FAKE_FAIL. */
 enum {
 	INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, DEVICE_UNAVAILABLE = 46, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
 	INVALID_CONTEXT = 201, NO_BINARY_FOR_GPU = 209, UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400, NOT_FOUND = 500,
@@ -30,7 +30,7 @@ enum { CONTEXT = 1, STREAM, MODULE, FUNCTION, GRAPH = 15, GRAPH_EXEC };
 struct context {
 	struct handle handle;
 	int device, retained, own;               /* own: made by cuCtxCreate */
-	int lost;                                /* the error that every call gives from now on */
+	int lost;                                /* the error that calls that need the context give from now on; 0: none */
 };
 
 struct stream {
@@ -70,16 +70,17 @@ struct block {
 	uint64_t at;
 	size_t bytes;
 	struct context *context;
-	int freed, gone;                         /* freed: cuMemFree was called; gone: the stream has reached the free */
+	int freed, gone;                         /* freed: cuMemFree or cuMemFreeAsync was called; gone: the free has been done */
 	int ordered;                             /* allocated by cuMemAllocAsync */
 };
 
 /* ---- calls: cuda_context.c ---- */
 
-/* Begins a call: takes the lock, which is released at the end of the function; may run queued work; may fail on request. */
+/* Begins a call: takes the lock, which fake_leave releases at the end of the calling function; may run queued work; may fail on
+   request. */
 FAKE_API int fake_enter(const char *call, int needs_context);
 FAKE_API void fake_leave(int *inside);
-/* The number of calls so far whose names match the pattern. */
+/* The number of calls of fake_enter() so far whose names match the pattern. */
 FAKE_API long fake_count(const char *pattern);
 #define CALL(name, needs_context) \
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter(#name, needs_context); \
@@ -100,7 +101,8 @@ void fake_lose(struct context *context, int code);
 
 /* Returns the stream, for 0 the default one; or reports an invalid handle and returns NULL. */
 FAKE_API struct stream *fake_stream(const char *call, struct stream *handle);
-/* Enqueues work on a stream; the data of the work comes from malloc, and is freed after it. */
+/* Enqueues work on a stream, or records it if the stream is captured.  The data of the work comes from malloc; it is freed after the work,
+   or kept for the graph. */
 FAKE_API int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data);
 int fake_enqueue_launch(struct stream *stream, struct module *module, int (*run)(void *), void *data);
 int fake_drain(struct stream *stream);
@@ -112,11 +114,13 @@ int fake_enqueue_again(const char *call, struct stream *stream, struct module *m
 
 /* ---- capture: cuda_graph.c ---- */
 
-/* For calls that are unsafe while a stream is captured: if one is, this call is refused and the capture is invalidated. */
+/* For calls that are unsafe while a stream is captured: if one is, in a mode that forbids the call in this thread, reports the call,
+   invalidates the capture and returns 1; else returns 0. */
 FAKE_API int fake_capturing(const char *call);
 /* Records work for a captured stream, whose capture owns the work's data from here on; returns 0 or CUDA's code. */
 int fake_record(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
-/* Returns an error code if work for the default stream would have to wait for a captured stream, else 0. */
+/* If work for the default stream would have to wait for a captured stream, invalidates the capture and returns an error code, else
+   returns 0. */
 int fake_implicit(struct context *context);
 int fake_waits(const char *call, struct stream *stream);
 

@@ -99,7 +99,7 @@ void fake_leave(int *inside)
 
 /* ---- handles ---- */
 
-/* The names of the kinds of handles; the last ones belong to cuBLAS and cuDNN. */
+/* The names of the kinds of handles, by kind; those of kinds 5 to 14 belong to cuBLAS and cuDNN. */
 static const char *const names[] = {
 	"", "a context", "a stream", "a module", "a function", "a handle of cuBLAS", "a handle of cuBLASLt", "a description", "a layout",
 	"a preference", "a handle of cuDNN", "a tensor descriptor", "a dropout descriptor", "an RNN descriptor", "an RNN data descriptor",
@@ -151,7 +151,7 @@ struct handle *fake_each(struct handle *after)
 
 /* ---- the end of a context ---- */
 
-/* The number of a context's handles of a kind that were not destroyed. */
+/* Returns how many streams or modules of a context were not destroyed. */
 static int count_handles(const struct context *context, int kind)
 {
 	int n = 0;
@@ -161,7 +161,7 @@ static int count_handles(const struct context *context, int kind)
 	return n;
 }
 
-/* In a lost context nothing can be freed. */
+/* Reports what was not freed, unless the context is lost: then nothing can be freed. */
 static void report_leaks(struct context *context, const char *when)
 {
 	int streams = count_handles(context, STREAM), modules = count_handles(context, MODULE);
@@ -261,7 +261,7 @@ FAKE_API int cuDevicePrimaryCtxRelease_v2(int device)
 	return 0;
 }
 
-/* A context of the caller, which a test makes. */
+/* Makes a context for the caller, beside the device's primary one, and makes it current. */
 FAKE_API int cuCtxCreate_v2(struct context **result, unsigned flags, int device)
 {
 	struct context *context;

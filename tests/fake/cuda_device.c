@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices, by CELLGRAD_FAKE_DEVICES, CELLGRAD_FAKE_ARCH and CELLGRAD_FAKE_MEMORY, and the texts of errors. */
+/* Devices, with properties from CELLGRAD_FAKE_ARCH, CELLGRAD_FAKE_MEMORY and other variables, and the texts of errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ FAKE_API int cuDeviceGetName(char *name, int bytes, int device)
 	return 0;
 }
 
-/* The UUID of a GPU, or of a part of one. */
+/* Gives a UUID that depends on the device's number; with CELLGRAD_FAKE_MIG=1 another one, as of a part of a GPU. */
 FAKE_API int cuDeviceGetUuid_v2(unsigned char uuid[16], int device)
 {
 	CALL(cuDeviceGetUuid_v2, NEEDS_INIT);

@@ -13,7 +13,7 @@
 enum { GLOBAL, THREAD_LOCAL, RELAXED };
 enum { IDLE, ACTIVE, SPOILT };
 
-/* The commands of a graph in order; kept until the process ends, since they may be queued. */
+/* A command of a graph, in a list in order; it is kept until the process ends, since it may be queued. */
 struct node {
 	struct node *next, *any;                 /* any: the next in the list of all graphs' nodes */
 	const char *call;
@@ -87,7 +87,7 @@ int fake_record(const char *call, struct stream *stream, struct module *module, 
 	nodes = node;
 	*c->last = node;
 	c->last = &node->next;
-	/* The driver records such calls; our code must not rely on that. */
+	/* The driver records allocations and frees in the order of a stream; our code must not rely on that. */
 	if (!strncmp(call, "cuMem", 5) && strstr(call, "Async") && (strstr(call, "Alloc") || strstr(call, "Free"))) {
 		fake_report("%s: on a stream that is captured", call);
 		c->spoilt = 1;

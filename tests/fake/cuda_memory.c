@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory: addresses from one range, each used once, with unaddressable bytes between the blocks. The contents are stored
+ * Device memory: addresses from one range, each used once, with bytes of no block between the blocks. The contents are stored
  * elsewhere, so that the host cannot reach them by these addresses; a shadow has the state of every byte.
  */
 #include <pthread.h>
@@ -68,7 +68,7 @@ static unsigned char *shadow_of(uint64_t at)
 
 /* ---- which block ---- */
 
-/* The last block that begins at or before the address. */
+/* Returns the last block that begins at or before the address; NULL if this is no address of device memory. */
 struct block *fake_block(uint64_t at)
 {
 	size_t low = 0, high = n_blocks;
@@ -122,13 +122,13 @@ int fake_owned(const char *call, const char *what, struct context *context, uint
 	return INVALID_VALUE;
 }
 
-/* The number of bytes before the first whose state is wrong. */
+/* Returns the number of bytes before the first whose state is wrong. */
 static size_t count_good(const unsigned char *states, size_t bytes, int how)
 {
 	enum { STEP = 4096 };
 	size_t k = 0;
 
-	/* Large steps first, by loops without a branch. */
+	/* Large steps come first: the loop over their bytes has no branch. */
 	for (unsigned bad = 0; bytes - k >= STEP; k += STEP) {
 		for (size_t l = k; l < k + STEP; l++)
 			bad |= how == READ_WRITTEN ? states[l] ^ FAKE_WRITTEN : (states[l] - FAKE_FRESH) & ~1u;
@@ -192,7 +192,8 @@ static void release(struct block *b)
 	live_bytes[b->context->device] -= b->bytes;
 }
 
-/* Marks a freed block, and gives pages without a live block back to the system.  Addresses are never used again. */
+/* Marks a freed block, and gives the pages in it and in up to 64 freed neighbours on each side back to the system.  Addresses are never
+   used again. */
 static void forget(struct block *b)
 {
 	enum { FAR = 64 };
@@ -232,7 +233,7 @@ FAKE_API int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 	return alloc_block(at, bytes, fake_current(), 0);
 }
 
-/* Frees memory without waiting for queued work.  Work that uses the memory then runs after the free, and is reported. */
+/* Frees memory without waiting for queued work.  Work that uses the memory and runs after the free is reported. */
 FAKE_API int cuMemFree_v2(uint64_t at)
 {
 	struct block *b;

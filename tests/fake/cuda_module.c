@@ -15,7 +15,7 @@ enum { SHARED_BYTES = 49152, MOST_THREADS = 1024, POISON = 0xa5 };
 
 /* ---- images ---- */
 
-/* Decodes PTX to the image that it holds, which the caller frees. */
+/* Decodes PTX to the image that it holds, which the caller frees; returns NULL if it holds none. */
 static struct fake_image *from_ptx(const char *text)
 {
 	const char *digits = strstr(text, "//x");
@@ -34,7 +34,7 @@ static struct fake_image *from_ptx(const char *text)
 }
 
 /* Returns 0 if this device and driver can run the image, else a code. A cubin runs on devices of the same major number from its
-   minor number on, PTX on all later devices. */
+   minor number on, PTX on devices of its number and all later ones. */
 static int suits(const struct fake_image *image, int ptx)
 {
 	int arch = (int)fake_setting("ARCH", 86), driver = (int)fake_setting("DRIVER", fake_version());
@@ -50,7 +50,7 @@ static int suits(const struct fake_image *image, int ptx)
 	return 0;
 }
 
-/* The file stays open while it is loaded: the loader knows it by its number. */
+/* Loads an image's shared object from a file in memory, which stays open while it is loaded: the loader knows it by its number. */
 static void *load(const struct fake_image *image, int *file)
 {
 	char path[40];
@@ -209,8 +209,8 @@ static int copy_ranges(int to_there, const struct iovec *here, const struct iove
 	return whole;
 }
 
-/* CUDA has copied the arguments when a launch returns, so the caller's values may change.  This overwrites those that are not
-   read-only. */
+/* CUDA has copied the arguments when a launch returns, so the caller's values may change.  This overwrites at most
+   64 bytes of each value, and the array of pointers, except where they are read-only. */
 static void poison(const struct fake_kernel *kernel, void **values, void **parameters)
 {
 	unsigned char bytes[64];
@@ -229,7 +229,7 @@ static void poison(const struct fake_kernel *kernel, void **values, void **param
 		k += copy_ranges(1, here + k, there + k, 2 * kernel->n - k);
 }
 
-/* Values that overlap were not made for these widths. */
+/* Reports values that overlap: they were not made for these widths. */
 static int overlap(const struct fake_kernel *kernel, void **values)
 {
 	for (int k = 0; k < kernel->n; k++)
@@ -244,7 +244,8 @@ static int overlap(const struct fake_kernel *kernel, void **values)
 	return 0;
 }
 
-/* An integer that is passed too narrow has garbage in its upper half; no integer of ours is so large. */
+/* Reports an integer of 8 bytes whose magnitude is 2^48 or more: one that is passed too narrow may have garbage in its upper half, and no
+   integer of ours is so large. */
 static int implausible(const struct fake_kernel *kernel, int k, const void *value)
 {
 	int64_t number;
@@ -329,7 +330,7 @@ static int read_arguments(struct launch *l, char *copy, void **parameters)
 	return code;
 }
 
-/* The limits that every device has so far. */
+/* Checks the sizes of a launch by the limits that every device has so far, and by the kernel's own launch bounds. */
 static int check_sizes(const struct function *function, struct fake_dim grid, struct fake_dim block, unsigned shared)
 {
 	const struct fake_object *object = function->module->object;

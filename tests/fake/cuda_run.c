@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a launch: the blocks one after the other in random order, and the threads of each likewise. In a kernel with barriers each
- * thread has a stack of its own, and the threads run in random order from one barrier to the next. Every memory access is checked.
+ * thread has a stack of its own, and the threads run in random order from one barrier to the next. Each memory
+ * access is checked for which the compiler emitted a call.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ enum { THREADS = 1024, STACK_BYTES = 1 << 17, NAN_BYTE = 0xff };
 
 /* ---- switching between stacks ---- */
 
-/* The compiler's own jumps, where it has them, take a hundredth of the time of the system's, which save signals. */
+/* The compiler's own jumps, which are used on x86-64 alone, take a hundredth of the time of the system's, which save signals. */
 #if defined __x86_64__
 #define LEAPS 1
 #else
@@ -79,7 +80,8 @@ static struct {
 	int code;                                /* the error code of the launch; 0: none */
 } run;
 
-/* Subnormals are zero, in arguments and results, where the text was compiled with -ftz=true. */
+/* Sets whether subnormals are zero, in arguments and results, where the processor is x86 or a 64-bit ARM; returns the setting for
+   restore_flush(). */
 static unsigned set_flush(int flush)
 {
 #if defined __SSE__
@@ -291,7 +293,7 @@ static void resume(unsigned k)
 		fiber->state = UNMADE;
 }
 
-/* Runs from the start or a barrier to the next barrier or the end; returns whether there is more. */
+/* Runs each thread of a block from the start or a barrier to the next barrier or the end; returns whether there is more. */
 static int run_round(unsigned n)
 {
 	struct order order = shuffle(n);
@@ -359,7 +361,7 @@ static __attribute__((noinline)) void run_block(unsigned n)
 
 /* ---- the launch ---- */
 
-/* What shared memory held before is undefined. */
+/* Fills shared memory with NaNs, since what it held before is undefined. */
 static void begin_block(uint64_t k)
 {
 	struct fake_dim d = run.launch->grid;

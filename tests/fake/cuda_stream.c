@@ -133,7 +133,7 @@ static void run_first(struct stream *stream)
 	free(work);
 }
 
-/* The default stream waits for earlier work of blocking streams, and they wait for its work. */
+/* Returns a stream whose earlier work the stream must wait for: the default stream waits for blocking streams, and they wait for it. */
 static struct stream *before(const struct stream *stream)
 {
 	if (!is_default(stream) && !stream->blocking)
@@ -174,7 +174,7 @@ void fake_drain_all(struct context *context)
 			k++;
 }
 
-/* A little queued work may run at any call. */
+/* Runs a little queued work, at random; each call that needs a context begins so. */
 void fake_some(void)
 {
 	while (n_with_work && !fake_random(4))
@@ -208,7 +208,7 @@ FAKE_API int cuStreamCreate(struct stream **result, unsigned flags)
 	return 0;
 }
 
-/* Queued work still runs, at any time. */
+/* Work that is queued on the stream still runs, at any later time. */
 FAKE_API int cuStreamDestroy_v2(struct stream *stream)
 {
 	CALL(cuStreamDestroy_v2, NEEDS_CONTEXT);
@@ -256,7 +256,7 @@ static int run_put(void *data)
 	return code;
 }
 
-/* Runs the queued copies from this host memory now. */
+/* Runs all work of each stream on which a copy from this host memory is queued. */
 static void end_reading(const void *host, size_t bytes)
 {
 	for (size_t k = 0; k < n_with_work; k++)
@@ -342,7 +342,7 @@ FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, s
 	return enqueue_copy("cuMemcpyHtoDAsync", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes }, stream);
 }
 
-/* Until the copy has run, the destination holds values that no test takes for a result. */
+/* Until the copy has run, the destination holds NaNs, so that a test does not take it for a result. */
 FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct stream *stream)
 {
 	int code;

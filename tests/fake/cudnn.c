@@ -97,7 +97,7 @@ int fake_dnn_bad(const char *call)
 	return numbered(DNN_BAD_PARAM);
 }
 
-/* A failure on request is returned as a status. */
+/* Returns the status of cuDNN for the code with which fake_enter() refused a call. */
 int fake_dnn_refused(const char *call, int code)
 {
 	snprintf(last, sizeof last, "%s: refused, %d", call, code);
@@ -160,7 +160,7 @@ struct dnn *fake_dnn_handle(const char *call, struct dnn *handle)
 	return handle;
 }
 
-/* cuDNN waits for the device here; code that relies on that fails with this stand-in. */
+/* cuDNN waits for the device here; the stand-in does not, so that code that relies on it may fail. */
 FAKE_API int cudnnDestroy(struct dnn *handle)
 {
 	DNN_CALL(cudnnDestroy, NEEDS_CONTEXT);
@@ -181,7 +181,7 @@ FAKE_API int cudnnSetStream(struct dnn *handle, struct stream *stream)
 
 /* ---- descriptors of tensors ---- */
 
-/* The descriptor must have been set; all users check that here. */
+/* Reports a descriptor that was made, but never set. */
 void *fake_dnn_set(const char *call, int kind, void *descriptor)
 {
 	struct { struct handle handle; int set; } *any = fake_known(call, kind, descriptor);
@@ -309,7 +309,7 @@ FAKE_API int cudnnDropoutGetStatesSize(struct dnn *handle, size_t *bytes)
 	return 0;
 }
 
-/* Without states no masks can be drawn, which is right where the rate is 0. */
+/* Without states no masks can be drawn, which is accepted if the rate is 0. */
 FAKE_API int cudnnSetDropoutDescriptor(struct dropout *dropout, struct dnn *handle, float rate, void *states, size_t bytes,
                                        unsigned long long seed)
 {

@@ -9,7 +9,8 @@
 #include "cuda.h"
 #include "number.h"
 
-/* As cudnn_graph.h, cudnn_ops.h and cudnn_adv.h of the vendor have them; errors as version 9 numbers them, until they are given. */
+/* As cudnn_graph.h, cudnn_ops.h and cudnn_adv.h of the vendor have them; errors have their numbers of version 9 here;
+   calls of version 8 return its numbers. */
 enum {
 	DNN_NOT_INITIALIZED = 1001, DNN_BAD_PARAM = 2000, DNN_NOT_SUPPORTED = 3000, DNN_ARCH_MISMATCH = 3007, DNN_INTERNAL_ERROR = 4000,
 	DNN_ALLOC_FAILED = 4003, DNN_EXECUTION_FAILED = 5000
@@ -28,11 +29,12 @@ struct dnn { struct handle handle; struct context *context; struct stream *strea
 struct tensor { struct handle handle; int set, type, n, dims[MOST_DIMS], strides[MOST_DIMS]; };
 struct dropout { struct handle handle; int set; double rate; uint64_t states; };
 
-/* The description of a network, by whichever call it was set. */
+/* The description of a network, which cudnnSetRNNDescriptor_v8 sets. */
 struct model {
 	int cell, gates, bias, D, skip;
 	int type, narrow;                        /* type: a number of library_types.h; narrow: operands of products are rounded to TF32 */
-	int in_halves, coarse_tanh;   /* in_halves: one kernel gives the next numbers of 16 bits; coarse_tanh: tanh has errors of up to 2^-11 */
+	/* in_halves: one kernel gives the next numbers of 16 bits; coarse_tanh: tanh has a relative error of up to 2^-11 */
+	int in_halves, coarse_tanh;
 	int order;                               /* the order in which products add their terms: see number.h */
 	/* permuted: the other layout of weights; shows_input: layer 0 has input matrices although it skips its input */
 	int permuted, shows_input;
@@ -64,7 +66,7 @@ enum { CHANCE_LAYOUT, CHANCE_NAN, CHANCE_DESTROY, CHANCES };
    the call needs, which is no mistake. */
 int fake_dnn_wrong(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int fake_dnn_lacks(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Returns the status of a mistake that fake_known() or fake_owned() has reported. */
+/* Returns the status of a null pointer, or of a mistake that another function, such as fake_known(), has reported. */
 int fake_dnn_bad(const char *call);
 int fake_dnn_refused(const char *call, int code);
 #define DNN_CALL(name, needs) \
@@ -76,13 +78,13 @@ int fake_dnn_refused(const char *call, int code);
 struct dnn *fake_dnn_handle(const char *call, struct dnn *handle);
 void *fake_dnn_set(const char *call, int kind, void *descriptor);
 int fake_dnn_destroy(const char *call, int kind, void *descriptor);
-/* Returns the library_types.h number of cuDNN's data type; -1: this version has no such type. */
+/* Returns the library_types.h number of cuDNN's data type; -1: the stand-in has no such type. */
 int fake_dnn_type(int type);
 
 /* ---- cudnn_descriptor.c ---- */
 
 enum { MATRIX, BIAS };
-struct region { int64_t offset, rows, columns; };        /* offset: in elements; rows 0: the network has no such matrix */
+struct region { int64_t offset, rows, columns; };        /* offset: in elements; rows 0: the network has no such matrix or bias */
 struct region fake_region(const struct model *, int pseudo_layer, int id, int part);
 int fake_ids(const struct model *);
 size_t fake_weight_bytes(const struct model *);
@@ -160,7 +162,7 @@ void fake_cell(const struct model *, const struct step *, const double *a, const
 /* dm [U] is the gradient of m; dc [U] is the gradient of c on entry, and of c_prev on return. direct [U] is the part of the
    gradient of h_prev that passes no matrix. */
 void fake_cell_back(const struct model *, const struct step *, const double *dm, double *dc, double *da, double *dr, double *direct);
-/* out [n] += a [k] turned matrix [k, n] */
+/* Adds to out [n] the product of the row a [k] and the matrix [k, n]. */
 void fake_add_product(const struct model *, int64_t n, int64_t k, const double *a, const double *matrix, double *out);
 
 #endif

@@ -15,7 +15,7 @@ static int is_other(const struct net *net, const char *what, uint64_t was, uint6
 	return was != is;
 }
 
-/* The reserve must be of such a forward, and not used up. */
+/* Opens the reserve, which must be of a forward of the same network, sizes and lengths, and in the stage that the call needs. */
 static int open_reserve(const struct net *net, int stage, struct saved *saved)
 {
 	struct stamp *stamp = fake_data(net->reserve);
@@ -32,7 +32,7 @@ static int open_reserve(const struct net *net, int stage, struct saved *saved)
 	return 0;
 }
 
-/* cuDNN reads some values from y, and so does this code. */
+/* Reads h of the last layer from y, as cuDNN reads some values from y. */
 static void read_y(const struct net *net, const struct saved *saved)
 {
 	int64_t H = net->m.H, top = (net->m.L - 1) * net->m.D;
@@ -196,8 +196,8 @@ static void add_region(const struct net *net, int pseudo_layer, int id, int part
 		fake_put(net, net->dweights, r.offset + k, fake_get(net, net->dweights, r.offset + k) + sums[k]);
 }
 
-/* Sums over all steps and rows, of all gates; those of recurrent matrices treat the first step apart, whose previous h is the
-   caller's. */
+/* Sums the gradients of a layer's weights over all steps and rows; `first`: the part of R's that the first steps add, whose previous h
+   is the caller's. */
 static void sum_layer(const struct layer_run *w, struct weights *sums, double *first)
 {
 	const struct net *net = w->net;
@@ -229,7 +229,7 @@ static void weights_of_layer(const struct net *net, const struct saved *saved, i
 	double *first = fake_alloc(GU * H);
 
 	sum_layer(&w, &sums, first);
-	/* Two products are added one after the other, each rounded before. */
+	/* The two parts of R's gradient are added one after the other, each rounded before. */
 	for (int64_t k = 0; k < GU * H; k++) {
 		first[k] = fake_as_stored(net, first[k]);
 		sums.r[k] = fake_as_stored(net, sums.r[k]);

@@ -76,7 +76,7 @@ static int check_state(const struct given *g, const char *name, const struct ten
 
 /* ---- memory ---- */
 
-/* Checks a buffer of the caller's: it has the needed size, belongs to the context and is not freed. */
+/* Checks a buffer of the caller's: it has the needed size and alignment, belongs to the context and is not freed. */
 static int check_memory(const struct given *g, const char *what, const void *at, size_t given, size_t needed, size_t alignment)
 {
 	if (!at || given < needed)
@@ -96,7 +96,7 @@ static int check_space(const struct given *g, const char *what, const void *at, 
 	return code;
 }
 
-/* Since 8.9.1 the device's copy of the lengths is not read. */
+/* Since 8.9.1 the device's copy of the lengths may be absent. */
 static int check_lengths(const struct given *g)
 {
 	size_t bytes = (size_t)g->x->B * sizeof(int32_t);

@@ -24,7 +24,7 @@ static void expect_near(const char *what, int64_t k, double got, double expected
 	EXPECT(fabs(got - expected) <= within);
 }
 
-/* By an independent program, to nine digits; sums: of the gradient of params, and with element k counted k + 1 times. */
+/* Numbers of an independent program, to nine digits; sum, weighted: of the gradient of params, and with element k counted k + 1 times. */
 struct vector { int cell; double output[6], d_input[6], sum, weighted; };
 static const struct vector vectors[] = {
 	{ LSTM, { -0.196443835, 0.022589225, -0.175308704, 0.040928977, -0.224184354, -0.059052521 },
@@ -36,7 +36,7 @@ static const struct vector vectors[] = {
 	{ RELU, { 0.46, 0, 0.43, 0, 0.76, 0 }, { -0.04, 0.1, -0.14, 0.35, -0.14, 0.35 }, 3.692, 35.66 },
 };
 
-/* The tolerance of each type is the spacing of its numbers. */
+/* within: the tolerance of each element; that of the sum is 10 times, that of the weighted sum 200 times as large. */
 static void check_vector(const struct vector *v, int type, double within)
 {
 	struct net n = a_net();
@@ -156,7 +156,7 @@ static int is(const char *attribute, const char *value)
 	return given && !strcmp(given, value);
 }
 
-/* From [B, layers, width] where states have batches first. */
+/* Returns a tensor of the file; turned: it is a state [B, layers, width], and is returned as [layers, B, width]. */
 static double *in_layout(const struct net *n, const char *name, int64_t width, int turned)
 {
 	const struct safetensors_tensor *t = tensor(name);

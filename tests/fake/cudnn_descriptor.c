@@ -35,7 +35,7 @@ static int has_precision(int type, int precision, int algorithm)
 	return precision == DNN_FLOAT;
 }
 
-/* f32 uses tensor cores with TF32 unless the math type forbids it. */
+/* Do products of f32 use tensor cores with TF32? They do from compute capability 8.0 on, unless the math type forbids it. */
 static int narrows(int type, unsigned math)
 {
 	return type == DNN_FLOAT && math != FMA_MATH && fake_setting("ARCH", 86) >= 80;
@@ -229,7 +229,7 @@ static struct region shape_of(const struct model *m, int pseudo_layer, int id, i
 
 /*
  * All matrices and then all biases, each by pseudo-layer and id; with the permuted layout in reverse order, with gaps between them.
- * An absent matrix has the offset of the end.
+ * An absent matrix or bias has the offset at which the next one begins, or a gap before it; pseudo-layer -1 has that of the end of all.
  */
 struct region fake_region(const struct model *m, int pseudo_layer, int id, int part)
 {
@@ -305,7 +305,7 @@ FAKE_API int cudnnGetRNNWeightParams(struct dnn *handle, struct rnn *rnn, int32_
 
 /* ---- memory of a call ---- */
 
-/* More steps need more workspace, and all need a page at least. */
+/* Each valid step needs more workspace, and any call needs 4096 bytes at least. */
 size_t fake_work_bytes(const struct model *m, const struct data *x)
 {
 	size_t steps = 0;

@@ -8,7 +8,7 @@
 
 #include "cudnn_net.h"
 
-/* The values of a step that the next step, a projection and the gradient read. */
+/* Rounds the values of a step that the next step, a projection and the gradient read, if kernels pass on numbers of 16 bits. */
 static void leave_step(const struct model *m, const struct step *s)
 {
 	if (m->cell == LSTM)

@@ -13,7 +13,7 @@ static size_t element(const struct net *net)
 	return fake_type_bytes((unsigned)net->m.type);
 }
 
-/* Checks access to a sequence: to the valid steps of an input, to all steps of an output. */
+/* Checks access to a sequence: to the valid steps of an input, to all steps of an output, with its padding. */
 int fake_reach_sequence(const struct net *net, const struct sequence *s, int how)
 {
 	int code = 0;
@@ -45,7 +45,7 @@ int fake_reach_weights(const struct net *net, uint64_t at, int how)
 	return code;
 }
 
-/* The contents of a workspace are undefined. */
+/* Checks the workspace and fills it with NaNs, since its contents are undefined. */
 int fake_reach_work(const struct net *net)
 {
 	int code = fake_reach(net->call, net->work, net->work_bytes, WRITE);
@@ -99,7 +99,7 @@ double *fake_alloc(int64_t n)
 	return at;
 }
 
-/* Without a fill value padding is undefined. */
+/* Fills padding with the fill value, or, without one, with NaNs, since it is undefined. */
 void fake_fill_padding(const struct net *net, const struct sequence *s, int fills)
 {
 	if (s->layout == SEQ_MAJOR_PACKED)

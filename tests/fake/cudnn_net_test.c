@@ -42,7 +42,7 @@ static void limits(void)
 	leave();
 }
 
-/* Backward gets a smaller workspace than forward. */
+/* The persistent algorithm for few units accepts 160 units in forward, but not in backward, which the standard algorithm computes. */
 static void small_backward(void)
 {
 	net = a_net();
@@ -145,7 +145,7 @@ static const struct middle { int type; double a, b, less; } middles[] = {
 	{ HALF, 1 + 0x1p-5, 1 + 0x1p-6, 0x1p-11 }, { BFLOAT16, 1 + 0x1p-4, 1 + 0x1p-4, 0x1p-8 },
 };
 
-/* One unit of one row, over T steps; all other arguments are 0. */
+/* Opens a network of one unit, on one row of T steps, whose parameters, inputs and upstream gradients are 0. */
 static void open_unit(int cell, int type, int algorithm, int T)
 {
 	static const int gates[] = { [RELU] = 1, [TANH] = 1, [LSTM] = 4, [GRU] = 3 };
@@ -203,7 +203,7 @@ static void halved_sums(void)
 /* Gates i, f and o of 1. */
 #define GATES_OF_1(g) { 0, 0, 0, 0, 0, 0, 0, 0, 40, 40, g, 40, 0, 0, 0, 0 }
 
-/* Each of four steps adds a quarter of its last bit to a state of 1. */
+/* Each of four steps adds a quarter of the last bit of 1 to a state of 1, which is lost if each step's state is rounded. */
 static void one_state(int type, int algorithm, double bit, double expected)
 {
 	open_unit(LSTM, type, algorithm, 4);
@@ -224,7 +224,7 @@ static void halved_state(void)
 	dnn_end();
 }
 
-/* Each of four steps adds a quarter of its last bit to the gradient of a state; tanh(c) and its factor are 0, the slope of tanh
+/* Each of four steps adds a quarter of the last bit of 1 to the gradient of a state, which is 1: c is 0, and the slope of tanh there
    is 1. */
 static void one_state_grad(int type, int algorithm, double bit, double expected)
 {
@@ -249,7 +249,7 @@ static void halved_state_grad(void)
 	dnn_end();
 }
 
-/* Of two steps: the product by R of the second step's gradient, to which dy of the first adds 1. */
+/* dx of the first of two steps: the product of R and the gradient of the second step, to which dy of the first step adds -1. */
 static void one_output_grad(const struct middle *k, int algorithm)
 {
 	const double less = algorithm == STANDARD ? k->less : 0;
@@ -272,7 +272,7 @@ static void halved_output_grad(void)
 	dnn_end();
 }
 
-/* dgates of two steps are 1 and a quarter of its last bit, and -1: their sum is the bias's gradient. */
+/* dgates of two steps are 1 plus a quarter of the last bit of 1, and -1: their sum is the bias's gradient. */
 static void one_gate_grad(int type, int algorithm, double bit, double expected)
 {
 	double *dparams;
@@ -298,7 +298,7 @@ static void halved_gate_grad(void)
 	dnn_end();
 }
 
-/* tanh(1/2) to eleven bits is 946/2048; the exact value has more bits. */
+/* tanh(1/2) to eleven bits is 946.5/2048; the exact value has more bits. */
 static void coarse_tanh(void)
 {
 	static const struct { int algorithm; double y; } ways[] = { { STANDARD, 0x1.d9353d7568af3p-2 }, { SMALL_H, 946.5 / 2048 } };
@@ -316,7 +316,7 @@ static void coarse_tanh(void)
 	dnn_end();
 }
 
-/* In f16: the rest of a state after -tanh(1/2) to eleven bits. */
+/* In f16: tanh(1/2) to eleven bits is 946.5/2048, so added to a state of -946.5/2048 it leaves 0. */
 static void coarse_static_tanh(void)
 {
 	double *from;
@@ -341,7 +341,7 @@ static void coarse_static_tanh(void)
 	leave();
 }
 
-/* The argument is rounded after the multiplication, which shows far below 0; the exact one would give the nearest f32. */
+/* The argument is rounded after the multiplication, which shows far below 0; an exact argument would give the nearest f32. */
 static void f32_sigmoid(void)
 {
 	const double x = (double)-17.3f, right = 1 / (1 + exp(-x)), unit = 0x1p-24 * right;
@@ -361,7 +361,7 @@ static void test_rounding(void **state)
 {
 	static const struct trial trials[] = {
 		{ "sums in halves", halved_sums, NULL, 0 }, { "a state in halves", halved_state, NULL, 0 },
-		{ "its gradient in halves", halved_state_grad, NULL, 0 }, { "an output's gradient in halves", halved_output_grad, NULL, 0 },
+		{ "a state's gradient in halves", halved_state_grad, NULL, 0 }, { "an output's gradient in halves", halved_output_grad, NULL, 0 },
 		{ "gradients of gates in halves", halved_gate_grad, NULL, 0 }, { "a coarse tanh", coarse_tanh, NULL, 0 },
 		{ "a coarse tanh of static kernels", coarse_static_tanh, NULL, 0 }, { "sigmoid in f32", f32_sigmoid, NULL, 0 },
 	};
@@ -390,7 +390,7 @@ static void padding(void)
 	leave();
 }
 
-/* The same network in each layout of data: the four valid rows are the same. */
+/* The same network in each layout of data: y of the four valid steps has the same bits. */
 static void layouts(void)
 {
 	static const int places[][4] = { { 0, 1, 2, 4 }, { 0, 1, 2, 3 }, { 0, 3, 1, 2 } };
@@ -421,7 +421,7 @@ static void layouts(void)
 	dnn_end();
 }
 
-/* h was rounded when it was written: two steps in one call have the bits of two calls. */
+/* In f16 h is rounded at each step: the second step of one call has the bits of a second call from the first one's hy. */
 static void rounded_steps(void)
 {
 	double *whole, *part, *state;
@@ -555,7 +555,7 @@ static void masks(void)
 	leave();
 }
 
-/* Dropped elements pass no gradient: biases of layer 0 sum the kept ones. */
+/* Dropped elements pass no gradient: the gradient of layer 0's input bias is the sum of y, whose elements are the factors of dropout. */
 static void masks_backward(void)
 {
 	double *y, *dparams, *ones, saved[8] = { 0 };

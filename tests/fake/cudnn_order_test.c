@@ -149,7 +149,7 @@ static void little_is_given(void)
 	leave();
 }
 
-/* Runs a forward as `version` of cuDNN, with the device's copy of the lengths or (given 0) without; its status must be
+/* Runs a forward as `version` of cuDNN, with the device's copy of the lengths or (given 0) without; the call must return
    `expected`. */
 static void lengths_by(const char *version, int given, unsigned expected)
 {
@@ -186,7 +186,7 @@ static void lengths_of_others(void)
 	wait_for(719);
 }
 
-/* The standard algorithm accepts any alignment of an element. */
+/* hy is a multiple of 4, not of 16: the standard algorithm runs, the persistent one for few units does not. */
 static void between_sixteens(void)
 {
 	static const int algorithms[] = { STANDARD, SMALL_H };
@@ -316,7 +316,7 @@ static void set_gradients(void)
 	leave();
 }
 
-/* A second backward from one forward gives the same answers where the reserve is not used up. */
+/* A second backward from one forward, where the reserve is not used up, adds the same gradient of parameters again. */
 static void twice(void)
 {
 	double *first, *second;
@@ -354,7 +354,7 @@ static void used_up(void)
 	wait_for(719);
 }
 
-/* The argument y is read: another y changes both gradients. */
+/* Both backward calls read the argument y: with zeros in y an element of dhx changes, and one of the gradient of parameters. */
 static void other_y(void)
 {
 	double *right[2], *wrong[2];
@@ -384,7 +384,8 @@ static void other_y(void)
 	leave();
 }
 
-/* After a call the workspace holds NaNs, and so does the unused memory of the reserve where the settings say so. */
+/* After a forward the first element of the workspace is NaN, and so is the last of the reserve, which forward does not write, where
+   CELLGRAD_FAKE_CUDNN_NAN is 1. */
 static void full_of_nans(void)
 {
 	double *last;
@@ -409,7 +410,7 @@ static void full_of_nans(void)
 	dnn_end();
 }
 
-/* Work runs when the host waits for it, or earlier at random: in 40 calls the copy has not always run before the wait. */
+/* Work runs after the call that enqueues it: in each of 40 turns the copy's destination holds NaN until the host waits. */
 static void late(void)
 {
 	double y[8], was[8];

@@ -158,7 +158,7 @@ static void test_handles(void **state)
 
 /* ---- values ---- */
 
-/* Each wrong value is refused with a report; a value that the library does not support is refused without one. */
+/* Each of these values is refused as wrong; the trials compare two of the reports. */
 static void wrong_values(void)
 {
 	static const struct { size_t at; int value; } all[] = {
@@ -273,7 +273,7 @@ static void test_values(void **state)
 
 /* ---- what does not go together ---- */
 
-/* The call is refused with the expected report. */
+/* The call is refused; the trial compares the report. */
 static void refuse(void)
 {
 	EXPECT(net_forward(&net, 1) == BAD_PARAM);
@@ -316,7 +316,7 @@ static void not_padded(void)
 	refuse();
 }
 
-/* Without padding the layout needs no fill value. */
+/* Rows without padding need no CUDNN_RNN_PADDED_IO_ENABLED. */
 static void whole_rows(void)
 {
 	net = a_net();

@@ -57,7 +57,7 @@ struct array make_array(const struct net *n, int64_t elements)
 	return a;
 }
 
-/* Values of halves that have few bits. */
+/* Converts a number to the network's type; in 16 bits it rounds halves away from 0, and in f16 numbers below the normal ones become 0. */
 static void narrow(const struct net *n, double x, void *to)
 {
 	float f = (float)x;
@@ -151,7 +151,7 @@ static int gates_of(const struct net *n)
 	return n->cell == LSTM ? 4 : n->cell == GRU ? 3 : 1;
 }
 
-/* Calls a function for each region of the parameters that has elements, in the order of put_params. */
+/* Calls a function for each region of the parameters that has elements, in the order of put_params; returns the number of elements. */
 static int64_t each_region(const struct net *n, uint64_t base, void (*act)(const struct net *, struct array, void *), void *data)
 {
 	struct cudnnTensorStruct *matrix, *bias;

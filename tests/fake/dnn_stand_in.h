@@ -16,7 +16,7 @@ extern struct dnn {
 #include "backends/cuda/cuda.fn"
 } dnn;
 
-/* Error codes as version 9 numbers them, and as the chosen version does. */
+/* Returns the number that the chosen version of cuDNN has for an error that version 9 numbers `status`. */
 unsigned dnn_error(unsigned status);
 #define BAD_PARAM dnn_error(2000)
 #define NOT_SUPPORTED dnn_error(3000)
@@ -48,9 +48,9 @@ struct net {
 /* The settings of a usual network: lstm, f64, 2 steps, a batch of 2 with lengths 2 and 1, 2 inputs, 2 units. */
 struct net a_net(void);
 
-/* Loads the library, makes a context and a stream. */
+/* Loads libcudnn and the other libraries, and makes a context and a stream. */
 void dnn_begin(void);
-/* Makes descriptors and memory of the sizes that cuDNN's queries give; inputs and params get the numbers of fill_rule. */
+/* Makes descriptors and memory; inputs, upstream gradients and params get the numbers of fill_rule, other memory stays unwritten. */
 void net_open(struct net *n);
 /* Sets the descriptors again, from changed settings; returns the status of setting the network's descriptor. */
 unsigned net_set(struct net *n);

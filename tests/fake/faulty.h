@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that fails at the n-th call of its table; behind it is the cpu, without access to host memory, or late. */
+/* A backend that fails at the n-th call of its slots that can fail; behind it is the cpu, without access to host memory, or late. */
 #ifndef CG_FAULTY_H
 #define CG_FAULTY_H
 
-/* Makes the n-th call of the backend's table from now on fail (1: the next call); n 0: no call. Returns the number of calls
-   since this was called last. */
+/* From now on the n-th call of a slot that can fail returns a failure (1: the next such call); n 0: no call does. Returns the number of
+   such calls since this was called last. */
 long faulty_at(long n);
-/* The name of the slot that failed last; NULL: no slot has failed. */
+/* The name of the slot that failed since faulty_at() was called last; NULL: none has. */
 const char *faulty_call(void);
 /* Devices, queues, blocks of device memory and built functions that were not released. */
 long faulty_held(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache's disk, watched: it fails at the n-th call, or the power is cut there. It records what was written and not synced, so
- * that a test can discard that.
+ * The cache's disk, watched: it fails at the n-th of the calls that can fail, or the power is cut there. It records which files were
+ * written and not synced, so that a test can discard what was written.
  */
 #ifndef FAULTY_DISK_H
 #define FAULTY_DISK_H
@@ -32,17 +32,18 @@ void disk_close(void);
 extern char disk_top[512], disk_folder[528];   /* disk_top: the empty folder; disk_folder: "kernels" in it */
 /* Removes all that is in a folder, and the folder. */
 void disk_remove(const char *folder);
-/* Makes the n-th call from now end as disk_end says; n 0: no call. Returns the number of calls since this was called last. */
+/* Makes the n-th call from now that can fail end as disk_end says; n 0: no call. Returns the number of such calls since this was
+   called last. */
 long disk_at(long n, enum disk_end);
-/* The name of the call that failed last, NULL when none did. */
+/* The name of the call that failed last since disk_at() was called; NULL: none did. */
 const char *disk_failed(void);
 
 /* ---- what a power cut leaves, for the parent of the process that it ended ---- */
 
-/* Marks everything written so far as synced. */
+/* Begins to record; marks all files as DISK_SAFE. */
 void disk_sync(void);
-/* What a power cut leaves of a file. DISK_SAFE: nothing was written since disk_sync(); DISK_SYNCED: it was written, then
-   synced; DISK_LOST: what was written may be lost. */
+/* What a power cut leaves of a file. DISK_SAFE: it was not written or synced since disk_sync(); DISK_SYNCED: it was synced, and not written
+   after that; DISK_LOST: what was written may be lost. */
 enum disk_safety { DISK_SAFE, DISK_SYNCED, DISK_LOST };
 enum disk_safety disk_safety(const struct stat *);
 

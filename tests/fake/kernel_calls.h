@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between a compiled kernel and the driver that runs it: what the kernel's object exports, and the checks that it calls before each
- * access. kernel_calls.c is linked into every kernel; cuda_run.c does the checks.
+ * Between a compiled kernel and the driver that runs it: what the kernel's object exports, and the checks that it calls before
+ * accesses to memory. kernel_calls.c is linked into every kernel; cuda_run.c does the checks.
  */
 #ifndef FAKE_KERNEL_CALLS_H
 #define FAKE_KERNEL_CALLS_H
@@ -15,7 +15,7 @@ struct fake_kernel {
 	void (*run)(void *const *arguments);     /* runs one thread of the kernel */
 	int n;                                   /* the number of the kernel's arguments */
 	const unsigned short *sizes;             /* the size of each argument in bytes */
-	const unsigned char *sorts;             /* the sort of each argument: 1 a pointer, 2 a wide integer, 3 a structure of such, 0 another */
+	const unsigned char *sorts;             /* sort of each argument: 1 pointer, 2 integer of 8 bytes, 3 structure aligned to 8, 0 other */
 	unsigned threads;                        /* threads of a block by __launch_bounds__; 0: it has none */
 	int barriers;                            /* the kernel's text has barriers */
 };
@@ -37,7 +37,7 @@ struct fake_object {
 	const struct fake_calls **calls;
 	struct fake_dim *thread, *block, *threads, *blocks;
 	char *shared, *shared_end;               /* all __shared__ variables of the text */
-	const char *image, *image_end;           /* everything of the text that is loaded, constants too */
+	const char *image, *image_end;           /* the loaded shared object: code, constants and variables */
 	const struct fake_kernel *kernels;       /* the object's kernels; the last one has no name */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend `late`: a list of commands for each queue, with copies of their operands. It checks every rule of
+ * The backend `late`: a list of commands for each queue, with copies of their operands. It checks rules of
  * runtime/device/backend.h whose breach a driver may not notice: memory of another device or queue, or freed memory; two builds at a
  * time; functions released while they are enqueued; objects closed before what they contain.
  */
@@ -19,7 +19,7 @@ extern const struct cg_backend cg_backend_cpu, cg_backend_late;
 /* NEW, GONE: the byte that fills allocated and freed memory; a thread sleeps PAUSE microseconds before one in RESTS commands. */
 enum { NEW = 0xff, GONE = 0xdd, PAUSE = 20, RESTS = 8 };
 
-/* A block of device memory: its address is the handle.  It stays in the device's list to the end, so that a stale handle is
+/* A block of device memory: the address of this struct is the handle.  It stays in the device's list to the end, so that a stale handle is
    recognised. */
 struct block {
 	struct block *next;
@@ -74,7 +74,7 @@ static char mistake[256];
 
 /* ---- what tests query ---- */
 
-/* Called under the lock, like every function below it that does not take the lock, unless a comment says otherwise. */
+/* Called under the lock, and so are uses(), find(), release(), is_right(), append(), finish(), run_first(), drain() and unlink_queue(). */
 __attribute__((format(printf, 1, 2)))
 static int wrong(const char *format, ...)
 {
@@ -262,7 +262,7 @@ static int is_right(const struct cg_queue *queue, const struct cg_mem *mem)
 		return wrong("a command got memory that %s", b ? "was given back" : "is not the device's");
 	if (b->queue && b->queue != queue)
 		return wrong("a command got another queue's memory");
-	/* The memory of a matrix without rows may begin beyond its end, with a negative size. */
+	/* The memory of a matrix without rows may have a negative size. */
 	if (mem->offset > b->bytes || (mem->bytes <= PTRDIFF_MAX && mem->bytes > b->bytes - mem->offset))
 		return wrong("a command got %zu + %zu bytes of %zu", mem->offset, mem->bytes, b->bytes);
 	return CG_OK;
@@ -451,7 +451,7 @@ static void finish(struct cg_queue *queue, struct command *c, int code)
 	pthread_cond_broadcast(&queue->changed);
 }
 
-/* The command stays in the list while it runs: until then its memory is in use. */
+/* The command stays in the list while it runs: until it has run, its memory is in use. */
 static void run_first(struct cg_queue *queue)
 {
 	struct command *c = queue->first;

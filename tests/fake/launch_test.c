@@ -154,7 +154,7 @@ static void narrow_argument(void)
 	exit(0);
 }
 
-/* An argument of eight bytes in a slot that an earlier argument used: the caller writes only four bytes of it. */
+/* An argument of eight bytes in a slot that an earlier launch used: the caller writes only four bytes of it. */
 static void narrow_slot(void)
 {
 	union { int64_t wide; int narrow; uint64_t at; float by; } slots[4];

@@ -50,7 +50,7 @@ clean-fake:
 	rm -rf %D%/lib
 .PHONY: clean-fake
 
-# Test programs that run with the stand-ins: NAME.fake is made from NAME.c.
+# Tests that run with the stand-ins: the test NAME.fake runs the program NAME, which is made from NAME.c.
 fake_programs = %D%/stand_in_test %D%/launch_test %D%/call_test %D%/cublas_test %D%/cudnn_test %D%/cudnn_order_test %D%/cudnn_net_test
 fake_tests = %D%/stand_in_test.fake %D%/launch_test.fake %D%/call_test.fake %D%/cublas_test.fake \
 	%D%/cudnn_test.fake %D%/cudnn_order_test.fake %D%/cudnn_net_test.fake

@@ -10,14 +10,14 @@
 
 #define FAKE_API __attribute__((visibility("default")))
 
-/* A line in the file that CELLGRAD_FAKE_REPORT names, else on standard error. */
+/* Writes a line to the file that CELLGRAD_FAKE_REPORT names, else to standard error. */
 void fake_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The code with which this call must fail, 0 if it must not: CELLGRAD_FAKE_FAIL=[NAME:]N[:CODE],... makes the N-th call fail
-   whose name matches the pattern NAME. */
+   whose name matches the pattern NAME, with CODE, or else with `usual`. */
 int fake_refused(const char *call, int usual);
 /* A random number from 0 to below `below`, by CELLGRAD_TEST_SEED. */
 uint32_t fake_random(uint32_t below);
-/* CELLGRAD_FAKE_`name` as a number. */
+/* CELLGRAD_FAKE_`name` as a number; `otherwise` if it is unset or empty. */
 long fake_setting(const char *name, long otherwise);
 /* The chosen version of CUDA, as 13000: CELLGRAD_FAKE_CUDA=13.0. */
 int fake_version(void);

@@ -16,7 +16,7 @@ struct program {
 };
 static struct program *programs;
 
-/* Checks a program's handle. Destroyed programs stay in the list, so that a new one never has an old one's address. */
+/* Fails on request; checks a program's handle. Destroyed programs stay in the list, so that a new one has no old one's address. */
 static int check(const char *call, const struct program *program)
 {
 	int code = fake_refused(call, INTERNAL_ERROR);
@@ -293,7 +293,7 @@ FAKE_API int nvrtcGetCUBIN(struct program *program, char *to)
 	return 0;
 }
 
-/* Makes the program's PTX when a caller first requests it. */
+/* Makes the program's PTX from its image, anew at each call. */
 static int make_ptx(struct program *program)
 {
 	const unsigned char *bytes = (const unsigned char *)program->image;

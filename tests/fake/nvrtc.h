@@ -21,7 +21,8 @@ struct options {
 	int n_flags;
 };
 
-/* Compiles a text; returns the image, from malloc, or NULL with the compiler's messages in *log, from malloc too. */
+/* Compiles a text, or reads its image from the cache; returns the image, from malloc, or NULL.  *log: the compiler's messages, from malloc;
+   NULL if it did not run. */
 struct fake_image *fake_compile(const char *text, const char *name, const struct options *options, char **log);
 
 #endif

@@ -73,7 +73,7 @@ static const char *past_parentheses(const char *at)
 	return at;
 }
 
-/* A row for the kernel whose __global__ is at `at`; its name stands before the first parentheses that are its own. */
+/* Writes a row for the kernel whose __global__ is at `at`; its name stands before the first parentheses that are its own. */
 static void list_kernel(FILE *to, const char *at, int barriers)
 {
 	char threads[200] = "0";
@@ -96,7 +96,7 @@ static void list_kernel(FILE *to, const char *at, int barriers)
 	}
 }
 
-/* The text, then its kernels: what the compiler gets. */
+/* Writes what the compiler gets: the text, then a list of its kernels. */
 static void write_source(FILE *to, const char *text, const char *name)
 {
 	int barriers = strstr(text, "__syncthreads") != NULL;
@@ -308,7 +308,7 @@ static char *longer(char *key, const char *part)
 	return both;
 }
 
-/* The key of an image in the cache: a text of everything that determines the image. */
+/* Returns the key of an image in the cache: a text of what determines the image, except the compiler's version and the processor. */
 static char *key_of(const char *text, const char *name, const struct options *o)
 {
 	static const char *const parts[] = { "kernel.h", "kernel_calls.o" };

@@ -42,7 +42,7 @@ extern struct nvrtc {
 	int (*GetProgramLogSize)(void *, size_t *), (*GetProgramLog)(void *, char *);
 } nvrtc;
 
-/* Called in a trial's process: where is_so is 0, prints the failed condition and ends the process. */
+/* Called in a trial's process: where is_so is 0, prints the failed condition and ends the process with status 2. */
 void expect(int is_so, const char *what, const char *file, int line);
 #define EXPECT(what) expect((what) != 0, #what, __FILE__, __LINE__)
 #define CHECK(call) EXPECT(!(call))
@@ -52,7 +52,7 @@ extern void *context, *stream;
 void load_libraries(void);
 void begin(void);
 void end(void);
-/* Compiles a text to an image, from malloc; returns NULL, with the messages in *log, when the text does not compile. */
+/* Compiles a text to an image, from malloc; returns NULL when the text does not compile.  *log: the compiler's messages, from malloc. */
 char *image_of(const char *text, int n, const char *const *options, char **log);
 /* Compiles a text and returns its function `name`, in a module that end() unloads. */
 void *function_of(const char *text, const char *name);
@@ -67,7 +67,7 @@ void free_pair(struct pair p);
 int launch_add(void *f, int64_t n, struct pair p, float by);
 
 /* A kernel that transposes two tiles of 8 by 8 by way of shared memory; the arguments are pieces of its text. turn_by runs it,
-   and expects a result of waiting. */
+   and expects this result of waiting, and, if it is 0, transposed tiles. */
 #define TURN(place, between, after) \
 	"extern \"C\" __global__ __launch_bounds__(64) void turn(const float *a, float *b)\n" \
 	"{\n" \
