@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares every file of an op in tests/data with the independent reference: a framework's answers must lie within the bound, those
- * in f16 within 4 % of the largest element. Files of a training step are read by its example. The command compares the library's
- * answers with the same files.
+ * Compares every file of an op in tests/data with the independent reference: a framework's answers must lie within the reference's
+ * tolerance, those in f16 within 4 % of the largest element. The files step-*, of examples/step.c, are left out. Tests of the command
+ * compare the library's answers with the same files.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 #include "command/safetensors.h"
 #include "verify/sequence.h"
 
-/* An argument of an op: its name in the files, and its place in the op's struct. */
+/* An argument of an op: its name in the files, and its offset in the reference's struct of the op. */
 struct field {
 	const char *name;
 	size_t at;
@@ -133,7 +133,7 @@ static double *numbers(const struct safetensors_tensor *t)
 	return d;
 }
 
-/* Sets the inputs of an op for which the file has tensors. */
+/* Sets those inputs of an op that `given`, the file of arguments, has. */
 static void read_in(void *op, const struct field *f)
 {
 	for (; f->name; f++) {
@@ -160,7 +160,7 @@ static void make_out(void *op, const struct field *f, const struct safetensors *
 	}
 }
 
-static long double worst[4];                    /* the largest error over its tolerance, for each dtype */
+static long double worst[4];                    /* by dtype: the largest error, over what is allowed */
 
 /* TensorFlow's half rounds after every operation, which costs up to 4e-2 of a tensor's largest element. */
 static const long double half_rounded = 4e-2L;
@@ -364,7 +364,7 @@ static int open_file(struct safetensors *s, const char *folder, const char *name
 	return 1;
 }
 
-/* Tests the case whose arguments are in file `name`, in each dtype that has an answer. */
+/* Tests the case whose arguments are in file `name`, with each of its files of answers, which may be in another dtype. */
 static void one_case(const char *folder, const char *name)
 {
 	static const char *const ends[] = { ".expect.safetensors", ".expect32.safetensors" };

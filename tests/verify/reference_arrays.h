@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storage for every argument of the block ops, by name, and random numbers for it; for tests of the reference.
+ * Storage for every argument of ref_lstm_block and ref_gru_block, by name, and random numbers for the inputs; for tests of the
+ * reference.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,8 @@
 
 enum { MAX = 2048 };
 
-/* Every array of an op: name and length. Inputs with a gradient come first, each with that gradient. */
+/* These lists have the name and the length of every array of an op: _WRT the inputs that have a gradient, each with that gradient; _SAVED
+ * what forward saves, as an input of the gradient and as an output of forward; _IN the other inputs, _OUT the other outputs. */
 #define LSTM_WRT(_) _(x, x_grad, B * I) _(cs_prev, cs_prev_grad, B * U) _(h_prev, h_prev_grad, B * U) \
 	_(w, w_grad, (I + U) * 4 * U) _(wci, wci_grad, U) _(wcf, wcf_grad, U) _(wco, wco_grad, U) _(b, b_grad, 4 * U)
 #define LSTM_SAVED(_) _(i, i_out, B * U) _(cs, cs_out, B * U) _(f, f_out, B * U) _(o, o_out, B * U) \
@@ -44,8 +46,9 @@ enum lstm_array { LSTM_WRT(FIELD2) LSTM_SAVED(FIELD2) LSTM_IN(FIELD_IN) LSTM_OUT
 enum gru_array { GRU_WRT(FIELD2) GRU_SAVED(FIELD2) GRU_IN(FIELD_IN) GRU_OUT(FIELD_OUT) GRU_ARRAYS };
 
 /*
- * One storage for both ops: numbers of inputs in d or v, values and bounds of outputs in v and e, the naive code's answers. ratio
- * is the largest error over the tolerance; inner the largest error before the last rounding over 2 * bound.
+ * The arrays of both ops share this storage. d or v has an input's numbers; v and e have an output's values and bounds; naive and
+ * unrounded have the naive code's answers, after and before their rounding to the dtype. ratio is the largest error of naive over the
+ * tolerance, inner the largest error of unrounded over 2 * bound.
  */
 static struct store {
 	double d[MAX], naive[MAX], unrounded[MAX];
@@ -58,7 +61,7 @@ static struct store {
 static struct ref_lstm_block L;
 static struct ref_gru_block G;
 
-/* Returns an input that reads its storage: v (exact), or d, rounded to the dtype. */
+/* Gives array a its name and length, and returns an input that reads at[a].v if `exact`, else at[a].d, which draw() has rounded. */
 static struct ref_in in(int a, const char *name, int64_t n, int exact)
 {
 	assert_true(n <= MAX);
@@ -115,7 +118,7 @@ static inline int below(int n)
 	return (int)((uniform() + 1) / 2 * n);
 }
 
-/* Draws all inputs: v as drawn, d rounded to the dtype. */
+/* Draws the numbers of all inputs: v has them as drawn, d rounded to the dtype. */
 static inline void draw(int arrays, int dtype, double scale)
 {
 	for (int a = 0; a < arrays; a++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the reference of BlockLSTM and its gradient: it equals T calls of the cell; every gradient equals differences; both orders
- * of gates, chunks, and steps beyond seq_len_max are right. Its error bound is tested in reference_bound_test.c, TensorFlow's
- * answers in data_test.c.
+ * Tests the reference of BlockLSTM and its gradient: the forward pass equals seq_len_max calls of the cell; the gradient of every input
+ * equals differences; both orders of gates give the same answers, and so do two calls in place of one; inputs beyond seq_len_max have no
+ * effect. Its error bound is tested in reference_bound_test.c, TensorFlow's answers in data_test.c.
  */
 #include "tests/verify/reference_arrays.h"
 #include "verify/sequence.h"
@@ -12,7 +12,7 @@ enum { ARRAYS = LSTM_ARRAYS };
 static struct ref_block_lstm P;
 static long double h_saved[MAX];
 
-/* Binds all arrays for T steps. States that are no sequences use the first B rows. */
+/* Binds all arrays for T steps. cs_prev, h_prev and their gradients, which are no sequences, use only the first B of the T * B rows. */
 static void bind(int64_t T, int64_t B, int64_t I, int64_t U, int exact)
 {
 	bind_lstm(T * B, I, U, exact);
@@ -71,7 +71,7 @@ static void agree_all(const char *what)
 			agree(a, n, kept[a][n], what);
 }
 
-/* Sets up a case by the bits of c. */
+/* Sets up a case with random numbers, whose sizes and options c chooses. */
 static void choose(int c, int dtype)
 {
 	L = (struct ref_lstm_block){ .dtype = dtype, .gates = c & 1, .use_peephole = c >> 1 & 1, .accumulate = c >> 2 & 1,
@@ -81,8 +81,8 @@ static void choose(int c, int dtype)
 	draw(ARRAYS, dtype, 1);
 }
 
-/* The sequence has the same bits, of values and of bounds, as calls of the cell, each of which reads the stored states of the one
- * before. */
+/* The outputs of forward have the same bits, of values and of bounds, as seq_len_max calls of the cell, each of which reads the stored
+ * states of the call before; in later steps they are zeros. */
 static void steps_of_the_cell(void **state)
 {
 	static const int from[] = { OUT_i_out, OUT_cs_out, OUT_f_out, OUT_o_out, OUT_ci_out, OUT_co_out, OUT_h_out };
@@ -175,7 +175,7 @@ static void differences(void **state)
 	print_message("# block_lstm: largest difference over 1 + its slope: %.1Le\n", worst);
 }
 
-/* Swaps column blocks 1 and 2 of a [rows, 4U]. */
+/* Swaps the second and the third of the four column blocks of array a, [rows, 4U]. */
 static void exchange(int a)
 {
 	int64_t U = P.cell.U;
@@ -211,7 +211,7 @@ static void both_orders(void **state)
 	}
 }
 
-/* NaN in inputs beyond seq_len_max has no effect, and all outputs there are zeros. */
+/* NaN in the inputs of step seq_len_max and later steps has no effect, and all outputs of these steps are zeros. */
 static void beyond_the_end(void **state)
 {
 	static const int in[] = { IN_x, IN_i, IN_cs, IN_f, IN_o, IN_ci, IN_co, IN_cs_grad, IN_h_grad };
@@ -246,7 +246,8 @@ static void beyond_the_end(void **state)
 	}
 }
 
-/* Tests a sequence without steps, and a batch without rows. */
+/* Without steps (T = 0) or rows (B = 0) b_grad is zeros or, with `accumulate`, the old values; the gradients of cs_prev and h_prev are
+   zeros. */
 static void none(void **state)
 {
 	(void)state;
@@ -262,7 +263,7 @@ static void none(void **state)
 	}
 }
 
-/* Advances an array by n elements. */
+/* Returns an array from its element n on. */
 static struct ref_in in_on(struct ref_in a, int64_t n)
 {
 	return (struct ref_in){ NULL, a.v + n, NULL };
@@ -292,7 +293,7 @@ static void move(struct ref_block_lstm *p, int64_t t)
 	c->h_prev = in_on(p->h, -c->B * c->U);
 }
 
-/* A call for the first steps and one for the rest, from the states of the first, give the answers of one call for all steps. */
+/* A call for all steps but the last, and one for the last step from the states of that call, give the answers of one call for all steps. */
 static void test_chunks(void **state)
 {
 	static long double cs_grad[MAX], h_grad[MAX];
@@ -320,8 +321,8 @@ static void test_chunks(void **state)
 		assert_int_equal(ref_block_lstm_forward(&tail), 0);
 		assert_int_equal(ref_block_lstm_grad(&tail), 0);
 
-		/* the gradients that the second chunk passes back are upstream gradients of the first chunk's last step, and its
-		 * sums are accumulated */
+		/* the second call's gradients of its initial states are added to the upstream gradients of the first call's last step, and
+		 * the first call adds its weight gradients to those of the second */
 		memcpy(cs_grad, at[IN_cs_grad].v, sizeof(cs_grad));
 		memcpy(h_grad, at[IN_h_grad].v, sizeof(h_grad));
 		for (int64_t k = 0; k < n; k++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the reference's error bound against plain arithmetic of the same precision: a second, naive implementation of the ops, with
- * sums in several orders and optional roundings. The values are tested in reference_test.c, implementations in the conformance
- * suite.
+ * Tests the error bound of the reference of the block ops against plain arithmetic of the same precision: a second, naive implementation
+ * of LSTMBlockCell, GRUBlockCell and BlockLSTM with their gradients, with sums in several orders and optional roundings. The values are
+ * tested in reference_test.c and reference_block_lstm_test.c, implementations in the conformance suite.
  */
 #include "tests/conformance/naive.h"
 #include "tests/verify/reference_arrays.h"
@@ -24,7 +24,7 @@ static void answer(int a, int64_t n, double x)
 	at[a].naive[n] = ref_round(how.dtype, x);
 }
 
-/* concat(x, h) @ w + b at row r and column n */
+/* Adds the terms of concat(x, h) @ w + b at row r and column n. a: the arrays x, w and b. */
 static void row(const int *a, int64_t I, int64_t U, const double *h, int64_t r, int64_t N, int64_t n)
 {
 	for (int64_t j = 0; j < I; j++)
@@ -130,7 +130,7 @@ static void naive_lstm_grad(void)
 	}
 }
 
-/* The weight gradients of B rows, from d_of and h_of. */
+/* Computes the weight gradients from B rows of d_of, the gradients of the gates, and of h_of, h before the step. */
 static void naive_lstm_sums(int64_t B)
 {
 	int64_t I = L.I, U = L.U, N = 4 * U, f = L.gates == REF_ICFO ? 2 : 1;
@@ -225,7 +225,7 @@ static void naive_gru_grad(void)
 
 static const char *const dtype_name[] = { [REF_F32] = "f32", [REF_F64] = "f64", [REF_F16] = "f16", [REF_BF16] = "bf16" };
 
-/* Compares every output, and keeps each array's largest error over its tolerance. */
+/* Fails the test unless every element of every output is within the tolerance; keeps each array's largest errors, `ratio` and `inner`. */
 static void compare(int arrays, int c)
 {
 	long double t, off;
@@ -378,7 +378,7 @@ static void run_step(int64_t t)
 	}
 }
 
-/* Copies the answers of step t to whole_naive, and those before the last rounding to whole. */
+/* Copies the answers of step t, of forward or with `grad` of the gradient, to whole_naive, and before their last rounding to whole. */
 static void give_step(int64_t t, int grad)
 {
 	for (int j = 0; j < STEPPED; j++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proves the reference's dropout: Philox4x32-10 against its authors' known answers and, where their header is
- * found, against their own program; masks against numbers from another program; where the masks act.
+ * Tests the reference's dropout: Philox4x32-10 against its authors' known answers and, if their header Random123/philox.h is found, against
+ * their code; masks against numbers from another program and the check vectors of cellgrad(3); and where the masks act.
  */
 #include "gen/rows.h"
 #include "tests/verify/sequence_arrays.h"
@@ -58,8 +58,8 @@ static void against_random123(void **state)
 #endif
 }
 
-/* Numbers that a separate program computed with Random123: the keys of a call's masks, the first words, and which of 24 units
-   are kept. */
+/* Compares with numbers that a separate program computed with Random123: the keys of a call's masks, the first eight words, and which of
+   the first 24 units are kept. */
 static void masks(void **state)
 {
 	static const struct {
@@ -97,7 +97,7 @@ static void masks(void **state)
 	}
 }
 
-/* The check vectors of cellgrad(3), by the reference and by the library's key. */
+/* The reference has the keys and words of the check vectors of cellgrad(3), and the library's cg_drop_key() has the keys. */
 static void documented(void **state)
 {
 	const char *top = getenv("srcdir");
@@ -139,7 +139,7 @@ static void threshold(void **state)
 	assert_true(!ref_dropout_drops(0, 0x1p-33) && ref_dropout_drops(0, 0x1p-32) && !ref_dropout_drops(1, 0x1p-32));
 }
 
-/* A network of several layers equals its layers one by one, with dropout applied between them by this test. */
+/* output and output_h of a network of three layers equal those of its layers one by one, between which this test applies dropout. */
 static int64_t dropped;
 
 static void layers(int mode, double dropout, int training)
@@ -214,8 +214,8 @@ static void between_layers(void **state)
 	assert_true(dropped > 1000);
 }
 
-/* With a rate of 1 everything is dropped: the layers below have no effect, and their only gradients come from their own final
-   states. */
+/* With a dropout rate of 1 layer 1 gets nothing from layer 0: input has no effect on output, and as the upstream gradients of layer 0's
+   final states are 0, so are its gradients of input and of its initial h. */
 static void all_dropped(void **state)
 {
 	static long double want[MAX], want_grad[MAX], input[MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the error bounds of the CudnnRNN family's reference, for both kinds of routes, against plain arithmetic of the same
- * precision: a second, naive implementation, step by step over the whole batch, with sums in several orders and optional roundings.
- * The values are tested elsewhere.
+ * Tests the error bounds of the CudnnRNN family's reference, that for route cudnn and that for the other routes, against plain arithmetic
+ * of the same precision: a second, naive implementation, step by step over the whole batch, with sums in several orders and optional
+ * roundings. The values are tested in reference_rnn_test.c and reference_rnn_equal_test.c.
  */
 #include "tests/conformance/naive.h"
 #include "tests/verify/sequence_arrays.h"
@@ -17,8 +17,8 @@ static double S(double x)
 	return how.stores ? real(x) : x;
 }
 
-/* V(x) is a value that one cuDNN kernel stores for another (rule f of reference_rnn.c). The functions below it are cuDNN's tanh
-   and sigmoid (rule g). */
+/* V() rounds x to the dtype where cuDNN passes a value from kernel to kernel in f16 or bf16 (rule f of reference_rnn.c). squashed() and
+   gated() are tanh and sigmoid, with cuDNN's errors (rule g) if R.by_vendor is set. */
 static double V(double x)
 {
 	return R.by_vendor && (R.dtype == REF_F16 || R.dtype == REF_BF16) ? real(x) : x;
@@ -66,7 +66,7 @@ static int live(int64_t t, int64_t b)
 	return !R.lengths || t < R.lengths[b];
 }
 
-/* The index in the caller's sequence, or state, of an element whose index here is that in [T, B, .], or in [L*D, B, .]. */
+/* seq() returns the index of an element in a sequence of the caller, sta() in a state of the caller; R.time_major decides their layouts. */
 static int64_t seq(int64_t t, int64_t b, int64_t n, int64_t wide)
 {
 	return R.time_major ? (t * R.B + b) * wide + n : (b * R.T + t) * wide + n;
@@ -103,7 +103,7 @@ static void find_regions(struct naive *l, int64_t at_layer)
 		l->p[v] = ref_rnn_region(&R, at_layer, 2 * (int)G + 1 + v, REF_VECTOR);
 }
 
-/* Ends a product whose terms begin at `from`: where a kernel stores it, they become one stored term. */
+/* Ends a product whose terms begin at number `from`: by cuDNN, whose kernels store products, they become one term, their stored sum. */
 static void end_product(int from)
 {
 	double s;
@@ -137,7 +137,7 @@ static void terms_h(const struct naive *l, int g, int64_t u, const double *h)
 	term(D(RNN_params, l->br[g].offset + u), 1);
 }
 
-/* Computes one unit of one row: h before the projection. n: its index in [T, B, U]. */
+/* Computes unit u of one row at one step, and returns its h before the projection. n: the unit's index in [T, B, U]. */
 static double unit(struct naive *l, int64_t u, const double *x, int64_t in, const double *h, double c, int64_t n)
 {
 	double a[4], q, co;
@@ -263,14 +263,14 @@ static void naive_forward(void)
 	}
 }
 
-/* The gradient of the recurrent product h R of gate g, in row n of [T B]. */
+/* The gradient of the recurrent product R h of gate g, at index n of [T, B, U]. */
 static double dq_of(const struct naive *l, int g, int64_t n)
 {
 	return R.mode == REF_GRU && g == 2 ? l->dq[n] : l->da[g][n];
 }
 
-/* Computes the gradients of unit u, at index n of [T, B, U]; dh is that before the projection. Replaces *dc, and returns the part
- * of h_prev's gradient that passes no matrix. */
+/* Computes the gradients of the gates of unit u, at index n of [T, B, U]; dh is the gradient of h before the projection. In an LSTM it
+ * replaces *dc, the gradient of c, by that of c_prev. Returns the part of h_prev's gradient that passes no matrix. */
 static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double *dc)
 {
 	double i = l->gate[0][n], f = l->gate[1][n], g = l->gate[2][n], o = l->gate[3][n], t, dct, a[4], direct = 0;
@@ -323,7 +323,8 @@ static double reach_by_vendor(double above, double direct, int is_first, int has
 	return A(above + (is_first || !has_product ? s : V(s)));
 }
 
-/* The gradient of h of unit j: upstream, direct, and from the gates of row `later`, the next step (-1: this step is the last). */
+/* The gradient of element j of h: the sum of `above` (upstream), `direct` (by no matrix) and a product of the gradients of the gates in row
+ * `later` of [T B], the next step (-1: there is none). */
 static double reach(const struct naive *l, int64_t later, int64_t j, double above, double direct, int is_first)
 {
 	double s;
@@ -397,7 +398,7 @@ static void sum_one(int64_t n)
 		left[terms] = D(RNN_params_backprop_old, n), right[terms++] = 1;
 }
 
-/* Sums every element of every region of a layer; the kind of the region decides what is summed. */
+/* Computes the weight gradients of one direction of a layer; the region of params decides which products are summed. */
 static void sum_weights(int64_t at_layer, int64_t d)
 {
 	struct naive *l = &layers[at_layer][d];
@@ -508,7 +509,7 @@ static void compare(int c)
 	}
 }
 
-/* Sets, at times, one element of one input to a rare value. */
+/* Sets, at times, one element of one input to a rare value; returns whether it did. */
 static int poison(void)
 {
 	static const double rare[] = { NAN, INFINITY, -INFINITY, 65504, 0x1.fep127, 0x1p-149, 0x1p-24, 0, -0.0, 1e300 };

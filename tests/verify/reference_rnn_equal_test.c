@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of the CudnnRNN family's reference that must agree by the meaning of the op: chunks and the whole, both directions, one row
- * and many, layouts, lengths, options with the same effect. Known numbers are in reference_rnn_test.c.
+ * Tests that calls of the CudnnRNN family's reference agree where the meaning of the op says so: chunks and the whole, both directions,
+ * one row and many, layouts, lengths, options with the same effect. Known numbers are in reference_rnn_test.c.
  */
 #include "tests/verify/sequence_arrays.h"
 
@@ -22,7 +22,7 @@ static void keep(void)
 		memcpy(kept[a], at[a].v, sizeof(kept[a]));
 }
 
-/* Fails unless element n of a equals want, up to rounding. */
+/* Fails the test unless element n of array a equals `want` within 1e-15. */
 static void agree(int a, int64_t n, long double want, const char *what)
 {
 	if (!(fabsl(at[a].v[n] - want) <= 1e-15L * (1 + fabsl(want))))
@@ -51,8 +51,8 @@ static int not_of_mode(int a)
 	return R.mode != REF_LSTM && (a == RNN_output_c || a == RNN_input_c_backprop);
 }
 
-/* A call for the first steps and one for the rest, from the states of the first, equal one call for all steps: the outputs are
-   the same, and the gradients add up. */
+/* A call for the first steps and one for the rest, from the final states of the first, equal one call for all steps: the outputs are the
+   same, and the weight gradients add up. */
 static void test_chunks(void **state)
 {
 	static long double first[RNN_ARRAYS][MAX];
@@ -96,7 +96,8 @@ static void test_chunks(void **state)
 			if (mode == REF_LSTM)
 				agree_all(RNN_output_c, "second piece");
 
-			/* the first chunk's gradients, from those of its last states, are added to the second's */
+			/* the second chunk's gradients of its initial states are upstream gradients of the first's final states, and the first
+			   chunk adds its weight gradients to those of the second */
 			memcpy(at[RNN_output_h_backprop].v, at[RNN_input_h_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_output_c_backprop].v, at[RNN_input_c_backprop].v, sizeof(at[0].v));
 			memcpy(at[RNN_params_backprop_old].v, at[RNN_params_backprop].v, sizeof(at[0].v));
@@ -118,7 +119,7 @@ static void test_chunks(void **state)
 	}
 }
 
-/* A model of a mode, with the options that bits of c select. */
+/* Sets up a model of a mode with random numbers; bits of c choose its options. */
 static void model(int mode, int c)
 {
 	R = (struct ref_rnn){ .mode = mode, .dtype = REF_F64, .T = 4, .B = 3, .I = 2, .U = 3, .L = 1 + (c & 1),
@@ -146,7 +147,7 @@ static void reverse(long double *to, const long double *from, int64_t width)
 	}
 }
 
-/* Copies the regions of one pseudo-layer of a bidirectional model to a model of one direction. */
+/* Copies the params of one pseudo-layer of a bidirectional model to the params of a model of one layer and direction. */
 static void copy_regions(long double *to, const struct ref_rnn *one, const long double *from, const struct ref_rnn *two,
 	int64_t pseudo_layer)
 {
@@ -166,7 +167,8 @@ static void copy_half(long double *to, const long double *from, int64_t rows, in
 		to[n] = from[(n / width * 2 + d) * width + n % width];
 }
 
-/* Each direction of a layer equals a model of one direction; the second one reads its steps in reverse. */
+/* Each direction of a bidirectional layer equals a model of one direction, which for the second direction gets the steps in reverse; both
+ * gradients of input add up. */
 static void directions(void **state)
 {
 	static long double half[MAX], want[MAX], dx[MAX];
@@ -229,7 +231,7 @@ static void directions(void **state)
 	}
 }
 
-/* Copies row b of [rows, of, width]. */
+/* Copies the elements [.., b, ..] of an array [rows, of, width]. */
 static void copy_row(long double *to, const long double *from, int64_t rows, int64_t of, int64_t b, int64_t width)
 {
 	for (int64_t n = 0; n < rows * width; n++)
@@ -241,7 +243,7 @@ static int is_params(int a)
 	return a == RNN_params || a == RNN_params_backprop || a == RNN_params_backprop_old;
 }
 
-/* Each batch row computed alone gives the same answers, and the weight gradients of all rows add up. */
+/* Each row of a batch, computed alone, has the answers that it has in the batch, and the weight gradients of all rows add up. */
 static void rows_alone(void **state)
 {
 	static long double want[MAX];
@@ -287,7 +289,7 @@ static void rows_alone(void **state)
 	}
 }
 
-/* The same sequences and states in batch-major order give the same. */
+/* The same sequences and states in batch-major order give the same outputs and gradients, in that order. */
 static void batch_major(void **state)
 {
 	static long double want[MAX];
@@ -335,7 +337,8 @@ static void agree_outputs(const char *what)
 			agree_all(written[j], what);
 }
 
-/* Lengths of T equal no lengths; absent states equal zeros; auto_select equals the mode that it selects. */
+/* Lengths of T equal no lengths; absent states and absent upstream gradients equal zeros; auto_select equals the input mode that it
+ * selects. */
 static void test_other_layouts(void **state)
 {
 	static const struct ref_in absent;
@@ -374,7 +377,7 @@ static void test_other_layouts(void **state)
 	}
 }
 
-/* A skipped input equals unit matrices; no peepholes equal peepholes of 0. */
+/* skip_input equals input matrices of the first layer that are unit matrices; no peepholes equal peepholes of 0. */
 static void zeros_and_ones(void **state)
 {
 	(void)state;
@@ -452,7 +455,7 @@ static void linear(void **state)
 	}
 }
 
-/* The padding of inputs has no effect, and that of outputs is zero. */
+/* The padding of input and output_backprop has no effect, and the padding of output is zero. */
 static void padding(void **state)
 {
 	(void)state;
@@ -484,8 +487,8 @@ static void padding(void **state)
 	}
 }
 
-/* With length 0 in all rows, without steps or without rows, states pass through, and weight gradients are zeros or the old
-   values. */
+/* With length 0 in all rows, without steps or without rows, states and their gradients pass through, params_backprop is zeros or the old
+   values, and output and input_backprop are zeros. */
 static void nothing_to_do(void **state)
 {
 	static const struct { int from, to; } pass[] = { { RNN_input_h, RNN_output_h }, { RNN_input_c, RNN_output_c },

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the reference of the CudnnRNN family: known vectors and sums, the layout of the parameters, and every gradient against
- * differences. Calls that must agree are in reference_rnn_equal_test.c, the error bound in reference_rnn_bound_test.c, the masks in
- * reference_dropout_test.c.
+ * Tests the reference of the CudnnRNN family: known vectors and sums, the layout of the parameters, and some elements of the gradient of
+ * each input against differences. Calls that must agree are in reference_rnn_equal_test.c, the error bound in
+ * reference_rnn_bound_test.c, the masks in reference_dropout_test.c.
  */
 #include "tests/verify/sequence_arrays.h"
 
 static const char *const mode_name[] = { [REF_LSTM] = "lstm", [REF_GRU] = "gru", [REF_RNN_TANH] = "rnn_tanh",
 	[REF_RNN_RELU] = "rnn_relu" };
 
-/* The numbers from which the known vectors were computed. */
+/* Fills an array with the numbers from which the known vectors were computed. */
 static void fill(int a, int s)
 {
 	for (int64_t k = 0; k < at[a].n; k++)
@@ -102,7 +102,7 @@ static void vectors_6_3(void **state)
 	expect_sums(3.692, 35.66);
 }
 
-/* tensorflow#8311: a GRU of one unit that skips its input's weights, all parameters 0. */
+/* A GRU of one unit, with skip_input or auto_select and all parameters 0, has the output that tensorflow#8311 names. */
 static void skip_input_8311(void **state)
 {
 	(void)state;
@@ -120,7 +120,8 @@ static void skip_input_8311(void **state)
 	assert_true(fabsl(at[RNN_output].v[0] - 0.20482421480982513L) < 1e-16L);
 }
 
-/* relu at 0 has gradient 0. Where rounding decides the sign of its argument, either gradient is right. */
+/* The gradient through relu at an argument of 0 is 0. If the argument may have a rounding error, the bound allows the upstream gradient,
+   too. */
 static void corner(void **state)
 {
 	(void)state;
@@ -139,7 +140,7 @@ static void corner(void **state)
 	}
 }
 
-/* After a step whose output overflows, infinity minus infinity is possible, and nothing is promised for relu's gradient. */
+/* After a step whose output overflows f16, relu's argument may be infinity minus infinity, so the bound of its gradient is infinite. */
 static void beyond(void **state)
 {
 	(void)state;
@@ -165,7 +166,8 @@ static long double *ones(int64_t n)
 	return v;
 }
 
-/* The sum of all outputs where all inputs are 1. All rows are equal: one is computed, and counts B times. */
+/* Returns the sum of all outputs of a network whose inputs and params are all 1. All rows are equal: one is computed, and counts B
+ * times. */
 static long double golden(int mode, int64_t L, int64_t U, int64_t I, int64_t B, int64_t T, double dropout)
 {
 	enum { ROWS = 1 };
@@ -231,7 +233,8 @@ static void params_size(void **state)
 	}
 }
 
-/* An LSTM with two layers, both directions, projection and peepholes, written out; a first layer without input matrices. */
+/* Compares some regions of the params of two networks with written ones: an LSTM with two layers, both directions, projection and
+ * peepholes; a GRU with skip_input, whose first layer has no input matrices. */
 static void regions(void **state)
 {
 	struct ref_rnn p = { .mode = REF_LSTM, .L = 2, .bidirectional = 1, .I = 3, .U = 4, .P = 2, .peephole = 1 };
@@ -262,7 +265,7 @@ static void regions(void **state)
 	assert_int_equal(ref_rnn_region(&p, 1, 0, REF_WEIGHT).offset, 12);
 }
 
-/* TensorFlow's canonical lists: each number of params is in one tensor, and the way back puts it in its place. */
+/* TensorFlow's canonical lists, without peepholes: each number of params is in one tensor, and ref_rnn_from_canonical() restores params. */
 static void canonical(void **state)
 {
 	enum { LISTED = 64 };
@@ -328,8 +331,8 @@ static long double off_by(int a, int g, int64_t n, long double step)
 	return fabsl(slope - at[g].v[n]) / (1 + fabsl(slope));
 }
 
-/* Compares gradients by some elements of each input with differences. The kink of relu may lie within the first difference's
-   step, but not within the second's. */
+/* Compares gradients by some elements of each input with central differences. For relu a second, smaller step may be tried, since its kink
+   may lie within the first. */
 static void differences_of(int c)
 {
 	static const struct { int a, g; } wrt[] = {
@@ -354,7 +357,7 @@ static void differences_of(int c)
 	}
 }
 
-/* Sets up a model; each bit of c stands for one property. */
+/* Sets up a model with random numbers, whose sizes and options c chooses. */
 static void choose(int mode, int c)
 {
 	R = (struct ref_rnn){ .mode = mode, .dtype = REF_F64, .T = 3 + (c & 1), .B = 3, .I = 2, .U = 3, .L = 1 + (c & 1) + (c >> 6 & 1),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the reference of the block ops: TensorFlow's known vectors, every gradient against central differences, and the rounding of
- * every dtype. Its error bound is tested in reference_bound_test.c.
+ * Tests the reference of LSTMBlockCell and GRUBlockCell: known vectors, the gradient of every input against central differences, and the
+ * rounding of every dtype. Its error bound is tested in reference_bound_test.c.
  */
 #include "tests/verify/reference_arrays.h"
 
@@ -24,7 +24,7 @@ static void save_gru(void)
 #undef SAVE
 }
 
-/* The numbers from which the known vectors were computed. */
+/* Fills an array with the numbers from which the known vectors were computed. */
 static void fill(int a, int s)
 {
 	for (int64_t k = 0; k < at[a].n; k++)
@@ -166,7 +166,7 @@ static long double gru_loss(void)
 
 static long double worst;
 
-/* Compares gradient g of a loss by input a with differences, element by element. */
+/* Compares array g, the gradient of a loss by input a, with central differences of the loss in every element. */
 static void difference(int a, int g, long double (*loss)(void))
 {
 	const long double step = 1e-6L;
@@ -266,7 +266,7 @@ static void clip_is_straight_through(void **state)
 	assert_true(clipped > 50 && clipped < 200);
 }
 
-/* Without rows (B = 0) weight gradients are zeros, or the old values. */
+/* Without rows (B = 0) w_grad, wco_grad and d_b_c are zeros or, with `accumulate`, the old values. */
 static void no_rows(void **state)
 {
 	(void)state;
@@ -316,8 +316,8 @@ static void rounding(void **state)
 			assert_true(isnan(x) ? isnan(r) : r == x && !signbit(r) == !signbit(x));
 			if ((bits & 0x7fff) > half[k].largest)
 				continue;
-			/* y: the half's neighbour away from zero. Beyond the largest half it is infinite, but the middle is computed as if
-			   halves went on. */
+			/* y: the dtype's next number away from zero. Beyond the largest finite number it is infinite, but the middle is computed
+			   as if numbers went on with the same spacing. */
 			y = (bits & 0x7fff) == half[k].largest ? INFINITY : fabs(decode(bits + 1, half[k].m));
 			middle = copysign(isinf(y) ? 2 * fabs(x) - fabs(decode(bits - 1, half[k].m)) : y, x);
 			middle = x + (middle - x) / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Storage for every argument of the CudnnRNN family, by name, and random models for it; for tests of the reference.
+ * Storage for every argument of ref_rnn, by name, and random numbers and lengths to fill it; for tests of the reference.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,8 @@
 
 enum { MAX = 8192, MAX_ROWS = 16 };
 
-/* Every array of an op: name and length. Inputs with a gradient come first, each with that gradient. */
+/* These lists have the name and the length of every array of ref_rnn: RNN_WRT the inputs that have a gradient, each with that gradient;
+ * RNN_IN the other inputs; RNN_OUT the other outputs. */
 #define RNN_WRT(_) _(input, input_backprop, T * B * I) _(input_h, input_h_backprop, states * H) \
 	_(input_c, input_c_backprop, states * U) _(params, params_backprop, ref_rnn_size(&R))
 #define RNN_IN(_) _(output_backprop, T * B * D * H) _(output_h_backprop, states * H) _(output_c_backprop, states * U) \
@@ -26,8 +27,8 @@ enum { MAX = 8192, MAX_ROWS = 16 };
 #define FIELD1(a, n) RNN_##a,
 enum rnn_array { RNN_WRT(FIELD2) RNN_IN(FIELD1) RNN_OUT(FIELD1) RNN_ARRAYS };
 
-/* Numbers of inputs in d or v, values and bounds of outputs in v and e, the naive code's answers, and the largest error over its
- * tolerance. */
+/* d or v has an input's numbers; v and e have an output's values and bounds; naive and unrounded have the naive code's answers, after and
+ * before their rounding to the dtype. ratio is the largest error of naive over the tolerance, inner that of unrounded over 2 * bound. */
 static struct store {
 	double d[MAX], naive[MAX], unrounded[MAX];
 	long double v[MAX], e[MAX], ratio, inner;
@@ -47,7 +48,7 @@ static void name_array(int a, const char *name, int64_t n, int is_out)
 	at[a].is_out = is_out;
 }
 
-/* Points every argument of R, whose sizes and options are set, at its storage: inputs at v where exact, else at d. */
+/* Points every array of R at its storage: inputs at v if `exact`, else at d. The caller has set the sizes and options of R. */
 static inline void bind_rnn(int exact)
 {
 	int64_t T = R.T, B = R.B, I = R.I, U = R.U, D = 1 + R.bidirectional, H = R.P ? R.P : R.U, states = R.L * D * B;
@@ -76,7 +77,7 @@ static inline int below(int n)
 	return (int)((uniform() + 1) / 2 * n);
 }
 
-/* Draws all inputs: v as drawn, d rounded to the dtype. */
+/* Draws the numbers of all inputs: v has them as drawn, d rounded to the dtype. */
 static inline void draw(double scale)
 {
 	for (int a = 0; a < RNN_ARRAYS; a++) {
