@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests that the bits are the same for every kernel of the cpu backend, compiled for each instruction set that runs here and
- * interpreted: on inputs of many magnitudes and all special values, strided views, absent arguments, and sizes around the widths of
- * vectors, strips and blocks. Where one result is NaN all are, but the bits of a NaN may differ, since processors disagree about
- * them.
+ * Tests that every kernel of the built-in cells, except those of second gradients, gives the same bits in every way that the cpu backend
+ * computes it: compiled for each instruction set that runs here, and interpreted on each. Inputs are ordinary numbers, special values and
+ * random bits; there are gaps between rows, absent arguments, and sizes around the widths of vectors, strips and blocks. Where one result
+ * is NaN all are, but the bits of a NaN may differ, since processors disagree about them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ enum { ARGUMENTS = CG_SLOTS_MAX, PAD = 3 };
 
 static unsigned long long state = 20260102;
 static long elements, kernels;
-/* Counts of results where inputs had NaNs: NaNs; numbers; NaNs whose bits differ from the first way's. */
+/* Counts over the results of calls whose inputs have NaNs: NaNs; numbers; NaNs whose bits differ from those of the first way. */
 static long nans, numbers, others;
 enum given { WHOLE, ABSENT, NANS, GIVEN };       /* which arguments are given: all; some; all, about a fourth of their elements NaN */
 
@@ -60,7 +60,8 @@ static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass
 	fail_msg("%s is not compiled for %s", function->key, isa->name);
 }
 
-/* Counts results where inputs had NaNs, compared with those of the first way; the gaps between rows are left out. */
+/* Adds to the counts the results of a call whose inputs have NaNs, compared with those of the first way; the gaps between rows are left
+   out. */
 static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned char *now, const unsigned char *first)
 {
 	size_t size = cg_dtype_bytes(dtype);
@@ -76,7 +77,7 @@ static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned ch
 	}
 }
 
-/* Runs a function in every available way and compares the results with the first. */
+/* Runs a kernel in every way that runs here, and compares the bits with those of the first way. */
 static void compare(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units,
                     enum given given)
 {
@@ -198,7 +199,8 @@ static void test_bits(void **given)
 	assert_true(nans > 1000 && numbers > 1000);
 }
 
-/* Within a call subnormal floats are zeros; after it the caller's are numbers again. */
+/* Between cg_float_enter() and cg_float_leave() a product of subnormal floats is 0; for f64 a product of subnormal doubles is not. After
+   cg_float_leave() the product of floats is not 0. */
 static void test_float_state(void **unused)
 {
 	volatile float tiny = 1e-38f, half = 0.5f;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints a line for every kernel: its key, and a checksum of the bits of its outputs on fixed inputs of all magnitudes. The bits
- * are promised to be the same on every processor; cross.sh compares the lines of several.
+ * Prints a line for every kernel of the built-in cells and of one more cell: the kernel's key, and a checksum of the bits of its outputs on
+ * fixed inputs. The bits are promised to be the same on every processor; cross.sh compares the lines of builds for several processors.
  *
- * Each kernel runs once for each instruction set of the build that runs here: compiled where it can be, else interpreted. A last
- * cell has the operators that no built-in cell has. If an instruction set differs from the first, that is printed and the exit
- * status is 1.
+ * Each kernel runs once for each instruction set of the build that runs here: compiled if the build has it compiled, else interpreted. The
+ * last cell has operators that no built-in cell has. If the bits by an instruction set differ from those by the first, that is printed and
+ * the exit status is 1.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static uint64_t next(void)
 static int is_double(int dtype)           { return dtype == CG_F64; }
 static int is_half(int dtype, int type)   { return type != CG_TYPE_ACC && (dtype == CG_F16 || dtype == CG_BF16); }
 
-/* Draws numbers mostly of ordinary size; an eighth have any bits. */
+/* Draws a number: mostly one of ordinary size, one time in eight any bits. */
 static void draw(int dtype, int type, char *to)
 {
 	uint64_t any = next(), kind = next() % 8;
@@ -60,12 +60,12 @@ static void draw(int dtype, int type, char *to)
 	}
 	memcpy(&word, &single, sizeof word);
 	word = kind ? word : (uint32_t)any;
-	/* The bits of a bf16 are the upper half of a float's; a f16 is between 1/8 and 8, or has any bits. */
+	/* The bits of a bf16 are the upper half of a float's; a f16 has a magnitude between 1/8 and 8, or any bits. */
 	half = (uint16_t)(dtype == CG_BF16 ? word >> 16 : kind ? (any & 0x8000) | (0x3000 + any % 0x1800) : any & 0xffff);
 	memcpy(to, is_half(dtype, type) ? (void *)&half : (void *)&word, is_half(dtype, type) ? 2 : 4);
 }
 
-/* FNV-1a over the elements; all NaNs count as the same. */
+/* Adds elements to a checksum, FNV-1a of whole elements in place of bytes; all NaNs of a type count as the same. */
 static uint64_t sum(uint64_t so_far, int dtype, int type, const char *data, size_t bytes)
 {
 	size_t size = is_double(dtype) ? 8 : is_half(dtype, type) ? 2 : 4;
@@ -105,7 +105,7 @@ static void run(const struct cg_isa *isa, const struct cg_pass_plan *plan, const
 	free(registers);
 }
 
-/* The checksum of a function on one instruction set, from the same inputs each time. */
+/* The checksum of a kernel on one instruction set, from inputs that are the same for each instruction set. */
 static uint64_t bits(const struct cg_isa *isa, const struct cg_pass_plan *plan, const struct cg_function *function, char *const *data,
                      size_t bytes)
 {
@@ -135,7 +135,8 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 {
 	struct cg_mistake mistake;
 	struct cg_pass_plan *plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
-	/* The size of the largest argument, which is scratch: it has two blocks of rows, and at most one value for every argument. */
+	/* The bytes of the largest argument, which is scratch: for each unit and each of two blocks of rows it has at most one value for every
+	   argument. */
 	size_t bytes = (size_t)(ELEMENTS > 2 * CG_SLOTS_MAX * UNITS ? ELEMENTS : 2 * CG_SLOTS_MAX * UNITS) * sizeof(double);
 	char *data[CG_SLOTS_MAX];
 

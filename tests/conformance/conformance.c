@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests every op against the independent reference on the backend that CELLGRAD_BACKEND names: sizes, dtypes, options, absent
- * arguments, and the same bits in a second call. verify/trial.c runs a trial, verify/cases.c has the cases.
- * CELLGRAD_TEST_SEED sets the seed; a failure prints the line that reproduces it.
+ * Tests the block ops, rnn and rnn_backprop against the independent reference on the backend that CELLGRAD_BACKEND names: sizes, dtypes,
+ * options, absent arguments, and the same bits in a second call where they are promised. verify/trial.c and network_trial.c run a trial,
+ * verify/cases.c has the cases. CELLGRAD_TEST_SEED sets the seed; a failure prints the line that reproduces it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void test_networks(void **given)
 	assert_true(worst > 0.01L);
 }
 
-/* Optional arguments of networks: only one absent, only one present, and all absent. */
+/* Tests networks with each optional argument absent alone, with each present alone, and with all absent. */
 static void test_networks_absent(void **given)
 {
 	const struct plan *p = *given;

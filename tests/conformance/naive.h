@@ -17,7 +17,8 @@
    results are rounded to the dtype. */
 static struct { int dtype, single, order, flush, stores; } how;
 
-/* The result of one operation. Rounding the double result of two floats to float equals float arithmetic. */
+/* The result of one operation, rounded to float if how.single is set. For +, -, * and / of two floats the rounded double result is that of
+   float arithmetic. */
 static inline double A(double x)
 {
 	if (how.single)

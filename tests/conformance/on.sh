@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # on.sh FOLDER/NAME.on: runs the suite of FOLDER, a program of the same name, on backend NAME.  NAME-fake uses the stand-ins of
 # tests/fake for CUDA's libraries; NAME-composed-fake leaves out the stand-in for cuDNN; with NAME-permuted-fake that stand-in has another
-# weight layout than the library.  cpu-composed runs networks on route composed.  If the backend has no device, the suite is skipped,
+# weight layout than the library.  cpu-composed runs networks on route composed.  If the backend does not open, the suite is skipped,
 # unless CELLGRAD_TEST_REQUIRE has NAME.
 folder=${1%/*} program=$folder/${folder##*/}
 name=${1##*/} name=${name%.on}
@@ -11,7 +11,8 @@ case $name in
 *)      with= ;;
 esac
 CELLGRAD_BACKEND=${name%%-*}
-# CELLGRAD_TEST_ROUTE is the route that every network of the suite must take if that route can compute it.
+# CELLGRAD_TEST_ROUTE names the route that networks of the suite of sequences must take if the route can compute them.  The conformance
+# suite requests it if it is composed.
 case $name in
 *-composed-fake) CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed ;;
 cpu-composed)    CELLGRAD_TEST_ROUTE=composed ;;
@@ -29,7 +30,7 @@ why=$($with "$program" --opens) || {
 	esac
 	exit 0
 }
-# On route composed only tests of networks run, since block ops have no routes.
+# On route composed the conformance suite runs only its tests of networks, since block ops have no routes.
 case $program/$name in
 */conformance/*-composed*) exec $with "$program" 'rnn*' ;;
 *)                             exec $with "$program" ;;
