@@ -35,7 +35,7 @@ static struct cg_mem *mem_of(struct cg_lstm_block *op, const struct cg_port *por
 	return (struct cg_mem *)(void *)((char *)op + port->at);
 }
 
-/* Numbers with so few digits that sums of products of them are exact in any order. */
+/* Fills memory with numbers of so few digits that sums of products of two of them are exact in any order. */
 static void draw(struct cg_mem mem, int dtype, unsigned long long *state)
 {
 	size_t each = cg_dtype_bytes(dtype);
@@ -155,8 +155,8 @@ static void want_only(struct sequence *s, const char *names)
 
 /* ---- steps of the cell ---- */
 
-/* The number of units of a sequence. On cuda bits are the same only where memory has the same alignment: with 8 units each step
-   begins at a multiple of 16 bytes in every dtype. */
+/* The number of units of a sequence. On cuda bits are the same only where memory has the same alignment: with 8 units each step of a state
+   or gate begins at a multiple of 16 bytes in every dtype. */
 static int64_t units(void)
 {
 	return strncmp(cg_describe(context), "cuda", 4) ? 7 : 8;
@@ -208,7 +208,8 @@ static void forward_is_cells(int dtype, int peephole, int gates)
 	free_sequence(&cells);
 }
 
-/* The loss is on the last cs: the upstream gradients of the other steps are zero, and add no rounding. */
+/* Compares dgates and the gradients of cs_prev and h_prev for a loss on the last cs alone: the upstream gradients of the other steps are
+   zero, and add no rounding. */
 static void grad_is_cells(int dtype, int peephole)
 {
 	struct sequence whole, cells;
@@ -265,7 +266,7 @@ static void test_steps_are_cells(void **state)
 
 /* ---- beyond seq_len_max ---- */
 
-/* Poisons the inputs beyond seq_len_max, which are not read. */
+/* Sets the inputs of steps from `length` on, which are not to be read, to NaN. */
 static void spoil(struct sequence *s, int64_t length)
 {
 	size_t each = cg_dtype_bytes(s->op.dtype);
@@ -279,7 +280,7 @@ static void spoil(struct sequence *s, int64_t length)
 	}
 }
 
-/* All outputs of a pass equal those of the shorter sequence, followed by zeros. */
+/* All outputs of a pass of `whole` equal those of `shorter`, which has `length` steps, followed by zeros. */
 static void prefix(struct sequence *whole, struct sequence *shorter, int is_grad, int64_t length)
 {
 	shorten(row_of(is_grad), &shorter->op);
@@ -320,7 +321,7 @@ static void test_length_is_a_prefix(void **state)
 	on_every_backend(length_is_a_prefix);
 }
 
-/* Without a step all gradients are zero, and accumulated ones are unchanged. */
+/* With seq_len_max 0 all gradients are zero, and with `accumulate` the weight gradients are unchanged. */
 static void no_step(int dtype)
 {
 	for (int accumulate = 0; accumulate < 2; accumulate++) {
@@ -358,7 +359,7 @@ static void test_no_step(void **state)
 	on_every_backend(no_step);
 }
 
-/* A batch without rows may have any number of steps. */
+/* A batch without rows may have 2^59 steps; its weight gradients are zero. */
 static void no_rows(int dtype)
 {
 	struct sequence s;
@@ -380,7 +381,7 @@ static void test_no_rows(void **state)
 
 /* ---- V1 and V2 ---- */
 
-/* Exchanges the two middle ones of four blocks of so many bytes, in each row of memory. */
+/* Exchanges the two middle ones of the four blocks, of `block` bytes each, in each row of memory. */
 static void exchange(struct cg_mem mem, size_t block)
 {
 	for (char *row = mem.data, *end = row + mem.bytes; row < end; row += 4 * block)
@@ -392,7 +393,8 @@ static void exchange(struct cg_mem mem, size_t block)
 		}
 }
 
-/* Each gate's block has 16 columns, so that it fills whole vectors in either order of the gates. */
+/* The forward pass gives the same bits in both orders of the gates. Each gate's block has 16 columns, so that it fills whole vectors in
+   either order. */
 static void orders_agree(int dtype)
 {
 	size_t block = 16 * cg_dtype_bytes(dtype);
@@ -421,8 +423,8 @@ static void test_orders_agree(void **state)
 
 /* ---- threads and repeats ---- */
 
-/* Large enough for several tiles and blocks, long enough for packed weights; one thread and all threads give the same bits, and so
-   does a second call. */
+/* The sequence is large enough for several tiles and blocks, and long enough for packed weights. One thread and all threads of the cpu
+   backend give the same bits, and so does a second call with all threads. */
 static void test_threads(void **state)
 {
 	static const char *const threads[] = { "1", "", "" };
@@ -452,7 +454,7 @@ static void test_threads(void **state)
 
 /* ---- spans ---- */
 
-/* Some steps of a sequence as a call of their own, with the states before the first of them. */
+/* The steps from `first` to before `end` of a sequence as a call of their own; its cs_prev and h_prev are those of the whole sequence. */
 static struct cg_lstm_block part_of(const struct sequence *s, int64_t first, int64_t end)
 {
 	struct cg_lstm_block part = s->op;

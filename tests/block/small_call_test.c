@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A repeated forward call of a step of the block LSTM or GRU on the cpu, whose workspace is the caller's, makes no system call, allocates
- * nothing and takes no lock. A child process, which the kernel kills at its first system call, makes a thousand calls of each op.
+ * nothing and takes no lock. A child process with one thread, which Linux kills at any system call but read, write, exit and a signal's
+ * return, makes a thousand calls of each op.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -129,7 +130,8 @@ static void test_no_lock(void **state)
 }
 
 #ifdef SECCOMP_MODE_STRICT
-/* The child ends with 0, or by a signal at its first system call; with 2 where seccomp is missing. */
+/* The child ends with 0, or by a signal at a system call that strict seccomp forbids; with 1 if a call of the library fails, with 2 if
+   there is no seccomp. */
 static void call_without_system(void)
 {
 	struct cg_context *context;
