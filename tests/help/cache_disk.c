@@ -19,7 +19,7 @@ int cache_set_up(void **state)
 {
 	(void)state;
 	disk_open();
-	alarm(120);                              /* a test that hangs, as on a pipe, fails after two minutes */
+	alarm(120);                              /* ends the program if a test hangs for two minutes, as on a pipe */
 	return 0;
 }
 

@@ -26,13 +26,13 @@ int has(const char *key, const char *want);
 /* The path of a key's file, in memory that the next call overwrites. */
 const char *path_of(const char *key);
 int there(const char *path);
-/* The number of files in the cache's folder. */
+/* The number of files in the cache's folder whose names do not begin with a dot. */
 int files(void);
 size_t read_file(const char *path, unsigned char *to, size_t most);
 void write_file(const char *path, const void *from, size_t n);
 
-/* Returns what `body` returns in a child process; unprivileged: the child runs as another user without privileges. 77: that is
-   not possible here. */
+/* Returns what `body` returns in a child process.  unprivileged: if this process is root's, the child runs as user STRANGER; 77: it cannot,
+   and `body` has not run. */
 int in_child(int (*body)(void), int unprivileged);
 
 #endif

@@ -105,7 +105,8 @@ void counted_watch(void (*look)(const void *block, size_t bytes))
 	watcher = look;
 }
 
-/* The size of a built-in cell is measured on a copy. */
+/* Adds the blocks and the bytes that the library holds for all built-in cells, which it opens if it has not yet. Each cell is measured on a
+   copy. */
 static void count_cells(long *n, long *bytes)
 {
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allocator that counts the host memory that the library holds. It poisons a block before it frees it, and moves every block that
- * grows, so that code that still reads the old block reads nonsense. A test may inspect each block before it is freed.
+ * An allocator that counts the host memory that the library holds. It poisons a block before it frees it, and moves a block
+ * whenever its size changes, so that code that still reads the old block reads nonsense. A test may inspect each block before it is freed.
  */
 #ifndef COUNTED_H
 #define COUNTED_H
@@ -12,7 +12,7 @@
 void counted_begin(void);
 /* Fails the test unless the library holds nothing but its built-in cells, which it keeps until the process ends. */
 void counted_nothing_left(void);
-/* A test that calls counted_nothing_left(): the last one of a program, whose setup closes the objects of the other tests. */
+/* A test that calls counted_nothing_left(): the last one of a program.  Its setup closes objects that the other tests have left open. */
 void test_nothing_left(void **state);
 /* Sets a function `look` that is called with each block before it is freed or moved; NULL: none is called. */
 void counted_watch(void (*look)(const void *block, size_t bytes));

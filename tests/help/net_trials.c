@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small networks with rows of several lengths, two directions and dropout, so that a call uses every argument. */
+/* Most networks here have rows of several lengths, two directions and dropout. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,10 +60,10 @@ static void *run(void *given)
 	return NULL;
 }
 
-/* Opens the network of a thread. In host memory it has no workspace of its own, so that everything that a stream holds is in use. */
+/* Opens the network of a thread. If its arguments are in host memory the call has no workspace of its own, and so it uses the stream's. */
 static void open_work(struct work *w, struct cg_context *context, const char *route, int place)
 {
-	/* A cell that has two stages, and that no vendor's library computes. */
+	/* gru_block has two stages, and cuDNN does not compute it; a route other than composed gets gru. */
 	const char *cell = route && strcmp(route, "composed") ? "gru" : "gru_block";
 	struct cg_rnn_sizes of_ragged;
 
@@ -237,7 +237,7 @@ static void run_both(struct net *n, struct cg_stream *stream, uint64_t *print)
 
 void try_turns(struct cg_context *context, const char *route)
 {
-	/* The order of plans: every plan runs after every other, and after itself. */
+	/* The order of plans: every plan runs directly after every other, and after itself. */
 	static const int turns[] = { 0, 0, 1, 0, 2, 0, 3, 1, 1, 2, 1, 3, 2, 2, 3, 3, 0 };
 	struct cg_stream *one = open_stream(context);
 	struct net nets[PLANS];
@@ -360,8 +360,8 @@ static int both(struct net *n)
 	return code ? code : net_backward(n);
 }
 
-/* Runs both passes on a new stream, with the n-th of the driver's calls failing (n 0: none); *print is a checksum of the
-   answers, of a second call where one failed. Returns whether there was such a call. */
+/* Runs both passes on a new stream, with the n-th of the driver's calls failing (n 0: none), and once more without a failure if there was
+   one; *print is a checksum of the last answers. Returns whether a call of the driver failed. */
 static int attempt(struct cg_context *context, const char *route, int place, const struct faults *f, long n, uint64_t *print)
 {
 	struct cg_stream *stream = open_stream(context);
@@ -371,7 +371,8 @@ static int attempt(struct cg_context *context, const char *route, int place, con
 	begin(&net, context, stream, "lstm", route, place);
 	net.config.layers = 1;
 	net.call.lengths = ragged[0];
-	/* When a stream's workspace grows, the old one is freed, and a failure of that is not reported: so the workspace must have grown. */
+	/* When a stream's workspace grows, the old one is freed, and a failure to free it is not reported: so passes before the failure make
+	   the workspace grow. */
 	if (net_open(&net) || (place == CG_HOST && both(&net)))
 		fail_msg("%s", cg_message());
 	f->forget_calls();

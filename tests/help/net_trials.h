@@ -11,19 +11,19 @@
 
 /* Runs one plan in two threads, each with a stream of its own: the bits are the same as in one thread. */
 void try_streams(struct cg_context *context, const char *route);
-/* Opens and runs eight different networks on one context at the same time, one in each thread: the bits are those that each has
-   alone, on a context of its own. where: the name by which contexts are opened. */
+/* Opens and runs eight networks, which differ in cell, dtype, sizes or memory, on one context at the same time, one in each thread: the
+   bits are those that each has alone, on a context of its own. where: the name by which contexts are opened. */
 void try_problems(const char *where, const char *route);
-/* Runs plans that differ in layout and directions on one stream, each after every other, with the same sizes and lengths: the
-   bits are those that each has on a stream of its own. */
+/* Runs four plans, which differ in layout and directions, on one stream, each after every other and after itself, with the same sizes and
+   lengths: the bits are those that each has on a stream of its own. */
 void try_turns(struct cg_context *context, const char *route);
-/* Closes a stream while it is busy, with a network's call enqueued: the bits are the same. Memory that the library has freed
-   should be poisoned by then: see counted.h. */
+/* Closes a stream on which a network's calls are enqueued behind those of a larger one: the answers have the bits of calls on a stream that
+   stays open. A program that runs this should use counted.h, which poisons memory that the library frees. */
 void try_closing(struct cg_context *context, const char *route);
-/* Runs a network whose arguments are in host and device memory, in ten mixtures: the bits are the same. */
+/* Runs a network whose arguments are in host memory, in device memory, or in eight mixtures of both: the bits are the same. */
 void try_memory_spaces(struct cg_context *context, const char *route);
-/* Makes the n-th call of the driver fail, for every n of a forward and a backward: the message names the call, and the same
-   passes over the same memory then give the same bits. faults: those of the driver's watch. */
+/* Makes the n-th call of the driver fail, for every n of a forward and a backward pass: the message names the call, and both passes over
+   the same memory then give the bits of passes without a failure. faults: those of the driver's watch. */
 struct faults {
 	long *fatal;
 	const char **failed_call;

@@ -10,8 +10,8 @@
 extern struct cg_context *context;
 extern struct cg_stream *stream;
 
-/* Setup and teardown functions for cmocka. open_cpu and open_named open the context and the stream, on the cpu or on the device
-   that CELLGRAD_BACKEND names; close_all closes both. */
+/* Setup and teardown functions for cmocka. open_cpu opens the context and the stream on the cpu, open_named on the device that
+   CELLGRAD_BACKEND names, or else on the first that opens; close_all closes both. */
 int open_cpu(void **state);
 int open_named(void **state);
 int close_all(void **state);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets the size of each argument's memory to what its shape needs: for tests that pass parts of a larger block, or change sizes
- * between calls.
+ * Sets the size of the memory of each argument that is present to what its shape needs: for tests that pass parts of a larger block, or
+ * change sizes between calls.
  */
 #ifndef SHORTEN_H
 #define SHORTEN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of a network's call: the contents, the size and the place of each argument. */
+/* Makes the memory of a network's call: the numbers and the size of each argument, in memory of the host or of a device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static int is(const struct net_port *port, const char *start)
 	return !strncmp(port->name, start, strlen(start));
 }
 
-/* Does the cell have a state beside its output? */
+/* Does the cell have a state beside its output?  Of the cells that tests give to these networks, lstm and lstm_block do. */
 static int has_state(const struct net *n)
 {
 	return n->config.cell == cg_cell_find("lstm") || n->config.cell == cg_cell_find("lstm_block");
@@ -80,7 +80,8 @@ size_t net_bytes(const struct net *n, const struct net_port *port)
 	return (size_t)elements * (size_t)bytes[c->dtype];
 }
 
-/* Allocates an argument's memory. Host memory comes from malloc, as only the library's requests for memory are to be counted. */
+/* Allocates an argument's memory. Host memory does not come from the library's allocator, so that a test counts the library's requests
+   alone. */
 static int alloc(struct net *n, size_t bytes, const unsigned char *values, struct cg_mem *mem)
 {
 	int code;
@@ -99,7 +100,7 @@ static int alloc(struct net *n, size_t bytes, const unsigned char *values, struc
 	return code ? code : cg_put(n->stream, *mem, values, bytes);
 }
 
-/* Frees host memory that was copied. If waiting for the copy failed it may still be running: waits for it first. */
+/* Frees host memory that cg_put() or cg_get() copied. If that call failed, the copy may still be running: waits for it first. */
 static void free_copied(struct net *n, int code, void *bytes)
 {
 	if (code)

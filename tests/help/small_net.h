@@ -26,7 +26,7 @@ struct net {
 /* Sets up an lstm of 2 layers, 3 inputs and 4 units, T 3, B 2, in f32, on the host; opens nothing. */
 void net_begin(struct net *, struct cg_context *, struct cg_stream *);
 /* Opens the plan and allocates the memory of a call, for all arguments that the cell has; returns the first failure.  Inputs are
-   neither zero nor equal, outputs and workspace are full of 0xa5. */
+   numbers of which adjacent ones differ, outputs and workspace are full of 0xa5. */
 int  net_open(struct net *);
 /* Frees all memory and closes the plan. */
 void net_close(struct net *);
@@ -38,7 +38,7 @@ struct cg_mem *net_mem(struct net *, const struct net_port *);
 size_t net_bytes(const struct net *, const struct net_port *);
 int  net_forward(struct net *);
 int  net_backward(struct net *);
-/* A checksum of the bytes of everything that calls write, for comparisons. */
+/* A checksum of the bytes of all arguments that calls write, but for the reserve space and the workspace. */
 int  net_print(struct net *, uint64_t *print);
 
 #endif

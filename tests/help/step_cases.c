@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cases: a step has one product and one point kernel for each stage of a cell, and one more product for a projection. */
+/* The cases: in each pass a step has one product and one point kernel for each stage of a cell, and one more product for a projection. */
 #include "tests/help/step_cases.h"
 
 const struct step_case step_cases[STEP_CASES] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks, with the number of commands that a step of each enqueues, forward and backward; it is the same on every device.
+ * Networks, with the numbers of products and of point kernels that a step of each enqueues, forward and backward; these numbers are the
+ * same on every device.
  */
 #ifndef STEP_CASES_H
 #define STEP_CASES_H
@@ -17,8 +18,8 @@ struct step_case {
 enum { STEP_CASES = 12 };
 extern const struct step_case step_cases[STEP_CASES];
 
-/* Opens the network of a case in device memory, for T steps, with every argument. In a ragged case it sets `lengths`, of which
-   the longest is T. */
+/* Opens the network of a case in device memory, for T steps, with every argument. It sets `lengths`, of which the longest is T; only in a
+   ragged case the call has them. */
 int step_case_open(struct net *, const struct step_case *, int64_t T, int32_t *lengths, struct cg_context *, struct cg_stream *);
 enum { STEP_CASE_ROWS = 5 };
 

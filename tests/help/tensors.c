@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors with values that are neither zero nor equal, and the ops that use them. */
+/* Tensors in which adjacent values differ, and the ops that use them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
