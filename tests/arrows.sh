@@ -117,9 +117,9 @@ against()
 		}'
 }
 
-# Prints those lines "A B SYMBOL" of the input that are part of a circle of two or more files.  A call is not part of a circle if no file
-# calls the calling file, or if the called file calls no file.  Such calls are removed, again and again, until only circles and the paths
-# between them are left.
+# Prints those lines "A B SYMBOL" of the input that are part of a circle of two or more files, or of a path between circles.  A call is not
+# part of a circle if no file calls the calling file, or if the called file calls no file.  Such calls are removed, again and again, until
+# only circles and the paths between them are left.
 circles()
 {
 	awk '
@@ -238,7 +238,7 @@ unnamed()
 		}' | sort
 }
 
-# report FILE NAME: prints a line of TAP.  The test passes if the file is empty; if `seeded` is set, it passes if the file is not empty.
+# report FILE NAME: prints a line of TAP.  The test passes if the file is empty; if `seeded` is 1, it passes if the file is not empty.
 report()
 {
 	n=$((n + 1))
@@ -265,7 +265,7 @@ report "$scratch/wrong" 'no files call each other in a circle'
 namesakes <"$scratch/files" >"$scratch/wrong"
 report "$scratch/wrong" 'no two files share a name unless their folders mirror each other'
 unnamed "$srcdir" <"$scratch/all" >"$scratch/wrong"
-report "$scratch/wrong" 'each README.md names the files of its folder'
+report "$scratch/wrong" 'each README.md names the files of its folder that it may not leave out'
 grep -E '^(gen|runtime|backends|bindings|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
 report "$scratch/wrong" 'no struct has the name of a function of its folder, or of its file in tests'
 
@@ -276,7 +276,7 @@ report "$scratch/wrong" 'a planted include in the wrong direction is reported'
 echo 'verify/bound.c bound.h' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a planted include of a path without its folder is reported'
 echo 'runtime/op/check.c runtime/new/check.h' | against >"$scratch/wrong"
-report "$scratch/wrong" 'a planted include of a folder that the table lacks is reported'
+report "$scratch/wrong" 'a planted include of a folder that the list `arrows` lacks is reported'
 echo 'backends/cpu/cpu runtime/rnn/layers cg_layers_forward' | against >"$scratch/wrong"
 report "$scratch/wrong" 'a planted call in the wrong direction is reported'
 printf '%s\n' 'runtime/op/check runtime/op/run cg_op_run' 'runtime/op/run runtime/op/check cg_op_check' | circles >"$scratch/wrong"
@@ -288,7 +288,7 @@ printf '%s\n' command/cache.c runtime/cache/cache.c | namesakes >"$scratch/wrong
 report "$scratch/wrong" 'a planted file with the name of another is reported'
 printf '%s\n' tests/old.sh tests/old/old.sh | namesakes >"$scratch/wrong"
 report "$scratch/wrong" 'a planted script with the name of another is reported'
-# plant TEXT...: makes a folder of source files that has tests/README.md with these rows, and tests/x/README.md with a row for a.c
+# plant ROW...: writes tests/README.md with a table of these rows, and tests/x/README.md with a row for a.c, in the folder $scratch/top
 plant()
 {
 	mkdir -p "$scratch/top/tests/x"

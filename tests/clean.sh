@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# clean.sh [WHAT...]: runs ./bootstrap WHAT, by default demo and then check, on the committed files, on a system that has nothing
+# clean.sh [WHAT...]: runs ./bootstrap WHAT, by default demo and then check, on the committed files, on a system that has only git
 # installed: a minimal Debian that debootstrap makes in a temporary folder, from the mirror that this machine's apt uses.  The last
 # lines of output and the skipped tests are printed, and all lines if bootstrap fails.
 #
@@ -40,7 +40,8 @@ shift 2
 [ $# -gt 0 ] || set -- demo check gpu
 bare=${root%/root}/bare
 
-# Prints "URI KEYRING" for each of apt's package sources that has the suite, the main source first; "-" stands for no keyring.
+# Prints "URI KEYRING" for each of apt's package sources that has the suite, those of *.list files first; KEYRING is - if a *.sources file
+# names none, and for *.list files.
 sources()
 {
 	cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | awk -v suite="$1" '
@@ -93,7 +94,7 @@ mount_in()
 		die 'could not mount proc, sys and dev'
 }
 
-# in_root ROOT COMMAND...: runs a command in a root, with an environment that has only this machine's proxy settings.
+# in_root ROOT COMMAND...: runs a command in a root, with an environment of HOME, PATH, LC_ALL and this machine's proxy settings.
 in_root()
 {
 	there=$1

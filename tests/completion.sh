@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value that bash's file
-# offers, except ops, is in the command's help; and bash completes words by its file.  srcdir: the source; CELLGRAD: the command.
+# The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value of an option that
+# bash's file offers, except ops, is in the command's help; and bash completes five words by its file.  srcdir: the source; CELLGRAD: the
+# command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 folder=$srcdir/command/completion
@@ -37,21 +38,21 @@ sed -n "s/^	\([a-z]*\):--\([a-z]*\)[^)]*) words='\(.*\)' ;;/\1 \2 \3/p" "$folder
 	for value in $values; do grep -q -w -e "$value" "$scratch/help" || echo "$command --$option: no $value"; done
 done >"$why"
 [ ! -s "$why" ]
-report $? 'every value that the completion of bash offers, except ops, is in the help of its command'
+report $? 'every value of an option that the completion of bash offers, except ops, is in the help of its command'
 if command -v bash >/dev/null; then
 	cd "$scratch" || exit 99
 	: >"$why"
 	[ "$(offers cellgrad em 2>>"$why")" = emit ] && [ "$(offers cellgrad bench --lay 2>>"$why")" = --layers= ] &&
 		[ "$(offers cellgrad run LSTMBlockCellG 2>>"$why")" = LSTMBlockCellGrad ] &&
 		[ "$(offers cellgrad convert --from '=' py 2>>"$why")" = pytorch ] && [ "$(offers cellgrad cache cl 2>>"$why")" = clear ] && [ ! -s "$why" ]
-	report $? 'bash completes commands, options, ops and values'
+	report $? 'bash completes a command, an option, an op and two values'
 else
-	skip 'bash completes commands, options, ops and values' 'there is no bash'
+	skip 'bash completes a command, an option, an op and two values' 'there is no bash'
 fi
 if command -v zsh >/dev/null; then
 	zsh -n "$folder/_cellgrad" 2>"$why"
-	report $? 'zsh reads its completion'
+	report $? 'zsh parses its completion'
 else
-	skip 'zsh reads its completion' 'there is no zsh'
+	skip 'zsh parses its completion' 'there is no zsh'
 fi
 echo "1..$n"

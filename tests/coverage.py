@@ -16,7 +16,7 @@ FOLDERS = ('backends', 'command', 'gen', 'runtime', 'verify')
 
 
 def counts(build):
-    """Runs gcov, and yields its JSON about every object file."""
+    """Runs gcov, and yields its JSON about each object file that was executed."""
     data = [os.path.join(folder, file) for folder, _, files in os.walk(build) for file in files if file.endswith('.gcda')]
     if not data:
         sys.exit('coverage.py: nothing was counted here: it needs a build with CFLAGS=--coverage LDFLAGS=--coverage, and its tests')

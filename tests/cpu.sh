@@ -1,21 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the generator's tests, the conformance suite and the suite of sequences as on x86-64 processors that are older than this one.
+# Runs the conformance suite, the suite of sequences and, except in native rows, tests of the generator as on x86-64 processors that are
+# older than this one, or as old.
 #	cpu.sh [NAME...]      names of rows of the list `rows`; without names all
 # A row is a processor that qemu-user emulates, an instruction set of the cpu backend on this processor, or PoCL as on a processor without
 # some of this one's instructions (older.c).  A row that cannot run here is a skip with its reason.  Each row prints what ran, how many
-# tests passed and how many seconds they took; the last lines are totals.
+# tests passed and how many seconds they took; the last line has totals.
 #
 # Under qemu only a part of the suites runs, chosen to take minutes: every subset of the arguments that may be absent, networks of all
 # kinds, one op in all sizes, and sequences except the largest.  change_test and limit_test are left out, since they depend on no
 # processor.  The OpenCL backend computes one op under qemu, since PoCL's compiler takes half a minute for each op there; the rows pocl-*
-# have the tests of the OpenCL backend.
+# have more tests of the OpenCL backend.
 #
 # Runs in the build's top folder after "make check TESTS=".  make cpucheck sets the environment variables: srcdir; UNIT, the unit tests;
 # CC, CFLAGS, SANITIZE, with which the build was configured; CELLGRAD, the command.
 # Exit status: 0 if all that could run passed; 1 if a test failed; 77 if nothing could run.
 
-# name of the row, its kind, the processor, and the instruction set of the kernels that must run, or for PoCL the bytes of its vectors
+# The columns are the name of a row, its kind, its processor, and the instruction set of the kernels that must run, or for PoCL the bytes
+# of its vectors.
 rows='
 qemu-nehalem  emulated Nehalem        baseline
 qemu-haswell  emulated Haswell        avx2
@@ -83,7 +85,7 @@ run_queue() {
 	rm -f "$work"/jobs/*
 }
 
-# report JOB: judges the TAP that a job printed: some test must pass, and none may fail.
+# report JOB: judges the TAP that a job printed: some test must pass or be skipped, and none may fail.
 report() {
 	read -r code seconds <"$1.end" || code=99 seconds=0
 	what=$(cat "$1.what")

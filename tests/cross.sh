@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds cellgrad for other processors and for another C library, runs the tests of each build, and compares its bits with this build's.
+# Builds cellgrad for other processors and for another C library, compares the bits of each build's kernels with this build's, and runs the
+# unit tests of the builds for other processors.
 #   cross.sh [NAME...]      names of rows of the list `rows`; without names all
-# Each row of the list is built in cross/NAME and needs its compiler; a row for another processor also needs qemu-user.  The libraries
-# that the tests and the command link are looked for beside the compiler's libraries, else fetched with apt-get download and unpacked in
-# cross/NAME; nothing is installed.  Without these libraries the row has neither unit tests nor the command.  Under qemu the conformance
-# suite takes half an hour.
+# Each row of the list is built in cross/NAME and needs its compiler; row aarch64 also needs qemu-user.  The libraries that the tests and
+# the command link are looked for beside the compiler's libraries, else fetched with apt-get download and unpacked in cross/NAME; nothing is
+# installed.  Without these libraries the row has neither unit tests nor the command.  Under qemu the conformance suite takes half an hour.
 #
 # Runs in the build's top folder, and needs cellgen and tests/conformance/checksum there.  Environment variables: srcdir; MAKE; UNIT, the
 # unit tests; CROSS_CC_NAME, such as CROSS_CC_aarch64, is another compiler for row NAME.
 # Exit status: 0 if all that could run passed; 1 if a test failed; 77 if nothing could run.
 
-# name of the row, host, Debian's name for the architecture (- for none), compiler, the program that runs the row's programs
+# The columns are the name of a row, its host, Debian's name for the architecture (- for none), the compiler, and the emulator, if any, that
+# runs the row's programs.
 rows='
 i686    i686-linux-gnu    i386  gcc_-m32
 musl    x86_64-linux-musl -     musl-gcc
@@ -52,7 +53,8 @@ fetch() {
 	(cd apt && $apt download $packages && for deb in *.deb; do dpkg -x "$deb" ../root || exit; done)
 }
 
-# Sets `options` (of configure) and `foreign` (the folder of libraries), if the row's libraries are installed or can be fetched.
+# Sets `foreign` to the folder of the row's libraries, and `options` to options of configure: if the libraries are neither installed nor
+# fetched, `foreign` is empty and the command is left out.
 libraries() {
 	options=--disable-command foreign=
 	[ "$debian" != - ] || return
@@ -78,7 +80,7 @@ no_x87() {
 	done
 }
 
-# Checks that the f32 and f64 kernels of a cell have fused multiply-adds of vectors.
+# Checks that kernels of lstm_block have fused multiply-adds of vectors of four f32 and of two f64.
 fused_vectors() {
 	for dtype in 4s 2d; do
 		"$host-objdump" -d templates/.libs/*_la-lstm_block_f*.o |

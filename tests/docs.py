@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""README.md and the pages of docs/ are right.
+"""Tests the fenced blocks of README.md and of the pages of docs/, and the links between documents.
 
-Every program and every command that the pages show runs, every message that they quote is what the code prints, and every link between
-documents leads to a file and a heading.  A block that cannot run here has a marker with the reason; such blocks are counted and printed.
+A block that is a program or a command runs, a message in a block of its own is what the command prints, and every link between documents
+leads to a file and a heading.  A block that cannot run here has a marker with the reason; such blocks are counted and printed.
 
 A fenced block is tried by its language, and by the comments `<!-- KIND: TEXT -->` on the lines above it:
 
-    sh        the whole block runs in the folder of the page, with `cellgrad`, `cc` and `pkg-config` of this build
+    sh        the whole block runs in a temporary folder of the page, with `cellgrad`, `cc` and `pkg-config` of this build
     c         the block is a program that compiles without a warning and exits with 0; COMMANDs below can run it as ./program
     cell      the block has equations, which are the file NAME.cell for later blocks, and have a gradient
-    python    the block is Python code, which tests/python/py_docs.py runs
+    python    the block is Python code, which is compiled here, and which tests/python/py_docs.py runs
 
     not run: REASON     the block is not tried
     file: NAME          the block is the file NAME for later blocks
-    from: PATH          the block is equal to the file PATH of the source
+    from: PATH          the block is equal to the file PATH of the source without the line of its licence
     part of: COMMAND    COMMAND prints the lines of the block, one after the other
     needs: PART         the block is not tried if this build lacks PART, a backend or `cache`
     says: COMMAND       COMMAND fails, and its message has the lines of the block, in which ... matches any text
@@ -40,7 +40,7 @@ FOLDERS = ["docs", "gen", "runtime", "backends", "bindings", "verify", "command"
 STEP = {"cs_prev": (2, 3), "h_prev": (2, 3), "w": (5, 12), "b": (12,), "wci": (3,), "wcf": (3,), "wco": (3,)}
 NETWORK = {"input": (3, 2, 2), "input_h": (1, 2, 3), "input_c": (1, 2, 3), "params": (84,)}
 GRU = {"x": (2, 1), "h_prev": (2, 3), "w_ru": (4, 6), "w_c": (4, 3), "b_ru": (6,), "b_c": (3,)}
-# The metadata and the shapes of the tensors of each file that blocks read.  All tensors are F32, except sequence_lengths.
+# The metadata and the shapes of the tensors of each file that every page's folder has.  All tensors are F32, except sequence_lengths.
 INPUTS = {
     "case": ({"use_peephole": "true"}, {"x": (2, 2), **STEP}),
     "upstream": ({}, {"cs_grad": (2, 3), "h_grad": (2, 3)}),
@@ -57,7 +57,7 @@ INPUTS = {
 
 
 def write_tensors(path, metadata, shapes):
-    """Writes a safetensors file in which no two adjacent numbers are equal."""
+    """Writes a safetensors file, in whose tensors no two adjacent numbers are equal."""
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, shape in shapes.items():
         count = 1
@@ -213,13 +213,13 @@ class Page:
 
 
 def prose(text):
-    """Returns the text of a document without its fenced blocks, its comments and its code."""
+    """Returns the text of a document without its fenced blocks and its comments."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     return re.sub(r"<!--.*?-->", "", text, flags=re.S)
 
 
 def anchors(text):
-    """Returns the names of a document's headings in links, by the rule of hosts of repositories."""
+    """Returns the anchors of a document's headings, by the rule of GitHub."""
     found = set()
     for heading in re.findall(r"^#+ +(.*?) *$", prose(text), re.M):
         heading = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
@@ -234,7 +234,7 @@ def anchors(text):
 
 
 def wrong_links(path, text):
-    """Yields the links of a document that lead to no file or heading."""
+    """Yields a line for each link of a document to another document, or within it, that leads to no file or no heading."""
     for target in re.findall(r"\]\(([^) ]+)\)", re.sub(r"`[^`\n]*`", "", prose(text))):
         if re.match(r"[a-z]+:", target):
             continue
@@ -281,13 +281,13 @@ def main():
         red, left, tried = 0, [], 0
         for number, (path, page) in enumerate(checks, 1):
             page.try_all()
-            red |= report(number, f"what {path} shows is so", page.wrong)
+            red |= report(number, f"the fenced blocks of {path} are right", page.wrong)
             left += page.left
             tried += page.tried
         for line in left:
             print("# not run: " + line)
         print(f"# {tried} blocks were tried, {len(left)} were not")
-        red |= report(len(checks) + 1, "the documents show programs, commands and messages", [] if tried >= 100 else [f"only {tried} blocks"])
+        red |= report(len(checks) + 1, "at least 100 blocks of the documents are tried", [] if tried >= 100 else [f"only {tried} blocks"])
         texts = {path: read(path) for path in ["README.md", "CONTRIBUTING.md", *(path for folder in FOLDERS for path in documents(folder))]}
         red |= report(len(checks) + 2, "links between documents lead to a file and a heading",
                       [line for path, text in texts.items() for line in wrong_links(path, text)])

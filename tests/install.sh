@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Tests the files that make install leaves: programs in C11 and C++11 find the shared and the static library by pkg-config alone; the
-# command works in a root that has only the command, its data and its libraries.  make uninstall leaves no file.
+# command's demo works in a root that has only the command, its data and its libraries.  make uninstall leaves no file.
 #   install.sh              installs into a temporary folder by DESTDIR, a part of make check
 #   install.sh installed    tests the files that are installed, under $DESTDIR if that is set: make installcheck
 # Runs in the build tree.  srcdir: the source; BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR: the folders of installed files; CC CXX
@@ -44,7 +44,7 @@ find_by()
 }
 
 # program ROOT COMPILER SOURCE OPTION...: compiles an installed example with the flags of pkg-config, runs it, and compares its output
-# with the one in the example's comment.
+# with the one in the comment of examples/own_cell.c.
 program()
 {
 	under=$1 compiler=$2 source=$3
@@ -127,7 +127,8 @@ make_jail()
 	enter "$1" "$BINDIR/cellgrad" --version
 }
 
-# examples: compiles each installed example that needs no MPI, by the command line in the README.md of examples/.
+# examples: compiles each installed example in C that needs no MPI, with the libraries that the README.md of examples/ names, and runs
+# peephole_lstm.
 examples()
 {
 	flags=$(find_by "$root" --cflags --libs 2>"$why") || return
@@ -142,7 +143,8 @@ examples()
 		grep -q '^x_grad' "$scratch/printed"
 }
 
-# cells: each installed .cell file is the source of the built-in cell, and the command prints the same source and kernels for both.
+# cells: each installed .cell file is what the command prints as the source of the built-in cell, and the command prints the same gradient
+# for both.
 cells()
 {
 	for file in "$root$DATADIR"/cells/*.cell; do
@@ -206,7 +208,7 @@ commands()
 	cells
 	report $? 'the installed cells are the built-in cells'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" info) >"$scratch/printed" 2>"$why" && grep -q '^  cpu ' "$scratch/printed"
-	report $? 'the installed command finds its backends'
+	report $? 'the installed command finds the cpu backend'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" demo --only compare --data "$root$DATADIR/data") >"$scratch/printed" 2>"$why" &&
 		grep -q '^All .* agree' "$scratch/printed"
 	report $? 'cellgrad demo agrees with the installed answers of TensorFlow'
@@ -227,7 +229,7 @@ if [ "${1:-}" != installed ]; then
 	report $? 'make install DESTDIR=... succeeds'
 fi
 in_place
-report $? 'all installed files are in their places'
+report $? 'the files that make install should leave are in their places'
 [ "$(find_by "$root" --modversion 2>"$why")" = "$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)" ]
 report $? 'pkg-config prints the version'
 

@@ -301,9 +301,10 @@ $(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TE
 
 # All tests print TAP.  They run in the build tree and find the source in $srcdir.  If PoCL is installed, it is the only OpenCL driver for
 # programs with the address sanitizer, which fails if a library that is loaded late throws an exception, as Mesa's Clover does.
-# PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  Only gen/gemm.sh, the
-# comparison of kernels' bits in command/check.bats, and, with make bigcheck, the conformance suite and the suite of sequences use
-# optimised kernels of PoCL.  The comments (#) in a test's TAP are printed with its results.  TIMES=FILE appends each test's times to FILE.
+# PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  In make check only gen/gemm.sh,
+# the comparison of kernels' bits in command/check.bats and the losses on OpenCL in command/demo.bats use optimised kernels of PoCL; so do
+# both suites with make bigcheck, and the tests on PoCL with make cpucheck.  The comments (#) in a test's TAP are printed with its results.
+# TIMES=FILE appends each test's times to FILE.
 tap = $(TIMES:%=$(SHELL) $(top_srcdir)/%D%/times.sh %) env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh --comments
 TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
@@ -346,10 +347,10 @@ cleancheck:
 mutate:
 	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $${SINCE:+--since "$$SINCE"} $(MUTANTS)
 
-# make valgrind: finds leaks and reads of unwritten memory by valgrind, which emulates avx2 but not avx512.  Some tests are left out:
-# change_test, limit_test and team_test, which take too long; blas_test, whose workers spin while valgrind runs one thread at a time;
-# parse_test, print_test, math_test, reference_*test, data_test and conformance, since valgrind computes long double in double; bits_test,
-# since valgrind does not flush subnormal numbers to zero.
+# make valgrind: finds leaks and reads of unwritten memory in the programs of valgrind_tests and two fuzzers; valgrind emulates avx2 but not
+# avx512.  This list must not have change_test, limit_test and team_test, which take too long; blas_test, whose workers spin while valgrind
+# runs one thread at a time; parse_test, print_test, math_test, reference_*test, data_test and conformance, since valgrind computes long
+# double in double; bits_test, since valgrind does not flush subnormal numbers to zero.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \

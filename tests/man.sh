@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The manual pages describe all functions of the library, environment variables, commands, options, and words and limits of the cell
-# language, and nothing else; and the program of cellgrad(3) and the examples of cellgrad-cell(7) are as they show them. srcdir: the
-# source; CELLGRAD: the command.
+# language, and no others.  The program in cellgrad(3) is examples/own_cell.c, and the command prints what cellgrad-cell(7) shows of an
+# example's gradient and of an error.  srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 man=$srcdir/man
@@ -91,11 +91,11 @@ same 'every call of the header is in cellgrad(3), with its arguments'
 sed 's/ .*//' "$scratch/there" >"$scratch/calls"
 cp "$scratch/calls" "$scratch/there"
 sed -n '/^calls = /,/[^\\]$/p' "$man/local.mk" | tr -s ' \t\\' '\n' | grep '^cg_' >"$scratch/written"
-same 'every call of the header has a manual page of its own, an alias of cellgrad(3)'
+same 'every call of the header is in the list of man/local.mk, by which it has a page that is an alias of cellgrad(3)'
 
 sed -n 's/^	\(CG_[A-Z_]*\)  *=  *-[0-9].*/\1/p' "$srcdir/runtime/cellgrad.h" >"$scratch/there"
 sed -n 's/^\.It Dv \(CG_[A-Z_]*\)$/\1/p' "$man/cellgrad.3" >"$scratch/written"
-same 'every failure of the header is in cellgrad(3)'
+same 'every code of a failure in the header is in cellgrad(3)'
 
 display cellgrad.3 own_cell.c >"$scratch/shown.c"
 grep -v SPDX-License-Identifier "$srcdir/examples/own_cell.c" | diff - "$scratch/shown.c" >"$why"
@@ -140,7 +140,7 @@ report $? 'cellgrad(1) has the allowed values and the default of every variable'
 # The library reads the environment only by the list of variables in runtime/core/environment.c.
 find "$srcdir/gen" "$srcdir/backends" "$srcdir/runtime" -name '*.[ch]' ! -name environment.c -exec grep -n 'getenv\|environ\>' {} + >"$why"
 [ ! -s "$why" ]
-report $? 'nothing but runtime/core/environment.c reads the environment'
+report $? 'no file of the library but runtime/core/environment.c reads the environment'
 
 # ---- the command ----
 
@@ -177,7 +177,7 @@ same 'every keyword is in cellgrad-cell(7)'
 sed -n 's/^CG_OPERATOR([A-Z]*, *"\([a-z0-9]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/ops.h" >"$scratch/there"
 sed 's/ .*//' "$scratch/there" >"$scratch/functions"
 awk '/^\.It Fn / { print $3, NF - 3 }' "$man/cellgrad-cell.7" >"$scratch/written"
-same 'every function of the language is in cellgrad-cell(7)'
+same 'every function of the language is in cellgrad-cell(7), with the number of its arguments'
 
 # Most limits of the cell language are written in the source beside the parser's messages.
 {

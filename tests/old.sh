@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Programs of earlier versions still run.  For each header in tests/old, a program that is compiled with it runs on the present library, and
-# prints the same as when it is compiled with the present header.  Every struct and constant of the old header is unchanged, and the
-# library has its functions.  Only structs that begin with their size may have new fields, at their end.
+# Programs of earlier versions still run.  For each header in tests/old, tests/old/program.c that is compiled with it runs on the present
+# library, and prints the same as when it is compiled with the present header.  Every field of the old header has the same offset and size,
+# every constant the same value, and the library has the functions.  Only structs that begin with their size may have new fields.
 #
 # LIBRARY: the shared library; srcdir: the source; CC: a C compiler.  `old.sh later` tests a later library instead, whose structs have more
 # fields: a changed copy of the source, which is built in a temporary folder, for minutes.
@@ -99,7 +99,7 @@ try()
 		report $? "a program of $version runs on $1"
 		numbers "$old" >"$scratch/numbers.c"
 		[ "$(grep -c printf "$scratch/numbers.c")" -gt 150 ] && same "$old" "$scratch/numbers.c"
-		report $? "structs and constants of $version are unchanged in $1"
+		report $? "fields and constants of $version are unchanged in $1"
 		sed -n 's/^CG_API .*[ *]\(cg_[a-z0-9_]*\)(.*/\1/p' "$old" | sort >"$scratch/declared"
 		nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' | sort >"$scratch/exported"
 		[ -s "$scratch/declared" ] && ! comm -23 "$scratch/declared" "$scratch/exported" | grep . >"$scratch/why"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PoCL on an older x86-64 processor than there is: LLVM, which PoCL asks what the processor has, says that some of it is missing.
- * So PoCL gives its device narrower vectors, and compiles for that processor.  Put before a program:
+ * Makes PoCL compute as on an older x86-64 processor than there is: PoCL asks LLVM which instructions the processor has, and the functions
+ * of this file, which replace LLVM's, say that some are missing.  So PoCL gives its device narrower vectors, and compiles for that
+ * processor.  It is put before a program:
  *
  *	OLDER_PROCESSOR=haswell LD_PRELOAD=.../older.so PROGRAM     haswell: without AVX-512; nehalem: without AVX, FMA and F16C, too
  *

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Tests bench/peers.sh, with this library alone and beside workers that are right or fail in one of many ways; and
-# bench/figures.py.  Only the form of the output is tested, not the times in it.
+# bench/figures.py.  Only the form of their output is tested, not the times of this library.
 # Runs in the build's top folder.
 #   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see bench/peers.sh
 set -u
@@ -87,7 +87,7 @@ assert all(peer["lost"] for name, peer in peers.items() if name not in ("right",
 END
 report $? 'a worker that is right has times, and each that fails has a reason'
 while read -r how text; do
-	says "^\[[0-9]+\] $how: $text" "a worker that is \"$how\" is a line with the reason"
+	says "^\[[0-9]+\] $how: $text" "for a worker of the way \"$how\" there is a line with the reason"
 done <<'END'
 wrong wrong: y differs by 0.01[0-9]* of its largest element$
 infinite wrong: h_n differs by inf
@@ -107,10 +107,10 @@ END
 if [ -x "${CELLGRAD:-./cellgrad}" ]; then
 	cp "$scratch/ways" "$why"
 	[ $status -eq 1 ] && [ "$(grep FAULT "$why" | sed 's/ in .*//')" = '**FAULT: above the roof: fast' ]
-	report $? 'a time above the roof is the only error, and the exit status is 1'
+	report $? 'a time above the roof is the only fault, and the exit status is 1'
 else
 	n=$((n + 1))
-	echo "ok $n - a time above the roof is the only error, and the exit status is 1 # SKIP without the command there is no roof"
+	echo "ok $n - a time above the roof is the only fault, and the exit status is 1 # SKIP without the command there is no roof"
 fi
 
 python3 -B - "$bench" >"$why" 2>&1 <<'END'
@@ -123,7 +123,7 @@ print(judge_run([calm, fast], []), judge_run([calm, calm], [{"others": 0.06}]))
 assert judge_run([calm, calm], [{"others": 0.04}, {"others": None}]) == [] == judge_run([{}, {}], [])
 assert len(judge_run([calm, fast], [])) == 1 and len(judge_run([calm, calm], [{"others": 0.0}, {"others": 0.06}])) == 1
 END
-report $? 'a run is discarded if the roof changed, or if other processes took processor time'
+report $? 'judge_run() of peers.py has a reason against a run if the roof changed, or if other processes took processor time'
 
 python3 -B - "$bench" >"$why" 2>&1 <<'END'
 import sys
@@ -134,7 +134,7 @@ def result(*busy):
 assert find_slow([result(), result(4.9)]) == []
 assert len(find_slow([result(5.1), result(4.9)])) == 1
 END
-report $? 'peers.py fails if this library is too slow with one processor busy'
+report $? 'find_slow() of peers.py finds a problem for which this library is too slow with one processor busy'
 
 python3 -B - "$bench" "$scratch" >"$why" 2>&1 <<'END'
 import sys
@@ -150,7 +150,7 @@ given = type("Given", (), {"rows": "lstm:f32:3,2,16 gru:f32:3,2,16", "quick": Tr
 roofs, measured = peers.measure_all(given, sys.argv[2])
 assert [text for text, _, _ in measured] == ["lstm:f32:3,2,16"], measured
 END
-report $? 'an interrupted run keeps its measurements so far'
+report $? 'measure_all() of peers.py keeps the measurements before an interrupt'
 
 if [ -x "${CELLGRAD:-./cellgrad}" ]; then
 	CELLGRAD=${CELLGRAD:-./cellgrad} python3 -B "$bench/figures.py" --quick --threads 2 >"$why" 2>&1 && [ "$(grep -c '^| .* | -\{0,1\}[0-9.]* |$' "$why")" -eq 9 ]

@@ -70,7 +70,7 @@ LEADER = re.compile(r"^[ \t]*(?:/\*+|\*+/|\*+(?=\s|$)|//+|#+:?(?=\s|$)|\"\"\")?|
 
 
 class Text(NamedTuple):
-    """A piece of prose: its file, the line on which it begins, its kind (document, comment or string) and its words."""
+    """A piece of prose: its file, the line on which it begins, its kind (document, page, comment or string) and its words."""
 
     path: str
     line: int
@@ -95,7 +95,8 @@ def files() -> list[str]:
 
 
 def texts(path: str, text: str) -> Iterator[Text]:
-    """Yields the prose of a file: documents without blocks, comments, docstrings and strings of code, the `why` lines of tests/mutants."""
+    """Yields the prose of a file: documents without blocks, whole manual pages, comments, docstrings and strings of code, and the `why`
+    lines of tests/mutants."""
     if path.endswith(".md"):
         text = re.sub(r"^```.*?^```$|<!--.*?-->", lambda block: "\n" * block.group().count("\n"), text, flags=re.M | re.S)
         for number, line in enumerate(text.split("\n"), 1):
@@ -135,7 +136,8 @@ def breaches(text: Text) -> Iterator[Finding]:
 
 
 def wide_lines(path: str, text: str) -> Iterator[Finding]:
-    """Lines of code that are too wide.  In finished folders a line that is a comment and nothing else is a failure."""
+    """Yields the lines of a file, if it is no document, that are too wide; one that is a comment and nothing else is a failure in the files
+    of FINISHED."""
     if path.endswith((".md", "mutants")):
         return
     for number, line in enumerate(text.split("\n"), 1):
@@ -146,7 +148,7 @@ def wide_lines(path: str, text: str) -> Iterator[Finding]:
 
 
 def wrong_subjects(subjects: list[str]) -> list[str]:
-    """Subjects of commits that are not `part: imperative` in at most 72 characters."""
+    """Returns the subjects of commits that are not `part: imperative` in at most 72 characters."""
     return [subject for subject in subjects if len(subject) > 72 or not SUBJECT.match(subject) or NOT_IMPERATIVE.search(subject + " ")]
 
 
@@ -217,7 +219,7 @@ def main() -> None:
     for rule, count in sorted(Counter(finding.rule for finding in found if not finding.is_failure).items()):
         folders = Counter(finding.where.split("/")[0].split(":")[0] for finding in found if finding.rule == rule and not finding.is_failure)
         print(f"# left: {count} of {rule} ({', '.join(f'{folder} {n}' for folder, n in folders.most_common())})")
-    red |= report(2, "no document or comment has a phrase of TERMS, a sentence longer than LONGEST, or a line wider than WIDEST",
+    red |= report(2, "no file of FINISHED has a phrase of TERMS, a long sentence or a wide comment; no file a phrase with EVERYWHERE",
                   [f"{finding.where}: {finding.rule}" for finding in failures])
     red |= report(3, "seeded phrases, sentences and subjects are found, and nothing else is", seeded())
     if shutil.which("codespell"):

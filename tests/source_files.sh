@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Prints the files of the source, relative to srcdir, without the files that a build in the source's own folder makes.  Those are the files
-# that git has or does not ignore.  Without git, as in a release's tarball, the names of built files decide.
+# Prints the files of the source, relative to srcdir, without the files that a build in the source's own folder makes: the files that git
+# tracks or does not ignore or, without git, as in a release's tarball, the files that do not have the name of a built file.
 # srcdir: the source.
 cd "${srcdir:-.}" || exit 99
 if [ -e .git ] && git ls-files -co --exclude-standard >/dev/null 2>&1; then
-	# The index also has files that were deleted.
+	# git also lists tracked files that were deleted, and these are left out.
 	git ls-files -co --exclude-standard | while read -r file; do [ ! -f "$file" ] || echo "$file"; done
 else
 	find . -type f ! -path './build*' | sed 's,^\./,,' | grep -vE \
