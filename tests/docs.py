@@ -26,6 +26,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -257,7 +258,8 @@ def write_tools(folder):
             with open("runtime/cellgrad.pc", encoding="utf-8") as file:
                 private = re.search(r"^Libs.private:(.*)$", file.read(), re.M).group(1)
         flags += [ARCHIVE, *private.split(), "-lm", "-lpthread"]
-    compiler = " ".join([os.environ.get("CC", "cc"), os.environ.get("BUILD_CFLAGS", ""), os.environ.get("SANITIZE", "")])
+    compiler = " ".join([os.environ.get("CC") or shutil.which("cc") or "false", os.environ.get("BUILD_CFLAGS", ""),
+                         os.environ.get("SANITIZE", "")])
     for name, line in (("cellgrad", f"exec {shlex.quote(COMMAND)} \"$@\""), ("cc", f"exec {compiler} \"$@\""),
                        ("pkg-config", "echo " + " ".join(map(shlex.quote, flags)))):
         path = os.path.join(folder, name)

@@ -10,15 +10,20 @@ if sh "$srcdir/tests/mutate.sh" --applies | sed -n '/^#/p; /^not ok/w '"$scratch
 else
 	echo 'not ok 1 - every seeded defect applies'
 fi
-cat >"$scratch" <<'END'
-id     stale
-file   tests/mutants.sh
-sed    s/text that the file does not have$/&/
-tests  tests/nothing.sh
-why    it is stale
-END
-if sh "$srcdir/tests/mutate.sh" --applies "$scratch" >/dev/null; then
-	echo 'not ok 2 - a defect that no longer applies is found'
+# Each of the two has one mistake: a text that its file does not have, a test that does not exist.
+missed=
+for mistake in 's/text that the file does not have$/&/ tests/mutants.sh' 's/^set -u$/set -e/ tests/nothing.sh'; do
+	cat >"$scratch" <<-END
+		id     stale
+		file   tests/mutants.sh
+		sed    ${mistake% *}
+		tests  ${mistake##* }
+		why    it is stale
+	END
+	! sh "$srcdir/tests/mutate.sh" --applies "$scratch" >/dev/null || missed=yes
+done
+if [ -n "$missed" ]; then
+	echo 'not ok 2 - a defect that changes nothing, and one whose test does not exist, are found'
 else
-	echo 'ok 2 - a defect that no longer applies is found'
+	echo 'ok 2 - a defect that changes nothing, and one whose test does not exist, are found'
 fi

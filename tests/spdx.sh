@@ -36,6 +36,18 @@ packaging/debian/*        lists whose form Debian's policy has; packaging/debian
 END
 }
 
+# add FILE: adds the line with the licence at the top of a file, below a #! line, in a comment of the file's language.
+add()
+{
+	case $1 in
+	*.c|*.h|*.cc|*.cu|*.fn|*.map) comment="/* $line */" ;;
+	*.[1-9])                      comment=".\\\\\" $line" ;;
+	*)                            comment="# $line" ;;
+	esac
+	awk -v comment="$comment" 'NR == 1 && /^#!/ { print; print comment; next } NR == 1 { print comment } { print }' "$1" >"$scratch/file" &&
+		cat "$scratch/file" >"$1"
+}
+
 list_exceptions >"$scratch/exceptions"
 srcdir=. sh tests/source_files.sh >"$scratch/files"
 # Converts the patterns of the shell to regular expressions of awk.
@@ -58,7 +70,7 @@ if [ "${1:-}" = add ]; then
 	exit 0
 fi
 
-echo 1..2
+echo 1..3
 if [ "$(wc -l <"$scratch/files")" -gt 500 ] && [ ! -s "$scratch/missing" ]; then
 	echo 'ok 1 - every file has a line with its licence'
 else
@@ -68,3 +80,7 @@ fi
 # A pattern in the list of exceptions that matches no file is a failure.
 cat "$scratch/unused"
 [ ! -s "$scratch/unused" ] && echo 'ok 2 - every exception has a file' || echo 'not ok 2 - every exception has a file'
+printf '#!/bin/sh\ntrue\n' >"$scratch/script.sh"
+add "$scratch/script.sh"
+printf '#!/bin/sh\n# %s\ntrue\n' "$line" | cmp -s - "$scratch/script.sh" && echo 'ok 3 - add writes the line below #!' ||
+	echo 'not ok 3 - add writes the line below #!'

@@ -145,9 +145,11 @@ static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 	struct cg_team *team;
 
 	CG_TRY(cg_team_pool(pool, &team));
+	pthread_mutex_lock(&device->lock);
 	cg_team_close(device->team);
 	device->team = team;
 	device->started = 1;
+	pthread_mutex_unlock(&device->lock);
 	device->threads = pool->threads;
 	describe_into(device->isa, device->blas, device->threads, " of the caller's", device->about + 5, sizeof device->about - 5);
 	return CG_OK;

@@ -26,7 +26,7 @@ enum { MODEL_LAYERS = 2 };
 /* symbols: I; units: U; rows, steps: the largest B and T of a batch */
 struct model_shape { int symbols, units, rows, steps; };
 
-/* A batch of text: symbols [T B], and for each the symbol that follows it in the text; lengths[b]: the length of row b, at least 1. */
+/* A batch of text: symbols [T B], and for each the symbol that follows it in the text; lengths[b]: the length of row b, from 0 to T. */
 struct model_batch {
 	int rows, steps;
 	const int32_t *lengths;
