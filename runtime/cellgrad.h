@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * cellgrad: recurrent cells, networks of them and their gradients, with the same answers on every processor.
+ * cellgrad: recurrent cells, networks of recurrent cells, and the gradients of both, on CPUs and GPUs.
  *
  * Shapes are row-major, the slowest dimension first: T steps, B rows of the batch, I input size, U units
  * (the hidden size).  B = 0 and T = 0 are legal; I and U are at least 1.  Sizes of memory are in bytes;
@@ -9,20 +9,22 @@
  *
  * @par Errors
  * Every call that can fail returns CG_OK or a negative enum cg_status, and cg_message() then gives the
- * reason.  When an argument is rejected, no output is changed.  The library never exits or aborts.  It
- * prints only if CELLGRAD_VERBOSE=1 was set when cg_open() ran: then one line on standard error for each
- * call that computes, for each choice among the backends when none is named, and for each unknown CELLGRAD_
- * variable.
+ * reason.  When an argument is rejected, the memory of no output is changed; a call that makes an object
+ * sets the pointer to it to NULL.  The library never exits or aborts.  The library prints only if
+ * CELLGRAD_VERBOSE=1 was set when cg_open() or cg_adopt() ran: then one line on standard error for each call
+ * that computes, for each choice among the backends when none is named, and, in cg_open(), for each unknown
+ * CELLGRAD_ variable.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
  *
  * @par Ownership
- * The library keeps no host pointer after a call returns.  Each object keeps the objects alive that it was
- * made from, so the order of closing does not matter.  Closing NULL does nothing.
+ * The library keeps no pointer to an argument in host memory after a call returns.  Each object keeps the
+ * objects alive that it was made from, so the order of closing does not matter.  Closing NULL does nothing.
  *
  * @par fork
- * In a forked child only cells may be used; calls with any other object return CG_UNSUPPORTED.
+ * Of the objects that its parent made, a forked child may use only cells: calls that use a device through a
+ * context, stream or plan of the parent return CG_UNSUPPORTED.
  *
  * @par Compatibility
  * A struct whose first field is `size` may gain fields at its end in a later version.  A program compiled
@@ -67,9 +69,9 @@ enum cg_status {
 	CG_OK           =  0,    /**< Success. */
 	CG_BAD_ARGUMENT = -1,    /**< An argument is missing, misshapen, out of range or overlaps another. */
 	CG_NO_MEMORY    = -2,    /**< Host or device memory is exhausted. */
-	CG_NO_DEVICE    = -3,    /**< There is no such backend or device; the message lists what was tried. */
+	CG_NO_DEVICE    = -3,    /**< No device could be opened; the message says why not. */
 	CG_UNSUPPORTED  = -4,    /**< Not supported here; the message says why, or what supports it. */
-	CG_BUILD        = -5,    /**< A kernel or a .cell failed to compile; the message has the log. */
+	CG_BUILD        = -5,    /**< A kernel or a .cell failed to compile; the message says why. */
 	/** A vendor call failed; the message has its name, code and text.  The stream may be unusable.  If a
 	 * wait failed, host memory that was passed to a call may be in use until the stream is closed. */
 	CG_DRIVER       = -6,
@@ -92,8 +94,8 @@ enum cg_pass {
 /** Order of the gate blocks in w, b and dgates: i input, c candidate, f forget, o output. */
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
-/** Describes this thread's last failure: op, argument, what was expected, what was passed.  Never NULL; valid
- * until this thread's next call that fails. */
+/** Describes this thread's last failure; if an argument was rejected, it names the call or op and the argument,
+ * and says what was expected.  Never NULL; valid until this thread's next call that fails. */
 CG_API const char *cg_message(void);
 /** Version of the running library, such as "0.2.0"; CG_VERSION_* are those of the header compiled against. */
 CG_API const char *cg_version(void);
@@ -127,14 +129,14 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
  *
  * If no backend is named, a driver is loaded only if there are signs of a GPU for it.  For OpenCL that is, on
  * Linux only, a GPU's device file and a driver that is not for processors alone.  CG_BAD_ARGUMENT: unknown
- * name (the message has the nearest name), a number of threads out of range, or an environment variable with
+ * name (the message lists the backends), a number of threads out of range, or an environment variable with
  * a value that is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
  *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a
- *        CPU context whose calls use at most 4 threads, the calling thread included.  Without it the number
- *        of threads is CELLGRAD_CPU_THREADS, or one per processor that the process may run on and, on Linux,
- *        that the quota of its control group allows.
+ *        CPU context whose calls use at most 4 threads, the calling thread included.  Without threads= the
+ *        number of threads is CELLGRAD_CPU_THREADS, or one per processor that the process may run on and, on
+ *        Linux, that the quota of its control group allows.
  * @param context Receives the context.  The caller closes it.
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
@@ -150,8 +152,8 @@ CG_API int  cg_open(const char *where, struct cg_context **context);
 CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_context **context);
 /** Closes a context; NULL is allowed. */
 CG_API void cg_close(struct cg_context *context);
-/** Describes a context in one line: device, instruction set, libraries and their paths.  The text lives as
- * long as the context. */
+/** Describes a context in one line, such as its device, instruction set, libraries and their paths.  The text
+ * lives as long as the context. */
 CG_API const char *cg_describe(const struct cg_context *context);
 /** Returns the i-th device as a name for cg_open(), or NULL past the last.  *about (which may be NULL)
  * receives a description of the device, or why it cannot be opened.  Loads the drivers of all backends up to
@@ -164,16 +166,16 @@ struct cg_pool {
 	int     threads;         /**< Maximum number of parts of a call, 1 to 4096. */
 	/** Calls part(arg, k) once for each k from 0 to parts - 1, on any threads, in any order, concurrently
 	 * or one after the other, and returns when all have returned.  parts is at most `threads`.  Several
-	 * threads may call it at once if they use streams of one context.  It must not throw or unwind. */
+	 * threads may call it at once if they use streams of one context.  `run` must not throw or unwind. */
 	void  (*run)(void *user, int parts, void (*part)(void *arg, int k), void *arg);
 	void   *user;            /**< First argument of `run`; must live as long as the context. */
 };
-/** Zeroes the struct.  size: sizeof the struct. */
+/** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
 /** Makes a context use the caller's threads; the library then starts none for it.  The bits of the answers
  * stay the same.  Call it before the context has a stream or a plan.  *pool is copied.  CG_BAD_ARGUMENT: the
- * context has a pool, a stream or a plan, or a field of *pool is not set.  CG_UNSUPPORTED: the backend does
- * not compute on host threads. */
+ * context has a pool, a stream or a plan, `run` is NULL, or `threads` is out of range.  CG_UNSUPPORTED: the
+ * backend does not compute on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.
  * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from the op table, cellgrad's or TensorFlow's
@@ -223,9 +225,10 @@ struct cg_mem {
 };
 /** Describes host memory; NULL gives absent memory.  Memory of an input is only read. */
 CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
-/** Asks Linux for huge pages for host memory of the caller's, as cg_alloc() does for the memory that it
- * allocates; large networks run faster in them.  It helps if it comes before the memory is first written.  It
- * changes no byte, and does nothing for memory without a whole huge page, for NULL, and on other systems. */
+/** Asks Linux for huge pages for host memory of the caller's, as cg_alloc() of a CPU context does for the
+ * memory that it allocates; large networks run faster in them.  The call helps if it comes before the memory
+ * is first written.  The call changes no byte, and does nothing for memory without a whole huge page, for
+ * NULL, and on other systems. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
 /** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux it has huge pages
  * where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees it. */
@@ -382,7 +385,7 @@ struct cg_cell_parts {
 	const char *params[CG_CELL_NAMES];     /**< Scalar parameters, "forget_bias". */
 	double      defaults[CG_CELL_NAMES]; /**< Defaults of `params`; NaN: none, a value is required. */
 };
-/** Zeroes the struct.  size: sizeof the struct. */
+/** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size);
 /** Describes a cell in *parts.  CG_BAD_ARGUMENT: cell or parts is NULL, or parts was not initialised. */
 CG_API int  cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts);
@@ -449,11 +452,11 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
 /**
  * @defgroup network Networks over sequences
  *
- * TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan (struct cg_rnn) fixes
- * everything but T, B and the lengths, and selects its route once, so forward and backward agree on the
- * reserve space.  L is the number of layers; D the number of directions, 1 or 2; P the projection size; H
- * the size of the hidden state, P if there is a projection, else U; G the number of gates.  Pseudo-layer l D
- * + d is direction d of layer l.
+ * TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan (struct cg_rnn) fixes the
+ * network, and for each T the route, so forward and backward agree on the reserve space; each call has its own
+ * T, B, lengths, strides and counter.  L is the number of layers; D the number of directions, 1 or 2; P the
+ * projection size; H the size of the hidden state, P if there is a projection, else U; G the number of gates.
+ * Pseudo-layer l D + d is direction d of layer l.
  *
  * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
  *
@@ -474,10 +477,10 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
 
 /** A network.
  *
- * Layer l > 0 reads the outputs of both directions of layer l - 1, after dropout.  Direction 1 starts at
+ * Layer l > 0 reads the outputs of all D directions of layer l - 1, after dropout.  Direction 1 starts at
  * each row's last valid step; so does the only direction if `reverse` is set.  A projection (Sak, Senior and
- * Beaufays 2014) makes h = P m of the cell's output m.  It requires a cell of one stage with a cell state,
- * whose equations do not read h_prev.
+ * Beaufays 2014) makes h = P m of the cell's output m.  A projection requires a cell of one stage with a cell
+ * state, whose equations do not read h_prev.
  *
  * Routes.  If a library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
@@ -533,22 +536,23 @@ struct cg_rnn_config {
 	int     reverse;         /**< 1: one direction, from each row's last valid step to its first. */
 	int     states_major;    /**< 1: states are [L*D B .] whatever time_major is, as PyTorch's are. */
 };
-/** Sets lstm, f32, 1 layer, CG_LINEAR, time_major, training and the rest 0.  size: sizeof the struct. */
+/** Sets lstm, f32, 1 layer, CG_LINEAR, time_major = 1, training = 1 and the rest 0.  size: sizeof the struct. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
-/** Checks a network and compiles its kernels for a device.  The plan keeps the context open and what it
- * needs of the cell.  The caller closes the plan. */
+/** Checks a network and, unless its route is cudnn, compiles its kernels for a device.  The plan keeps the
+ * context open and what it needs of the cell.  The caller closes the plan. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Releases one reference to a plan; NULL is allowed. */
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
-/** Returns an existing plan of an equal config, or opens one.  Plans that came from cg_rnn_get() are found
- * if they are open or among the last 32 closed.  The caller closes the plan. */
+/** Returns an existing plan of an equal config, or opens one.  A plan that came from cg_rnn_get() is found if it
+ * is open, or, once closed, as long as it is one of the 32 closed ones that cg_rnn_get() returned last.  The
+ * caller closes the plan. */
 CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Adds a reference: the plan closes after as many cg_rnn_close() as cg_rnn_open(), cg_rnn_get() and
  * cg_rnn_hold(). */
 CG_API void cg_rnn_hold(struct cg_rnn *rnn);
-/** Names the route and the reason: "scan", "cudnn" or "composed (peephole: not cudnn)".  The text lives as
- * long as the plan. */
+/** Names the route and, if a faster one declined, why: "scan", "cudnn", "composed (peephole: not cudnn)".  The
+ * text lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 /** Names the route of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" if
  * the plan's route is cudnn and was not requested by name.  Call it together with cg_rnn_sizes(). */
@@ -564,10 +568,10 @@ struct cg_rnn_sizes {
  * cell's order, the recurrent matrices [U, H], the projection [P, U]; then for each pseudo-layer the biases
  * bW of the gates, then bR; then for each pseudo-layer the per-unit vectors of the options that are on.  The
  * reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
- * value that the cell saves, of its output and of its state (the state in acc), and of the gate
- * pre-activations (in acc) if the cell's gradient reads them, in blocks of a multiple of 64 bytes; on route
- * cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or rows if both
- * calls have lengths or neither has.  CG_BAD_ARGUMENT: the sizes exceed the address space. */
+ * value that the cell saves, of its output and of its state (the state in acc).  It also has [U] of each gate
+ * pre-activation (in acc) if the cell's gradient reads them.  These are in blocks of a multiple of 64 bytes;
+ * on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or rows
+ * if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or bytes. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
@@ -577,12 +581,13 @@ CG_API int  cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call
                               struct cg_rnn_sizes *sizes);
 
 /** Bounds the reserve space of any call of the plan by *fixed + *step T B bytes, for programs that allocate
- * before T, B and the lengths are known.  If all rows have T steps, T B is at least 64 and an element of the
- * state has at least 4 bytes, this is at most 1.25 times the size from cg_rnn_sizes().  CG_UNSUPPORTED: on
+ * before T, B and the lengths are known.  If all rows have T steps, T B is at least 64 and U elements of the
+ * dtype have at least 4 bytes, this is at most 1.25 times the size from cg_rnn_sizes().  CG_UNSUPPORTED: on
  * route cudnn, where only cuDNN can compute it. */
 CG_API int  cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step);
 
-/** A region of params.  Not present are input matrices under CG_SKIP and a projection of size 0. */
+/** A region of params.  Not present are the input matrices of layer 0 if the network skips them (CG_SKIP), and a
+ * projection of size 0. */
 struct cg_rnn_region {
 	int64_t offset, /**< Index of its first element. */  rows, /**< Rows; 0: the region is not present. */
 	        columns; /**< Columns. */
@@ -603,32 +608,33 @@ enum cg_rnn_part {
 CG_API int  cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes);
 /** Locates a region by the cell's name of its gate, "a_i", or per-unit weights, "p_i", without a device; a
  * projection ignores name.  CG_BAD_ARGUMENT: the config is wrong, there is no such region (the message has
- * the nearest name), or it belongs to an option that is off. */
+ * the nearest name, if one is near), or it belongs to an option that is off. */
 CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer,
                                  enum cg_rnn_part part, const char *name, struct cg_rnn_region *region);
 
 /** Fills params, in host memory, with initial values, the same on every machine for the same network, words
- * and seed.  CG_BAD_ARGUMENT: the words (the message has the nearest rule), or a wrong size of params.
+ * and seed.  CG_BAD_ARGUMENT: the words (the message has the nearest rule, if one is near), or a wrong size of
+ * params.
  * CG_UNSUPPORTED: params is device memory.
  *
  * @param rnn The plan.
  * @param words Three rules, blank-separated: for the input matrices, for the recurrent matrices and the
- *        projection, and for biases and per-unit weights.  A fourth word, "unit_forget", sets the bias of
- *        gate a_f to 1.  To a rule all gates of a layer are one matrix [G U, columns].  PyTorch's networks
- *        use "uniform uniform uniform", Keras's "xavier_uniform orthogonal zeros unit_forget".  The last
- *        three rules are for matrices only.
+ *        projection, and for biases and per-unit weights.  A fourth word, "unit_forget", sets bW of gate a_f
+ *        to 1 and its bR to 0.  To a rule all gates of a pseudo-layer are one matrix [G U, columns].
+ *        PyTorch's networks use "uniform uniform uniform", Keras's "xavier_uniform orthogonal zeros
+ *        unit_forget".  The last three rules are for matrices only.
  *        - zeros, ones
  *        - uniform: between -1 / sqrt(U) and 1 / sqrt(U)
  *        - xavier_uniform: between -a and a, a = sqrt(6 / (G U + columns)) (Glorot and Bengio 2010)
  *        - kaiming_uniform: between -a and a, a = sqrt(6 / columns) (He, Zhang, Ren and Sun 2015)
  *        - orthogonal: orthonormal columns, or rows if there are fewer rows (Saxe, McClelland and Ganguli
- *          2014); the time grows with the cube of their number */
+ *          2014); the time grows with their length times the square of their number */
 CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t seed,
                                struct cg_mem params);
 
 /** Sizes and memory of a call; one struct serves forward and backward.
  *
- * Shapes are those of time_major.  Without it sequences are [B T .], and states [B L*D .] unless
+ * Shapes are those of time_major.  Without time_major sequences are [B T .], and states [B L*D .] unless
  * states_major is set.  Row b has lengths[b] valid steps; beyond them inputs are not read and outputs are
  * zero.  For a row of length 0 the final state is the initial state, and the same holds for their
  * gradients.  States and upstream gradients that are absent are zero; outputs that are absent are not
@@ -683,21 +689,23 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * and, in training, reserve.  The lengths are read before the call returns.
  *
  * The reserve space is aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256 costs
- * a copy.  If rows differ in length or the call is not time_major, a device stream keeps an index of the
- * rows.  A call whose sizes or lengths differ from those of the stream's last such call sends a new index,
- * after waiting for all work that may use the host's copy of the old one.  On route cudnn a stream keeps an
+ * a copy.  If rows differ in length, or do not lie evenly in the order of steps, as without time_major, a
+ * device stream keeps an index of the rows.  A call whose sizes, lengths or strides differ from those of the
+ * stream's last such call sends a new index, after waiting for all work that may use the host's copy of the
+ * old one.  On route cudnn a stream keeps an
  * index of each plan's last four sizes and lengths; each part of a long sequence counts as one of them.  A
  * call that sends no index can be captured with a CUstream, with device memory only and the caller's
- * workspace.  A captured call with an index is valid until the stream is used with other sizes or lengths, or
- * closed.  Every launch of a captured call has the counter of its capture, and so the same dropout masks. */
+ * workspace.  A captured call with an index is valid until the stream is used with other sizes, lengths or
+ * strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same dropout
+ * masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
-/** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.
- * It leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory is rejected if it
- * is of another network or of a forward with another T, B, lengths, counter, first_step or no_dropout.  So is
- * a reserve of route cudnn on another route, and the other way round.  A reserve in device memory is rejected
- * by its size, and by its header under CELLGRAD_CHECK=1, which waits for the device.  Alignment, indices and
- * captures are as for cg_rnn_forward(). */
+/** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A
+ * backward call leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory is
+ * rejected if it is of another network or of a forward with another T, B, lengths, counter, first_step or
+ * no_dropout.  So is a reserve of route cudnn on another route, and the other way round.  A reserve in device
+ * memory is rejected by its size, and by its header under CELLGRAD_CHECK=1, which waits for the device.
+ * Alignment, indices and captures are as for cg_rnn_forward(). */
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
                             const struct cg_rnn_call *call);
 /** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of
@@ -712,7 +720,7 @@ CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *
  * A format is a list of tensors; each is made of regions of params in the format's own order and
  * orientation.  cellgrad-weights(7) describes every format.  No device is needed.
  *
- * Errors: CG_BAD_ARGUMENT for an unknown format (the message has the nearest) or a wrong network;
+ * Errors: CG_BAD_ARGUMENT for an unknown format (the message has the nearest, or all) or a wrong network;
  * CG_UNSUPPORTED for what a format cannot hold.
  *
  * Threads: all calls are safe from any thread.
@@ -746,7 +754,7 @@ struct cg_weights {
 	void   *params;          /**< The parameters, in host memory, of any alignment. */
 	size_t  bytes;           /**< Size of `params`; in format "cellgrad" they are the only tensor. */
 };
-/** Zeroes the struct.  size: sizeof the struct. */
+/** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_weights_init(struct cg_weights *weights, size_t size);
 /** Describes the k-th tensor of the network in the format; past the last its name is "".  Does not read
  * params.  CG_UNSUPPORTED: the format cannot hold a projection, per-unit weights, skip_input, the cell, or a
