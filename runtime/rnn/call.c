@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of networks: checks a call by its row in the op table, runs it on its route, and writes the header of its reserve.
+ * Calls of networks: checks a call by its row in the op table, and runs it on its route.  reserve.c writes and checks the header of the
+ * reserve space.
  */
 #include <string.h>
 
@@ -127,7 +128,7 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 	if (!rnn->net.training || cg_present(op->call.reserve))
 		return check_alignment(op);
 	if (pass == CG_FORWARD)
-		return REFUSE("reserve: missing: expected %lld elements of %s, which a forward call of a plan with training=1 writes",
+		return REFUSE("reserve: missing: expected %lld elements of %s, to which this forward call, of a plan with training=1, writes",
 		              (long long)op->reserve, dtype);
 	return cg_fail(CG_BAD_ARGUMENT, "rnn_backprop: reserve_space: missing: expected [reserve=%lld] %s", (long long)op->reserve,
 	               dtype);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Initial params of a network, by named rules for each kind of weight.  The rules only add, multiply, divide and take square roots of
- * doubles, in a fixed order, so that every machine gives the same numbers.
+ * Initial params of a network, by named rules for each kind of weight.  The rules only add, subtract, multiply, divide and take square
+ * roots of doubles, in a fixed order, so that every machine gives the same numbers.
  */
 #include <math.h>
 #include <string.h>
@@ -97,7 +97,8 @@ static double multiply(const double *a, const double *b, int64_t n)
 	return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-/* Makes n orthogonal vectors of norm 1 with `length` elements, at least n, by the Gram-Schmidt method, applied twice to each vector. */
+/* Makes n orthogonal vectors of norm 1, each of `length` elements, by the Gram-Schmidt method, applied twice to each vector; n is at most
+ * `length`. */
 static void make_orthogonal(double *vectors, int64_t n, int64_t length, uint64_t *state)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -146,7 +147,7 @@ enum { INPUT, RECURRENT, BIAS, KINDS, RULES = sizeof rules / sizeof *rules };
 static const char *const kinds[KINDS] = { "input matrices", "recurrent matrices", "biases" };
 static const char unit_forget[] = "unit_forget";
 
-/* The rules that a caller chose.  forget: the gate whose bias begins at 1; -1: none. */
+/* The rules that a caller chose.  forget: the gate whose bW becomes 1 and whose bR becomes 0; -1: none. */
 struct choice { const struct rule *rule[KINDS]; int forget; };
 
 static int find_forget(const struct cg_rnn *rnn, int *gate)

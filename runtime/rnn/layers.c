@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the layers and directions of a network, forward and backward; each pseudo-layer is a recurrence.  Prepares the input and the
- * initial states of each, copies its last states, and passes the gradient of its input to the layer below.  If one recurrence cannot keep
- * all threads busy, both directions of a layer run at once, or several layers, each one span of steps behind the layer below it.
+ * initial states of each, copies its last states, and passes the gradient of its input to the layer below.  On route scan, if
+ * one recurrence cannot keep all threads busy, both directions of a layer run at once, or several layers of one direction, each one span
+ * of steps behind the layer below it.
  */
 #include <string.h>
 
@@ -83,8 +84,8 @@ static int zero(const struct layers *q, struct cg_mem mem, size_t bytes)
 /* A reserve space of at most this many bytes is cleared as a whole, which is faster than clearing its gaps one by one. */
 enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
 
-/* Clears the bytes between the blocks of the reserve space, so that equal calls leave equal bytes.  On a device, the gaps of all
- * pseudo-layers are filled by one row copy from the header, which is all zeros until the forward call ends. */
+/* Clears the bytes between the blocks of the reserve space, or all of a small one, so that equal calls leave equal bytes.  On a device, one
+ * row copy clears the gaps after the same block of all pseudo-layers; its source is the header, which is zeros until the call ends. */
 static int clear_gaps(const struct layers *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -194,7 +195,7 @@ static int prepare_input(struct layers *q, struct pseudo_layer *p)
 	return CG_OK;
 }
 
-/* Prepares an initial state with its batch rows sorted by falling length, in acc if the cell carries that state in acc.  Uses the
+/* Prepares an initial state with its batch rows sorted by falling length, with type acc if the cell carries that state so.  Uses the
  * caller's memory itself if the state has that order and type already. */
 static int prepare_first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
 {
@@ -416,7 +417,7 @@ static int prepare_inner_dy(struct layers *q, int layer, int d, struct cg_matrix
 	return copy_rows(q, r);
 }
 
-/* Copies the caller's gradient of a last state to the carry that the last step of each batch row reads. */
+/* Copies the caller's gradient of a last state, or zeros if it is absent, to the carry that the last step of each batch row reads. */
 static int prefill(struct layers *q, struct cg_mem given, const struct pseudo_layer *p, int64_t width, struct cg_mem carry)
 {
 	const struct cg_packed *sequence = &q->sequence;

@@ -14,17 +14,18 @@ struct cg_rnn;
 struct cg_rnn_shape;
 
 /*
- * The attributes, sizes and arguments of a network's op.  For TensorFlow's ops, tensorflow/cudnn_rnn.c makes a plan and a call from it.
- * Each plan has one with all fields that its calls share; rnn/call.c copies it, adds the call, and checks it by its row.  Tensors of
- * lists follow the struct in memory.
+ * The attributes, sizes and arguments of a network's op.  For TensorFlow's ops, tensorflow/cudnn_rnn.c makes a plan and a call from this
+ * struct.  Each plan has one such struct with all fields that its calls share; rnn/call.c copies it, adds the call, and checks the copy by
+ * the call's row.  The memory of tensors in lists (CG_LIST) follows the struct.
  */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* the first field, so that call.size is where ops have their size */
-	const struct cg_rnn *rnn;                /* the plan, set by `open` of the op's row; NULL before that */
+	const struct cg_rnn *rnn;                /* the plan; for TensorFlow's ops set by `open` of the row, and NULL before that */
 	const struct cg_rnn_shape *shape;        /* the shape of the call, set by call.c; else NULL */
 
 	/* attributes */
-	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;    /* in the order of TensorFlow's words; input_mode is an enum cg_input */
+	/* rnn_mode, input_mode, direction and S: the index of the attribute's word in its list of words; input_mode is also an enum cg_input */
+	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;
 	int64_t seed, seed2, num_proj;
 	double dropout;
 	int64_t num_layers, num_units, input_size;               /* each is 0 if it is to be inferred from the shapes of the arguments */

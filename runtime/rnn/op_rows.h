@@ -89,7 +89,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
 	  .about = "not used; TensorFlow's op has it" }
 /* Inputs of the gradient op that are outputs of the forward op, of which the gradient reads only the reserve space; and the upstream
- * gradients.  If the reserve space is absent, the gradient op runs the forward pass first. */
+ * gradients.  If the reserve space is absent, the function `call` of the op's row runs the forward pass first; cg_rnn_backward() fails. */
 #define FROM_FORWARD \
 	{ "output",            "T B D*H", CG_IN, "", 0, .at = CALL(output),            .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \
 	{ "output_h",          "L*D B H", CG_IN, "", 0, .at = CALL(output_h),          .flags = CG_MAY_LACK | CG_SHAPE_ALONE }, \

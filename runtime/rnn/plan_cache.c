@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reference counts of plans, and the plan cache of a context: callers with equal configs share a plan, and the plans that were used last
- * stay open while nobody uses them.
+ * Reference counts of plans, and the plan cache of a context: callers of cg_rnn_get() with equal configs share a plan, and the plans that
+ * cg_rnn_get() returned last stay open while nobody holds them.
  */
 #include <pthread.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct entry {
 	struct cg_rnn *rnn;
 };
 
-/* The cache.  Its entries are in the order of their last use, the latest first. */
+/* The cache.  The entries of the cache are in the order in which cg_rnn_get() last returned their plans, the latest first. */
 struct cache {
 	struct cg_context_attachment attachment;
 	pthread_mutex_t lock;
@@ -102,7 +102,8 @@ static struct cg_rnn *find(struct cache *cache, const struct key *key, const str
 	return NULL;
 }
 
-/* If too many plans have no reference, removes the least recently used of them from the list; called under the lock.  NULL: none. */
+/* If more than IDLE_MAX plans have no reference, removes from the list the one of them that cg_rnn_get() returned longest ago; called under
+ * the lock.  NULL: there are not so many. */
 static struct entry *take_oldest(struct cache *cache)
 {
 	struct entry **oldest = NULL, *e;
@@ -200,7 +201,8 @@ void cg_rnn_hold(struct cg_rnn *rnn)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* Drops a reference to a cached plan.  The plan stays in the cache; if too many are unused, the oldest is freed. */
+/* Drops a reference to a cached plan.  The plan stays in the cache; if too many are unused, the one that cg_rnn_get() returned longest ago
+ * is freed. */
 static void give_back(struct cg_rnn *rnn)
 {
 	struct cg_context *context = rnn->context;

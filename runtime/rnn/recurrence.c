@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a recurrence: one direction of one layer, step by step.  Forward: the input products of a span of steps at once, then, for each
- * step and each stage of the cell, a recurrent product and a launch.  Backward: the steps of a span in reverse order, then the span's
- * part of the gradients of the matrices and of x.  Each argument of a kernel is bound by its role, so that any cell can be run.
+ * Runs a recurrence, one direction of one layer or a block op, step by step or by the backend's scan.  Forward: the input products of a
+ * span of steps at once, then, for each step and each stage of the cell, a recurrent product and a launch.  Backward: the steps of a span
+ * in reverse order, then the span's part of the gradients of the matrices and of x.  Each argument of a kernel is bound by its role, so
+ * that any cell can be run.
  */
 #include "runtime/rnn/recurrence.h"
 
@@ -459,8 +460,8 @@ static int n_points(const struct cg_recurrence *w, int *functions)
 	return n;
 }
 
-/* Before a step's first launch, adds the upstream gradient of c to the carry from the step after.  Only kernels of a single step need
- * this sum. */
+/* Describes the sum, before a step's first launch, of the upstream gradient of c and the carry from the step after.  Only kernels of a
+ * single step need this sum. */
 static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
 {
 	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))
@@ -533,7 +534,7 @@ static int launch_sums(const struct cg_recurrence *w)
 }
 
 /* Runs the products over the rows of a span.  If recurrences run with a lag, spans are short; then the gradients of matrices, which no
- * other recurrence waits for, are computed in one product over all steps, with the last span. */
+ * other recurrence waits for, are computed in one product over all steps, with the span that runs last. */
 static int multiply_spans(const struct cg_recurrence *w, const struct cg_span *span, int lag)
 {
 	const struct cg_span all = cut_span(w, 0, w->sequence->S);
@@ -547,7 +548,7 @@ static int multiply_spans(const struct cg_recurrence *w, const struct cg_span *s
 int cg_recurrence_backward(struct cg_recurrence *const *w, int n, int lag, int (*begin_products)(void *user, int k), void *user)
 {
 	struct cg_scan scans[CG_SCANS_MAX];
-	/* A sequence without steps has one empty span, which sets the gradients of matrices to zeros. */
+	/* A sequence without steps has one empty span, which sets the gradients of matrices to zeros unless they accumulate. */
 	const int64_t spans = w[0]->sequence->S ? count_spans(w[0]) : 1;
 
 	for (int k = 0; k < n; k++) {

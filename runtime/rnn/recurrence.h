@@ -10,9 +10,9 @@
 /* An absent operand. */
 static const struct cg_matrix none = { .stride = 0 };
 
-/* Is the recurrence's kernel one for a step of a sequence?  Such kernels carry states from step to step in acc, and have a separate
- * argument for the upstream gradient of the output.  Kernels of a single step have rounded states, and one argument for the whole
- * gradient of a state. */
+/* Is the recurrence's kernel one for a step of a sequence?  Such kernels pass the cell state and the gradients of states from step to step
+ * with type acc, and have a separate argument for the upstream gradient of the output.  Kernels of a single step have rounded states, and
+ * one argument for the whole gradient of a state. */
 static inline int is_of_sequence(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;
@@ -100,12 +100,12 @@ struct cg_span { int64_t first, end, row, rows; };
 
 /* Computes the input part of the gate pre-activations of a span. */
 int cg_span_multiply_inputs(const struct cg_recurrence *, const struct cg_span *);
-/* Fills prev_h and prev_c for all steps. */
+/* Fills prev_h and prev_c for all steps, each only if it is present and a requested gradient reads it; prev_c not for a single step. */
 int cg_span_gather_prev(const struct cg_recurrence *);
-/* Adds a span's part to the gradients of the matrices, from the gradients of its gates.  The caller goes through the spans from the last
- * one to the first. */
+/* Adds a span's part to the gradients of the matrices, from the gradients of its gates; the part of the last span overwrites them, unless
+ * `accumulate` is set.  The caller goes through the spans from the last one to the first. */
 int cg_span_multiply_weights(const struct cg_recurrence *, const struct cg_span *);
-/* Computes the gradient of x for a span, from the gradients of its gates. */
+/* Computes the gradient of x for a span, from the gradients of its gates, if dx.result is present. */
 int cg_span_multiply_gradients(const struct cg_recurrence *, const struct cg_span *);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of the reserve space.  The header identifies the network and the forward call that wrote it, so that a backward call that
- * checks it rejects the reserve space of another network, or of a forward call with another T, B, lengths, counter, first_step or
+ * The header of the reserve space.  The header identifies the network and the forward call that wrote it.  A backward call that checks
+ * it rejects the reserve space of another network, and of a forward call with another T, B, lengths, counter, first_step or
  * no_dropout.
  */
 #include <string.h>
@@ -84,7 +84,7 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	if (memcmp(want.magic, got.magic, sizeof want.magic))
 		return REFUSE("expected a reserve space that a forward call of this plan wrote, got other bytes");
 	if (want.fingerprint != got.fingerprint)
-		return REFUSE("expected a reserve space of this plan, got one of another network");
+		return REFUSE("expected a reserve space of this plan, got one of a plan with another network, dropout, seed or route");
 	if (want.T != got.T || want.B != got.B)
 		return REFUSE("expected a reserve space of a call with T=%lld, B=%lld, got one of a call with T=%lld, B=%lld",
 		              (long long)want.T, (long long)want.B, (long long)got.T, (long long)got.B);

@@ -17,7 +17,7 @@ struct cg_rnn_gate { int weight, block, has_input, has_recurrent; };
 /* A range of contiguous column blocks whose input matrices are contiguous too, so that one product computes them all. */
 struct cg_gate_range { int weight, block, n; };
 
-/* A value that each step saves for the backward pass and for the next step: [N, U], in acc or in the dtype. */
+/* A value [N, U] that each step saves, for the backward pass or for the next step.  Field `acc` 1: its type is acc; 0: the dtype. */
 struct cg_rnn_saved { int acc; };
 
 enum { CG_RNN_SAVED_MAX = CG_SAVES_MAX + 2 };
@@ -30,7 +30,7 @@ _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space
 struct cg_rnn_own {
 	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_RNN_PACKED_MAX], scan, h_first, c_first, x;
 	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c;
-	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* memory for saved values, set in inference alone: it has no reserve space */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* memory for saved values; set only without training, when there is no reserve space */
 };
 
 /* The parts of a pass's workspace.  All members are cg_mem: storage.c lays them out as offsets, layers.c assigns memory to them. */
@@ -38,7 +38,7 @@ struct cg_rnn_workspace {
 	/* Hidden states by direction, if they are not in the reserve space: those of the layers that run at once and of the layer below.
 	 * The hidden states of layer l are at index l modulo the number of these layers. */
 	struct cg_mem h[CG_SCANS_MAX + 1][2];
-	/* dx: sums of the gradient of a layer's input, in acc, by direction, with rows in that direction's order */
+	/* dx: sums, of type acc, of the gradient of a layer's input, by direction, with rows in that direction's order */
 	struct cg_mem dx[2], dx_real, dy[2];
 	struct cg_mem partial, sum;
 	struct cg_rnn_own own[CG_SCANS_MAX];     /* the last field, since only its first at_once entries are set */
@@ -59,9 +59,9 @@ struct cg_rnn_shape {
 	/* all batch rows have T steps, and the caller's rows are in packed order and evenly spaced: no index array is needed */
 	int input_in_place, output_in_place;
 	int is_vendors;                          /* 1: a vendor's library runs the call; 0: layers.c runs it */
-	/* the number of pseudo-layers that layers.c runs together: two directions, or several layers */
+	/* the number of pseudo-layers that layers.c runs together: 1, the two directions of a layer, or several layers */
 	int at_once;
-	struct cg_net_sizes bytes;               /* bytes of the reserve space, and of the workspace of one pass */
+	struct cg_net_sizes bytes;               /* bytes of the reserve space, and of the workspace of one pass; is_vendors: of both passes */
 	struct cg_rnn_workspace workspace;       /* the layout of the workspace of that pass, if layers.c runs the call */
 };
 
@@ -77,13 +77,13 @@ struct cg_rnn {
 	int by_name, scans;                      /* by_name: the caller named a vendor's route.  scans: the route is scan */
 	struct cg_net *vendor;                   /* the network of the vendor's library; NULL: the route is composed or scan */
 	struct cg_network_text text;
-	const struct cg_kernel_entry *forward, *grad;    /* kernels, which the context owns; grad is NULL without training */
+	const struct cg_kernel_entry *forward, *grad;    /* the context's kernels; NULL on a vendor's route; grad: NULL without training */
 
 	struct cg_rnn_gate gates[CG_GATES_MAX];
 	int n_blocks;                            /* number of blocks of U columns of gate pre-activations */
 	struct cg_gate_range ranges[CG_GATES_MAX];
 	int n_ranges;
-	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; the last entry is the number of gates */
+	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the number of weighted gates */
 	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight whose option is on */
 	/* indices, among the cell's values of the step before, of the cell state and the output; state -1: no cell state */
 	int state, output;
@@ -92,8 +92,8 @@ struct cg_rnn {
 	/* By pass (0 forward, 1 gradient) and stage: the saved value that is the operand of the product after the stage; -1: the operand is
 	 * not saved and has separate memory. */
 	signed char stage_input_saved[2][CG_STAGES_MAX];
-	int sum_values;                          /* number of values of the gradient's largest sum */
-	/* flags: the gradient's sums read h of the step before; c of it; the carried gradients */
+	int sum_values;                          /* the most values that one function of the gradient sums over the rows */
+	/* flags: the gradient's sums over rows read h of the step before; they read c of the step before; they read the carried gradients */
 	int sums_prev_h, sums_prev_c, sums_carry;
 	int uses_h_prev;                         /* 1: an equation of the cell reads h_prev, beside the recurrent product */
 	int keeps_gates;                         /* the reserve space holds the gate pre-activations, which the gradient reads */
@@ -113,7 +113,7 @@ struct cg_packed {
 	int64_t T, B, N, S;
 	int is_dense;                            /* all rows have T steps: packed row p is batch row p % B at time p / B in both directions;
 	                                          * of the arrays below only input and output may be present */
-	int64_t *n, *off;                        /* [S] each: the rows of a step, and its first packed row; NULL if is_dense */
+	int64_t *n, *off;                        /* [S] each: the rows of a step, and its first packed row; not read if is_dense */
 	/* Arrays of int64 in device memory.  Direction 0 of a network with `reverse` has the order of direction 1 of other networks. */
 	struct cg_mem order, last;               /* [B] each, by sorted row.  order: its batch row; last: the packed row of its last step */
 	/* The position of each packed row in the caller's input and output, and in their gradients: [N] indices, by direction, and the
@@ -135,24 +135,26 @@ static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int dir
 {
 	return !sequence->is_dense ? sequence->off[s] : sequence->B * (direction ? sequence->T - 1 - s : s);
 }
-/* Sets N, longest, is_whole and lengths_stamp by one pass over the lengths or batch sizes; CG_BAD_ARGUMENT for one out of its range. */
+/* Sets N, longest, is_whole and lengths_stamp from the lengths or batch sizes; CG_BAD_ARGUMENT for one out of its range. */
 int  cg_packed_count(struct cg_rnn_shape *);
-/* Computes the lengths, [B], from the batch sizes, in cg_memory that the caller frees; NULL if there are no batch sizes. */
+/* Computes the lengths, [B], from the batch sizes, in cg_memory that the caller frees; NULL without batch sizes or batch rows. */
 int  cg_packed_get_lengths(const struct cg_rnn_shape *, int32_t **lengths);
 /* Zeros a caller's sequence of rows of `width` elements, if it has padding; memory between rows is unchanged.  Argument `any`: memory of
  * at least one row, which is copied with every element dropped, so that it gives zeros. */
 int  cg_packed_clear(struct cg_stream *, int dtype, const struct cg_rnn_shape *, struct cg_rnn_spacing, int64_t width, struct cg_mem,
                      struct cg_mem any);
-/* Gets the packed sequence of a call.  The stream keeps the last one for the next call with the same lengths. */
+/* Gets the packed sequence of a call.  The stream keeps the last one that has index arrays, for calls with the same sizes, lengths, strides
+ * and directions. */
 int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_shape *, struct cg_packed *);
 
 /* ---- cell_layout.c ---- */
 
 /* Sets the plan's gates, weights and saved values from the cell and its options. */
 int cg_rnn_lay_out_cell(struct cg_rnn *);
-/* Finds which values the gradient kernels read, without compiling them; the size of the reserve space depends on it. */
+/* Finds, without compiling kernels, which values they read: those of the forward pass and, with training, those of the gradient.  The size
+ * of the reserve space depends on it.  CG_BAD_ARGUMENT: the cell allows no projection. */
 int cg_rnn_analyse_gradient(struct cg_rnn *);
-/* Compiles the kernels of a composed plan, once per context. */
+/* Gets the kernels for routes composed and scan; a context compiles each kernel once. */
 int cg_rnn_compile(struct cg_rnn *);
 
 /* ---- plan.c ---- */
@@ -166,12 +168,14 @@ const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *,
 
 /* ---- sizes.c, call.c ---- */
 
-/* Checks sizes, lengths and strides, and computes the shape of a call for one pass; CG_BAD_ARGUMENT if memory cannot hold it.  Of the
- * call's memory only `work` matters: if it is given and too small for several pseudo-layers at once, one runs at a time. */
+/* Checks sizes, lengths and strides, and computes the shape of a call for one pass; CG_BAD_ARGUMENT if it has too many steps,
+ * rows or bytes.  Of the call's memory only `work` matters: if it is given and too small for several pseudo-layers at once, one runs
+ * at a time. */
 int cg_rnn_measure(const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* Computes the bytes of params, of the reserve space, and of a workspace that is large enough for both passes. */
 int cg_rnn_measure_sizes(const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_sizes *);
-/* Makes those checks of a call that the call's row in the op table does not make, and sets the call's shape. */
+/* Checks what the call's row in the op table does not check and needs no memory: stream, plan, sizes, lengths, strides, first_step and
+ * flags.  Sets the call's shape. */
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* The size of the reserve space in elements of the plan's dtype. */
 int64_t cg_rnn_reserve_elements(const struct cg_rnn *, const struct cg_rnn_shape *);
@@ -205,7 +209,7 @@ int cg_vendor_run(struct cg_stream *, const struct cg_rnn *, int pass, const str
 void cg_rnn_op_init(void *op, size_t size);
 /* Does the op use the port?  A cell without a cell state has no c, and TensorFlow's placeholder host_reserved is never used. */
 int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
-/* Sets the layout of a sequence's rows, in a call whose shape is known; returns 0 if they are dense. */
+/* Sets the layout of the rows of a port, in a call whose shape is known; returns 0 if the call is plain or the port is no sequence. */
 int  cg_rnn_op_spacing(const struct cg_port *, const void *op, struct cg_spacing *);
 
 /* ---- reserve.c ---- */
@@ -217,7 +221,7 @@ int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg
 
 /* ---- storage.c ---- */
 
-/* Does the network have dropout between layers? */
+/* Does the plan train with dropout between layers? */
 int cg_rnn_drops(const struct cg_rnn *);
 /* Does another step read saved value k? */
 int cg_rnn_is_read_later(const struct cg_rnn *, int k);
@@ -228,7 +232,7 @@ int64_t cg_layers_get_gates_stride(const struct cg_rnn *, size_t bytes);
 /* Lays out the shape's workspace for a pass, and sets the number of pseudo-layers that run at once, `at_once` or fewer.  Returns the bytes;
  * SIZE_MAX: more than a size_t can hold. */
 size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, int at_once, struct cg_rnn_shape *);
-/* The number of parts of the shape's workspace that are in use. */
+/* The number of cg_mem fields of the shape's workspace, up to those of the last pseudo-layer that runs at once. */
 size_t cg_layers_count_parts(const struct cg_rnn_shape *);
 /* The bytes of the reserve space for N valid steps. */
 size_t cg_layers_measure_reserve(const struct cg_rnn *, int64_t N);
@@ -240,8 +244,8 @@ void cg_layers_lay_out_saved(const struct cg_rnn *, int64_t N, struct cg_mem res
 
 /* ---- layers.c ---- */
 
-/* cg_layers_forward() and cg_layers_backward() run a checked call on route scan or composed.  Both assign memory to the parts of the
- * shape's workspace. */
+/* cg_layers_forward() and cg_layers_backward() run a checked call on route scan or composed.  Both functions assign memory to the
+ * parts of the shape's workspace. */
 int cg_layers_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
                       struct cg_mem work);
 int cg_layers_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
@@ -252,15 +256,15 @@ int cg_layers_backward(struct cg_stream *, const struct cg_rnn *, const struct c
 /* A weight matrix and its gradient; an absent gradient is not computed. */
 struct cg_matrix_pair { struct cg_matrix value, grad; };
 
-/* A recurrence: the cell, the layout of its weights, and all memory that it reads and writes.  Rows of matrices are packed rows; an absent
- * matrix stands for zeros. */
+/* A recurrence: the cell, the layout of its weights, and all memory that it reads and writes.  In the shapes below, N counts packed rows;
+ * `real` and `acc` are types of elements: the dtype, and f64 for f64, else f32.  An absent input stands for zeros. */
 struct cg_recurrence {
 	struct cg_stream *stream;
 	const struct cg_packed *sequence;
 	int direction;
 
 	/* The cell; the arrays belong to the caller. */
-	const struct cg_kernel_entry *kernel;    /* its pass decides whether states are carried in the dtype or in acc */
+	const struct cg_kernel_entry *kernel;    /* its pass decides whether the cell state and the carries have the dtype or type acc */
 	size_t bytes[2];                         /* bytes of an element of the dtype, and of acc */
 	const double *values;                    /* values of the cell's params, rounded */
 	const struct cg_rnn_gate *gate;
@@ -273,16 +277,16 @@ struct cg_recurrence {
 	 * TensorFlow. */
 	int64_t U, H, P, width;                  /* units; width of the output; of the projection, or 0; of x */
 	int skip, by_input;                      /* skip: there is no input matrix; x is added to each gate */
-	int in_order;                            /* recurrent products have the bits of the backend's scan */
+	int in_order;                            /* 1: recurrent products must have the bits of the backend's scan */
 	struct cg_matrix_pair input, recurrent, projection;
 	struct cg_mem vector[CG_WEIGHTS_MAX], d_vector[CG_WEIGHTS_MAX];  /* per-unit weights and their gradients, by the cell's index */
 	struct cg_mem d_bias[2];                 /* [gates U]: gradients of the biases, of bW and bR if there are two */
 
 	struct cg_matrix x;                      /* the input of the recurrence, [N, width] */
-	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent if no kernel reads the value */
+	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent: an output of a block op that is not requested */
 	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: it holds n steps in turn, [n B, U] */
 	struct cg_matrix h;                      /* [N, H]: the hidden state, that is the saved output or its projection */
-	struct cg_matrix h_first, c_first;       /* the initial states, [B, H] in real and [B, U], with their batch rows in the sorted order */
+	struct cg_matrix h_first, c_first;       /* the initial states, [B, H] of type real and [B, U], with their rows in the sorted order */
 	struct cg_matrix bias;                   /* the biases: one row with the column blocks of all gates */
 	/*
 	 * span: the number of steps whose input products, or gradients of matrices, are computed together, so that their gates are still
@@ -290,31 +294,31 @@ struct cg_recurrence {
 	 */
 	int64_t span, gates_row;
 	int gates_of_span;
-	struct cg_matrix gates;                  /* [N, blocks U] acc: gate pre-activations */
-	struct cg_mem stage_input[CG_STAGES_MAX]; /* operands of the products between stages, in real: forward [B, U], backward [N, U] */
+	struct cg_matrix gates;                  /* the gate pre-activations, [N, blocks U], type acc */
+	struct cg_mem stage_input[CG_STAGES_MAX]; /* operands of the products between stages, type real: forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_RNN_PACKED_MAX]; /* matrices packed for the products of single steps; absent: not packed */
 	struct cg_mem scan;                      /* the workspace of the backend's scan; absent: products and launches step by step */
 
 	/* backward only */
-	struct cg_matrix d_gates;                /* [N, blocks U] real: gradients of the gate pre-activations */
-	struct cg_matrix dy, dc;                 /* [N, H] [N, U] real: the upstream gradients of h and c; dc: in a block op alone */
+	struct cg_matrix d_gates;                /* the gradients of the gate pre-activations, [N, blocks U], type real */
+	struct cg_matrix dy, dc;                 /* the upstream gradients of h and c, [N, H] and [N, U], type real; dc: in a block op alone */
 	/*
 	 * The carries: gradients of h and c that a step passes to the step before it.  Each carry is two matrices [B, U] that are used in turn.
-	 * In a network the carries are in acc, and begin as the gradients of output_h and output_c.  No step writes a row's carry before the
+	 * In a network the carries have type acc, and begin as the gradients of output_h and output_c.  No step writes a row's carry before the
 	 * row's last step, so that the row's last step still reads the initial values.  every_carry: all carries are kept, [N + B, U], one for
 	 * each packed row and those of the initial states; set for cells whose sums read the carries.
 	 */
 	struct cg_mem carry_h, carry_c;
 	struct cg_matrix d_h_first, d_c_first;   /* the gradients of h_first and c_first; absent: not computed */
-	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* gradients of stage_input: [B, U] in acc; with every_carry [N, U], as dm is */
+	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* gradients of stage_input: [B, U], type acc; with every_carry [N, U], as dm is */
 	int every_carry;
-	struct cg_matrix dh;                     /* with a projection: [N, P] real, begins as dy.  carry_h is then [B, P], the gradient of
-	                                          * h_first */
+	struct cg_matrix dh;                     /* with a projection: [N, P], type real, begins as dy.  carry_h is then [B, P], the gradient
+	                                          * of h_first */
 	struct cg_mem dm;                        /* with a projection: the gradient of the cell's output */
-	struct cg_mem prev_h, prev_c;            /* [N, H] real, [N, U]: h and c of the step before; absent if h and c_first suffice */
-	struct cg_mem partial, sum;              /* partial: partial sums.  sum: in f16 and bf16, a part of dR in acc */
-	/* The gradient of x, [N, width].  Field `add` 1: `sums` holds the gradient by another recurrence, [N, width] in acc, which is added.
-	 * `sums` is overwritten; `result` may be the same memory as `sums`; if `result` is absent, the gradient is not computed. */
+	struct cg_mem prev_h, prev_c;            /* h and c of the step before, [N, H] of type real and [N, U]; absent: h and c_first suffice */
+	struct cg_mem partial, sum;              /* partial: partial sums.  sum: in f16 and bf16, a part of dR of type acc */
+	/* The gradient of x, [N, width].  Field `add` 1: `sums`, [N, width] of type acc, holds the gradient by another recurrence, which is
+	 * added.  `sums` is overwritten; `result` may be the same memory as `sums`; if `result` is absent, the gradient is not computed. */
 	struct { struct cg_matrix sums, result; int add; } dx;
 	int accumulate, needs_sums;              /* needs_sums: the gradients of biases and per-unit weights are computed; some of them may
 	                                          * be absent */
@@ -346,14 +350,15 @@ struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *, struct cg
 /* Fills the fields of a recurrence that follow from the plan, the pseudo-layer and the pass.  params_backprop may be absent. */
 void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
                             struct cg_recurrence *);
-/* Writes the recurrence's biases, in acc: bW + bR for a gate whose two biases are added to one sum; for a split gate, bW and bR
+/* Writes the recurrence's biases, with type acc: bW + bR for a gate whose two biases are added to one sum; for a split gate, bW and bR
  * separately. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid rows; 0: the matrix is not packed. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
-/* Does the backend's scan support this network?  If not, `why` gets a few words. */
+/* Does the backend's scan support this network?  If not, `why` gets a few words, unless the reason is that the backend has no scan. */
 int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);
-/* Bytes of the workspace of the backend's scan in a pass of N valid rows; 0: the call runs step by step, with the same bits. */
+/* Bytes of the workspace of the backend's scan in a pass of N valid rows; 0: the call runs step by step, on route scan with the bits of the
+ * scan. */
 size_t cg_rnn_measure_scan(const struct cg_rnn *, int pass, int64_t B, int64_t N);
 /* Returns how many recurrences of the network the backend's scan should run together, so that all threads are busy. */
 int cg_rnn_count_at_once(const struct cg_rnn *, int pass, int64_t B, int64_t steps);

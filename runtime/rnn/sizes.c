@@ -8,11 +8,11 @@
 
 static int too_many(const struct cg_rnn_shape *shape)
 {
-	return REFUSE("T=%lld, B=%lld: a call of these sizes needs more than memory can hold", (long long)shape->T, (long long)shape->B);
+	return REFUSE("T=%lld, B=%lld: a call of these sizes has too many steps, rows or bytes", (long long)shape->T, (long long)shape->B);
 }
 
-/* Can memory hold the index arrays of packed.c?  The index arrays are n and off, two numbers for each batch row, and ten numbers for
- * each valid row. */
+/* Are the index arrays of packed.c within PTRDIFF_MAX bytes?  The index arrays are n and off, two numbers for each batch row, and ten
+ * numbers for each valid row. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;
@@ -58,7 +58,7 @@ static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape
 		/* there are no rows; or the dense size is too large, and the check of the argument's bytes will refuse it */
 		return CG_OK;
 	if (is_given && (overflows || !fits(rnn, shape, s->width, *rows)))
-		return REFUSE("%s_t_stride=%lld, %s_b_stride=%lld: a sequence of these strides is more than memory can hold", s->name,
+		return REFUSE("%s_t_stride=%lld, %s_b_stride=%lld: a sequence of these strides has too many bytes", s->name,
 		              (long long)s->t_stride, s->name, (long long)s->b_stride);
 	return CG_OK;
 }
@@ -96,7 +96,7 @@ static int place_sequences(const struct cg_rnn *rnn, const struct cg_rnn_call *c
 	return CG_OK;
 }
 
-/* Counts the valid rows.  The count comes first, since its checks keep all later multiplications of sizes from overflowing. */
+/* Counts the valid rows.  The count comes first, since its checks keep later products of T and B from overflowing. */
 static int count_rows(struct cg_rnn_shape *shape)
 {
 	int64_t T = shape->T, B = shape->B, rows;

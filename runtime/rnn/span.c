@@ -13,7 +13,7 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 {
 	int64_t of_gates = SPAN_BYTES / (gates * (int64_t)cg_acc_bytes(dtype)), rows;
 
-	/* In f16 and bf16 the gradients of matrices are rounded once, so that they are computed in one product over all steps. */
+	/* In f16 and bf16 the gradients of matrices are computed in one product over all steps, so that they are rounded once. */
 	if (!B || (pass != CG_FORWARD && !cg_is_plain(dtype)))
 		return 0;
 	/* Avoids an overflow: for so large a matrix no call has enough rows for two spans. */
@@ -24,7 +24,7 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 
 /* ---- forward ---- */
 
-/* Computes x W + b for each gate, or x + b if the layer has no input matrices. */
+/* Computes x W + b for each gate, or x + b if the layer has no input matrices; b alone for a gate without an input part. */
 int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	const struct cg_matrix x = at(w, w->x, span->row, 0);
@@ -100,7 +100,7 @@ static int multiply_weights(const struct cg_recurrence *w, int by_input, int64_t
 	return cg_multiply(w->stream, &g);
 }
 
-/* The matrix that a gradient is added to: c itself if the caller accumulates or an earlier span has written it; else none. */
+/* The matrix that a gradient is added to: c itself if the caller accumulates, or if a span that ran before has written it; else none. */
 static struct cg_matrix start_of(const struct cg_recurrence *w, const struct cg_span *span, struct cg_matrix c)
 {
 	return w->accumulate || span->end < w->sequence->S ? c : none;

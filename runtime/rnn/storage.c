@@ -22,7 +22,7 @@ int cg_rnn_drops(const struct cg_rnn *rnn)
 	return rnn->net.training && rnn->net.dropout > 0 && rnn->net.layers > 1;
 }
 
-/* Do other steps read saved value k?  Then the values of all steps are stored even without a reserve space. */
+/* Do other steps read saved value k?  A value that other steps read is stored for all steps even without a reserve space. */
 int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 {
 	return k == rnn->saved_c || k == rnn->saved_h;
@@ -34,13 +34,14 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
  * longer than the call of the backend. */
 enum { SPANS = 4, SHORTEST_SPAN = 32 };
 
-/* Do layers run at once, each one span behind the layer below it?  Only if each layer reads the output of the layer below unchanged. */
+/* May layers run at once, each one span behind the layer below it?  They may only if there is one direction, from the first step on, no
+ * dropout, so that a layer reads the output of the layer below unchanged, and a row with enough steps for SPANS spans. */
 static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	return rnn->net.directions == 1 && !rnn->net.reverse && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
 }
 
-/* The number of pseudo-layers that run at once.  It is more than 1 only if the backend's scan runs them, whose bits do not depend on
+/* The number of pseudo-layers that run at once.  Several pseudo-layers run at once only on the backend's scan, whose bits do not depend on
  * what else runs at the same time. */
 static int count_at_once(const struct cg_rnn *rnn, int pass, int most, const struct cg_rnn_shape *shape)
 {
@@ -58,7 +59,7 @@ int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, const struct cg
 	int64_t steps = cg_recurrence_count_span_steps(rnn->net.dtype, pass, rnn->n_blocks * rnn->net.U, widest(rnn) + rnn->net.H, shape->B);
 	int64_t divided;
 
-	/* The backward pass of a network with `reverse` has no spans. */
+	/* The backward pass of a network with `reverse` is one span. */
 	if (rnn->net.reverse && pass != CG_FORWARD)
 		return 0;
 	if (shape->at_once == 1)

@@ -5,7 +5,7 @@
  */
 #include "runtime/rnn/rnn.h"
 
-/* The parts of the workspace: the vendor's own, then the dense copies.  A copy that the pass does not need is absent. */
+/* The parts of the workspace: the vendor's own, then the dense copies.  input_backprop is absent in the forward pass. */
 struct copies { struct cg_mem own, input, output, input_backprop; };
 
 /* Lays out the parts of the workspace, and returns their bytes.  Part `output` is for the output, or in the backward pass for the

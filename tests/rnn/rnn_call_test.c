@@ -133,8 +133,8 @@ static void test_numbers(void **state)
 	small(&whole);
 	SPOILT(call.T, -1, "rnn: T: expected at least 0, got -1");
 	SPOILT(call.B, -2, "rnn: B: expected at least 0, got -2");
-	SPOILT(call.T, INT64_MAX, "rnn: T=9223372036854775807, B=2: a call of these sizes needs more than memory can hold");
-	SPOILT(call.B, INT64_MAX, "rnn: T=3, B=9223372036854775807: a call of these sizes needs more than memory can hold");
+	SPOILT(call.T, INT64_MAX, "rnn: T=9223372036854775807, B=2: a call of these sizes has too many steps, rows or bytes");
+	SPOILT(call.B, INT64_MAX, "rnn: T=3, B=9223372036854775807: a call of these sizes has too many steps, rows or bytes");
 	SPOILT(call.lengths, bad[0], "rnn: sequence_lengths[1]: expected 0 to T=3, got 4");
 	SPOILT(call.lengths, bad[1], "rnn: sequence_lengths[0]: expected 0 to T=3, got -1");
 	SPOILT(call.lengths, bad[2], "rnn: sequence_lengths[1]: expected 0 to T=3, got -2147483648");
@@ -208,7 +208,8 @@ static void test_every_port_in_every_way(void **state)
 		*m = good;
 		m->data = NULL;
 		if (is_reserve && !pass)
-			REFUSED(&n, &whole, pass, "rnn: reserve: missing: expected %zu elements of f32, which a forward call of a plan with training=1 writes",
+			REFUSED(&n, &whole, pass,
+			        "rnn: reserve: missing: expected %zu elements of f32, to which this forward call, of a plan with training=1, writes",
 			        good.bytes / 4);
 		else if (is_reserve)
 			REFUSED(&n, &whole, pass, "%s: %s: missing: expected [reserve=%zu] f32", op, name, good.bytes / 4);
@@ -475,7 +476,7 @@ static void another_first(struct net *n) { n->config.bidirectional = 0; n->call.
 
 static void test_foreign(void **state)
 {
-	static const char another[] = "expected a reserve space of this plan, got one of another network";
+	static const char another[] = "expected a reserve space of this plan, got one of a plan with another network, dropout, seed or route";
 	static const struct { void (*ours)(struct net *), (*theirs)(struct net *); const char *text; } pairs[] = {
 		{ nothing, another_seed, another }, { nothing, another_rate, another }, { nothing, another_input, another },
 		{ with_skip, without_skip, another }, { nothing, batch_major, another }, { batch_major, nothing, another },
@@ -554,7 +555,7 @@ static void test_digests(void **state)
 		if (cells[k].same)
 			ACCEPTED(&with, 1);
 		else
-			foreign(&b, &a, "expected a reserve space of this plan, got one of another network");
+			foreign(&b, &a, "expected a reserve space of this plan, got one of a plan with another network, dropout, seed or route");
 		net_close(&b);
 		cg_cell_close(other);
 	}
@@ -586,7 +587,8 @@ static void test_foreign_on_a_device(void **state)
 	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space that a forward call of this plan wrote, got other bytes");
 	ACCEPTED(&a, 0);
 	ACCEPTED(&b, 0);
-	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space of this plan, got one of another network");
+	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space of this plan, got one of a plan with another network, "
+	        "dropout, seed or route");
 	ACCEPTED(&a, 1);
 	assert_int_equal(setenv("CELLGRAD_CHECK", "maybe", 1), 0);
 	REFUSED(&a, &a, 0, "CELLGRAD_CHECK: expected 0 or 1, got 'maybe'");

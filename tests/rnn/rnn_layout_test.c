@@ -234,10 +234,10 @@ static void test_refusals(void **state)
 	open_net(&whole);
 	REFUSED(input_t_stride, -1, "rnn: input_t_stride: expected at least 0, got -1");
 	REFUSED(output_b_stride, INT64_MIN, "rnn: output_b_stride: expected at least 0, got -9223372036854775808");
-	REFUSED(input_b_stride, INT64_MAX, "rnn: input_t_stride=0, input_b_stride=9223372036854775807: a sequence of these strides is more "
-	        "than memory can hold");
-	REFUSED(output_t_stride, INT64_MAX / 8, "rnn: output_t_stride=1152921504606846975, output_b_stride=0: a sequence of these strides is "
-	        "more than memory can hold");
+	REFUSED(input_b_stride, INT64_MAX, "rnn: input_t_stride=0, input_b_stride=9223372036854775807: a sequence of these strides has too "
+	        "many bytes");
+	REFUSED(output_t_stride, INT64_MAX / 8, "rnn: output_t_stride=1152921504606846975, output_b_stride=0: a sequence of these strides has "
+	        "too many bytes");
 	REFUSED(input_t_stride, 7, "rnn: input: expected [T=3, B=2, I=3] of strides 7 and 3 f32, 80 bytes, got 72 bytes");
 	REFUSED(batch_sizes, more, "rnn: batch_sizes[2]: expected 0 to the batch size of the step before, 1, got 2");
 	REFUSED(batch_sizes, many, "rnn: batch_sizes[0]: expected 0 to B=2, got 3");
