@@ -151,7 +151,7 @@ static int check_work(struct check *c)
 	if (!cg_is_given(m))
 		return CG_OK;
 	CG_TRY(c->row->work(c->op, &bytes));
-	/* aligned for double, the largest type that may be stored in the workspace */
+	/* The workspace must be aligned for double, the largest type that may be stored in it. */
 	CG_TRY(check_memory(c->row, "work", m, sizeof(double)));
 	if (m->bytes < bytes)
 		return REFUSE(c->row, "work", "expected at least %zu bytes, got %zu bytes", bytes, m->bytes);

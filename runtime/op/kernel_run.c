@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cg_kernel_run: runs any kernel of any cell on the caller's memory.  Arguments are matched by name.
+ * cg_kernel_run: runs the point functions or the sums of one stage of any cell on the caller's memory.  Arguments are matched by name.
  */
 #include <string.h>
 
@@ -47,7 +47,7 @@ static int extent(const struct call *c, const struct cg_argument *a, const struc
 		              (long long)given->stride);
 	if (__builtin_mul_overflow(rows - 1, rows > 1 ? given->stride : 0, &elements) ||
 	    __builtin_add_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-		return REFUSE("%s: expected rows that fit in memory, got %lld rows with a stride of %lld elements", a->name,
+		return REFUSE("%s: expected rows of fewer bytes, got %lld rows with a stride of %lld elements", a->name,
 		              (long long)rows, (long long)given->stride);
 	*bytes = (size_t)elements * element(c, a);
 	return CG_OK;
@@ -113,7 +113,8 @@ static int check_overlap(const struct call *c, const struct cg_function *functio
 	return CG_OK;
 }
 
-/* Binds an argument that the caller did not give: a param gets its default, an output is absent, a missing input is a failure. */
+/* Binds an argument that the caller did not give: a param gets its default, an output is absent; a missing input, or a param without a
+ * default, is a failure. */
 static int bind_missing(const struct call *c, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct cg_param *param = &c->kernel->cell->params[a->kind == CG_KIND_SCALAR ? a->index : 0];
@@ -210,7 +211,7 @@ static int scratch_bytes(const struct call *c, const struct cg_function *functio
 
 	if (__builtin_mul_overflow(blocks, cg_sum_values(function), &elements) ||
 	    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-		return REFUSE("rows: expected fewer, since the partial sums of %lld rows do not fit in memory", (long long)c->rows);
+		return REFUSE("rows: expected fewer, since %lld rows have too many partial sums", (long long)c->rows);
 	*bytes = (size_t)elements * cg_acc_bytes(c->kernel->dtype);
 	return CG_OK;
 }

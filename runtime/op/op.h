@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The op table: every op is a row.  The checks of arguments and their messages, the command's `run`, and all other code that handles the
- * arguments of an op read its row; the names, shapes and attributes of an op are written nowhere else.
+ * The op table: every op is a row.  check.c, the command's `run`, and other code that handles the arguments of any op read the row, so
+ * that such code does not repeat the names, shapes and attributes of an op.
  */
 #ifndef CG_OP_H
 #define CG_OP_H
@@ -13,7 +13,7 @@ struct cg_dim {
 	const char *symbol;              /* the letters that stand for the size in shapes: "B" */
 	size_t      at;                  /* offset in the op's struct */
 	int64_t     least;               /* smallest legal value of the size */
-	const char *only;                /* not NULL: values above `least` are CG_UNSUPPORTED, for this reason */
+	const char *only;                /* not NULL: values other than `least` are CG_UNSUPPORTED, for this reason */
 	int         flags;               /* an or of enum cg_dim_flag */
 	const char *about;               /* a description in a few words, which the command prints */
 };
@@ -76,7 +76,7 @@ enum cg_element {
 };
 
 enum cg_port_flag {
-	CG_ON_HOST     = 1,              /* the argument is allocated in host memory */
+	CG_ON_HOST     = 1,              /* `cellgrad info --json` gives the argument "host_in_c": true */
 	CG_OPAQUE      = 2,              /* the argument's contents are private to this library and are not compared with expected ones */
 	CG_MAY_LACK    = 4,              /* TensorFlow's op requires the argument; in this library it may be absent */
 	CG_OURS_LACKS  = 8,              /* the argument may be absent, but only if the op is called by the library's own name */
@@ -85,7 +85,7 @@ enum cg_port_flag {
 	CG_SHAPE_ALONE = 32,             /* an input of TensorFlow's op whose shape is checked and whose values are not read */
 	/* for steps that are not computed, TensorFlow leaves the output's memory as it was; this library writes zeros */
 	CG_UNSET       = 64,
-	CG_OF_STATE    = 128             /* the argument belongs to the cell state; for a cell without one it must be absent */
+	CG_OF_STATE    = 128             /* the argument belongs to the cell state; the op of a cell without one does not use it */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };
@@ -139,7 +139,8 @@ struct cg_op {
 	int  (*work)(const void *op, size_t *bytes);
 	int  (*call)(struct cg_stream *, const void *op);
 
-	/* 1: the op is a network and has a plan.  Code that makes arguments from shapes alone skips such ops. */
+	/* 1: the op's struct is struct cg_rnn_op, that of networks and of their params.  Code that makes arguments from shapes alone skips such
+	 * ops. */
 	int  plan;
 	/* Called after the given shapes have set their sizes: sets the sizes that follow from them, and their bits in *bound, and checks
 	 * that all sizes agree.  NULL: no sizes follow. */
@@ -155,8 +156,8 @@ struct cg_op {
 	int64_t (*weights)(const void *op);
 	/* The route of a call, in a few words.  NULL: the op has no routes. */
 	const char *(*route)(const void *op);
-	/* Function `open` prepares everything that can fail before the call, and sets the sizes that `infer` left unset; function `close`
-	 * undoes that.  A call that `open` did not precede does these preparations itself.  NULL: there is nothing to prepare. */
+	/* Function `open` makes the plan before the call, checks what needs the plan, and sets the sizes that `infer` left unset; function
+	 * `close` closes the plan.  A call that `open` did not precede makes a plan itself.  NULL: the op needs no plan. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
 	void (*close)(void *op);
 	/* Function `items` gives the number of tensors in the op's lists, or fails.  Function `item` gives the port of the k-th of these
@@ -169,7 +170,7 @@ struct cg_op {
 const struct cg_op *cg_op_next(const struct cg_op *);
 
 /* The row of an op, by the library's own name or by TensorFlow's; *theirs is 1 if the name is TensorFlow's; the pointer `theirs` may be
- * NULL.  NULL: there is none, and the message suggests the nearest name. */
+ * NULL.  NULL: there is none, and the message suggests the nearest name if one is near. */
 const struct cg_op *cg_op_find(const char *name, int *theirs);
 
 /* The row of the gradient of an op, or, for a gradient, that of its op; *is_grad is 1 if the given row is the gradient.  NULL: the op
@@ -179,8 +180,8 @@ const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 /* ---- shapes: shape.c ---- */
 
 enum { CG_SHAPE_TEXT = 64 };
-/* Writes the shape as it is in the row, "T B I", with the first two of three dimensions exchanged if the op is not time-major; returns
- * text. */
+/* Writes the shape as it is in the row, "T B I", with the first two of three dimensions exchanged if the op is not time-major (those of
+ * states not if states_major is set); returns text. */
 const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const void *op, char text[CG_SHAPE_TEXT]);
 /* Computes a shape such as "I+U 4*U" from the sizes in the op's struct: writes at most CG_RANK dimensions and returns their number, or
  * CG_BAD_ARGUMENT, which is negative, if one does not fit in 64 bits. */
@@ -217,7 +218,7 @@ int cg_op_needs(const struct cg_op *, const struct cg_port *, const void *op);
 
 /* ---- attributes: attribute.c ---- */
 
-/* Checks a value; the message is "op: seq_len_max: expected 0 to T=5, got 7".  given 0: the value may also be the default, even if that is
+/* Checks a value; a message is "op: seq_len_max: expected 0 to T=5, got 7".  given 0: the value may also be the default, even if that is
  * out of the range; 1: a user gave the value, which must be within the range. */
 int cg_attribute_check(const struct cg_op *, const struct cg_attribute *, const void *op, int given);
 /* An attribute's value as a number: for a CG_WORD its index, for a CG_TEXT 1 if there is one. */
@@ -230,7 +231,7 @@ const char *cg_attribute_text(const struct cg_attribute *, const void *op, char 
 
 /* ---- checks: check.c ---- */
 
-/* Checks the arguments of an op before any computation: ranges, sizes, presence, bytes, alignment, overlap. */
+/* Checks the arguments of an op by its row, before any computation: ranges, sizes, presence, bytes, alignment, overlap. */
 int cg_op_check(const struct cg_op *, const void *op);
 
 /* ---- a line for each call: verbose.c ---- */
@@ -239,7 +240,8 @@ int cg_op_check(const struct cg_op *, const void *op);
 void cg_verbose_print_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
 void cg_verbose_print_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
                              double ms);
-/* Writes an op's sizes, dtype and attributes as arguments of `cellgrad bench`, "--op NAME --B 1 ... use_peephole=true"; returns text. */
+/* Writes an op's sizes, dtype, and attributes that are required or differ from their defaults, as arguments of `cellgrad bench`,
+ * "--op NAME --B 1 ... use_peephole=true"; returns text. */
 const char *cg_op_describe(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
 
 #endif

@@ -26,7 +26,8 @@ void cg_op_begin(struct cg_op_call *, struct cg_stream *, const struct cg_op *, 
 /* Opens a call that was checked: sets its workspace, the caller's or else the stream's, and makes its arguments readable by the device.
  * If no output is present, c->op stays NULL: there is nothing to compute. */
 int  cg_op_open(struct cg_op_call *);
-/* Copies outputs back unless `code` is a failure, and prints the line of the call.  Returns the first failure. */
+/* Copies staged outputs back unless `code` is a failure, and prints the line of the call if CELLGRAD_VERBOSE is 1.  Returns the first
+ * failure. */
 int  cg_op_close(struct cg_op_call *, int code);
 
 /* Runs a whole call: checks an op by its row, opens it, computes it by `body` and closes it. */

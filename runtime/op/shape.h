@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parsed shapes and needs of a row, for the files of this folder.  The functions of this folder read the sizes of an op once for all
- * its arguments.
+ * The parsed shapes and needs of a row, for the files of this folder.  cg_op_check() reads the sizes of an op once for all its arguments.
  */
 #ifndef CG_SHAPE_H
 #define CG_SHAPE_H
@@ -49,7 +48,7 @@ static inline const struct cg_reading *cg_find_reading(const struct cg_op *row, 
 
 	return cached && cg_read_before(&cached->state) ? cached : cg_read_port(row, port, storage);
 }
-/* Is the port an input that a present output, or an attribute that is on, needs? */
+/* Is the port an input that is always needed, or that a present output, or an attribute that is on, needs? */
 int cg_reading_needs(const struct cg_op *, const struct cg_reading *, const void *op);
 /* Computes the bytes of an argument with elements of `each` bytes; CG_BAD_ARGUMENT if they overflow. */
 int cg_reading_bytes(const struct cg_op *, const struct cg_port *, const struct cg_reading *, size_t each, const void *op,
