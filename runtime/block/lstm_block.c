@@ -53,11 +53,11 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
 /* The workspace, in the order of its parts.  The parts for values that pass from step to step exist if there is more than one step. */
-struct forward_work { struct cg_mem gates, cs, h, packed; };             /* gates: [T B 4U] acc; cs, h: [2 B U], for absent outputs */
+struct forward_work { struct cg_mem gates, cs, h, packed; };             /* gates: [T B 4U], type acc; cs, h: [2 B U], for absent outputs */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
-/* Allocates memory for a packed copy of the rows of w that multiply h, op(b) [k n].  One more row leaves space for CG_PACKED_ALIGN bytes,
- * which a row is never shorter than. */
+/* Allocates memory for a packed copy of the rows of w that multiply h, a matrix of k rows and n columns, if T is at least CG_STEPS_TO_PACK.
+ * One more row leaves space for CG_PACKED_ALIGN bytes, which a row is never shorter than. */
 static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
@@ -107,8 +107,8 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	return work.used;
 }
 
-/* Would the size of the workspace overflow?  It is less than 64 bytes for each of the T B U elements, as much for one more row, and the
- * size of w. */
+/* Would the size of the workspace overflow?  The workspace takes less than 64 bytes for each of the T B U elements, as much for one more
+ * row, and the size of w. */
 static int is_too_large(const struct cg_lstm_block *op)
 {
 	const int64_t most = PTRDIFF_MAX / 256;
@@ -119,8 +119,8 @@ static int is_too_large(const struct cg_lstm_block *op)
 
 static int refuse_sizes(const struct cg_lstm_block *op)
 {
-	return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: expected T and B of at least 0, U of at least 1, a workspace "
-	               "that fits in memory and an enum cg_dtype, got T=%lld, B=%lld, U=%lld, dtype=%d", (long long)op->T, (long long)op->B,
+	return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: expected T and B of at least 0, U of at least 1, sizes that "
+	               "are not too large and an enum cg_dtype, got T=%lld, B=%lld, U=%lld, dtype=%d", (long long)op->T, (long long)op->B,
 	               (long long)op->U,
 	               op->dtype);
 }
@@ -304,8 +304,8 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	return CG_OK;
 }
 
-/* Zeros the gradients of steps that are not computed; those of the initial states if there are no steps; and those of per-unit vectors
- * without peepholes. */
+/* Zeros the gradients of steps that are not computed; those of the initial states if there are no steps; and, unless they accumulate, those
+ * of per-unit vectors without peepholes. */
 static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
 	size_t unit = (size_t)op->U * cg_dtype_bytes(op->dtype), state = steps(op) ? 0 : (size_t)op->B * unit;
@@ -332,7 +332,8 @@ static int run_grad(struct cg_stream *stream, const void *given, struct cg_work 
 
 /* ---- calls ---- */
 
-/* The row in the op table for a call.  A sequence of one computed step counts as a call of LSTMBlockCell. */
+/* The row in the op table for a call.  A call with T = 1 whose step is computed counts as a call of LSTMBlockCell; so does one whose struct
+ * cannot be read. */
 static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 {
 	int is_readable = op && op->size >= sizeof *op;

@@ -554,7 +554,7 @@ static void test_overflow(void **state)
 		*mem_at(&a, p->at) = (struct cg_mem){ arena + (p - row->ports), 0, 1, CG_DEVICE };
 	shorten(row, &a);
 	assert_int_equal(a.gru.h.bytes, ((size_t)1 << 63) - 4);
-	REFUSED(row, &a, "cg_gru_block_work: expected B of at least 0, I and U of at least 1, a workspace that fits in memory and an enum "
+	REFUSED(row, &a, "cg_gru_block_work: expected B of at least 0, I and U of at least 1, sizes that are not too large and an enum "
 	        "cg_dtype, "
 	        "got B=2305843009213693951, I=1, U=1, dtype=0");
 	a.gru.h.bytes--;
