@@ -24,14 +24,14 @@ enum {
  * gradients.
  * parts, in order: W input matrices, R recurrent matrices, P projection, w input biases, r recurrent biases, b sums of both biases,
  * v per-unit vectors.
- * gates: the gates that the tensor holds, in order; NULL: all gates, in the order of the form.
+ * gates: the gates that the tensor holds, in order; NULL: all gates, in the order of the form, or for v all per-unit vectors.
  */
 struct cg_template { const char *name, *parts, *gates; unsigned flags; };
 
 enum { CG_HAS_FORGET_BIAS = 1, CG_HAS_CELL_CLIP = 2 };
 
-/* A format's tensors for one kind of cell.  A gate is a letter: i f c o, r z n, h.  A per-unit vector has the letter of the gate
- * that it is added to. */
+/* A format's tensors for one kind of cell.  A gate of a built-in cell is a letter: i f c o, r z n, h.  A per-unit vector has the
+ * letter of the gate that it is added to. */
 struct cg_form {
 	const char *cell;                        /* name of a built-in cell; NULL: any cell */
 	const char *gates;                       /* the gates in the order of the format; NULL: in the order of the cell */
@@ -43,9 +43,9 @@ struct cg_form {
 enum cg_bias { CG_BIAS_RECURRENT, CG_BIAS_INPUT, CG_BIAS_HALVES, CG_BIASES };
 
 /*
- * A tensor's full name starts with the name of its group.  In the name of a group %l and %r are as in the name of a tensor, %u is "_2" in
- * layer 2 and empty in layer 0, %L is "layer_2/" in a network of several layers and else empty, %d is fw or bw, %w forward or backward, %s
- * and %c are the prefix and the word of the form.
+ * A tensor's full name starts with the name of its group.  In the name of a group %l and %r are as in the name of a tensor.  %u is "_2"
+ * in layer 2 and empty in layer 0; %L is "layer_2/" in layer 2 of a network of several layers, and empty in a network of one layer.  %d
+ * is fw or bw, %w is forward or backward, and %s and %c are the prefix and the word of the form.
  */
 struct cg_format {
 	const char *name;
@@ -114,7 +114,7 @@ void cg_convert_into(const struct cg_conversion *, int k);
 /* Copies tensor k of `from` to `to`, which holds all weights. */
 void cg_convert_out_of(const struct cg_conversion *, int k);
 
-/* The information that a conversion of all tensors loses, in elements. */
+/* What a conversion of all tensors loses: numbers of pairs of biases, and of elements. */
 struct cg_losses {
 	int64_t biases, of_biases;               /* of of_biases pairs bW, bR, those that differ after their sum is split again; for
 	                                          * gradients, the pairs that are not equal */
@@ -123,7 +123,7 @@ struct cg_losses {
 };
 /* Counts the losses of a conversion.  bias: the enum cg_bias that is tried first. */
 void cg_count_losses(const struct cg_conversion *, int bias, struct cg_losses *);
-/* The number of nonzero biases of `from`. */
+/* The number of pairs bW, bR of `from` of which at least one has bits that are not zero. */
 int64_t cg_count_biases(const struct cg_conversion *);
 /* The number of pairs bW, bR that are lost in tensor k of `to`. */
 int64_t cg_count_lost_biases(const struct cg_conversion *, int bias, int k);

@@ -88,7 +88,7 @@ static int fail_no_form(const struct cg_layout *l)
 	               l->text.cell);
 }
 
-/* Checks that params which the format does not store have values without effect. */
+/* Checks that forget_bias and cell_clip, if the format does not store them, have values without effect. */
 static int check_params(const struct cg_layout *l)
 {
 	static const struct { const char *name; unsigned has; const char *expected; } params[] = {
@@ -137,7 +137,7 @@ static int check(const struct cg_layout *l)
 
 /* ---- opening ---- */
 
-/* Sets the codes of gates and vectors; those of a user's cell are numbers. */
+/* Sets the codes of gates and vectors; those of a user's cell are the characters from '0' on. */
 static void set_gate_codes(struct cg_layout *l)
 {
 	const struct cg_gate_codes *known = cg_find_gate_codes(l->network.cell);

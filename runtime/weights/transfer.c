@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts weights from one layout to another, region by region: transposes matrices, changes the dtype, sums or splits biases.  All
- * other elements keep their bits.  Counts the elements that a conversion loses.
+ * Converts weights from one layout to another, region by region: transposes matrices, changes the dtype, sums or splits biases, adds a
+ * forget bias.  Elements that are only moved keep their bits.  Counts the pairs of biases and the elements that a conversion loses.
  */
 #include <string.h>
 
