@@ -149,7 +149,7 @@ int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *
 
 /* ---- copies ---- */
 
-/* Copies all items of an op whose row was widened, to or from a host copy of the params. */
+/* Copies those items of an op that are present to or from a host copy of the params.  The op's row was widened. */
 static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, const struct cg_rnn *rnn, char *params, int from_items)
 {
 	const struct cg_mem *items = (const struct cg_mem *)(const void *)(op + 1);

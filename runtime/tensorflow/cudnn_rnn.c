@@ -62,7 +62,7 @@ void cg_rnn_op_inferred(const struct cg_op *row, unsigned *bound)
 		*bound |= 1u << k;
 }
 
-/* Sets the number of layers by the shape of input_h, or, without input_h, by num_layers. */
+/* Sets the number of layers by the shape of input_h, or, without input_h, by L if it is known, else by num_layers. */
 static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
 	int64_t D = n_directions(op), L = has_L ? op->L : op->num_layers ? op->num_layers : 1;
@@ -82,7 +82,8 @@ static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound
 	return CG_OK;
 }
 
-/* Sets U, the last dimension of input_c, and H, that of input_h.  In a network without a projection, U and H must be equal. */
+/* Sets U by the last dimension of input_c, else by num_units or H, and H by that of input_h, else by num_proj or U.  In a network without a
+ * projection, U and H must be equal. */
 static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H, int has_U)
 {
 	const struct cg_cell *cell = cg_rnn_op_cell(op);

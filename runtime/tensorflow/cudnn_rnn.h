@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of the CudnnRNN ops, which their rows in the op table point to.
+ * The rows of the CudnnRNN ops in the op table, and the functions that these rows point to or that compute the ops.
  */
 #ifndef CG_CUDNN_RNN_H
 #define CG_CUDNN_RNN_H
@@ -9,7 +9,7 @@
 
 extern const struct cg_op cg_cudnn_rnn_ops[];    /* ends with a row whose name is NULL */
 
-/* Fills a plan's config from an op's attributes and sizes.  training: is_training, or 1 for a backward op. */
+/* Fills a plan's config from an op's attributes and sizes.  The config's field `training` is is_training, or 1 for a backward op. */
 void cg_rnn_op_config(const struct cg_rnn_op *, int pass, struct cg_rnn_config *);
 const int32_t *cg_rnn_op_lengths(const struct cg_rnn_op *);
 int  cg_rnn_op_open(struct cg_stream *, const struct cg_op *, void *op);

@@ -50,7 +50,7 @@ static const struct cg_port v1_ports[] = { INPUTS(0), OUTPUTS, END };
 static const struct cg_port backprop_v2_ports[] = { INPUTS(0), FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
 static const struct cg_port backprop_v1_ports[] = { INPUTS(0), FROM_FORWARD, GRADIENTS, END };
 
-/* The ports of the ops between params and canonical tensors; these ops copy params in host memory. */
+/* The ports of the ops between params and canonical tensors; these ops copy by way of params in host memory. */
 #define CANONICAL(flow) \
 	{ "weights", "", flow, NULL, 0, .at = sizeof(struct cg_rnn_op), .flags = CG_ON_HOST | CG_LIST, \
 	  .about = "for each layer and direction: an input matrix for each gate, [U, in], above layer 0 [U, D*H]; a recurrent matrix for " \
