@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The compiler of .cell files: every type its passes share, and the passes in the order they run.  A library without exits, variables of
- * its own or I/O: it takes and returns texts as strings, allocates by one function of the caller's, and reports a mistake in a struct
+ * The compiler of .cell files: the types that its passes share, and the passes in the order they run.  A library without exits, variables
+ * of its own or I/O: it takes and returns texts as strings, allocates by one function of the caller's, and reports a mistake in a struct
  * cg_mistake.  What the text of a kernel looks like is in templates/, not here.
  *
  *	parse    text -> struct cg_cell            the cell as its author wrote it, checked
@@ -21,7 +21,7 @@
 #include "dtypes.h"
 #include "passes.h"
 
-/* Limits.  The parser's message names the limit that a cell exceeds. */
+/* Limits.  If a cell exceeds a limit that the parser checks, the message names the limit. */
 enum {
 	CG_NAME_MAX     = 24,            /* letters in a name */
 	CG_GATES_MAX    = 32,
@@ -222,7 +222,8 @@ void cg_graph_build(struct cg_graph *, const struct cg_cell *, int options);
 int cg_lost_prevs(const struct cg_cell *, int options, cg_resize *, int *add);
 
 /* Adds to the graph the adjoints of the first n nodes, from the adjoints that the caller gives.  adjoint[k], for k < n, is the node that
- * is the adjoint of node k; 0 on entry: none is given.  The adjoint of a named node gets that node's name with the prefix before it. */
+ * is the adjoint of node k; 0 on entry: none is given.  The adjoint of a named node gets that node's name with the prefix before it, unless
+ * the adjoint has a name, or is a constant, a leaf or a negation. */
 void cg_derive(struct cg_graph *, int *adjoint, int n, const char *prefix);
 
 /* ---- passes and their functions ---- */
@@ -250,7 +251,7 @@ struct cg_function {                     /* one function */
  * equal texts.  Shapes with equal members from dtype to fma give the same bits. */
 struct cg_gemm_shape {
 	int dtype, transpose_a, transpose_b;
-	int start_acc, c_acc;            /* 1: the elements of matrix start, or of matrix c, are acc; 0: real */
+	int start_acc, c_acc;            /* 1: the elements of matrix start, or of matrix c, have type acc; 0: type real */
 	int fma;                         /* the device has a fused multiply-add; else each product is rounded before it is added */
 	int local;                       /* 1: a group's work-items share tiles in local memory; 0: each group is one work-item */
 	int rows, columns, depth;        /* rows, columns: of a group's tile of matrix c; depth: its steps of k at a time */
@@ -261,7 +262,7 @@ struct cg_gemm_shape {
 /* The text of row copies: rows gathered, scattered or added, with or without dropout of their elements.  See rows.h. */
 struct cg_rows_shape {
 	int dtype;
-	int src_acc, dst_acc;            /* 1: the elements of memory src, or of dst, are acc; 0: real */
+	int src_acc, dst_acc;            /* 1: the elements of memory src, or of dst, have type acc; 0: type real */
 	int drop;                        /* with dropout */
 };
 
@@ -292,7 +293,8 @@ extern const char *const cg_pass_names[CG_PASS_COUNT];
  * cannot hold a constant of an equation; the mistake's text says which of the latter two it is. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
-/* A plan of one function that belongs to no cell.  Its first two arguments are the rows and units of a launch.  NULL: no memory. */
+/* A plan of one function that belongs to no cell.  The function's first two arguments are the rows and units of a launch.  NULL: no
+ * memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
 /* The index of a saved value of the cell: the one that the product after stage feed + 1 multiplies, where no function of the plan has an
@@ -397,18 +399,18 @@ struct cg_gemm_limits {                  /* the limits of a device */
 	int    fma;                      /* has a fused multiply-add in acc: CL_FP_FMA */
 };
 
-/* The shapes that fit a device, from the largest tile down.  Returns how many, 0 where local memory is too small. */
+/* The shapes that fit a device, from the largest tile down.  Returns how many, 0 where local memory or the groups are too small. */
 enum { CG_GEMM_TILES = 5 };
 int  cg_gemm_tiles(const struct cg_gemm_shape *, const struct cg_gemm_limits *, struct cg_gemm_shape tiles[CG_GEMM_TILES]);
 /* The index of the tile for a matrix c [m, n].  The choice depends on the sizes and the device's limits alone; nothing is timed. */
 int  cg_gemm_choose(const struct cg_gemm_shape *tiles, int n_tiles, const struct cg_gemm_limits *, int64_t m, int64_t n);
-/* Sets the shape to the tile for a matrix c [m, n], by cg_gemm_tiles and cg_gemm_choose.  Where local memory is too small it returns -1
+/* Sets the shape to the tile for a matrix c [m, n], by cg_gemm_tiles and cg_gemm_choose.  Where no tile fits the device it returns -1
  * and leaves the shape as it was. */
 int  cg_gemm_tile(struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n);
 /* The name of the text's one function: dtype, transpositions, types and tile, without fma, depth, vector and items. */
 void cg_gemm_key(const struct cg_gemm_shape *, char key[CG_KEY_MAX]);
-/* Prints the text of a matrix product, complete with its prelude.  Returns -1 where memory is exhausted, or where a dialect has no such
- * text: C has none, and CUDA C none without local memory. */
+/* Prints the text of a matrix product, complete with its prelude.  Returns -1 where memory is exhausted, where the shape's
+ * sizes do not divide each other, or where a dialect has no such text: C has none, and CUDA C none without local memory. */
 int  cg_print_gemm(const struct cg_gemm_shape *, int lang, struct cg_text *);
 /* Sizes the launch of a matrix product.  global: the work-items in each direction, as OpenCL counts them; divided by local, the
  * work-items of a group, they are CUDA's blocks.  Returns 0 where nothing is to be launched. */
@@ -432,7 +434,8 @@ struct cg_bound {
 	double  value;                   /* the number, for a scalar or a count */
 };
 /* Computes a function over [rows, units] by interpreting it over strips of rows, in acc, with the kernels' own mathematics, so that the
- * results have the kernels' bits.  Each dtype and instruction set has a function of this type: cg_strip_f32_baseline and so on (strip.c).
+ * results have the kernels' bits.  Each dtype has a function of this type for each instruction set with kernels:
+ * cg_strip_f32_baseline and so on (strip.c).
  * registers: cg_strip_bytes() bytes of scratch, aligned for a double. */
 typedef void cg_strip(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units,
                       const struct cg_bound *, void *registers);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Derives a graph in reverse mode: from the adjoints of some nodes it computes those of all nodes on which these nodes depend.  The
- * adjoints are nodes of the same graph with the same operators, so that the result can be derived again.  slope() writes a derivative by
- * the node's own value, which a cell may save: for s = sigmoid(x) it is s (1 - s).
+ * adjoints are nodes of the same graph with the same operators, so that the result can be derived again.  slope() writes the
+ * derivatives of recip, exp, tanh, sigmoid and relu by the node's own value, which a cell may save: for s = sigmoid(x) it is s (1 - s).
  */
 #include "cell.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes the parameters of dropout: the key of a layer's masks, below which random words drop an element, and the scale of
+ * Computes the parameters of dropout: the key of a layer's masks, the number below which a random word drops an element, and the scale of
  * the elements that are kept.  The kernels of templates/rows.in draw the masks with the same generator.
  */
 #include "rows.h"

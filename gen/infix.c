@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints nodes of the graph as expressions: signs where the dialects have them, else calls, with no needless parentheses.
+ * Prints nodes of the graph as expressions: signs where the dialects have them, else calls.  Parentheses stand around an operand that binds
+ * less tightly than the operator, and around a negative constant within a product.
  */
 #include "print.h"
 

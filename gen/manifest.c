@@ -98,7 +98,7 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_functio
 	cg_text_put(text, "}");
 }
 
-/* Prints the number of threads of a GPU's launch in each direction, the fastest index first; a function in C has no launch. */
+/* Prints the number of threads of a GPU's launch in each direction, the fastest index first; for C, that a function is called once. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
 	static const char *const threads[][2] = {                /* threads[1]: where each value of a sum has a row of threads */

@@ -31,7 +31,7 @@ int cg_parse_enter(struct parser *p, const char *position, const char *name, int
 	const struct symbol *there = cg_parse_find(p, name);
 
 	if (there)
-		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is the name of an adjoint; choose another"
+		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is the name of a bias or an adjoint; choose another"
 		                                              : "'%s' is declared already", name);
 	if (p->n_symbols == SYMBOLS_MAX)
 		return cg_parse_wrong(p, position, "a cell has at most %d names", SYMBOLS_MAX / 4);
@@ -42,7 +42,7 @@ int cg_parse_enter(struct parser *p, const char *position, const char *name, int
 	return p->symbols[p->n_symbols++].name ? 0 : -1;
 }
 
-/* Has a name no small letter? Such a name may be a macro of a dialect, as I is in complex.h. */
+/* Has a name no small letter? A name without one may be a macro of a dialect, as I is in complex.h. */
 static int capitals(const char *name)
 {
 	return !strpbrk(name, "abcdefghijklmnopqrstuvwxyz");
@@ -65,7 +65,7 @@ int cg_parse_argument(struct parser *p, const char *position, const char *name)
 
 static int used_form(struct parser *p, const char *position, const char *name)
 {
-	return cg_parse_wrong(p, position, "'%s' has a form that kernels use for their own names; choose another name", name);
+	return cg_parse_wrong(p, position, "'%s' has a form that macros, C++ or kernels use for their own names; choose another name", name);
 }
 
 int cg_parse_free_word(struct parser *p, const char *position, const char *name)
@@ -90,7 +90,7 @@ static int ends(const char *name, const char *with)
 	return n > m && !strcmp(name + n - m, with);
 }
 
-/* Has the name a form that kernels use for names of their own? */
+/* Has the name a form of macros, or one that kernels use for names of their own? */
 static int is_used_form(const char *name)
 {
 	static const char *const beginnings[] = { "cg_", "cl_", "acc_", "sum_", "no_" };

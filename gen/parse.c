@@ -54,7 +54,8 @@ static int prevs(struct parser *p, int output)
 			return cg_parse_wrong(p, position, "a cell has one output: expected no other");
 		snprintf(of, sizeof of, "%s_prev", name);
 		if (cg_parse_find(p, name) || strlen(of) > CG_NAME_MAX)
-			return cg_parse_wrong(p, position, "'%s' is %s", name, cg_parse_find(p, name) ? "declared already" : "too long for a state");
+			return cg_parse_wrong(p, position, "'%s' is %s", name,
+			                      cg_parse_find(p, name) ? "declared already" : "too long for a state or the output");
 		if (cg_parse_argument(p, position, name))
 			return -1;
 		memcpy(prev->name, of, sizeof of);
@@ -259,7 +260,7 @@ static int equation(struct parser *p, const char *start, const char *name)
 		return cg_parse_expected(p, "an operator or the end of the line");
 	strcpy(v->name, name);
 	v->stage = p->stage;
-	/* Kernels quote the equation as written, with blanks folded and comments dropped. */
+	/* Kernels quote the equation as written, up to CG_LINE_MAX characters, with blanks folded and comments dropped. */
 	for (const char *s = start; s < p->at && n < CG_LINE_MAX; s++) {
 		if (*s == '#')
 			s += strcspn(s, "\n") - 1;
@@ -364,8 +365,8 @@ static int all_used(struct parser *p)
 	return 0;
 }
 
-/* The index of the gate of the same stage whose recurrent part a split gate is; -1: there is none. Such gates, as q_n and a_n, have equal
- * names from the first _ on. */
+/* The index of the gate of the same stage whose recurrent part a split gate is; -1: there is none. The two gates, as q_n and a_n, have
+ * equal names from the first _ on. */
 static int whole_of(const struct cg_cell *cell, const struct cg_gate *split)
 {
 	const char *end = strchr(split->name, '_'), *other;

@@ -39,7 +39,7 @@ int cg_parse_line_end(struct parser *);
 int cg_parse_expect(struct parser *, char, const char *after);
 /* Reads a name. what: the text that the mistake gives as expected where there is no name. */
 int cg_parse_word(struct parser *, char name[CG_NAME_MAX + 1], const char *what);
-/* Reads a decimal number with a point, in every locale. */
+/* Reads a decimal number, whose decimal sign is a point in every locale. */
 int cg_parse_number(struct parser *, long double *value);
 static inline int cg_is_letter(char c)
 {
@@ -58,7 +58,7 @@ const struct symbol *cg_parse_find(const struct parser *, const char *name);
 int cg_parse_unknown(struct parser *, const char *position, const char *name);
 /* Refuses a name whose adjoint, an argument of kernels, would be a reserved word: "do" of "o". */
 int cg_parse_argument(struct parser *, const char *position, const char *name);
-/* Refuses a name that not even a cell or an option may have: a reserved word, or underscores that C++ reserves. */
+/* Refuses a name that not even a cell or an option may have: a reserved word, or one with two underscores in a row or one at its end. */
 int cg_parse_free_word(struct parser *, const char *position, const char *name);
 int cg_parse_declare(struct parser *, const char *position, const char *name, int kind, int index);
 int cg_parse_enter(struct parser *, const char *position, const char *name, int kind, int index);

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The type in memory of each role, by derivative: real where a product reads the argument, acc where a product writes it or is added to
- * it. */
+/* The kind of each role's argument, and its type by derivative: a tensor or per-unit vector is acc where a product writes it, else real.
+ * cg_function_type() has the exceptions. */
 static const struct { signed char kind, type[4]; } memory[] = {
 	[CG_ROLE_GATE]   = { CG_KIND_TENSOR,   { CG_TYPE_ACC,  CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_ACC } },
 	[CG_ROLE_PREV]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
@@ -60,7 +60,8 @@ const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_ce
 	return text;
 }
 
-/* Is the value carried unrounded from step to step of a sequence? Of the output h only the adjoint is: h itself is rounded at each step. */
+/* Is the value carried unrounded from step to step of a sequence? Of the output h only the adjoint is carried so: h itself is
+ * rounded at each step. */
 static int is_carried(const struct cg_cell *cell, int role, int index, int derivative)
 {
 	if (role == CG_ROLE_SAVED)

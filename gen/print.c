@@ -358,8 +358,8 @@ static void about(struct printer *p, struct cg_text *text)
 	cg_text_put(text, "\n */");
 }
 
-/* Prints the number of vectors that a processor's loop interleaves.  It is greater with one or two slow operations for each vector, since
- * each waits for the last one; with more of them registers would run short. */
+/* Prints the number of vectors that a processor's loop interleaves: 8 with one or two slow operations for each vector, each of which waits
+ * for the one before, else 4, since with more slow operations registers would run short. */
 static void interleave(struct printer *p, struct cg_text *text)
 {
 	int chains = 0;
@@ -372,7 +372,7 @@ static void interleave(struct printer *p, struct cg_text *text)
 	cg_text_put(text, chains == 1 || chains == 2 ? "8" : "4");
 }
 
-/* Prints the second form of a kernel whose threads compute several units: in it a thread computes one unit. */
+/* Prints the second form of a kernel whose threads compute several units: in it a thread computes one unit at a time. */
 static void one(struct printer *p, struct cg_text *text)
 {
 	struct cg_text list = { text->resize, NULL, 0, 0, 0 }, given = list;
@@ -403,7 +403,7 @@ static void one(struct printer *p, struct cg_text *text)
 
 enum { HOLES = 20, WORDS = 16 };
 
-/* The holes of a template: pairs of a name and a text, with NULL behind them.  The texts in `made` are freed with the struct. */
+/* The holes of a template: pairs of a name and a text, with NULL behind them.  put_function() frees the texts in `made`. */
 struct holes {
 	const char *pairs[2 * (HOLES + WORDS) + 1];
 	struct cg_text made[HOLES];

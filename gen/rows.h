@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Row copies between products and kernels, in every dialect: rows are gathered, scattered or added, with or without dropout of their
- * elements.  They compute dst[to[p], j] = drop(src[from[p], j]) for p < rows and j < columns, or add the result to dst.  struct cg_rows of
- * runtime/device/backend.h describes a call.
+ * elements.  Row copies compute dst[to[p], j] = drop(src[from[p], j]) for p < rows and j < columns, or add the result to dst.  struct
+ * cg_rows of runtime/device/backend.h describes a call.
  */
 #ifndef CG_ROWS_H
 #define CG_ROWS_H
@@ -44,7 +44,7 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
  * elements unchanged, writes zeros, or applies dropout.  The rows of a move are contiguous in memory, and no move reads or writes memory
  * that another move writes.
  */
-enum { CG_ROWS_MOVES = 48 };             /* the arguments of a kernel have 4096 bytes */
+enum { CG_ROWS_MOVES = 48 };             /* the arguments of a kernel have at most 4096 bytes */
 struct cg_rows_move {                    /* the text declares the same struct */
 	uint64_t src, dst;               /* addresses of elements; src 0: the move writes zeros */
 	uint64_t from, to;               /* addresses of int64 [rows], row numbers; 0: row p is row p */

@@ -75,7 +75,7 @@ static void add_counts(struct steps *s)
 		snprintf(add_field(s, COUNT, CG_TYPE_I64, 0, counts[k].name, "")->is, sizeof s->fields->is, "%s", counts[k].is);
 }
 
-/* Adds the field of each stage's recurrent matrix, and those of the workspace. */
+/* Adds the field of each stage's recurrent matrix, the field by_input, and that of the workspace. */
 static void add_matrices(struct steps *s)
 {
 	const struct cg_cell *cell = s->plan->cell;

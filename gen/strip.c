@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Interprets a function over strips of a row, node by node.  The interpreter uses the functions that are printed into kernels, so that
- * its results have the bits of the compiled kernel's.  This file is compiled once for each dtype and instruction set (CG_DTYPE, CG_ISA).
+ * its results have the bits of the compiled kernels.  This file is compiled for each dtype and each instruction set with kernels (CG_DTYPE,
+ * CG_ISA).
  * The interpreter checks no argument: the caller passes those of the function, in its order.
  */
 #include "cell.h"
@@ -17,7 +18,7 @@ struct strip {
 	const struct cg_pass_plan *plan;
 	const struct cg_function *function;
 	const struct cg_bound *bound;
-	acc *registers;                  /* [node][STRIP]; a node that the function does not compute leaves its part unused */
+	acc *registers;                  /* [node][STRIP]; a node that the function neither computes nor reads leaves its part unused */
 };
 
 static void apply(int code, int n, acc *restrict to, const acc *restrict a, const acc *restrict b)

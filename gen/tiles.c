@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Sections of tiles.in, each after those that it needs. */
+/* items, tiles: sections of tiles.in, each after those that it needs.  words: sections of the prelude. */
 static const char *const items[] = { "types", "items", "transpose", "merge", "pack", "add", NULL };
 static const char *const tiles[] = { "pack_tile", "matrix_unit", "blocks", "end_of_blocks", "multiply_tile", NULL };
 static const char *const words[] = { "headers", "words", "shuffles", NULL };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists the reserved words: a dialect, the kernels' own text or the language of cells uses these words, so a cell may not have them as
- * names. names.c checks the other rules for names.
+ * Lists the reserved words: a dialect, a compiler, the kernels' own text or the language of cells uses these words, so a cell may not have
+ * them as names. names.c checks the other rules for names.
  */
 #include "cell.h"
 

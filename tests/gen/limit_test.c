@@ -404,9 +404,9 @@ static void test_reserved_words(void **state)
 		assert_true(cg_is_reserved(reserved[k]));
 	}
 	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
-		refused_everywhere(forms[k], "has a form that kernels use for their own names");
+		refused_everywhere(forms[k], "has a form that macros, C++ or kernels use for their own names");
 	for (size_t k = 0; k < sizeof joined / sizeof *joined; k++)
-		refused_within(joined[k], "has a form that kernels use for their own names");
+		refused_within(joined[k], "has a form that macros, C++ or kernels use for their own names");
 	refused("cell x\ngates __shared__\n", "", "x:2:7: expected a gate, got '_'\n");
 	refused("cell x\ngates a\noutput h\nkernel = a\n", "", "x:4:1: 'kernel' is a reserved word; choose another name\n");
 	refused("cell x\ngates a\nstate c\noutput h\nh_prev = a\n", "", "x:5:1: 'h_prev' is declared already\n");
