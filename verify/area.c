@@ -13,7 +13,7 @@ const char *const area_memories[AREA_MEMORIES] = { "host", "device", "mixed", "a
 
 /* One arena exists at a time, from the first area lent from it until all are back. An area that does not fit into the arena gets memory
  * of its own. */
-enum { ARENA = 1 << 20, ALIGN = 8 };     /* offsets are multiples of 8: of each element's size, but of no vector's */
+enum { ARENA = 1 << 20, ALIGN = 8 };     /* offsets are multiples of 8, so of each element's size, but need not be of a vector's */
 static struct { struct cg_context *context; struct cg_mem mem; size_t used; int lent; } arena;
 
 static size_t whole(const struct area *a)

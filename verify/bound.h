@@ -12,7 +12,7 @@
  *     because the gradients of saturated gates depend on it; for that reason s * (1 - s) must not be computed as s - s * s.
  *  3. A product of n factors: each factor's error times the other factors, plus (n - 1) * u * |result|, in any order.
  *  4. A sum of three or more terms, and a matrix product over k terms: the terms' errors plus gamma_k * sum |a| |b|, where
- *     gamma_k = k * u / (1 - k * u).  This holds for every order, every tree and every use of fma.  k also counts bias, forget bias,
+ *     gamma_k = k * u / (1 - k * u).  The rule holds for every order, every tree and every use of fma.  k also counts bias, forget bias,
  *     peephole and the old value that accumulate adds to, since a product may start from any of them.
  *  5. sigmoid and tanh: the argument's error times the largest |derivative| within that error, plus 4 * u * |result|: two for an exp
  *     with an error of one unit in the last place, one for 1 + e, one for the reciprocal.
@@ -25,7 +25,7 @@
  *     computed in the same kernel.  GRU: r and u before anything is computed from them, h_prev * r before its product and before d_w_c,
  *     d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix products (pre-activations, d_hr) stay in acc.  f32 and
  *     f64 pay one u for storing.
- *  8. Small numbers.  Where acc is f32, subnormal numbers are flushed when read and when written: an operation may lose 2^-126, a
+ *  8. Small numbers.  Where acc is f32, its subnormal numbers may be flushed when read and when written: an operation may lose 2^-126, a
  *     subnormal input may lose its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below
  *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss inside a product is multiplied by the factors that follow, at most by all that are
  *     above 1.  Storing in real loses half of its smallest subnormal, or 2^-126 where subnormals are flushed.
@@ -305,7 +305,7 @@ static inline struct val clip(struct val a, long double limit)
 	return a;
 }
 
-/* The error of rounding v to real, half a unit in its last place: rule 7. */
+/* A bound of the error of rounding v to real: u_real * |v|, by rule 7, but at least lost_real, by rule 8. */
 static inline long double rounding(const struct kind *k, long double v)
 {
 	return fmaxl(k->u_real * fabsl(v), k->lost_real);

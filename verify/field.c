@@ -18,7 +18,7 @@ enum { SHOWN = 60 };
 
 struct field *field_add(struct fields *f, const char *name, int kind, void *at)
 {
-	/* A case with too many fields overwrites its last one; tests that set a field would then fail. */
+	/* In a case with too many fields, a new field overwrites the last one; tests that set a field would then fail. */
 	struct field *row = &f->list[f->n < FIELDS_MAX ? f->n++ : FIELDS_MAX - 1];
 
 	*row = (struct field){ .name = name, .kind = kind, .at = at };

@@ -42,7 +42,7 @@ struct fields {
 /* Adds a zeroed field to the list, which is long enough for all fields of any case. */
 struct field *field_add(struct fields *, const char *name, int kind, void *at);
 
-/* Parses "B=3". CG_BAD_ARGUMENT: the message says which value was expected, or which field's name is nearest. */
+/* Parses "B=3". CG_BAD_ARGUMENT: the message says which value was expected, or which field's name is nearest, or lists the fields. */
 int  field_set(const struct fields *, const char *word);
 /* The field that a word such as "B" or "B=3" names, or NULL. */
 const struct field *field_find(const struct fields *, const char *word);
@@ -57,7 +57,7 @@ int field_integer(const char *text, int64_t *value);
 int field_natural(const char *text, uint64_t *value);
 /* Reads a boolean from text. Returns 0, or -1: the text is neither true nor false in a spelling of TensorFlow or Python. */
 int field_boolean(const char *text, int *value);
-/* The shortest decimal text that reads back as the same number. */
+/* The decimal text with the fewest digits that reads back as the same number. */
 const char *field_digits(char text[32], double value);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of kernels. A kernel's arguments come from its plan. Inputs are random bits wherever bits are promised. In f64, where devices may
- * or may not flush subnormal numbers, inputs are drawn so that none arise, and pairs of answers below 2^-1000 are counted apart. Where a
- * kernel gives a NaN, another device must give a NaN, whose bits may differ.
+ * Trials of kernels. A kernel's arguments come from its plan. Inputs are mostly numbers of ordinary size, sometimes any bits. In f64, where
+ * devices may or may not flush subnormal numbers, finite inputs are 0 or from 1e-30 to 1e30 in magnitude, so that subnormal numbers seldom
+ * arise. Pairs of different f64 answers that are both below 2^-1000 are counted apart. Where a kernel gives a NaN, another device must
+ * give a NaN, whose bits may differ.
  */
 #include <math.h>
 #include <stdio.h>

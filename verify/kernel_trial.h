@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trial of one kernel. A kernel must give the same bits on every device and in every form, so it runs twice on one side and once
- * on another, over the same memory, and the bits are compared.
+ * on another, each time from the same initial memory, and the bits are compared.
  */
 #ifndef KERNEL_TRIAL_H
 #define KERNEL_TRIAL_H
@@ -32,7 +32,7 @@ struct kernel_trial {
 	const struct kernel_kind *kind;
 	struct kernel_kind is;           /* a copy of the kind that text fields may change; the trial runs `kind` */
 	int64_t rows, units, gap;        /* gap: elements between the end of one row and the start of the next */
-	int memory, accumulate, nan;     /* nan: a quarter of the input elements are NaN */
+	int memory, accumulate, nan;     /* nan: about a quarter of the input elements are NaN */
 	unsigned long long absent;       /* one bit for each argument in memory; 1: the call does not get the argument */
 	unsigned long long seed;
 };

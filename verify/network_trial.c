@@ -96,7 +96,7 @@ void network_small(const struct cg_op *op, int dtype, struct network_trial *t)
 }
 
 /* Changes the fields of a trial to those of a legal network: only lstm has peepholes and a projection, which is no wider than the units;
- * a skipped input is as wide as the units. */
+ * a skipped input is as wide as the units. A network of two directions has first_step 0 and is not reversed; a gradient needs training. */
 static void make_legal(struct network_trial *t)
 {
 	if (t->mode != REF_LSTM)
@@ -485,7 +485,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 			*mem = (struct cg_mem){ .bytes = 0 };
 	}
 	CG_TRY(area_lend(&r->reserve, side, t->memory, 0, &r->call.reserve));
-	/* The second call of a trial gets its workspace from the caller, the first one takes the stream's. */
+	/* The second call on a side gets its workspace from the caller, the first one takes the stream's. */
 	return again ? area_lend(&r->work, side, t->memory, 0, &r->call.work) : CG_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trial of one network: random numbers, a forward pass and, for a gradient, a backward pass, on one device or two, judged by the
- * reference. trial.h is the same for ops of single cells.
+ * reference. trial.h is the same for the block ops.
  */
 #ifndef NETWORK_TRIAL_H
 #define NETWORK_TRIAL_H
@@ -12,7 +12,7 @@
 #include "verify/area.h"
 
 struct network_trial {
-	int     grad;                    /* 1: the trial judges the gradient, after a forward pass; 0: the outputs */
+	int     grad;                    /* 1: the trial judges the outputs and the gradients; 0: the outputs alone */
 	int64_t T, B, I, U, layers, proj, first_step;
 	int     dtype, mode, direction, input, time_major, training, peephole, accumulate, strict_rounding, no_dropout, states_major, reverse;
 	int     lengths;                 /* an enum network_lengths */

@@ -66,7 +66,7 @@ void numbers_bits(unsigned long long *state, int dtype, void *to)
 		half = (uint16_t)(bits >> 16);
 		break;
 	default:
-		/* The number has an ordinary size: either sign, and an exponent from -3 to 1. */
+		/* With a kind below 80 the number has an ordinary size: either sign, and an exponent from -3 to 1. */
 		half = kind < 80 ? (uint16_t)((any >> 16 & 0x8000) | (0x3000 + any % 0x1400)) : (uint16_t)(any >> 16);
 	}
 	memcpy(to, &half, 2);

@@ -16,7 +16,8 @@ double numbers_draw(unsigned long long *state, double scale);
 unsigned numbers_below(unsigned long long *state, unsigned n);
 /* A random subset of n things, as one bit for each; it is often empty or has one thing. */
 unsigned long long numbers_subset(unsigned long long *state, int n);
-/* Draws the bits of an element of a dtype: mostly a number of ordinary size, sometimes any bits, sometimes a special value. */
+/* Draws the bits of an element of a dtype: mostly a number of ordinary size, sometimes any bits, and, except in f16, sometimes a
+ * special value. */
 void numbers_bits(unsigned long long *state, int dtype, void *to);
 /* Draws the bits of a NaN of a dtype: of either sign, quiet or signaling, with any payload. */
 void numbers_nan(unsigned long long *state, int dtype, void *to);

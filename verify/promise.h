@@ -15,8 +15,8 @@ static inline int is_by_vendor(const char *route)
 	return !strcmp(route, "cudnn");
 }
 
-/* Does a repeated call give the same bits? It does on every route except cuDNN's, where it does only if CUBLAS_WORKSPACE_CONFIG gives
- * each stream a workspace. */
+/* Does a repeated call give the same bits? A repeated call does on every route except cuDNN's, where it does only if
+ * CUBLAS_WORKSPACE_CONFIG is :16:8 or :4096:2, by which each stream has a workspace. */
 static inline int promises_bits(const char *route)
 {
 	const char *config = getenv("CUBLAS_WORKSPACE_CONFIG");
@@ -24,8 +24,9 @@ static inline int promises_bits(const char *route)
 	return !is_by_vendor(route) || (config && (!strcmp(config, ":16:8") || !strcmp(config, ":4096:2")));
 }
 
-/* Is a workspace that the caller allocates in this kind of memory aligned like the stream's own workspace? In an arena it may begin at
- * any multiple of 8, and on CUDA a product whose operands are aligned to less than 16 bytes may add in another order. */
+/* Does a call with the caller's workspace in this kind of memory give the bits of a call with the stream's own workspace? In an arena
+ * the workspace may begin at any multiple of 8, and on CUDA a product whose operands are aligned to less than 16 bytes may add in another
+ * order. */
 static inline int lies_alike(const struct cg_context *context, int memory)
 {
 	return memory != AREA_ARENA || strncmp(cg_describe(context), "cuda", 4);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The independent reference of the block ops: each answer in long double, with a bound of the error that a correct implementation may have.
- * It is written from the papers and TensorFlow's sources and shares no code with the rest of the tree. Only the files of this reference and
- * of sequence.h write gradients by hand. trial.c runs an implementation and compares it; cases.c chooses the cases.
+ * The reference is written from the papers and TensorFlow's sources and shares no code with the rest of the tree. Only the files of this
+ * reference and of sequence.h write gradients by hand. trial.c runs an implementation and compares it; cases.c chooses the cases.
  */
 #ifndef REFERENCE_H
 #define REFERENCE_H
@@ -109,8 +109,8 @@ void ref_read_back(int dtype, int64_t n, struct ref_out a);
 long double ref_tolerance(int dtype, long double value, long double bound);
 
 /*
- * Is `got` a right answer? It is if it differs from `value` by at most ref_tolerance(), or if `value` is a NaN or an infinity with bound
- * 0 and `got` is the same.
+ * Is `got` a right answer? `got` is right if it differs from `value` by at most ref_tolerance(), if `value` is an infinity and `got` is the
+ * same, or if both are NaN.
  */
 int ref_within(int dtype, long double value, long double bound, double got);
 

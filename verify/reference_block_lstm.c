@@ -123,7 +123,7 @@ static void close_steps(struct steps *w)
  * Computes into c_grad and h_grad the gradient of the states after step t (t = -1: of the initial states): the upstream gradients of step
  * t plus the gradients that step t + 1 passes back. Each of the two gradients is one sum, since a product may start from the value to
  * which it is added. These sums, and the cs_prev_grad of each step, pass between steps, so they are rounded to the dtype, as h and cs are
- * in the forward pass.
+ * in the forward pass; the sum for c only if there is a cs_grad.
  */
 static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 {

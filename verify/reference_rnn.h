@@ -12,9 +12,9 @@
 enum { MAX_GATES = 4 };
 
 /*
- * A pseudo-layer: one direction of one layer. Its sequences are [T, B, .] whatever time_major is, and their padding is unused. The
- * members gate, q and m include the error of storing them in real; member c is in acc, but includes that error where `keeps` of the kind
- * is set.
+ * A pseudo-layer: one direction of one layer. The sequences of a pseudo-layer are [T, B, .] whatever time_major is, and their padding is
+ * unused. The members gate, q, m and h include the error of storing them in real; member c is in acc, but includes that error where `keeps`
+ * of the kind is set.
  */
 struct pseudo {
 	int64_t layer, d, at;           /* at: layer * D + d, the pseudo-layer's number */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The independent reference for ops over whole sequences, BlockLSTM and the CudnnRNN family. It is written from TensorFlow's sources
- * and cuDNN's documents. reference.h has the reference for ops of one step.
+ * The independent reference for ops over whole sequences, BlockLSTM and the CudnnRNN family. This reference is written from
+ * TensorFlow's sources and cuDNN's documents. reference.h has the reference for ops of one step.
  */
 #ifndef SEQUENCE_H
 #define SEQUENCE_H

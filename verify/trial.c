@@ -258,7 +258,7 @@ static void leave_out(struct trial_state *r)
 			r->args[k].given = 0;
 }
 
-/* Judges what a call wrote. again: it is the second call on this side, whose bits must be those of the first. */
+/* Judges what a call wrote. again: it is the second call on this side, whose bits must be those of the first if lies_alike() says so. */
 static int look(struct trial_state *r, const struct side *side, int which, int again)
 {
 	const struct cg_port *ports = r->trial->op->ports;
@@ -283,7 +283,7 @@ static int lend(struct trial_state *r, const struct side *side, int again)
 		if (!r->args[k].given)
 			*mem = (struct cg_mem){ 0 };
 	}
-	/* The second call of a trial gets its workspace from the caller, the first one takes the stream's. */
+	/* The second call on a side gets its workspace from the caller, the first one takes the stream's. */
 	if (again)
 		return area_lend(&r->work, side, t->memory, 0, member(&r->op, t->op->work_at));
 	return CG_OK;
