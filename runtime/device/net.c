@@ -74,7 +74,7 @@ int cg_network_count(struct cg_network *net)
 
 	net->params = plus(plus(times(D, matrices_of(net, 0)), times(n - D, last)), times(n, vectors));
 	if (net->params > (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(net->dtype)))
-		return cg_fail(CG_BAD_ARGUMENT, "rnn: params: a network of layers=%d, I=%lld, U=%lld, P=%lld has more params than memory can hold",
+		return cg_fail(CG_BAD_ARGUMENT, "rnn: params: a network of layers=%d, I=%lld, U=%lld, P=%lld has params of more than PTRDIFF_MAX bytes",
 		               net->layers, (long long)net->I, (long long)net->U, (long long)net->P);
 	return CG_OK;
 }

@@ -225,7 +225,7 @@ void cg_rnn_close(struct cg_rnn *rnn)
 {
 	struct cg_context *context = rnn ? rnn->context : NULL;
 
-	if (!rnn || (rnn->is_cached && context->fork != cg_fork_count()))
+	if (!rnn || context->fork != cg_fork_count())
 		return;
 	if (rnn->is_cached) {
 		give_back(rnn);

@@ -304,17 +304,27 @@ static void test_devices(void **state)
 	}
 }
 
+static int freed;
+
+static void count_freed(const void *block, size_t bytes)
+{
+	(void)block;
+	(void)bytes;
+	freed++;
+}
+
 static void test_fork(void **state)
 {
 	struct cg_context *context = open_cpu();
 	struct cg_rnn_config c = config_of(3);
-	struct cg_rnn *rnn = get(context, &c);
+	struct cg_rnn *rnn = get(context, &c), *opened;
 	struct cg_stream *stream;
 	int status;
 	pid_t child;
 
 	(void)state;
 	assert_int_equal(cg_stream_take(context, &stream), CG_OK);
+	assert_int_equal(cg_rnn_open(context, &c, &opened), CG_OK);
 	child = fork();
 	if (!child) {
 		struct cg_stream *s;
@@ -322,13 +332,18 @@ static void test_fork(void **state)
 		int bad = cg_stream_take(context, &s) != CG_UNSUPPORTED || cg_stream_give(stream) != CG_UNSUPPORTED ||
 		          cg_rnn_get(context, &c, &r) != CG_UNSUPPORTED;
 
+		counted_watch(count_freed);
 		cg_rnn_hold(rnn);
 		cg_rnn_close(rnn);
+		cg_rnn_close(opened);
 		cg_close(context);
+		counted_watch(NULL);
+		bad |= freed;
 		_exit(bad || cg_open("cpu:threads=1", &context) || reuse(context));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
+	cg_rnn_close(opened);
 	cg_rnn_close(rnn);
 	assert_int_equal(cg_stream_give(stream), CG_OK);
 	cg_close(context);

@@ -318,7 +318,7 @@ static void grow(const char *what, int64_t *size, int *count, size_t times)
 		code = measure(&s);
 		if (code) {
 			assert_int_equal(code, CG_BAD_ARGUMENT);
-			assert_true(strstr(cg_message(), "than memory can hold") || strstr(cg_message(), "too many steps, rows or bytes"));
+			assert_true(strstr(cg_message(), "more than PTRDIFF_MAX bytes") || strstr(cg_message(), "too many steps, rows or bytes"));
 			if (!refusals++ && last < PTRDIFF_MAX / times - 4096)
 				fail_msg("%s = 2^%d: half as much needs %zu bytes: %s", what, bits, last, cg_message());
 			continue;
@@ -366,8 +366,8 @@ static void test_many_layers(void **state)
 	struct cg_rnn *rnn;
 
 	(void)state;
-	SPOILT(units, INT64_MAX, "rnn: params: a network of layers=2, I=3, U=9223372036854775807, P=0 has more params than memory can hold");
-	SPOILT(input, INT64_MAX, "rnn: params: a network of layers=2, I=9223372036854775807, U=4, P=0 has more params than memory can hold");
+	SPOILT(units, INT64_MAX, "rnn: params: a network of layers=2, I=3, U=9223372036854775807, P=0 has params of more than PTRDIFF_MAX bytes");
+	SPOILT(input, INT64_MAX, "rnn: params: a network of layers=2, I=9223372036854775807, U=4, P=0 has params of more than PTRDIFF_MAX bytes");
 	c.bidirectional = 1;
 	c.layers = INT_MAX;
 	refused(&c, CG_BAD_ARGUMENT, "rnn: layers: expected at most 1073741823 in a bidirectional network, got 2147483647");
@@ -375,7 +375,7 @@ static void test_many_layers(void **state)
 	c.input = c.units = 1;
 	c.cell = cg_cell_find("rnn_tanh");
 	if (sizeof(size_t) < 8) {
-		refused(&c, CG_BAD_ARGUMENT, "rnn: params: a network of layers=1073741823, I=1, U=1, P=0 has more params than memory can hold");
+		refused(&c, CG_BAD_ARGUMENT, "rnn: params: a network of layers=1073741823, I=1, U=1, P=0 has params of more than PTRDIFF_MAX bytes");
 		return;
 	}
 	/* Params: layer 0 has W [1, 1] and R [1, 1], the others W [1, 2] and R [1, 1], for each direction; each has two biases. */
