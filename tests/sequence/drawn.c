@@ -621,7 +621,7 @@ static void draw_network(struct network *net, struct drawn *d, unsigned long lon
 	options[0] = 0;
 	for (int k = 0; k < d->n_options; k++)
 		if (d->on[k])
-			snprintf(options + strlen(options), sizeof options - strlen(options), "%so%d", *options ? "," : "", k);
+			snprintf(options + strlen(options), sizeof options - strlen(options), "%so%c", *options ? "," : "", (char)('0' + k));
 	c->options = options;
 	for (int k = 0; k < d->n_params; k++) {
 		static const char *const names[] = { "p0", "p1", "p2" };
