@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata of the wheel and the sdist, from pyproject.toml and the version in cellgrad.h."""
+"""The metadata of both wheels and of the sdist, from each project's pyproject.toml and README.md, and the version in cellgrad.h."""
 import ast
 import os
 import re
@@ -47,8 +47,8 @@ def project(folder=""):
 
 
 def metadata(folder=""):
-    """The text of the files METADATA and PKG-INFO.  A project without a list of dependencies depends on the package cellgrad of its own
-    version."""
+    """Returns the text of the files METADATA and PKG-INFO.  A project without a list of dependencies depends on the package cellgrad of its
+    own version."""
     tables = project(folder)
     about, extras = tables["project"], tables.get("project.optional-dependencies", {})
     lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {version()}", f"Summary: {about['description']}",

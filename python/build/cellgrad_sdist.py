@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the sdist: the files of `make dist`, and PKG-INFO.  A git checkout and an unpacked tarball give the same sdist."""
+"""Makes the sdist: the files of `make dist`, and PKG-INFO.  A git checkout and the unpacked sdist of it give the same sdist."""
 import gzip
 import io
 import os
@@ -12,8 +12,8 @@ from cellgrad_wheel import name_of
 
 
 def moment():
-    """The date of the files in the sdist: SOURCE_DATE_EPOCH, else the date of the last commit, else that of the file configure.ac.  In a
-    tarball all files have the date of the last commit."""
+    """Returns the date of the files in the sdist: SOURCE_DATE_EPOCH, else the date of the last commit, else that of the file configure.ac.
+    In a tarball all files have the date of the last commit."""
     if os.environ.get("SOURCE_DATE_EPOCH"):
         return int(os.environ["SOURCE_DATE_EPOCH"])
     if os.path.exists(os.path.join(TOP, ".git")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source for a build: this folder, or, in a git checkout, a copy of its files in which configure has been generated."""
+"""Finds the source for a build: the folder of this source, or, in a git checkout, a copy of its files in which configure is generated."""
 import os
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ def run(arguments, folder, what):
 
 
 def tracked():
-    """Returns the existing files that git tracks here; None if this is not a git checkout."""
+    """Returns the existing files of this source that git tracks; None if the source is not a git checkout."""
     if not os.path.exists(os.path.join(TOP, ".git")):
         return None
     try:
@@ -33,7 +33,7 @@ def tracked():
 
 
 def prepared(room):
-    """Returns a folder that has the source and the script configure.  room: a temporary folder."""
+    """Returns a folder that has the source and the script configure.  room: a temporary folder, for the copy of a git checkout."""
     names = tracked()
     if names is None:
         if not os.path.exists(os.path.join(TOP, "configure")):

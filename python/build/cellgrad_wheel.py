@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the wheels of cellgrad and of cellgrad-tensorflow.  The wheel of cellgrad has the package with the library and the command, which
-are built by configure and make or taken from CELLGRAD_PREFIX.
+"""Makes the wheels of cellgrad and of cellgrad-tensorflow.  The wheel of cellgrad has the package with the library, its modules for JAX
+and TensorFlow, the header and, if there is one, the command; all of these are built by configure and make or taken from CELLGRAD_PREFIX.
 
 The tag of both wheels is py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow opens the loader, so that one wheel
-works with every version of Python.
+works with every version of Python that pyproject.toml allows.
 """
 import base64
 import glob
@@ -21,7 +21,7 @@ from cellgrad_project import PLUGIN, TOP, BuildFailure, metadata, project, versi
 from cellgrad_source import prepared, run
 
 LIBRARY = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
-# The modules that JAX and TensorFlow load, which are installed in the folder cellgrad beside the library.
+# The modules that cellgrad.jax and cellgrad.tensorflow load; `make install` puts them into the folder cellgrad beside the library.
 MODULES = ("cellgrad_jax.so", "cellgrad_tensorflow.so")
 LOADER = "cellgrad_tensorflow_loader.so"
 
@@ -31,7 +31,7 @@ def tag():
 
 
 def name_of(suffix="", folder=""):
-    """Returns the name of a project's wheel, or of its folder of metadata: the project, its version, and `suffix`."""
+    """Returns the name of a project's wheel, sdist or folder of metadata: the project, its version, and `suffix`."""
     return f"{project(folder)['project']['name'].replace('-', '_')}-{version()}{suffix}"
 
 
@@ -45,7 +45,7 @@ def has_module(name):
 
 
 def configured(room, prefix):
-    """Configures a build in a new folder in `room`, without the command `cellgrad` if the command's libraries are missing."""
+    """Configures a build in a new folder in `room`, without the command `cellgrad` if pkg-config does not find both of its libraries."""
     source, build = prepared(room), os.path.join(room, "build")
     os.mkdir(build)
     options = ["--prefix", prefix, "--libdir", os.path.join(prefix, "lib"), "--disable-static", "-q"]
@@ -63,7 +63,7 @@ def make(build, *goals):
 
 
 def built(room):
-    """Builds the library in the folder `room`, outside of the source, and installs it in `room`, too."""
+    """Builds all of cellgrad in the folder `room`, outside of the source, installs it in `room`, too, and returns the prefix."""
     prefix = os.path.join(room, "prefix")
     build = configured(room, prefix)
     make(build)
@@ -72,13 +72,14 @@ def built(room):
 
 
 def found(prefix):
-    """Finds the library of this version in an installed prefix."""
+    """Returns the path of the library in an installed prefix; BuildFailure if there is none, or if the header there is of another
+    version."""
     header = os.path.join(prefix, "include", "cellgrad.h")
     for folder in (os.path.join(prefix, "lib"), os.path.join(prefix, "lib64"), *glob.glob(os.path.join(prefix, "lib", "*-linux-*"))):
         if os.path.exists(os.path.join(folder, LIBRARY)):
             break
     else:
-        raise BuildFailure(f"CELLGRAD_PREFIX={prefix}: there is no lib/{LIBRARY} in it")
+        raise BuildFailure(f"CELLGRAD_PREFIX={prefix}: there is no lib/{LIBRARY} in it, nor in its lib64 or lib/*-linux-*")
     with open(header, encoding="utf-8") as file:
         theirs = ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", file.read(), re.M))
     if theirs != version():
@@ -87,7 +88,7 @@ def found(prefix):
 
 
 def stripped(path, room):
-    """Returns the bytes of a binary without its debugging symbols."""
+    """Returns the bytes of a binary, without its debugging symbols if there is a program `strip`."""
     copy = os.path.join(room, "stripped")
     shutil.copyfile(path, copy)
     if shutil.which("strip"):
@@ -105,8 +106,8 @@ def module_of(library, name):
 
 
 def module_beside(library, name, room):
-    """The bytes of a module, changed so that it finds the library in the module's own folder: $ORIGIN replaces the path of the folder in
-    which the library was installed."""
+    """Returns the bytes of a module, changed so that it finds the library in the module's own folder: $ORIGIN replaces the path of the
+    folder in which the library was installed."""
     place = os.fsencode(os.path.dirname(library))
     return stripped(module_of(library, name), room).replace(b"\0" + place + b"\0", b"\0" + b"$ORIGIN".ljust(len(place), b"\0") + b"\0")
 
@@ -137,7 +138,7 @@ def entries(prefix, room):
 
 
 def info_files(folder=""):
-    """Returns the metadata files of a project: METADATA, WHEEL, the licence, and, where the project has scripts, entry_points.txt."""
+    """Returns the metadata files of a project without RECORD: METADATA, WHEEL, the licence and, if it has scripts, entry_points.txt."""
     info = name_of(".dist-info", folder)
     with open(os.path.join(TOP, "LICENSE"), "rb") as file:
         licence = file.read()
@@ -151,7 +152,7 @@ def info_files(folder=""):
 
 
 def write_info(directory, folder=""):
-    """Writes the metadata files into a new folder in a directory, and returns the name of that folder."""
+    """Writes the files of `info_files` into a new folder in a directory, and returns the name of that folder."""
     for name, data in info_files(folder).items():
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -190,8 +191,8 @@ def loader_of(build):
 
 
 def loader(room):
-    """The path of the loader, the file that TensorFlow loads: the one in CELLGRAD_PREFIX, else a new one, which is built in `room` without
-    the library."""
+    """Returns the path of the loader, the file that TensorFlow loads: the one in CELLGRAD_PREFIX, else a new one, which is built in `room`
+    without the library."""
     prefix = os.environ.get("CELLGRAD_PREFIX")
     return module_of(found(prefix), LOADER) if prefix else loader_of(configured(room, os.path.join(room, "prefix")))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of recurrent networks on NumPy arrays, the same answers on every processor.
+"""Gradients of recurrent networks on NumPy arrays, with the same answers, within a bound of the error, on every processor.
 
 >>> import cellgrad, numpy as np
 >>> network = cellgrad.Network("lstm", input=3, units=8)
@@ -10,8 +10,9 @@
 >>> bool(abs(run.output - target).mean() < 0.1)
 True
 
-`Network` trains layers of a cell over whole sequences; `Cell` reads equations; `Kernel` prints them, and their gradients, for other
-programs; `lstm_block_cell`, `lstm_block` and `gru_block_cell` are TensorFlow's block ops; `Context` names a device.
+`Network` computes layers of a cell over whole sequences, and their gradients; `Cell` reads a cell's equations; `Kernel` prints the
+equations and their gradients as kernels for other programs, and runs them; `lstm_block_cell`, `lstm_block` and `gru_block_cell` are
+TensorFlow's block ops; `Context` opens a device.
 python/README.md in the source tree documents the package.
 """
 from ._blocks import GRUBlock, LSTMBlock, gru_block_cell, lstm_block, lstm_block_cell

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m cellgrad`, and the script `cellgrad` that pip installs, run the command: the one in CELLGRAD_LIBRARY's prefix, else that of
-this package, else the first one on PATH that is not such a script."""
+this package, else the first executable `cellgrad` on PATH that is not such a script."""
 import os
 import sys
 from typing import List, Optional
@@ -31,10 +31,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     path = find_command()
     if path is None:
-        print("cellgrad: there is no command: this package was built without it, since jansson or popt was missing, and there is none on the PATH",
+        print("cellgrad: there is no command: this package has none, as when it was built without jansson or popt, and there is none on the PATH",
               file=sys.stderr)
         return 1
-    # `cellgrad demo` reads the stored answers from this package, if the package has them.
+    # `cellgrad demo` reads the stored answers from this package, if the package has them and no option --data names another folder.
     data = os.path.join(FOLDER, "data")
     if arguments[:1] == ["demo"] and os.path.isdir(data) and not any(word.split("=")[0] == "--data" for word in arguments):
         arguments = ["demo", "--data", data, *arguments[1:]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks arguments, and converts them for the library: numbers, texts, dtypes, and arrays, which become struct cg_mem.
 
-NumPy arrays are passed without a copy, and so are other arrays in host memory that have __dlpack__, by np.from_dlpack.  Lists and tuples
-are converted.  An input that the library cannot read in place is copied once; an output is never copied.
+A NumPy array that the library can read in place is passed without a copy, and so is another array in host memory that np.from_dlpack
+converts.  Lists and tuples are converted.  Any other input array is copied once; an output is never copied.
 """
 import ctypes
 import math
@@ -18,7 +18,7 @@ from ._lib import C
 Shape = Tuple[int, ...]
 
 _CODES: Dict[str, int] = {"float32": C.CG_F32, "float64": C.CG_F64, "float16": C.CG_F16, "bfloat16": C.CG_BF16}
-# NumPy's names for the type names in a manifest.
+# The names that NumPy has for the types that a manifest names.
 OF_MANIFEST = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16"}
 
 
@@ -58,7 +58,7 @@ INT_MAX, INT64_MAX, UINT64_MAX = 2**31 - 1, 2**63 - 1, 2**64 - 1
 
 
 def real(name: str, value: Any) -> float:
-    """Returns a number that is not NaN."""
+    """Returns a number as a float; ArgumentTypeError if the value is no number, ArgumentError if it is NaN."""
     try:
         number = float(value) if not isinstance(value, (str, bytes)) else None
     except (TypeError, ValueError, OverflowError):
@@ -114,7 +114,8 @@ def _spell(shape: Shape, axes: str) -> str:
 
 
 def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
-    """Converts by __array__ an array in host memory that np.from_dlpack cannot convert, such as bfloat16; None if __array__ fails."""
+    """Converts by __array__ an array in host memory that np.from_dlpack cannot convert, such as one of bfloat16.  Returns None if the array
+    is in other memory, has no __array__, or if __array__ fails."""
     try:
         return np.asarray(value) if value.__dlpack_device__()[0] == 1 and hasattr(value, "__array__") else None
     except (RuntimeError, TypeError, ValueError):
@@ -122,7 +123,8 @@ def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
 
 
 def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
-    """Converts an argument to a NumPy array, without a copy if it has memory of its own."""
+    """Returns an argument as a NumPy array: a NumPy array itself, one over the memory of an array that np.from_dlpack converts, else what
+    np.asarray makes."""
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(f"{name}: expected an array without a mask, got a masked array; filled() converts it")
     if isinstance(value, np.ndarray):
@@ -168,7 +170,7 @@ def given(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str
 
 
 def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: str = "", strided: bool = False) -> "np.ndarray[Any, Any]":
-    """Returns the caller's array, which is never copied; it must be dense unless `strided`."""
+    """Returns the caller's array, which is never copied; it must be aligned and, unless `strided`, in C order."""
     if not isinstance(value, np.ndarray):
         raise ArgumentTypeError(f"{name}: expected a NumPy array, which is used in place, got {type(value).__name__}")
     array = shown(name, value, dtype, shape, axes)
@@ -186,7 +188,8 @@ def writable(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
 
 
 def span(array: "np.ndarray[Any, Any]") -> int:
-    """Returns the number of bytes from the start of an array's first element to the end of its last element; all strides are positive."""
+    """Returns the number of bytes from the start of an array's first element to the end of its last element; strides must not be
+    negative."""
     if array.flags.c_contiguous:
         return int(array.nbytes)
     return int(array.itemsize + sum((n - 1) * stride for n, stride in zip(array.shape, array.strides)))
@@ -200,7 +203,8 @@ def memory(array: Optional["np.ndarray[Any, Any]"]) -> Any:
 
 
 def row_lengths(name: str, value: Any, count: Optional[int], high: int, what: str = "row") -> "np.ndarray[Any, np.dtype[np.int32]]":
-    """Checks integers from 0 to `high`, one for each row, such as lengths, and converts them to an int32 array."""
+    """Checks integers from 0 to `high`, one for each row, or for each `what`, and converts them to an int32 array.  count: None for any
+    number."""
     # A list keeps the type of its numbers here, so that a float is rejected below and not converted to an integer.
     array = np.asarray(value) if isinstance(value, (list, tuple, int, float)) else _show(name, value, np.dtype(np.int64))
     if array.size == 0 and isinstance(value, (list, tuple)):
@@ -228,7 +232,7 @@ def struct_of(kind: str, init: Any) -> Any:
 
 
 def path_of(value: Any) -> Optional[str]:
-    """Returns the path of a .cell file, if the value is a path object or a str that ends in .cell; else None."""
+    """Returns the path of a cell's file, if the value is a path object, or a str of one line that ends in .cell; else None."""
     if isinstance(value, os.PathLike):
         path = os.fspath(value)
         return path if isinstance(path, str) else os.fsdecode(path)

@@ -31,8 +31,9 @@ def alone(call: Callable[[], Any], wait: Callable[[Any], Any] = lambda result: N
 
 
 def of_command(op: str, sizes: Sequence[int], options: Sequence[str] = (), environment: Optional[Dict[str, str]] = None) -> Way:
-    """Returns the way that runs a forward and a backward pass by `cellgrad bench`, without Python; its time is NaN without the command.
-    sizes: T, B, I, U; options: more options of the command; environment: variables beside those of this process."""
+    """Returns the way that runs a forward and a backward pass by `cellgrad bench`, which runs no Python between calls.  Its time is NaN if
+    the command prints none, as where there is no command.  sizes: T, B, I, U; options: more options of the command; environment: variables
+    that are added to those of this process."""
     words = [word for name, size in zip(("--T", "--B", "--I", "--H"), sizes) for word in (name, str(size))]
 
     def way(seconds: float) -> float:
@@ -46,7 +47,7 @@ def of_command(op: str, sizes: Sequence[int], options: Sequence[str] = (), envir
 
 
 def in_turn(ways: Dict[str, Way], seconds: float) -> Dict[str, float]:
-    """Returns the least time of each way; each has some seconds in all its turns together."""
+    """Returns the least time of each way; each way runs for about `seconds` in all its turns together."""
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(TURNS):
         best = {name: min(way(seconds / TURNS), best[name]) for name, way in ways.items()}

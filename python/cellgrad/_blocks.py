@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's block ops: LSTMBlockCell, BlockLSTM, BlockLSTMV2, GRUBlockCell and their gradients.
 
-Each op is a class with tables of the shapes of its arguments by name, in the letters T, B, I, U of the header.
+The classes LSTMBlock and GRUBlock have tables of the shapes of their ops' arguments by name, in the letters T, B, I, U of the header.
 """
 import ctypes
 import re
@@ -163,9 +163,10 @@ def lstm_block_cell(x: Any, cs_prev: Any, h_prev: Any, w: Any, b: Any, wci: Any 
     """Computes a step of an LSTM, TensorFlow's LSTMBlockCell.  Method grad() of the result computes LSTMBlockCellGrad, and more gradients.
 
     x: [B, I].  cs_prev, h_prev: [B, U].  w: [I+U, 4U].  b: [4U].  wci, wcf, wco: [U], peepholes, all or none.
-    gates: the order of the gates in w, b and dgates, "icfo" or "ifco".  cell_clip: 0 or less means no clipping.  The dtype is that of x.
+    gates: the order of the gates in w, b and dgates, "icfo" or "ifco".  cell_clip: 0 or less means no clipping.  The dtype is that of x, or
+    float32 if x is a list.
 
-    Raises ArgumentError for a shape, ArgumentTypeError for a dtype.
+    Raises ArgumentError for a wrong shape or value, ArgumentTypeError for a wrong dtype or type.
 
     >>> import cellgrad, numpy as np
     >>> x, state, w, b = np.ones((2, 3)), np.zeros((2, 4)), np.full((7, 16), 0.1), np.zeros(16)

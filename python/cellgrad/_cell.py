@@ -25,8 +25,8 @@ class Cell:
 
     source: the name of a built-in cell, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
 
-    Attributes: `name`, `gates`, `vectors` (the per-unit weights), `options`, `params` (each with its default, or None), `has_state` (does
-    the cell have a cell state `c` beside its output `h`?), `stages`.
+    Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `params`, each with its default, or None;
+    `has_state`: does the cell have a cell state beside its output?  `stages`: the number of stages.
 
     Raises ArgumentError if no built-in cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
     the file does not exist.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts.  A context is a device that each process opens once; after a fork, the child opens it anew."""
+"""Contexts.  A `Context` opens its device once in a process, and once more in a forked child that uses it."""
 import ctypes
 import os
 import threading
@@ -9,8 +9,8 @@ from ._arguments import dtype_code, text
 from ._errors import UnsupportedError
 from ._load import check, lib
 
-# The lock `opening` is held while an object of the library is opened, and while the process forks, so that a forked child finds no
-# half-opened object, and the lock free.
+# The lock `opening` is held while a context or a plan of the library is opened, and while the process forks, so that a forked child finds
+# no half-opened one, and the lock free.
 opening = threading.Lock()
 _forks = 0
 
@@ -26,7 +26,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Handle:
-    """An object of the library, which is closed when the last reference to the handle is gone, except in a forked child."""
+    """A context, plan or stream of the library, which is closed when the last reference to the handle is gone, except in a forked child."""
 
     __slots__ = ("pointer", "_close", "_forks")
 
@@ -50,7 +50,7 @@ class Device(NamedTuple):
 
 
 def devices() -> List[Device]:
-    """All devices of all backends.  This loads every driver of the system, which takes a while.
+    """Returns all devices of all backends.  This loads the drivers of all backends, which takes a while.
 
     >>> import cellgrad
     >>> [device.name for device in cellgrad.devices() if device.name == "cpu"]
@@ -69,12 +69,13 @@ class Context:
     """One device of one backend.
 
     where: "cpu", "cpu:threads=4", "opencl:0.1", "cuda:1", or several separated by commas, in order of preference.  None stands for the
-    environment variable CELLGRAD_BACKEND, and if that is unset, for the first backend that can be opened.
+    environment variable CELLGRAD_BACKEND, and if that is unset, for the first backend that opens; then a GPU's driver is loaded only if
+    there are signs of a GPU for it.
 
     Threads may share a context.  After a fork, the child opens the device anew when it first uses the context.
-    A context can be pickled; the copy opens the same device.
+    A context can be pickled; the copy opens the device that `where` then stands for.
 
-    Raises ArgumentError if there is no such backend, DeviceError if it cannot be opened.
+    Raises ArgumentError if there is no such backend, DeviceError if no device can be opened.
 
     >>> import cellgrad
     >>> context = cellgrad.Context("cpu:threads=2")
@@ -89,7 +90,7 @@ class Context:
         self.handle()
 
     def handle(self) -> Handle:
-        """Returns the handle of the library's context in this process."""
+        """Returns the handle of the library's context in this process, which is opened if it is not yet open."""
         handle = self._open
         if handle is None or not handle.is_of_this_process():
             with opening:
@@ -120,7 +121,8 @@ class Context:
 
     @property
     def about(self) -> str:
-        """One line that describes the device, the instruction set and the libraries."""
+        """One line by the library that describes the device, with the instruction set, the libraries or the driver that the backend
+        uses."""
         return str(lib.cg_describe(self.handle().pointer).decode(errors="replace"))
 
     def supports(self, op: str, dtype: Any = "float32") -> bool:

@@ -38,8 +38,8 @@ class Declarations:
     def _type(self, base: str, stars: int) -> Any:
         """Returns the ctypes type of a base type with this number of stars.
 
-        Pointers to arrays, to memory and to opaque structs are c_void_p, and so is a text that the caller frees.  Pointers that a call
-        writes through are POINTER types, for byref().
+        Pointers to constant numbers, to memory and to opaque structs are c_void_p, and so is a text that the caller frees.  Pointers to
+        declared structs, and those that a call writes a number, a text or a pointer through, are POINTER types, for byref().
         """
         is_const, base = base.startswith("const "), re.sub("^const ", "", base)
         if base.startswith("enum "):

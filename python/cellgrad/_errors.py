@@ -6,7 +6,7 @@ from ._lib import C
 
 
 class Error(Exception):
-    """Any failure of this package.  `code` is the library's enum cg_status, or None if the failure has none.
+    """The base class of this package's exceptions.  `code` is the library's enum cg_status, or None if the failure has none.
 
     >>> import cellgrad
     >>> try:
@@ -20,7 +20,7 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """An argument is missing, has a wrong shape, is out of range or overlaps another one."""
+    """An argument is missing, unknown, of a wrong shape or out of range, or overlaps another one."""
 
     code = C.CG_BAD_ARGUMENT
 
@@ -36,13 +36,13 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class DeviceError(Error, RuntimeError):
-    """The backend or device does not exist or cannot be opened."""
+    """No device could be opened.  The message says why not."""
 
     code = C.CG_NO_DEVICE
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The backend, the network or the format does not support this.  The message says why, or what is supported."""
+    """The backend, the network or the format does not support what the call requests.  The message says why, or what is supported."""
 
     code = C.CG_UNSUPPORTED
 
@@ -66,7 +66,7 @@ class FileError(Error, OSError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """The file does not exist."""
+    """A file does not exist."""
 
 
 class LibraryError(Error, ImportError):

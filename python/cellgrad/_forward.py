@@ -62,7 +62,7 @@ def _remade(fields: Dict[str, Any]) -> Run:
 
 
 class Gradients(NamedTuple):
-    """The gradients of x, h0, c0 and params, each with the shape of its array."""
+    """The gradients of x, h0, c0 and params, each with the shape of its array, or None."""
 
     input: Optional[Array]
     h: Optional[Array]
@@ -88,7 +88,7 @@ def _state_axes(network: "Network", width: str) -> str:
 
 
 def _shapes(network: "Network", T: int, B: int, batch_sizes: Optional[Array]) -> Dict[str, Tuple[Tuple[int, ...], str]]:
-    """Returns the shape of each argument of forward and backward, and the names of its axes."""
+    """Returns the shapes of input, output, h, c and params, each with the names of its axes."""
     config = network.config
     N = None if batch_sizes is None else int(batch_sizes.sum())
 
@@ -212,7 +212,8 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
 
 
 def _reserve(array: Any, size: int) -> Array:
-    """Returns an array of bytes for the reserve space: the caller's, if it is large enough, or a new one of `size` bytes."""
+    """Returns an array of bytes for the reserve space: the caller's, or a new one of `size` bytes if that is None.  Raises ArgumentError if
+    the caller's array has fewer bytes."""
     if array is None:
         return np.empty(size, np.uint8)
     if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.uint8 and array.size < size:

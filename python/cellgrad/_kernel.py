@@ -22,9 +22,10 @@ class Kernel:
     """A kernel of a cell.
 
     cell: a `Cell`, or an argument of `Cell`.  pass_: "forward", "grad", "gradgrad", "seq_forward" or "seq_grad".  options: the cell's
-    options that are on, separated by commas or as a list.  stage: 1 to the number of the cell's stages, or 0 for all.  shape: "point"
-    computes elements; "sum" sums over rows, for the gradients of biases and per-unit weights; "scan" computes all steps of a sequence, and
-    can be printed but not run.
+    options that are on, separated by commas or as a list.  stage: 1 to the number of the cell's stages, or 0 for all; of a cell with
+    several stages, `run` takes one alone.  shape: "point" computes elements, and its text has the sums, too; "sum" sums over rows, for the
+    gradients of biases and per-unit weights, and can be run but not printed; "scan" computes all steps of a sequence, and can be printed
+    but not run.
 
     >>> import cellgrad, numpy as np
     >>> kernel = cellgrad.Kernel("rnn_tanh", "grad")
@@ -53,10 +54,11 @@ class Kernel:
             lib.cg_text_free(pointer)
 
     def emit(self, lang: str = "c") -> str:
-        """Returns the source of every function that the pass needs, in "c", "opencl" or "cuda".  It compiles without other sources.
+        """Returns the source of the functions that the pass, or one stage of it, needs, in "c", "opencl" or "cuda".  The source compiles
+        alone.
 
-        Raises BuildError if a name in the cell is reserved in that language, UnsupportedError or ArgumentError for a combination that
-        has no text, such as sums alone.
+        Raises BuildError if a name in the cell has another meaning in such a text, UnsupportedError or ArgumentError for a combination
+        that has no text, such as shape "sum" alone.
 
         >>> import cellgrad
         >>> "tanh" in cellgrad.Kernel("rnn_tanh").emit("cuda")
@@ -111,7 +113,7 @@ class Kernel:
         """Runs the kernel on arrays and returns its outputs by name, all or those in `want`.
 
         arguments: the inputs by name: arrays [rows, units], arrays [units] for per-unit inputs, numbers for scalars.  Rows of an array
-        may be strided.  None stands for zeros; a scalar that has a default may be left out.
+        may be strided.  None stands for an array of zeros; only a scalar that has a default may be left out.
 
         Raises ArgumentError for an unknown name or a wrong shape, ArgumentTypeError for a wrong dtype.
         """
@@ -141,7 +143,7 @@ class Kernel:
 
     @staticmethod
     def _sizes(known: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> Tuple[int, int]:
-        """Returns the numbers of rows and units, from the first array that has them."""
+        """Returns the numbers of rows and units, each from the first array that has it."""
         rows = units = None
         for name, value in arguments.items():
             if value is None or known[name]["kind"] == "scalar":

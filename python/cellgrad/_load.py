@@ -2,7 +2,7 @@
 """Finds and loads the shared library: CELLGRAD_LIBRARY, else the one in this package, else the system's.
 
 `lib` has the library's functions as attributes.  Importing this module tries to load the library and ignores a failure, so that `import
-cellgrad` works without a library; the first access to a function tries again, and raises LibraryError.
+cellgrad` works without a library; the first access to a function tries again, and raises LibraryError if that fails.
 """
 import ctypes
 import importlib.util
@@ -32,7 +32,8 @@ def _advice() -> str:
 
 
 def _use_scipy_openblas() -> None:
-    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, unless the user has set the variable; imports no module of it."""
+    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, if that is installed and the variable is not set; imports no
+    module of the extra."""
     if "CELLGRAD_OPENBLAS_LIB" in os.environ:
         return
     try:
@@ -48,7 +49,7 @@ def _use_scipy_openblas() -> None:
 
 
 class Library:
-    """The shared library, loaded at the first access to one of its functions."""
+    """The shared library, loaded by load() or at the first access to one of its functions."""
 
     path: Optional[str] = None
 
@@ -59,7 +60,8 @@ class Library:
         return self.__dict__[name]
 
     def load(self) -> None:
-        """Loads the library.  Raises LibraryError, with the paths that were tried."""
+        """Loads the library.  Raises LibraryError, with the paths that were tried, if none loads, or if the library is not of this
+        version."""
         if self.path is not None:
             return
         path = os.environ.get("CELLGRAD_LIBRARY")
@@ -88,7 +90,8 @@ class Library:
             return None
 
     def _bind(self, library: ctypes.CDLL, path: str) -> None:
-        """Declares all functions of the library.  The library must have the package's version: others have other functions and structs."""
+        """Declares all functions of the library.  The library must have the package's version: others may have other functions and
+        structs."""
         try:
             version = library.cg_version
         except AttributeError:

@@ -35,11 +35,11 @@ class Network:
 
     cell: a `Cell`, or the name, the path or the text of one.
     input, units: the width of a step's input and of the cell.
-    layers, bidirectional: layer k > 0 reads the outputs of both directions of layer k - 1.
-    dtype: "float32", "float64", "float16" or "bfloat16", which is ml_dtypes.bfloat16; all arrays have it.
+    layers, bidirectional: layer k > 0 reads the outputs of all directions of layer k - 1, one or two.
+    dtype: "float32", "float64", "float16" or "bfloat16", which is ml_dtypes.bfloat16; params, sequences and states have it.
     options: the cell's options that are on, such as "peephole"; values: those of the cell's params, such as {"forget_bias": 1.0}.
     proj: the width of a projection of the output, 0 for none.
-    input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
+    input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if input = units).
     time_major: sequences are [T, B, .], else [B, T, .].  states_major: states are [L*D, B, .] in either case.
     dropout: the probability of dropout between layers, in training; seed: the seed of dropout's masks.
     training: False makes no reserve space and has no dropout; there is no backward pass.
@@ -47,7 +47,7 @@ class Network:
     route: "composed", "scan" or "cudnn", None for the best; allow_tf32, allow_vendor_dropout, strict_rounding: see cellgrad(3).
     context: the device; None is `default_context()`.
 
-    L is the number of layers, D the number of directions, H the width of an output: proj, or units.
+    L is the number of layers, D the number of directions, H the width of a direction's output: proj, or units if proj is 0.
 
     Threads may share a network.  A network can be used in a forked child, and be pickled.
 
@@ -119,11 +119,11 @@ class Network:
 
     @property
     def output_width(self) -> int:
-        """The width of an output: D*H."""
+        """The width of the network's output: D*H."""
         return int(self.directions * (self.config.proj or self.config.units))
 
     def plan(self) -> Handle:
-        """Returns the handle of the library's plan in this process."""
+        """Returns the handle of the library's plan in this process, which is opened if it is not yet open."""
         plan = self._plan
         if plan is None or not plan.is_of_this_process():
             context = self.context.handle()
@@ -157,11 +157,12 @@ class Network:
 
     def init_params(self, rules: Optional[str] = None, seed: int = 0,
                     out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
-        """Initial params, [params_size]; the same on every machine for the same network, rules and seed.
+        """Returns initial params, [params_size]; the same on every machine for the same network, rules and seed.
 
-        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights, each
-        zeros, ones, uniform, xavier_uniform, kaiming_uniform or orthogonal; "unit_forget" after them gives gate a_f a bias of 1.
-        None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
+        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights.  A rule
+        is zeros, ones or uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal; "unit_forget" after the three gives gate
+        a_f a bias of 1.  None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
+        out: an array for the params.
 
         Raises ArgumentError for an unknown rule.
 
@@ -180,9 +181,9 @@ class Network:
     def regions(self) -> Dict[str, Region]:
         """The region of each matrix, bias and per-unit weight in params, by name.
 
-        The names are "layer0.input.a_i", "layer0.recurrent.a_i", "layer0.projection", "layer0.input_bias.a_i",
-        "layer0.recurrent_bias.a_i" and "layer0.vector.p_i", with the cell's names of gates and per-unit weights; those of the second
-        direction begin with "layer0.reverse.".
+        The names of layer 0 are "layer0.input.a_i", "layer0.recurrent.a_i", "layer0.projection", "layer0.input_bias.a_i",
+        "layer0.recurrent_bias.a_i" and "layer0.vector.p_i", with the cell's names of gates and per-unit weights, as far as params has them;
+        those of its second direction begin with "layer0.reverse.".
         """
         if self._regions is None:
             self._regions = {}
@@ -236,7 +237,7 @@ class Network:
         drop: False switches dropout off, as in evaluation, and still allows a backward pass.
         out: an array for the output, or a mapping of "output", "h", "c", "reserve" to arrays, or a `Run` whose arrays are overwritten.
 
-        Returns a `Run`, which refers to the arguments without a copy, so that they must be unchanged when `backward` is called.
+        Returns a `Run`, which refers to the arrays that need no copy, so that these must be unchanged when `backward` is called.
 
         Raises ArgumentError for a wrong shape or value, ArgumentTypeError for a wrong dtype, OutOfMemoryError.
 
@@ -254,12 +255,13 @@ class Network:
         """Runs the backward pass: computes the gradients of a run from the upstream gradients of its output, h and c.
 
         d_output, d_h, d_c: the upstream gradients, with the shapes of run.output, run.h, run.c; None is zero.
-        want: the gradients to compute, by name.
+        want: the names of the gradients to compute; those in `out` are computed, too.
         out: arrays for the gradients, by the same names.  accumulate: adds to out["params"] instead of overwriting it.
         spend_reserve: the backward pass may overwrite the reserve space, which avoids a copy on route cudnn; the run then has only this one
         backward pass.
 
-        Returns `Gradients`: of input, h and c (that is x, h0 and c0) and params; None for those that are not wanted or do not exist.
+        Returns `Gradients`: of input, h and c (that is x, h0 and c0) and params; None for those that are neither in `want` nor in `out`, or
+        do not exist.
 
         >>> import cellgrad, numpy as np
         >>> network = cellgrad.Network("rnn_tanh", input=2, units=3, dtype="float64")
@@ -291,7 +293,8 @@ class Network:
         begin with the prefix; without strict, missing tensors are zeros.  gradients: the tensors are gradients of weights.  lossy: loads
         even tensors that save_weights would not restore.
 
-        Raises ArgumentError for a name or a shape, ArgumentTypeError for a dtype.
+        Raises ArgumentError for a wrong name or shape, ArgumentTypeError for a wrong dtype, UnsupportedError for tensors that
+        save_weights would not restore, unless lossy.
 
         >>> import cellgrad, numpy as np
         >>> network = cellgrad.Network("lstm", input=3, units=4)

@@ -13,8 +13,8 @@ DENSE: Strides = (0, 0)
 
 
 def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
-    """The number of elements from one step to the next, and from one row of the batch to the next; (0, 0) for a dense array; None if the
-    library needs a copy."""
+    """Returns the number of elements from one step to the next, and from one row of the batch to the next, 0 where there is no next one;
+    (0, 0) for a dense array; None if the library needs a copy."""
     if array.ndim == 2 or array.flags.c_contiguous:
         return DENSE if array.flags.c_contiguous and array.flags.aligned else None
     each = array.itemsize
@@ -36,7 +36,8 @@ def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
 
 def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: str, time_major: bool, most: Optional[int] = None) -> Array:
     """Returns an input, as it is or copied.  The input is copied if a row is not contiguous, if a stride is 0 or negative, as after
-    np.broadcast_to or x[::-1], if elements are not aligned, or if it spans more than `most` times the memory of a dense array."""
+    np.broadcast_to or x[::-1], if rows overlap, or if elements are not aligned.  It is also copied if it spans more than `most` times the
+    memory of a dense array; packed data, of two dimensions, is copied unless it is dense."""
     array = shown(name, value, dtype, shape, axes)
     if strides_of(array, time_major) is None or (most and not array.flags.c_contiguous and span(array) > most * array.nbytes):
         return dense(array)

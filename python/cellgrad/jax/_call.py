@@ -34,15 +34,15 @@ def _arguments(x: Array, h0: Optional[Array], c0: Optional[Array], params: Array
 
 
 def _refuse(*_: Any) -> Any:
-    """The derivative rule of functions that have no derivative."""
+    """The derivative rule of functions that have no derivative: it raises SecondGradientError."""
     raise SecondGradientError("cellgrad.jax: a network has no gradient of a gradient")
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _forward(network: "Network", is_trained: bool, inputs: Tuple[Any, ...]) -> Tuple[Results, Array]:
-    """Computes output, h and c, and the reserve space, which is empty unless is_trained.
+    """Computes output, h and c, and the reserve space, which is empty unless is_trained or the call has a counter.
 
-    A call with dropout always has a reserve space, since the library has dropout in training alone.
+    A call with dropout has a reserve space in any case, since the library has dropout in training alone.
     """
     x, counter = inputs[0], inputs[5]
     drops = counter is not None
@@ -93,8 +93,8 @@ def _zeros_like(array: Optional[Array]) -> Optional[Array]:
 
 
 rnn.defvjp(_rnn_forward, _rnn_backward, symbolic_zeros=True)
-# `compiled` is under jax.jit, so that calls by the user outside of jax.jit are traced only once, and since a shard_map outside of jax.jit
-# does not take symbolic zeros.
+# `compiled` is under jax.jit, so that calls by the user outside of jax.jit are traced only once for equal networks, shapes and dtypes, and
+# since a shard_map outside of jax.jit does not take symbolic zeros.
 compiled = jax.jit(rnn, static_argnums=0)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the module of handlers, cellgrad_jax.so, and registers them with XLA.
+"""Finds the module of handlers, cellgrad_jax.so, and registers its handlers with XLA.
 
 The module is in the library's folder, or in the folder cellgrad in it: `make install` puts it into lib/cellgrad.
 """
@@ -60,7 +60,7 @@ def load(folder: str) -> ctypes.CDLL:
 
 
 def register() -> None:
-    """Registers the handlers with XLA."""
+    """Registers the handlers with XLA, for the platform cpu."""
     module = load(library_folder())
     for name in TARGETS:
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(module, name)), platform="cpu")
@@ -72,7 +72,7 @@ def _context_of(where: str) -> Context:
 
 
 def context() -> Context:
-    """Returns a context on the device that the module opens.  This context is used for sizes, not for calls."""
+    """Returns a context on the device that the module opens.  `Network.numpy` and the sizes use this context, and the handlers do not."""
     return _context_of(os.environ.get("CELLGRAD_BACKEND") or "cpu")
 
 

@@ -36,15 +36,16 @@ class Network:
 
     cell: a `Cell`, or the name, the path or the text of one.
     input, units: the width of a step's input and of the cell.
-    layers, bidirectional: layer k > 0 reads the outputs of both directions of layer k - 1.
+    layers, bidirectional: layer k > 0 reads the outputs of all directions of layer k - 1, one or two.
     options: the cell's options that are on, such as "peephole"; values: those of the cell's params, such as {"forget_bias": 1.0}.
     proj: the width of a projection of the output, 0 for none.
-    input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if it can).
+    input_mode: "linear", "skip" (the first layer has no input matrices; needs input = units) or "auto" (skip if input = units).
     time_major: sequences are [T, B, .], else [B, T, .].
     dropout: the probability of dropout between layers, in calls that have a key.
     reverse: one direction, from each sequence's last valid step to its first.
 
-    L is the number of layers, D the number of directions, H the width of an output: proj, or units.  `params_size` is the size of params.
+    L is the number of layers, D the number of directions, H the width of a direction's output: proj, or units if proj is 0.
+    `params_size` is the number of elements of params.
     Networks with equal arguments are equal, so that a network may be a static argument of jax.jit.  A network holds no arrays, and can be
     pickled.
 
@@ -99,7 +100,8 @@ class Network:
     def numpy(self, dtype: Any = "float32") -> _network.Network:
         """Returns the same network for NumPy, a `cellgrad.Network` of a dtype.
 
-        It takes the same params as this one, and its load_weights makes params from the weights of other programs.
+        The NumPy network takes the same params as this JAX network, and its load_weights makes params from the weights of other programs.
+        The states of the NumPy network are [B, L*D, .] unless time_major.
 
         Raises ArgumentTypeError for a dtype that networks do not support.
 
@@ -127,7 +129,7 @@ class Network:
                 (count, B, config.units) if self.cell.has_state else None)
 
     def reserve_size(self, dtype: Any, x: Sequence[Any]) -> Any:
-        """Returns bytes that suffice for the reserve space, for the shape of an input, whatever the lengths are."""
+        """Returns a number of bytes that suffices for the reserve space, for the shape of an input, whatever the lengths are."""
         name = str(np.dtype(dtype))
         if name not in self._bounds:
             fixed, step = ctypes.c_size_t(), ctypes.c_size_t()
@@ -142,9 +144,10 @@ class Network:
         """Returns initial params, [params_size]; the same on every machine for the same network, rules, dtype and key.
 
         key: a key of jax.random.  rules: those of `cellgrad.Network.init_params`; None makes input matrices uniform by Glorot's rule,
-        recurrent matrices orthogonal, and biases 0, except 1 for a gate a_f.
+        recurrent matrices and projections orthogonal, and biases and per-unit weights 0, except a bias of 1 for a gate a_f.
 
-        Raises ArgumentTypeError for a wrong dtype.  An unknown rule is an error of the call, jax.errors.JaxRuntimeError.
+        Raises ArgumentTypeError for a wrong dtype.  An unknown rule is an error of the call, jax.errors.JaxRuntimeError or
+        ValueError.
 
         >>> import cellgrad.jax, jax
         >>> network = cellgrad.jax.Network("lstm", input=3, units=4)
@@ -235,7 +238,7 @@ class Network:
         Returns output [T, B, D*H], or [B, T, D*H], and (h, c), with the shapes of h0 and c0; c is None for a cell without a cell state.
 
         Raises ArgumentError for a wrong shape and ArgumentTypeError for a wrong dtype when the call is traced.  An error that depends on
-        values, such as a length beyond T, is an error of the call, jax.errors.JaxRuntimeError.
+        values, such as a length beyond T, is an error of the call, jax.errors.JaxRuntimeError or ValueError.
 
         >>> import cellgrad.jax, jax, jax.numpy as jnp
         >>> network = cellgrad.jax.Network("lstm", input=3, units=4, layers=2, dropout=0.5)

@@ -2,8 +2,9 @@
 """`python -m cellgrad.jax.bench`: times a training step of an LSTM by this package, jax.lax.scan and `cellgrad bench`, as a Markdown table.
 
 A step is a forward and a backward pass, compiled by jax.jit, with the gradients of params and input, without an optimizer.  The network by
-jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` uses no Python and no XLA.  The
-three run in turns, a while each, and the least time of each is printed.  The table has the page faults of a step by this package, which show memory that is allocated anew.
+jax.lax.scan multiplies the inputs of all steps at once, and the states in the scan.  `cellgrad bench` runs no Python and no XLA between
+calls.  The three run in turns, a while each, and the least time of each is printed.  The table has the minor page faults of a step by this
+package, which show memory that is allocated anew.
 """
 import argparse
 import os
@@ -47,7 +48,7 @@ def weights_of(network: Network, params: Any) -> Tuple[Any, Any, Any]:
 
 
 def step_of(forward: Step) -> Step:
-    """Returns a compiled training step, which returns the outputs, and the gradients of both arguments."""
+    """Returns a compiled training step, which returns the outputs, and the gradients of both arguments of `forward`."""
     def step(params: Any, x: Any, upstream: Any) -> Any:
         output, pull = jax.vjp(forward, params, x)
         return output, pull(upstream)
@@ -57,7 +58,7 @@ def step_of(forward: Step) -> Step:
 
 
 def faults_of(call: Callable[[], Any], count: int = 10) -> float:
-    """Returns the page faults of a call, on average."""
+    """Returns the minor page faults of the process during a call, on average."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(count):
         jax.block_until_ready(call())

@@ -36,8 +36,9 @@ ACTIVATIONS: Dict[str, Activation] = {
 }
 DEFAULTS: Dict[str, Tuple[str, ...]] = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
-# {f}, {g} and {h} stand for the activations, in ONNX's order; the argument of each follows in brackets.  The arguments of the gates'
-# activations are clipped.  The cell state is not clipped: ONNX's specification leaves that open, and ONNX Runtime does not clip it either.
+# {f}, {g} and {h} stand for the activations, in ONNX's order; the argument of each follows in brackets.  If the node has a clip,
+# it clips the arguments of the gates' activations.  The cell state is not clipped: ONNX's specification leaves that open, and ONNX Runtime
+# does not clip it either.
 _LSTM = """cell onnx_lstm
 gates  a_i a_f a_g a_o
 state  c
@@ -87,12 +88,12 @@ output h
 h = {f}[a]
 save h
 """
-# The function `clip` of the cell language has a derivative of 1 everywhere; the derivative of _CLIP is 0 beyond the limit.
+# The function `clip` of the cell language has a derivative of 1 by x everywhere; the derivative of _CLIP is 0 beyond the limit.
 _CLIP = "clip({x}, {limit}) * (1 - step({x} - {limit}) - step(-{x} - {limit})) + {limit} * (step({x} - {limit}) - step(-{x} - {limit}))"
 
 
 class Functions(NamedTuple):
-    """The attributes of a node that determine its cell: the activations as expressions of {x}, their names, and the other attributes."""
+    """What determines a node's cell: the operator, and the attributes, of which the activations are names and expressions of {x}."""
 
     operator: str
     names: Tuple[str, ...]
@@ -149,7 +150,7 @@ def _number(name: str, value: float) -> str:
 
 def read_activations(operator: str, directions: int, names: Optional[Sequence[str]], alphas: Sequence[float],
                      betas: Sequence[float]) -> List[Tuple[Tuple[str, ...], Tuple[str, ...]]]:
-    """For each direction, the names of its activations and their expressions of {x}.
+    """Returns, for each direction, the names of its activations and their expressions of {x}.
 
     alphas and betas are those of the activations that take one, in order; if there are too few, the last activations get ONNX's defaults.
 

@@ -67,8 +67,8 @@ def evaluator(model: Any) -> ReferenceEvaluator:
 
     model: a ModelProto, a NodeProto, or a path.  A NodeProto is read as one of the newest opset.
 
-    Raises UnsupportedError for such a node in a model with an opset before 7.  `run` raises the exceptions of `Layer`, with the node's
-    name, but ArgumentError for wrong types.
+    Raises UnsupportedError for such a node in a model with an opset before 7, or one whose version of the operator is unknown.  `run`
+    raises the exceptions of `Layer`, with the node's name, but ArgumentError for wrong types.
 
     >>> import cellgrad.onnx, numpy as np, onnx.helper
     >>> node = onnx.helper.make_node("GRU", ["X", "W", "R"], ["Y", "Y_h"], hidden_size=4)
@@ -114,7 +114,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Returns whether the backend can run models on the device."""
+        """Returns whether the backend can run models on the device; it does not look at the model."""
         return cls.supports_device(device)
 
     @classmethod

@@ -12,7 +12,7 @@
 TensorShape([144])
 
 Importing this package registers its kernels with TensorFlow; nothing else in a program changes.  After `enable_keras` Keras's LSTM and GRU
-use these kernels.  python/cellgrad/tensorflow/README.md in the source tree documents the package.
+use these kernels where their arguments allow it.  python/cellgrad/tensorflow/README.md in the source tree documents the package.
 """
 try:
     import tensorflow as _tensorflow  # noqa: F401

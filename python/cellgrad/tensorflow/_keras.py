@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes Keras's LSTM and GRU layers call CudnnRNNV3 on the processor, which Keras otherwise calls only if it finds a GPU.
 
-Two internal functions of Keras decide about CudnnRNNV3 and its order of gates, and this module replaces both.  Therefore enable_keras
-accepts only versions of Keras that were tried, unless CELLGRAD_TF_FORCE=1, and compares answers: if only the first function were replaced,
-a GRU would have its gates exchanged, and give wrong numbers without a message.
+In a file of Keras, the function _is_gpu_available decides whether CudnnRNNV3 is called, and the module tf the order of its gates; this
+module replaces both.  Therefore enable_keras accepts only versions of Keras that were tried, unless CELLGRAD_TF_FORCE=1, and compares
+answers: if only the function were replaced, a GRU would have its gates exchanged, and give wrong numbers without a message.
 """
 import importlib
 import os
@@ -24,8 +24,8 @@ _asked = 0
 
 
 class _BuildInfo:
-    """Replaces the module tensorflow in Keras's recurrent layers: reports a build for CUDA, since the gates of cellgrad's kernels are in
-    CUDA's order."""
+    """Replaces the module tensorflow in Keras's file of recurrent functions: reports a build for CUDA, since the gates of cellgrad's
+    kernels are in CUDA's order."""
 
     sysconfig = types.SimpleNamespace(get_build_info=lambda: {"is_cuda_build": True, "is_rocm_build": False})
 
@@ -80,13 +80,14 @@ def _module() -> Any:
 
 
 def enable_keras() -> None:
-    """Makes Keras's LSTM, GRU and Bidirectional layers use CudnnRNNV3 from now on, and compares the answers with those of Keras's own code.
+    """Makes Keras's LSTM, GRU and Bidirectional layers use CudnnRNNV3 from now on, and compares the answers of a small LSTM and a small
+    GRU, each forwards and backwards, with those of Keras's own code.
 
-    As on a GPU, only layers with the default activations, a bias, no recurrent_dropout and, for a GRU, reset_after use CudnnRNNV3; masks
-    must be right-padded, and outputs of masked steps are zeros.  A layer with use_cudnn=False is not changed.
+    As on a GPU, only layers with the default activations, a bias, no unroll, no recurrent_dropout and, for a GRU, reset_after use
+    CudnnRNNV3; masks must be right-padded, and outputs of masked steps are zeros.  A layer with use_cudnn=False is not changed.
 
     Raises UnsupportedError if there is no Keras, if its backend is not TensorFlow, if its version was not tried, unless
-    CELLGRAD_TF_FORCE=1, or if answers differ; LibraryError as `load` does.  Keras is then unchanged.
+    CELLGRAD_TF_FORCE=1, if its functions are others, or if answers differ; LibraryError as `load` does.  Keras is then unchanged.
 
     >>> import cellgrad.tensorflow, keras, numpy as np
     >>> cellgrad.tensorflow.enable_keras()

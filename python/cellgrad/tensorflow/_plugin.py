@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and loads the plugin: CELLGRAD_TF_PLUGIN, else the one beside the package, else the one that is installed with the library."""
+"""Finds and loads the plugin: the file that CELLGRAD_TF_PLUGIN names, else the one in the package's folder, else the one in the folder
+cellgrad beside the library."""
 import ctypes
 import os
 from typing import List, Optional
@@ -31,7 +32,7 @@ def _library_folder() -> Optional[str]:
 
 
 def _candidates() -> List[str]:
-    """Returns the files in which the plugin is searched, in this order; if CELLGRAD_TF_PLUGIN names a file, there is no other."""
+    """Returns the paths at which the plugin is searched for, in this order; if CELLGRAD_TF_PLUGIN names a file, there is no other."""
     named = os.environ.get("CELLGRAD_TF_PLUGIN")
     if named:
         return [named]
@@ -89,7 +90,7 @@ def state() -> str:
 
 
 def plugin_path() -> str:
-    """Returns the file of the plugin.
+    """Returns the path of the plugin that is loaded.
 
     >>> import cellgrad.tensorflow
     >>> cellgrad.tensorflow.plugin_path().endswith("cellgrad_tensorflow.so")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m cellgrad.tensorflow.bench`: training steps by TensorFlow's own kernels, by the plugin and by `cellgrad bench`, as a table in
-Markdown.
+"""`python -m cellgrad.tensorflow.bench`: times training steps by TensorFlow's own kernels, by the plugin and by `cellgrad bench`, and
+prints a table in Markdown.
 
 A step is a forward and a backward pass in a tf.function, with the gradients of weights and input, without an optimizer.  Keras's layers are
 timed with `enable_keras` and without; TensorFlow has no kernel of its own for CudnnRNNV3 on the processor; BlockLSTM is timed by
-TensorFlow's kernel, and by the plugin's in a process with CELLGRAD_TF_BLOCK=1.  `cellgrad bench` uses no Python and no TensorFlow.  The
+TensorFlow's kernel, and by the plugin's in a process with CELLGRAD_TF_BLOCK=1.  `cellgrad bench` runs no Python and no TensorFlow.  The
 steps run in turns, a while each, and the least time of each is printed.
 """
 import argparse
@@ -76,7 +76,7 @@ def block_step(size: Size) -> Step:
 
 
 def in_process(size: Size, is_ours: bool) -> Way:
-    """Returns the way that runs a training step by BlockLSTM in a process of its own."""
+    """Returns the way that runs training steps by BlockLSTM in a new process each time; is_ours: by the plugin's kernel."""
     environment = {**os.environ, "CELLGRAD_TF_BLOCK": "1" if is_ours else "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
     words = [sys.executable, "-m", "cellgrad.tensorflow.bench", "--block", ",".join(map(str, size)), "--seconds"]
 
@@ -88,7 +88,7 @@ def in_process(size: Size, is_ours: bool) -> Way:
 
 
 def ways_of(size: Size) -> Dict[str, Tuple[Optional[Way], Way, str]]:
-    """For each row of the table: TensorFlow's own step, or None; the plugin's step; and the op of `cellgrad bench`."""
+    """Returns, by the name of each row of the table, TensorFlow's own step, or None; the plugin's step; and the op of `cellgrad bench`."""
     lstm, gru = "rnn rnn_mode=lstm", "rnn rnn_mode=gru"
     theirs = {kind: alone(keras_step(kind, size)) for kind in ("LSTM", "GRU")}
     enable_keras()

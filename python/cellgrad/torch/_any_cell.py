@@ -20,10 +20,10 @@ class Cell(Recurrent):
     such as {"leak": 0.3}.
     The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, with proj_size weight_hr_l0, bias_ih_l0, bias_hh_l0, for G gates
     in the cell's order, and weight_p_l0 [n, hidden_size] for the n per-unit weights of the options that are on.  The module keeps the text
-    of a file, so that a pickled one does not need it.
+    of a cell's file, so that a pickled module does not need the file.
 
     A call returns output and h, or output and (h, c) if the cell has a cell state.  Raises cellgrad.BuildError for a wrong text,
-    cellgrad.MissingFileError.
+    cellgrad.MissingFileError if there is no such file.
 
     >>> import cellgrad.torch, torch
     >>> leaky = '''
@@ -83,7 +83,7 @@ class Cell(Recurrent):
         return result
 
     def extra_repr(self) -> str:
-        """Returns the arguments that print shows."""
+        """Returns the cell's name and the arguments that print shows."""
         options = f", options={self._cell_options!r}" if self._cell_options else ""
         return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}{options}"
 

@@ -3,7 +3,7 @@
 
 For tensors on the cpu, that is the context "cpu" or the one that CELLGRAD_BACKEND names; for tensors on a CUDA device, PyTorch's own
 context and its current stream.  If several processes share the machine, which torchrun shows by LOCAL_WORLD_SIZE, the context "cpu" of each
-uses its share of the processors, unless CELLGRAD_CPU_THREADS is set.
+has as many threads as its share of the processors, unless CELLGRAD_CPU_THREADS is set.
 """
 import ctypes
 import os
@@ -66,7 +66,7 @@ def native_context(index: int) -> int:
 
 
 def native_stream(index: int) -> int:
-    """PyTorch's current CUstream of a device; 0 is the default one."""
+    """Returns PyTorch's current CUstream of a device; 0 is the default one."""
     return int(torch.cuda.current_stream(index).cuda_stream)
 
 

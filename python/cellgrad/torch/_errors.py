@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions for wrong tensors.  Each derives from an exception of the package and from the one that PyTorch raises in that case."""
+"""The exceptions for wrong tensors and for gradients of gradients.  Each derives from an exception of the package and from RuntimeError,
+which PyTorch raises in most such cases."""
 from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError, error_of
 from .._lib import C
 from .._load import lib
 
 
 class TensorError(ArgumentError, RuntimeError):
-    """A tensor has a wrong shape or value, or is on a wrong device.  It is a RuntimeError, as in PyTorch, and a ValueError.
+    """A tensor has a wrong shape or value, or is on a wrong device, or the library refuses another argument.  The exception is a
+    RuntimeError, as in PyTorch, and a ValueError.
 
     >>> import cellgrad.torch, torch
     >>> try:
@@ -18,7 +20,7 @@ class TensorError(ArgumentError, RuntimeError):
 
 
 class TensorTypeError(ArgumentTypeError, RuntimeError, ValueError):
-    """A tensor has a wrong dtype.
+    """A tensor has a wrong dtype, or an argument is not a tensor.
 
     >>> import cellgrad.torch, torch
     >>> try:

@@ -44,7 +44,8 @@ class _OfTorch(Recurrent, nn.RNNBase):
         input: [T, B, input_size], [B, T, input_size] with batch_first, [T, input_size], or a PackedSequence.
         hx: the initial states h_0 [L*D, B, H], for an LSTM (h_0, c_0) with c_0 [L*D, B, hidden_size]; without B if the input has none;
         None is zeros.
-        lengths: [B] integers on the cpu, the number of valid steps of each row; the outputs of further steps are zero.
+        lengths: [B] integers on the cpu, or a list, the number of valid steps of each row; the outputs of further steps are zero.  None for
+        a PackedSequence.
 
         Raises TensorError for a wrong shape, TensorTypeError for a wrong dtype.
         """
@@ -55,7 +56,8 @@ class LSTM(_OfTorch):
     """Has the arguments, parameters, names and results of torch.nn.LSTM.  `peephole=True` adds weights weight_p_l0 [3, hidden_size], and
     those of the other layers and directions, from the cell state to the gates i, f and o.
 
-    This class derives from nn.RNNBase and not from nn.LSTM, so that torch.compile can trace it.  Raises the exceptions of nn.LSTM.
+    This class derives from nn.RNNBase and not from nn.LSTM, so that torch.compile can trace it.  The constructor raises the exceptions
+    of nn.LSTM.
 
     >>> import cellgrad.torch, torch
     >>> theirs = torch.nn.LSTM(3, 4, num_layers=2, bidirectional=True)

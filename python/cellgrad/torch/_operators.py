@@ -2,8 +2,8 @@
 """The operators cellgrad::rnn and cellgrad::rnn_backward, and a path that avoids the dispatcher for tensors that do not need it.
 
 Modules call the function `rnn`.  `rnn` calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export,
-autocast, a mode, functorch, a subclass of Tensor).  Otherwise `rnn` makes a node of autograd, or, if no gradient is needed, calls the
-library directly.
+autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for a device other than cpu and cuda.  Otherwise `rnn`
+makes a node of autograd, or, if no gradient is needed, calls the library directly.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -29,7 +29,7 @@ library.define("rnn_backward(Tensor? d_output, Tensor? d_h, Tensor? d_c, Tensor 
 
 
 def _number(counter: Optional[Tensor]) -> int:
-    """Returns the number of a call, on which the masks of dropout depend."""
+    """Returns the number of a call, on which the masks of dropout depend; 0 without a counter."""
     if counter is None:
         return 0
     if counter.dtype != torch.int64 or counter.numel() != 1 or counter.device.type != "cpu":
@@ -101,7 +101,7 @@ def _rnn_backward_fake(d_output: Any, d_h: Any, d_c: Any, input: Any, weights: A
 
 
 def _apart(flat: Tensor, weights: Sequence[Tensor], needs: Sequence[bool]) -> List[Optional[Tensor]]:
-    """Returns the gradient of each weight, as a part of the gradient of all weights in one buffer."""
+    """Returns the gradient of each weight, as a part of the gradient of all weights in one buffer; None for a weight that needs none."""
     parts = flat.split([weight.numel() for weight in weights])
     return [part.view(weight.shape) if need else None for part, weight, need in zip(parts, weights, needs)]
 
@@ -202,7 +202,7 @@ class _Node(torch.autograd.Function):
                 + (dx if needs[0] else None, dh0 if needs[1] else None, dc0 if needs[2] else None, *parts))
 
 
-# The number of arguments of _Node.forward before the tensors that may have gradients.
+# The number of arguments of _Node.forward, after ctx, before the tensors that may have gradients.
 _FIRST = 5
 
 

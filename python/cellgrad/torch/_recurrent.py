@@ -51,7 +51,7 @@ class Recurrent(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, nn.Parameter) and type(value) is not nn.Parameter:
-            # A DTensor, which PyTorch's fully_shard sets: the module must not move the tensors that it gathers for a call.
+            # Such as a DTensor, which PyTorch's fully_shard sets: the module must not move the tensors that fully_shard gathers for a call.
             self.__dict__["_are_lent"] = True
 
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
@@ -123,10 +123,10 @@ class Recurrent(nn.Module):
                 *(getattr(self, name) for name in self._vector_names)]
 
     def flatten_parameters(self) -> None:
-        """Makes the weights views of one buffer, as the library reads them, unless they are already.  It leaves weights alone that are
-        shared, not leaves or of another class, or that differ in dtype or device.
+        """Makes the weights views of one buffer, as the library reads them, unless they are already.  It leaves all weights alone if one of
+        them is shared, no leaf or of another class, or differs in dtype or device, or if they are on neither cpu nor cuda.
 
-        A call of the module does the same if the weights are no longer such views: after `.to()`, `load_state_dict(assign=True)` or
+        A call of the module does the same if its own weights are no longer such views: after `.to()`, `load_state_dict(assign=True)` or
         `weight.data = ...`.
         """
         if "_matrix_names" not in self.__dict__:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of the library on tensors.
 
-Tensors are passed without a copy: dense ones by their addresses, sequences with dense rows by address and strides, a PackedSequence by
-its data and batch sizes.  Other tensors are copied, and so are weights that are not adjacent in memory.  Of dense tensors only shape,
-dtype, device, numel(), data_ptr(), is_contiguous() and new_empty() are used.
+Tensors are passed without a copy: dense ones by their addresses, an input with dense rows by address and strides, a PackedSequence by
+its data and batch sizes.  Other tensors are copied, and so are weights that are not adjacent in memory.  Of dense tensors on a CUDA device
+only shape, dtype, device, numel(), data_ptr(), is_contiguous() and new_empty() are used, unless the operator gives the size of the reserve.
 """
 import ctypes
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
@@ -31,7 +31,8 @@ def _dense(tensor: Any) -> Any:
 
 
 def _strides(spec: Spec, x: Any) -> Optional[Tuple[int, int]]:
-    """Returns the strides of steps and of batch rows, if the library can read such a sequence: rows must be dense and not overlap."""
+    """Returns the strides of steps and of batch rows, if the library can read such a sequence: rows must be dense and not overlap; else
+    None."""
     if x.dim() != 3 or x.stride(2) != 1 or 0 in x.shape:
         return None
     t, b = (1, 0) if spec.batch_first else (0, 1)
@@ -62,7 +63,8 @@ def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[
 
 
 def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, batch_sizes: Any = None) -> None:
-    """Checks the arguments.  Raises TensorTypeError for a wrong dtype of a weight or a state, TensorError for all else that is wrong."""
+    """Checks the arguments.  Raises TensorTypeError for a wrong dtype of a weight or a state, TensorError for anything else that it
+    finds."""
     dtype, device, shape = x.dtype, x.device, x.shape
     if batch_sizes is not None:
         if len(shape) != 2 or shape[1] != spec.input:
@@ -110,7 +112,7 @@ def _put(mem: Any, tensor: Any, size: int, place: int) -> None:
 
 
 class _Begun(NamedTuple):
-    """A call that was checked: the library's struct, the input or its dense copy, the batch rows, and sizes in bytes."""
+    """A call that was checked: the library's struct, the input or its dense copy, the number of batch rows B, and sizes in bytes."""
 
     plan: Plan
     call: Any
@@ -199,7 +201,7 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
     count = (need if reserve_size is None else reserve_size) if spec.reserve else 0
     reserve = _memory.empty(x, (count,), torch.uint8)
     if count:
-        # The bytes of the reserve space that the library does not write become zeros.
+        # The bytes of the reserve space behind those that the call needs become zeros.
         if count > need:
             reserve[need:].zero_()
         _put(call.reserve, reserve, count, place)

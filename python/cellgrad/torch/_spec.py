@@ -80,7 +80,7 @@ class Spec:
     def config(self, dtype: torch.dtype) -> Tuple[Any, Any]:
         """Returns the library's config, which has been checked, and the values that it points to.
 
-        Raises TensorError if the library does not accept the network.
+        Raises TensorError, or another exception of the package, if the library does not accept the network.
         """
         numbers = [C.cg_value(name=name.encode(), value=value) for name, value in self.values]
         values = (C.cg_value * max(1, len(numbers)))(*numbers)
@@ -96,12 +96,12 @@ class Spec:
         return config, values
 
     def vectors(self) -> int:
-        """Returns the number of per-unit weights of a layer and direction."""
+        """Returns how many vectors of per-unit weights each layer and direction has."""
         on = self.options.decode().split(",")
         return sum(option in on for option in self.cell.vector_options)
 
     def sizes(self, x: Any) -> Tuple[Any, Any]:
-        """Returns the number of steps T and the number of rows B of an input; torch.compile may have symbols for both."""
+        """Returns the number of steps T and the number of rows B of an input; under torch.compile both may be symbols."""
         return (x.shape[1], x.shape[0]) if self.batch_first else (x.shape[0], x.shape[1])
 
     def shapes(self, x: Any, B: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
@@ -160,8 +160,8 @@ class Plan:
         return self._bound
 
     def call(self, T: int, B: int) -> Tuple[Any, int, int]:
-        """A struct for calls of these sizes, which callers copy; and how many bytes the reserve space and the workspace of such a call have
-        without lengths."""
+        """Returns a struct for calls of these sizes, which callers copy; and how many bytes the reserve space and the workspace of such a
+        call have without lengths."""
         found = self._calls.get((T, B))
         if found is None:
             if len(self._calls) >= KEPT_CALLS:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls by PyTorch's stable ABI: finds and loads the extension that `python -m cellgrad.torch.build` compiles from stable.cc.
 
-The extension is the file that CELLGRAD_TORCH_EXTENSION names, else the one in this package, else the one in the user's cache folder; an
+The extension is the file that CELLGRAD_TORCH_EXTENSION names, else the one in this folder, else the one in the user's cache folder; an
 empty CELLGRAD_TORCH_EXTENSION switches it off.  Without an extension, and for calls that it does not support, ctypes is used.
 """
 import ctypes
@@ -102,7 +102,8 @@ def route() -> str:
 
 
 def plan_of(plan: Any) -> Any:
-    """Returns the extension's object for a `_spec.Plan`; None without an extension, or for device memory, which it does not support."""
+    """Returns the extension's object for a `_spec.Plan`; None without an extension, or for device memory, which the extension does not
+    support."""
     module, spec = extension(), plan.spec
     if module is None or plan.place.place != C.CG_HOST:
         return None
@@ -114,7 +115,8 @@ def plan_of(plan: Any) -> Any:
 def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0) -> Optional[Tuple[Any, ...]]:
     """Computes output, h and c, and the reserve space if the network has one, by the extension.
 
-    Returns None if there is no extension, if it does not support the call, or if no earlier call has opened the network's plan.
+    Returns None if there is no extension, if it does not support the call, if the call fails, or if no earlier call opened the network's
+    plan.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:

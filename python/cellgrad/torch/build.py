@@ -22,7 +22,7 @@ from .._lib import header_folder
 from ._stable import FOLDER, NAME, OLDEST, VARIABLE, cache_folder, torch_version
 
 SOURCE = os.path.join(FOLDER, "stable.cc")
-# Loads the extension and makes a call with it, in a separate process.
+# Makes two equal calls in a separate process, the first by ctypes, the second by the extension, and compares their outputs.
 TRIAL = """import sys, torch, cellgrad.torch as ours
 module, x = ours.LSTM(2, 3), torch.ones(1, 1, 2)
 with torch.no_grad():
@@ -55,7 +55,7 @@ def command(output: str) -> List[str]:
 
 
 def place() -> str:
-    """Returns the folder for the extension."""
+    """Returns the folder for the extension; BuildError if there is none."""
     if os.access(FOLDER, os.W_OK):
         return FOLDER
     folder = cache_folder()
@@ -67,7 +67,7 @@ def place() -> str:
 def build(into: Optional[str] = None) -> str:
     """Compiles the extension, tries it, and returns its path; an older extension is replaced only after the new one has worked.
 
-    Raises BuildError, with what is missing or the compiler's output; OSError.
+    Raises BuildError, with what is missing or the output of the compiler or the trial; OSError if the system refuses a file.
     """
     folder = os.path.abspath(into) if into is not None else place()
     os.makedirs(folder, mode=0o700, exist_ok=True)

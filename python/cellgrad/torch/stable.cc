@@ -5,7 +5,7 @@
  * loads.
  *
  * The extension links PyTorch's libtorch_cpu but not libcellgrad: `start` takes the addresses of the library's functions.
- * Neither pass raises for a wrong argument: it returns None, and the caller then uses ctypes, which raises the error.
+ * Neither pass raises for a wrong tensor: it returns None, and the caller then uses ctypes, which raises the error.
  */
 #define Py_LIMITED_API 0x030a0000
 #include <Python.h>
@@ -33,7 +33,7 @@ decltype(&cg_rnn_backward) rnn_backward;
 decltype(&cg_prefer_huge_pages) prefer_huge_pages;
 PyObject *tensor_type, *parameter_type;
 
-/* A network on a device; the caller keeps the library's plan open. */
+/* A network on a device whose memory is the host's; the caller keeps the library's plan open. */
 struct Plan {
 	cg_context *context;
 	cg_rnn *rnn;
@@ -61,7 +61,7 @@ struct Tensor {
 			aoti_torch_delete_tensor_object(handle);
 	}
 
-	/* Is the object a tensor of PyTorch's own classes, dense, on the cpu, of this dtype, and with memory? */
+	/* Refers to the object, if it is a tensor of PyTorch's own classes, dense, on the cpu, of this dtype, and with memory; else false. */
 	bool read(PyObject *object, int32_t dtype)
 	{
 		PyObject *type = reinterpret_cast<PyObject *>(Py_TYPE(object));
@@ -236,7 +236,8 @@ struct Call {
 	}
 };
 
-/* Computes output, h and c, and in training the reserve space; returns None if the arguments are not supported. */
+/* Computes output, h and c, and the reserve space if the plan has one; returns None if the extension does not support the arguments, or
+ * if the call fails. */
 PyObject *forward_of(const Plan &plan, PyObject *input, PyObject *weights, PyObject *h0, PyObject *c0, uint64_t counter)
 {
 	Call of(plan);
@@ -293,7 +294,8 @@ PyObject *gradients(const Tensor *made, const Tensor &params, const Plan &plan, 
 	return result;
 }
 
-/* Computes the gradients from the upstream gradients d_output, d_h and d_c, each a tensor or None; returns None if not supported. */
+/* Computes the gradients from the upstream gradients d_output, d_h and d_c, each a tensor or None.  Returns
+ * None if the extension does not support the arguments, or if the call fails. */
 PyObject *backward_of(const Plan &plan, PyObject *const *upstream, PyObject *input, PyObject *weights, PyObject *h0, PyObject *c0,
                       PyObject *kept, uint64_t counter, PyObject *needs)
 {
