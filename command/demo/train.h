@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second part of `cellgrad demo`: trains a model of characters by the library's networks and their gradients, within a time
+ * The last part of `cellgrad demo`: trains a model of characters by the library's networks and their gradients, within a time
  * limit, and prints the progress.
  */
 #ifndef TRAIN_H

@@ -26,12 +26,15 @@ OF_MANIFEST = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bf
 
 
 def text(name: str, value: Any) -> bytes:
-    """Returns a str as bytes for the library; ArgumentTypeError for another type, ArgumentError for a NUL character."""
+    """Returns a str as bytes for the library; ArgumentTypeError for another type, ArgumentError for a NUL character or a lone surrogate."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected str, got {type(value).__name__}")
     if "\0" in value:
         raise ArgumentError(f"{name}: expected text without NUL characters")
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{name}: expected text that UTF-8 can encode: {error}") from error
 
 
 def words(name: str, value: Any) -> bytes:
@@ -118,7 +121,7 @@ def _of_host(value: Any) -> "Optional[np.ndarray[Any, Any]]":
     is in other memory, has no __array__, or if __array__ fails."""
     try:
         return np.asarray(value) if value.__dlpack_device__()[0] == 1 and hasattr(value, "__array__") else None
-    except (RuntimeError, TypeError, ValueError):
+    except (AttributeError, RuntimeError, TypeError, ValueError):
         return None
 
 
@@ -132,7 +135,7 @@ def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any
     if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
             array = _of_host(value)
             if array is None:
                 raise ArgumentTypeError(
@@ -175,7 +178,7 @@ def in_place(name: str, value: Any, dtype: "np.dtype[Any]", shape: Shape, axes: 
         raise ArgumentTypeError(f"{name}: expected a NumPy array, which is used in place, got {type(value).__name__}")
     array = shown(name, value, dtype, shape, axes)
     if not array.flags.aligned or not (strided or array.flags.c_contiguous):
-        raise ArgumentError(f"{name}: expected a contiguous array, since it is used in place; np.ascontiguousarray() makes one")
+        raise ArgumentError(f"{name}: expected a contiguous and aligned array, since it is used in place; its copy() is one")
     return array
 
 

@@ -25,6 +25,13 @@ class Foreign:
         return (2, 0)
 
 
+class Deviceless:
+    """Acts as an array of a program that gives no device."""
+
+    def __dlpack__(self, **_):
+        return None
+
+
 class Misuse(py_tap.Refusals):
     def setUp(self):
         self.network = cellgrad.Network("lstm", input=I, units=U)
@@ -61,6 +68,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "proj", {"cell": "gru", "proj": 2}), (ValueError, "proj: expected 0 to", {"proj": -1}),
                 (ValueError, "input", {"input_mode": "skip"}), (ValueError, "reverse", {"reverse": True, "bidirectional": True}),
                 (TypeError, "context: expected a cellgrad.Context", {"context": "cpu"}), (ValueError, "NUL", {"route": "sc\0an"}),
+                (ValueError, "route: expected text that UTF-8 can encode", {"route": "\ud800"}),
                 (ValueError, "there is no built-in cell 'lstn'", {"cell": "lstn"}), (TypeError, "cell: expected the name", {"cell": 3})):
             self.refuse(kind, words, make, **changes)
         with self.assertRaises(TypeError):
@@ -95,6 +103,7 @@ class Misuse(py_tap.Refusals):
         self.refuse(TypeError, "params: expected float32, got float64", self.forward, params=np.zeros(n))
         self.refuse(TypeError, "params: expected an array", self.forward, params=None)
         self.refuse(TypeError, "params: expected an array", self.forward, params="zeros")
+        self.refuse(TypeError, "params: NumPy cannot convert this Deviceless", self.forward, params=Deviceless())
         self.refuse(ValueError, "xavier_unifor", self.network.init_params, "xavier_unifor zeros zeros")
         self.refuse(TypeError, "rules: expected str", self.network.init_params, 3)
         self.refuse(ValueError, "seed", self.network.init_params, None, -1)
@@ -102,7 +111,10 @@ class Misuse(py_tap.Refusals):
         self.refuse(TypeError, "params: expected", self.network.params_view, self.params.astype(np.float64))
         self.refuse(TypeError, "params: expected a NumPy array", self.network.params_view, self.params.tolist())
         self.refuse(ValueError, "params: expected shape", self.network.params_view, self.params[1:])
-        self.refuse(ValueError, "expected a contiguous array", self.network.params_view, np.zeros(2 * n, np.float32)[::2])
+        self.refuse(ValueError, "expected a contiguous and aligned array", self.network.params_view, np.zeros(2 * n, np.float32)[::2])
+        unaligned = np.frombuffer(bytearray(4 * n + 1), np.float32, offset=1)
+        self.refuse(ValueError, "expected a contiguous and aligned array", self.network.params_view, unaligned)
+        self.network.params_view(unaligned.copy())
 
     def test_input(self):
         """Wrong sequences, states and numbers are rejected by a forward pass"""
@@ -145,7 +157,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "out: output: the array is read-only", read_only),
                 (ValueError, "out: expected names among", {"outputs": good}), (TypeError, "out: expected an array", [good]),
                 (TypeError, "out: output: expected a NumPy array", {"output": good.tolist()}),
-                (ValueError, "out: h: expected a contiguous array", {"h": np.zeros((1, B, 2 * U), np.float32)[..., ::2]}),
+                (ValueError, "out: h: expected a contiguous and aligned array", {"h": np.zeros((1, B, 2 * U), np.float32)[..., ::2]}),
                 (ValueError, "out: reserve: expected at least", {"reserve": np.zeros(8, np.uint8)}),
                 (TypeError, "out: reserve: expected uint8", {"reserve": np.zeros(100000, np.int8)})):
             self.refuse(kind, words, self.forward, out=out)
