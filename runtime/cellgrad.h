@@ -94,8 +94,8 @@ enum cg_pass {
 /** Order of the gate blocks in w, b and dgates: i input, c candidate, f forget, o output. */
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
-/** Describes this thread's last failure; if an argument was rejected, it names the call or op and the argument,
- * and says what was expected.  Never NULL; valid until this thread's next call that fails. */
+/** Describes this thread's last failure; if an argument was rejected, it names the call or op and the
+ * argument, and says what was expected.  Never NULL; valid until this thread's next call that fails. */
 CG_API const char *cg_message(void);
 /** Version of the running library, such as "0.2.0"; CG_VERSION_* are those of the header compiled against. */
 CG_API const char *cg_version(void);
@@ -453,10 +453,10 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
  * @defgroup network Networks over sequences
  *
  * TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan (struct cg_rnn) fixes the
- * network, and for each T the route, so forward and backward agree on the reserve space; each call has its own
- * T, B, lengths, strides and counter.  L is the number of layers; D the number of directions, 1 or 2; P the
- * projection size; H the size of the hidden state, P if there is a projection, else U; G the number of gates.
- * Pseudo-layer l D + d is direction d of layer l.
+ * network, and for each T the route, so forward and backward agree on the reserve space; each call has its
+ * own T, B, lengths, strides and counter.  L is the number of layers; D the number of directions, 1 or 2; P
+ * the projection size; H the size of the hidden state, P if there is a projection, else U; G the number of
+ * gates.  Pseudo-layer l D + d is direction d of layer l.
  *
  * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
  *
@@ -536,7 +536,8 @@ struct cg_rnn_config {
 	int     reverse;         /**< 1: one direction, from each row's last valid step to its first. */
 	int     states_major;    /**< 1: states are [L*D B .] whatever time_major is, as PyTorch's are. */
 };
-/** Sets lstm, f32, 1 layer, CG_LINEAR, time_major = 1, training = 1 and the rest 0.  size: sizeof the struct. */
+/** Sets lstm, f32, 1 layer, CG_LINEAR, time_major = 1, training = 1 and the rest 0.
+ * size: sizeof the struct. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
 /** Checks a network and, unless its route is cudnn, compiles its kernels for a device.  The plan keeps the
@@ -544,15 +545,15 @@ CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Releases one reference to a plan; NULL is allowed. */
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
-/** Returns an existing plan of an equal config, or opens one.  A plan that came from cg_rnn_get() is found if it
- * is open, or, once closed, as long as it is one of the 32 closed ones that cg_rnn_get() returned last.  The
- * caller closes the plan. */
+/** Returns an existing plan of an equal config, or opens one.  A plan that came from cg_rnn_get() is found if
+ * it is open, or, once closed, as long as it is one of the 32 closed ones that cg_rnn_get() returned last.
+ * The caller closes the plan. */
 CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Adds a reference: the plan closes after as many cg_rnn_close() as cg_rnn_open(), cg_rnn_get() and
  * cg_rnn_hold(). */
 CG_API void cg_rnn_hold(struct cg_rnn *rnn);
-/** Names the route and, if a faster one declined, why: "scan", "cudnn", "composed (peephole: not cudnn)".  The
- * text lives as long as the plan. */
+/** Names the route and, if a faster one declined, why: "scan", "cudnn", "composed (peephole: not cudnn)".
+ * The text lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 /** Names the route of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" if
  * the plan's route is cudnn and was not requested by name.  Call it together with cg_rnn_sizes(). */
@@ -570,8 +571,9 @@ struct cg_rnn_sizes {
  * reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
  * value that the cell saves, of its output and of its state (the state in acc).  It also has [U] of each gate
  * pre-activation (in acc) if the cell's gradient reads them.  These are in blocks of a multiple of 64 bytes;
- * on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or rows
- * if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or bytes. */
+ * on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or
+ * rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or
+ * bytes. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
@@ -586,8 +588,8 @@ CG_API int  cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call
  * route cudnn, where only cuDNN can compute it. */
 CG_API int  cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step);
 
-/** A region of params.  Not present are the input matrices of layer 0 if the network skips them (CG_SKIP), and a
- * projection of size 0. */
+/** A region of params.  Not present are the input matrices of layer 0 if the network skips them (CG_SKIP),
+ * and a projection of size 0. */
 struct cg_rnn_region {
 	int64_t offset, /**< Index of its first element. */  rows, /**< Rows; 0: the region is not present. */
 	        columns; /**< Columns. */
@@ -613,9 +615,8 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
                                  enum cg_rnn_part part, const char *name, struct cg_rnn_region *region);
 
 /** Fills params, in host memory, with initial values, the same on every machine for the same network, words
- * and seed.  CG_BAD_ARGUMENT: the words (the message has the nearest rule, if one is near), or a wrong size of
- * params.
- * CG_UNSUPPORTED: params is device memory.
+ * and seed.  CG_BAD_ARGUMENT: the words (the message has the nearest rule, if one is near), or a wrong size
+ * of params. CG_UNSUPPORTED: params is device memory.
  *
  * @param rnn The plan.
  * @param words Three rules, blank-separated: for the input matrices, for the recurrent matrices and the
@@ -696,8 +697,8 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * index of each plan's last four sizes and lengths; each part of a long sequence counts as one of them.  A
  * call that sends no index can be captured with a CUstream, with device memory only and the caller's
  * workspace.  A captured call with an index is valid until the stream is used with other sizes, lengths or
- * strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same dropout
- * masks. */
+ * strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same
+ * dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A
