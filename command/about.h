@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Describes an op in words, from its row of the op table, for `cellgrad info OP`. A `list` argument is a buffer; a returned text is in
- * that buffer, or static.
+ * Describes an op in words, from its row of the op table, for `cellgrad info OP`. A `list` or `text` argument is a buffer; a returned
+ * text is in that buffer, or static.
  */
 #ifndef ABOUT_H
 #define ABOUT_H
@@ -29,7 +29,8 @@ void about_add(char list[ABOUT_LIST], const char *between, const char *format, .
 const char *about_shape(const struct about *, const struct cg_port *, char list[ABOUT_LIST]);
 const char *about_turned(const struct about *, const struct cg_port *, char list[ABOUT_LIST]);
 const struct cg_attribute *about_order(const struct about *);
-/* about_uses: does any tensor of the op have this size? about_multiples: does any tensor have a multiple of a size? */
+/* about_uses: does the shape of a tensor that is shown contain this size? about_multiples: does the shape of any tensor contain a multiple
+ * of a size, such as 4*U? */
 int  about_uses(const struct about *, const char *symbol);
 int  about_multiples(const struct about *);
 /* The element type of a port as safetensors names it; "float": the dtype of the op. */

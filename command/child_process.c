@@ -47,7 +47,7 @@ static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), 
 	char *text;
 
 	setrlimit(RLIMIT_CORE, &no_core);
-	alarm((unsigned)seconds + 1);            /* ends the child if the parent has ended */
+	alarm((unsigned)seconds + 1);            /* ends the child even if the parent has ended */
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	json = ask(about);
 	text = json && !print_json_lost() ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -117,7 +117,7 @@ static int reap(pid_t child, int *status, double milliseconds)
 	}
 }
 
-/* Ends the child. If it ended by itself, `why` says how. */
+/* Ends the child, unless it ends by itself in time. If the child gave no answer, `why` says how it ended. */
 static void end(pid_t child, int answered, int late, int seconds, char why[CHILD_WHY])
 {
 	int status = 0, gone = late ? 0 : reap(child, &status, GRACE);
@@ -136,7 +136,7 @@ static void end(pid_t child, int answered, int late, int seconds, char why[CHILD
 		snprintf(why, CHILD_WHY, "its driver ended the process: exit status %d", WEXITSTATUS(status));
 }
 
-/* Starts a child process that answers, and returns the end of the pipe from which the parent reads. */
+/* Starts a child process that answers, and returns the end of the pipe from which the parent reads; -1: `why` says what failed. */
 static int start(json_t *(*ask)(const void *), const void *about, int seconds, pid_t *child, char why[CHILD_WHY])
 {
 	int ends[2];

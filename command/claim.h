@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files that a command reads and those that it will write. No output may replace an input, another output or a compiled kernel in the
- * cache. Files are compared by device and inode, so their names do not matter. Every function of file.c and safetensors.c that opens or
- * checks a file claims that file, unless it is an input that is not a regular file. The functions here must not run in several threads.
+ * cache. Files are compared by device and inode, so their names do not matter. The functions of file.c and safetensors.c claim each file
+ * that a command names as input or output, unless it is an input that is not a regular file. The functions here must not run in several
+ * threads.
  */
 #ifndef CLAIM_H
 #define CLAIM_H
@@ -15,7 +16,7 @@ struct claim;
 int  claim_input(int fd, const char *path, struct claim **);
 /* Claims a file that will be written. there: the file's state from stat(), NULL where the file does not exist; path: its path as the user
  * wrote it; resolved: its path with symbolic links followed. CG_BAD_ARGUMENT: the file is a claimed input or output, or an entry of the
- * cache. CG_NO_MEMORY: memory is exhausted. */
+ * cache. CG_FILE: the folder of a file that does not exist cannot be looked at. CG_NO_MEMORY: memory is exhausted. */
 int  claim_output(const char *path, const char *resolved, const struct stat *there, struct claim **);
 /* Is the file a claimed input? */
 int  claim_is_input(const struct stat *);

@@ -2,7 +2,7 @@
 /*
  * What the subcommands share: their functions, exit status, options, and one way to fail. A subcommand is a function command_NAME()
  * in NAME_command.c; main.c has the table. Functions that can fail return an enum cg_status and leave the text in cg_message(), as
- * the library does; only command_fail() prints it and returns an exit status.
+ * the library does; only command_fail() prints that text and turns the code into an exit status.
  */
 #ifndef COMMAND_H
 #define COMMAND_H
@@ -13,7 +13,7 @@
 
 enum {
 	EXIT_OK      = 0,
-	EXIT_WORK    = 1,                /* a mismatch, or a failure during the work */
+	EXIT_WORK    = 1,                /* a mismatch, a failure during the work, or at any time a failure of a driver or of memory */
 	EXIT_REFUSED = 2                 /* refused before any work */
 };
 
@@ -26,7 +26,7 @@ int command_bench(int argc, const char **argv);
 int command_cache(int argc, const char **argv);
 int command_convert(int argc, const char **argv);
 
-/* Reads the command line: failures are printed as JSON if --json is among the arguments. */
+/* Reads the command line: errors and warnings are printed as JSON if --json is among the arguments before "--". */
 void command_words(int argc, const char *const *argv);
 /* Prints "cellgrad run: " and this thread's message to standard error, or {"error": ..., "command": "run"}, and returns the exit
  * status. working: the work had begun. */
@@ -40,7 +40,7 @@ void command_warn(const char *command, const char *format, ...) __attribute__((f
  * separated by commas. how: what the user writes before an option's name, such as "--options ". Returns CG_OK or CG_NO_MEMORY. */
 int  command_warn_recurrence(const char *command, const struct cg_cell *, const char *options, const char *how);
 
-/* Lists the names of the cell's options that `bits` select, separated by `between`. */
+/* Lists the names of those of the cell's options whose bits in `options` are set, separated by `between`. */
 enum { CELL_OPTIONS = 256 };
 const char *cell_options(const struct cg_cell *, int options, const char *between, char text[CELL_OPTIONS]);
 
@@ -58,8 +58,8 @@ struct options {
 	char *value[OPTION_MAX];         /* by the option's number; NULL: not given; allocated by popt */
 	const char **operands;           /* the words that are not options; ends with NULL */
 };
-/* Parses the options of a subcommand. command: its name, such as "run". CG_BAD_ARGUMENT: the message names an unknown option and the
- * nearest known one. The caller closes the struct in either case. */
+/* Parses the options of a subcommand. command: its name, such as "run". CG_BAD_ARGUMENT: an option is unknown, and the message
+ * suggests a known one that is near; or a value is missing, or given twice. The caller closes the struct in either case. */
 int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);
 /* Finds the value of an option in a list of words; *choice: its index there. The message of an error names the nearest word of the list,
  * or else all of them. */

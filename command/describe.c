@@ -83,7 +83,8 @@ static const char *port_name(const struct cg_port *p, char list[ABOUT_LIST])
 	return list;
 }
 
-/* Adds the cells for a port in the columns that every table of ports has: name, shape, type. */
+/* Adds the cells for a port in the columns that every table of ports has: name, shape and, if a tensor of the op has a type of its own,
+ * type. */
 static void port_columns(const struct about *a, struct print_table *t, const struct cg_port *p)
 {
 	char list[ABOUT_LIST];
@@ -94,7 +95,7 @@ static void port_columns(const struct about *a, struct print_table *t, const str
 		print_cell(t, "%s", about_type(p));
 }
 
-/* The width of the columns left of the last one, in a table of ports with these origins. */
+/* The width of the columns left of the last one, in the table of the inputs with this origin. */
 static int before_last(const struct about *a, const char *head, int origin)
 {
 	int name = (int)strlen(head), shape = 5, need = 12;
@@ -139,7 +140,8 @@ static int show_inputs(const struct about *a)
 	return CG_OK;
 }
 
-/* The remark about an output: the argument whose gradient the output is, and the ops that read it. */
+/* The remark about an output: the argument of the forward op whose gradient the output is, whether the op's gradient reads the output, and
+ * whether only the library's own op has it; "-": none of these. */
 static const char *remark(const struct about *a, const struct cg_port *p, char list[ABOUT_LIST])
 {
 	const struct cg_port *by = about_gradient_by(a, p);

@@ -211,7 +211,7 @@ static int print_both(const struct emit *e)
 	                            "manifest", manifest));
 }
 
-/* Checks that both output files can be written, before a text is generated. */
+/* Checks, before a text is generated, that the files of --output and --manifest can be written. */
 static int check_files(struct emit *e, const struct options *o, int show_manifest)
 {
 	const char *output = o->value[OUTPUT], *manifest = o->value[MANIFEST];

@@ -52,7 +52,7 @@ void command_warn(const char *command, const char *format, ...)
 	print_failure("warning", command, text);
 }
 
-/* The length of the beginning of a library's message: the name of the call or of the argument, before the text. */
+/* The length of the beginning of a library's message, before the text: the name of a call, cg_..., or of the argument `dtype`. */
 static size_t prefix(const char *message)
 {
 	size_t n = strncmp(message, "cg_", 3) ? strncmp(message, "dtype:", 6) ? 0 : 5 : strspn(message, "abcdefghijklmnopqrstuvwxyz_");

@@ -129,7 +129,7 @@ static void remove_leftovers(const char *directory)
 		closedir(folder);
 }
 
-/* Creates a locked temporary file; -1 with errno on failure. */
+/* Creates a temporary file, locked where the filesystem has locks; -1 with errno on failure. */
 static int make_temporary(char path[PATH_MAX], const char *directory)
 {
 	struct stat s;
@@ -400,7 +400,7 @@ static int read_all(int fd, char *text, size_t most, size_t *length)
 
 int file_text(const char *path, int any, size_t most, char **text)
 {
-	/* A pipe is opened without waiting for its writer. */
+	/* Without `any`, a pipe is opened without waiting for its writer, and is refused below. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | (any ? 0 : O_NONBLOCK)), code;
 	struct claim *claim;
 	struct stat is;
@@ -431,8 +431,8 @@ out:
 	return code;
 }
 
-/* Reports that the word is no built-in cell; the message also says how a cell's file is recognised, with a path like the word as
- * example. */
+/* Reports that the word is no built-in cell. If the working folder has a file of that name, with or without .cell, the message suggests
+ * that file; else it says how the path of a cell's file is recognised. */
 static int no_cell(const char *word)
 {
 	char path[PATH_MAX];

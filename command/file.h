@@ -18,12 +18,12 @@ struct file {
 	struct file *next;
 };
 
-/* Checks, before a command's work, that the path can be written with the result. CG_FILE: the message says why not. CG_BAD_ARGUMENT: the
- * file is claimed (claim.h), or its name has the form of a temporary file's. */
+/* Checks, before a command's work, that a file can be written at the path, and claims it. CG_FILE: the message says why not.
+ * CG_BAD_ARGUMENT: the file is claimed already (claim.h) or an entry of the cache, its name has the form of a temporary file's, or the path
+ * is -. */
 int  file_check(struct file *, const char *path);
 /* The same as file_check for a path that a user may have mistyped, or that is derived from another path: an existing file must be empty
- * or of the kind that will be written. file_check_picture: an SVG or PNG picture; file_check_text: a text that starts with
- * `beginning`. */
+ * or, for file_check_picture, a picture, SVG or PNG, and for file_check_text a text that starts with `beginning`. */
 int  file_check_picture(struct file *, const char *path);
 int  file_check_text(struct file *, const char *path, const char *beginning);
 /* After file_check: file_begin makes the temporary file, file_put appends to this file, file_end renames it. After a failure only
@@ -31,7 +31,8 @@ int  file_check_text(struct file *, const char *path, const char *beginning);
 int  file_begin(struct file *);
 int  file_put(struct file *, const void *bytes, size_t n);
 int  file_end(struct file *);
-/* Removes an unfinished temporary file. The function does nothing where the file is finished, or where the struct is all zeros. */
+/* Removes an unfinished temporary file and ends the claim. The function does nothing where the file is finished, or where the struct is all
+ * zeros. */
 void file_discard(struct file *);
 /* The directory of a path: "." for a bare name. */
 void path_folder(char folder[PATH_MAX], const char *path);
@@ -43,7 +44,7 @@ int  file_check_name(const char *path, const char *done);
  * the file cannot be read, is longer than `most` bytes, or is no text. */
 int file_text(const char *path, int any, size_t most, char **text);
 
-/* Is the word the path of a cell's file? It is if the word has a slash or ends in .cell, and no built-in cell has that name. */
+/* Is the word the path of a cell's file? It is if the word has a slash or ends in .cell. No built-in cell has such a name. */
 int file_is_cell(const char *word);
 /* Finds the cell that a word names: a built-in cell, or one in a file. *parsed: the cell from the file, which the caller closes; NULL:
  * the cell is built in. given: 1: the user wrote the word, so it may name a pipe; 0: it is from a file's metadata, and may not name a

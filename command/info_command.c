@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad info`: prints the devices and libraries that are available, and why other devices cannot be used. This process loads no
- * driver; inspect_json.c queries them in child processes. The texts about a device come from the backend of the device.
+ * `cellgrad info`: prints the devices and libraries that are available, and why other devices cannot be used; with OP, describes the op.
+ * This process loads no driver; inspect_json.c queries them in child processes. The texts about a device come from the backend of the
+ * device.
  */
 #include <string.h>
 
@@ -440,7 +441,7 @@ static int show_why_json(const char *backend, json_t *answer)
 	                            "passed_over", json_object_get(answer, "passed_over")));
 }
 
-/* Prints whether and why a backend opens or not. Either answer counts as success; only a name that no backend has is an error. */
+/* Prints whether a backend opens, and if not, why. Either answer counts as success; a name that no backend has is an error. */
 static int why(const char *backend, int json)
 {
 	json_t *answer;

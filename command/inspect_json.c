@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries each device in a child process of its own. Functions named ask_... run in the child; the others combine the answers.
+ * Queries each device in a child process of its own. The functions under "in a child" run in the child; those
+ * under "in the parent" combine the answers.
  */
 #include <string.h>
 

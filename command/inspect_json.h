@@ -13,8 +13,8 @@
 /* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why the device does not open, "ops": { name:
  * [dtype] }, "networks": { "lstm peephole": { dtype: route } }, "parts": the entry of the backend's list }]. NULL: no memory. */
 json_t *inspect_devices(void);
-/* The device that cg_open(NULL) chooses: { "opens": true, "about": its line, or why none opens }, and in "passed_over" the message of
- * each backend that cg_open did not try because CELLGRAD_BACKEND is unset. */
+/* The device that cg_open(NULL) chooses: { "opens": true, "about": its line, or why none opens }, and in "passed_over", if
+ * CELLGRAD_BACKEND is unset, the reason for each backend that cg_open passes over without loading its driver. */
 json_t *inspect_default(void);
 /* Whether a backend or a device opens, or one of a list of them: { "opens", "about", "devices": [[name, line]] }, where the devices are
  * those of the backend; and "passed_over", the message of a backend that cg_open does not try unless it is named. */

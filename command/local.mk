@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command cellgrad; its sources are built as a library, libcommand, which the tests of the command's parts link, too.
+# The command cellgrad; its sources but main.c are built as a library, libcommand, which the tests of the command's parts link, too.
 if COMMAND
 noinst_LTLIBRARIES += %D%/libcommand.la
 bin_PROGRAMS += cellgrad

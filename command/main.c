@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The `cellgrad` command: finds the subcommand, passes it the arguments, and does what every subcommand needs: makes jansson
- * allocate by the library's allocator, checks that the standard streams are open, and checks that the output was written. The subcommand
+ * allocate by the library's allocator, opens standard streams that are closed, and checks that the output was written. The subcommand
  * NAME is in the file NAME_command.c. No locale is set: numbers are read and written as in C.
  */
 #include <errno.h>

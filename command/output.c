@@ -111,7 +111,7 @@ struct print_colour print_colours(FILE *f)
 
 static int trouble;
 
-/* Records why a write failed; called after each write, before another call changes errno. */
+/* Records why a write to standard output failed; the functions below that print to it call this before another call changes errno. */
 static void keep_trouble(void)
 {
 	if (!trouble && ferror(stdout))

@@ -370,7 +370,7 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
 
 /* ---- writing ---- */
 
-/* The bytes of an element of a tensor; the name of a type of integers contains them, as in I32. */
+/* The bytes of an element of a tensor; the name of a type of integers, such as I32, has the number of bits. */
 static size_t width(const struct safetensors_tensor *t)
 {
 	return t->cg < 0 ? strtoul(t->dtype + 1, NULL, 10) / 8 : cg_dtype_bytes(t->cg);

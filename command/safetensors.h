@@ -36,8 +36,8 @@ struct safetensors {
 	size_t  n;
 };
 
-/* Opens a file. CG_FILE: the message says what is wrong with the file. CG_NO_MEMORY: memory is exhausted. The caller closes the file only
- * if safetensors_open returned CG_OK. */
+/* Opens a file. CG_FILE: the message says what is wrong with the file. CG_BAD_ARGUMENT: the path is -, or the file is a claimed output.
+ * CG_NO_MEMORY: memory is exhausted. The caller closes the file only if safetensors_open returned CG_OK. */
 int  safetensors_open(struct safetensors *, const char *path);
 /* The same as safetensors_open for a file's bytes in memory, which must outlive the struct; path: the name of the bytes in messages. */
 int  safetensors_parse(struct safetensors *, const char *path, const void *bytes, size_t n);

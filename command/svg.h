@@ -40,7 +40,7 @@ struct svg_axis svg_log_axis(double low, double high);
 /* The place of a value on the horizontal axis (svg_across) or the vertical one, in pixels of the picture. */
 double svg_across(const struct svg *, double x);
 double svg_down(const struct svg *, double y);
-/* Appends at most 511 characters to the picture. The caller passes no text with a character that XML reserves. */
+/* Appends a text to the picture; one of more than 511 bytes is a failure. The caller passes no text with a character that XML reserves. */
 void svg_put(struct svg *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the picture's head, title and white background. */
 void svg_begin(struct svg *, const char *title);

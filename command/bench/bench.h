@@ -18,10 +18,10 @@ struct problem {
 	int   theirs, what;                      /* theirs: 1: the op has TensorFlow's name and gives only TensorFlow's outputs; what: bits */
 	void *op;                                /* the op's struct, with sizes, dtype, attributes and lengths, but no tensors */
 	double valid;                            /* share of the steps that are valid; 1 where the op has no lengths */
-	int32_t *lengths;                        /* lengths of rows, whose sum is `valid` times all steps; NULL: all are T */
+	int32_t *lengths;                        /* [B]: steps of each row; their sum is `valid` T B, rounded; NULL: all are T */
 };
 
-/* The row of the op table by which a problem's sizes are checked: the gradient's where a gradient is measured. */
+/* The row of the op table by which a problem's sizes are inferred and its plan is opened: the gradient's where a gradient is measured. */
 const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
 int64_t     problem_get_size(const struct problem *, const char *symbol);
@@ -54,11 +54,11 @@ struct problems {
 int  problems_add(struct problems *, const struct request *);
 void problems_free(struct problems *);
 
-/* The measurements of a problem; times are of one call, in milliseconds. */
+/* The measurements of a problem; times are in milliseconds, of one call, or, with fwd+bwd, of a call of the op and one of its gradient. */
 struct result {
 	const struct problem *problem;
 	double least, median, spread;            /* spread: median absolute deviation */
-	long   reps, calls;                      /* reps: samples; calls: calls in each sample */
+	long   reps, calls;                      /* reps: samples; calls: calls in each sample, of each measured op */
 	double flops, bytes;                     /* flops: of the matrix products; bytes: each argument read or written once */
 	double gflops, gbytes;                   /* the flops and the bytes in a second, by the median time */
 	double copy;                             /* median GB/s of the device's own copy of as many bytes; 0: not measured */
@@ -66,15 +66,19 @@ struct result {
 	int    by_products;                      /* 1: the roof of the products is the lower one; 0: that of the copies */
 };
 
-/* Checks that the sizes fit in 64 bits and the arguments in free memory. CG_BAD_ARGUMENT: the message says what does not fit. */
+/* Checks that the bytes of each argument can be counted, and that arguments and workspace fit in the machine's free memory.
+ * CG_BAD_ARGUMENT: the message says what does not fit. */
 int timing_check(const struct problem *);
-/* Measures a problem for `time` seconds, or takes `reps` samples if `reps` is not 0. All memory, workspace included, is allocated before
- * the first call. Where the device's driver has a function that copies memory, each sample of calls is followed by a sample of copies. */
+/* Measures a problem for `time` seconds, with at least three samples, or takes `reps` samples if `reps` is not 0. The arguments and the
+ * workspace are allocated before the first call. Where the device's driver has a function that copies memory, each sample of calls is
+ * followed by a sample of copies. */
 int timing_measure(struct cg_context *, const struct problem *, double time, long reps, struct result *);
 
-/* Bytes of memory that are free without swapping, or of all memory where the system does not report that. */
+/* Bytes of memory that are free without swapping, or of all memory where the system does not report that; no more than the limit in
+ * /sys/fs/cgroup/memory.max, where there is one. */
 double machine_memory(void);
-/* The number that follows a key in a file of the system, multiplied by `unit`; -1: not found. */
+/* The number that follows a key in a file of the system, multiplied by `unit`; -1: not found, or not above 0. An empty key: the number at
+ * the beginning of the file. */
 double machine_number(const char *path, const char *key, double unit);
 
 /* The roofs: what the machine can do, with a given number of threads. */
@@ -85,7 +89,7 @@ struct roofs {
 	double f32, f64, bf16;                   /* GFLOP/s of multiply and add in registers; for a device 0: not known */
 	struct { double bytes, gbytes; } copy[ROOF_COPIES];      /* GB/s of copies (bytes read and written) over increasing sizes */
 };
-/* Measures each roof for `time` seconds; on a device whose driver copies memory, only the roofs of copies. */
+/* Measures each roof for about `time` seconds; on a device whose driver copies memory, only the roofs of copies. */
 int  roof_measure(struct cg_context *, int threads, double time, struct roofs *);
 /* Measures n copies by the driver from the first half of a buffer to the second half; *ms: the milliseconds of one copy. */
 int  roof_copy(struct cg_stream *, struct cg_mem capacity, long n, double *ms);

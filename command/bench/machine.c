@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the sizes of the machine's memory and caches from files of the system.
+ * Reads numbers, such as the size of a cache, from files of the system, and finds the size of the machine's free memory.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -18,8 +18,8 @@ static const char *const axis_names[] = { "T, steps", "B, rows of the batch", "I
 static const char columns[] = "op\twhat";     /* the beginning of the first line of FILE.tsv */
 enum { SIZES = 4 };
 
-/* Do two results have the same op, the same passes (fwd, bwd or both) and the same sizes, apart from size number `but`, which may
- * differ? */
+/* Do two results have the same op, the same passes (fwd, bwd or both) and the same T, B, I and H, apart from size number `but` of these,
+ * which may differ? Dtypes, modes and layers are not compared. */
 static int is_same(const struct result *a, const struct result *b, int but)
 {
 	int same = a->problem->row == b->problem->row && a->problem->what == b->problem->what;
@@ -29,8 +29,8 @@ static int is_same(const struct result *a, const struct result *b, int but)
 	return same;
 }
 
-/* The number of the size for the horizontal axis: the size in which most problems differ from the first problem, with the same op, passes
- * and other sizes. -1: there is none. */
+/* The number of the size for the horizontal axis: the one apart from which most problems are the same as the first problem by
+ * is_same(). -1: no problem but the first is. */
 static int find_axis(const struct result *results, size_t n)
 {
 	size_t most = 1;
@@ -49,7 +49,7 @@ static int find_axis(const struct result *results, size_t n)
 	return best;
 }
 
-/* Writes "LSTMBlockCell fwd f32 I=3 H=4": all sizes but number `but`, and T only where it is not 1. */
+/* Writes "LSTMBlockCell fwd f32 I=3 H=4": of T, B, I and H all but number `but`, and T only where it is not 1. */
 static void put_label(struct svg *s, const struct result *r, int but)
 {
 	const struct problem *p = r->problem;

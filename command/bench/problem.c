@@ -19,7 +19,7 @@ const struct problem_size problem_sizes[PROBLEM_SIZES] = {
 	{ "--H", "U", 512, "unit" }
 };
 
-/* Sizes that are measured where none is given. */
+/* The sizes at which each op is measured if neither an op nor a size is given. */
 static const int64_t typical[][PROBLEM_SIZES] = { { 32, 1, 1, 16, 16 }, { 16, 1, 32, 256, 512 }, { 4, 1, 256, 512, 512 } };
 enum { TYPICAL = sizeof typical / sizeof *typical };
 
@@ -41,7 +41,8 @@ static const struct cg_port *lengths_of(const struct cg_op *row)
 	return NULL;
 }
 
-/* Refuses a request with sizes other than 1 for a size that the op does not have, or with --valid for an op without lengths. */
+/* Refuses a request with sizes other than 1 for a size that the op does not have, or with --valid below 1 for an op
+ * without lengths. */
 static int accepts(const struct request *r, const struct cg_op *row)
 {
 	for (int k = 0; k < PROBLEM_SIZES; k++)
@@ -70,7 +71,7 @@ static int find_pair(const struct cg_op *row, struct problem *p)
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };
 enum { MODES = sizeof modes / sizeof *modes };
 
-/* The attribute that chooses a network's mode; NULL: the op's name says its mode. */
+/* The attribute rnn_mode, by which a network's mode is chosen; NULL: the op has none. */
 static const struct cg_attribute *mode_of(const struct cg_op *row)
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
@@ -292,7 +293,8 @@ static int add_modes(struct problems *b, const struct request *r, const struct c
 	return CG_OK;
 }
 
-/* Adds all ops under TensorFlow's names; --what selects forward ops or gradients. */
+/* Adds, under TensorFlow's names, the problems of all ops that have or are a gradient and that take the given sizes. --what bwd selects the
+ * gradients, fwd and fwd+bwd the forward ops. */
 static int add_all(struct problems *b, const struct request *r)
 {
 	char shown[PRINT_NAME];

@@ -14,7 +14,7 @@ int64_t problem_get_size(const struct problem *p, const char *symbol)
 	for (const struct cg_dim *d = p->row->dims; d->symbol; d++)
 		if (!strcmp(d->symbol, symbol))
 			return *(const int64_t *)((const char *)p->op + d->at);
-	return 1;                                /* an op without T is one step */
+	return 1;                                /* an op without T has one step, one without L one layer */
 }
 
 double problem_rows(const struct problem *p)

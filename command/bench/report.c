@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the results of `cellgrad bench`: the machine, with variables that slow it down, then a row or a JSON object for each
+ * Prints the results of `cellgrad bench`: the machine, with variables of OpenBLAS that are set, then a row or a JSON object for each
  * problem.
  */
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "command/output.h"
 
 static const char warning[] =
-	"OPENBLAS_ variables are set: OPENBLAS_CORETYPE=Haswell and its like choose slower products than this processor has; "
+	"OPENBLAS_ variables are set, and may choose slower products than this processor has, as OPENBLAS_CORETYPE=Haswell may; "
 	"unset them to measure what others will see";
 
 /* The k-th variable of OpenBLAS, where OpenBLAS computes the products. */

@@ -61,7 +61,7 @@ static int has_avx2(void)
 }
 #endif
 
-/* Dot products of bf16: one instruction multiplies and adds two steps of k. */
+/* Dot products of bf16: one instruction adds two products to each of 16 sums. */
 #ifdef CG_ISA_AVX512BF16
 #include <immintrin.h>
 #define STEP_BF16(k) v##k = _mm512_dpbf16_ps(v##k, factor, factor);
@@ -86,7 +86,7 @@ static int has_avx512bf16(void)
 }
 #endif
 
-/* Each instruction multiplies matrices: 16 rows, 16 columns and 32 steps of k. A process must ask Linux for the tile registers. */
+/* Each instruction multiplies matrices: it adds 32 products to each of 16 by 16 sums. A process must ask Linux for the tile registers. */
 #ifdef CG_ISA_AMXBF16
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -206,7 +206,7 @@ static int measure_loop(struct worker *workers, int n, void (*loop)(void), int l
 	return CG_OK;
 }
 
-/* Measures copies from one half of the buffer to the other half; each thread copies a part of its own. */
+/* Measures copies within the buffer: each thread has a share of it, and copies the first half of its share to the second half. */
 static int measure_copy(struct worker *workers, int n, char *buffer, size_t bytes, double *gbytes)
 {
 	size_t part = bytes / 2 / (size_t)n / 64 * 64;
@@ -222,8 +222,8 @@ static int measure_copy(struct worker *workers, int n, char *buffer, size_t byte
 	return CG_OK;
 }
 
-/* The bytes of a copy that goes to memory: twice the last cache of a processor, so that source and destination do not both fit in it; but
- * at most a quarter of free memory, and no more than a slow memory copies in the requested time. */
+/* The bytes of a copy that goes to memory: twice the level 3 cache of a processor, so that source and destination do not both fit in it, or
+ * what a slow memory copies in `time` milliseconds, if that is less; at least `least`; but at most a quarter of free memory. */
 static size_t beyond_caches(size_t least, double time)
 {
 	double cache = 2 * machine_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "", 1024), most = machine_memory() / 4;
@@ -331,9 +331,9 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
 }
 
-/* Sets the problem's share of the roof. A problem is compared with copies of the next larger size: a problem that fits in a cache is
- * compared with copies that fit in it. On a device only the speed of copies was measured, not that of products, so a problem with matrix
- * products has share 0. */
+/* Sets the problem's share of the roof. A problem is compared with copies of the least measured size that is not below its bytes,
+ * or of the largest size, so that a problem in a cache is not compared with copies in memory. On a device only the speed of copies was
+ * measured, not that of products, so a problem with matrix products has share 0. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
 	int dtype = problem_dtype(r->problem);

@@ -218,12 +218,12 @@ static int count(const struct timing *t, struct result *result)
 			if (!is_wanted(t->problem, t->rows[r], port) && !cg_op_needs(t->rows[r], port, t->op) &&
 			    !is_upstream(t->problem, t->rows[r], port))
 				continue;
-			/* Where the batch has no rows, the op reads no input. */
+			/* Where no row has a valid step, the op reads no input. */
 			if (rows == 0 && port->flow == CG_IN)
 				continue;
 			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));
 			result->bytes += (double)bytes;
-			/* Each weight is a factor once for every row of every step, and its gradient has as many products. */
+			/* Each weight is a factor once for every valid row of every step, and its gradient has as many products. */
 			if (is_weights(t->rows[r], port))
 				result->flops += 2 * rows * (t->rows[r]->weights ? (double)t->rows[r]->weights(t->op) : (double)bytes / element);
 		}
@@ -244,8 +244,8 @@ static int sample(const struct timing *t, long calls, double *ms)
 	return CG_OK;
 }
 
-/* Allocates a buffer for copies that move as many bytes as the problem, in two halves on separate cache lines, and counts the
- * copies that fill a sample. */
+/* Where the device's driver copies memory: allocates a buffer for copies that move as many bytes as the problem, or up to 128 more, in two
+ * halves on separate cache lines, and sets the number of copies that take `least` milliseconds. */
 static int alloc_buffer(struct timing *t, double bytes, double least)
 {
 	enum { LINES = 2 * 64 };

@@ -18,13 +18,13 @@ struct subject {
 	const struct cg_cell *cell;
 	int dtype;
 	const struct subject_kind *kind; /* the kind of the subject's trials, in subject.c */
-	struct kernel_kind *kinds;       /* the cell's kernels */
+	struct kernel_kind *kinds;       /* those of the cell's kernels that have the user's attributes */
 	int n_kinds, left_out;
 	struct cg_cell *again;           /* the cell parsed from text, whose kernels are interpreted; NULL: another device computes */
 	struct trial_cursor at;          /* the next case of the table */
 	int absent, number;              /* counters for the next case: absent: of ops, after the table; number: of others */
 	long cases, failed;
-	struct finding total;            /* measured over all cases */
+	struct finding total;            /* measured over all cases that did not fail */
 	unsigned shown;                  /* one bit for each kind of finding that was shown */
 };
 
@@ -41,13 +41,13 @@ struct skip { char what[64], why[400]; long cases; };
 enum { SUBJECTS_MAX = 256, SKIPS_MAX = 64, SHOWN_MAX = 10 };
 
 struct check {
-	struct side sides[2];            /* the device of --backend, and that of --ref, if --ref names one */
+	struct side sides[2];            /* the device that is checked, and that of --ref, if --ref names one */
 	int n_sides;
 	struct side other;               /* computes kernels a second time; no context: the first device, from the cell's text */
 	struct subject subjects[SUBJECTS_MAX];
 	int n_subjects;
 	const char **attributes;         /* NAME=VALUE, fixed in every case; ends with NULL */
-	const char *backend, *ref;       /* as the user gave --backend and --ref, or NULL */
+	const char *backend, *ref;       /* backend: of --backend or CELLGRAD_BACKEND, or NULL; ref: the device of --ref, or NULL */
 	unsigned long long seed;
 	struct skip skips[SKIPS_MAX];
 	int n_skips, lost_skips;
@@ -61,18 +61,18 @@ struct check {
 
 /* Does the reference compute this op? */
 int  subject_has_reference(const struct cg_op *);
-/* Adds an op or a cell in a dtype as a subject, if the op or cell has all attributes that the user gave. If not, the code is
- * CG_BAD_ARGUMENT, and *why (0 to 3) says how much the message helps the user. */
+/* Adds an op or a cell in a dtype as a subject, if the op or cell has all attributes that the user gave, with these values, and the sizes
+ * are not too large. If not, the code is CG_BAD_ARGUMENT, and *why (0 to 3) says how much the message helps the user. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
 /* Sets an example to the next case in the subject's table that is possible with the user's attributes and not too large; returns 0 where
- * the table has none. */
+ * none is left. */
 int  subject_next(const struct check *, struct subject *, unsigned long long seed, struct example *);
 /* Sets an example to a random case of the subject; returns 0 where no such case has the user's attributes, after several tries. */
 int  subject_any(const struct check *, struct subject *, unsigned long long seed, struct example *);
-/* Sets an example to the one case that the user's attributes describe. */
+/* Sets an example to the case that has the user's attributes and is otherwise small and plain. */
 void subject_only(const struct check *, struct subject *, struct example *);
-/* The number of cases in the subject's table. */
+/* The number of cases in the subject's table that are possible with the user's attributes and not too large. */
 long subject_table(const struct check *, const struct subject *);
 void example_fields(struct example *, struct fields *);
 int  example_run(const struct check *, struct example *, struct finding *);
@@ -82,8 +82,8 @@ void check_skip(struct check *, const char *what, const char *why, long cases);
 /* ---- verdict.c ---- */
 
 int  verdict_begin(const struct check *);
-/* Called before each case: if the case ends the program, or hangs until the user interrupts it, a signal handler prints the command that
- * repeats it. */
+/* Called before each case: if a signal ends the program during the case, since a driver crashes or the user interrupts a driver that hangs,
+ * the signal handler prints the command that repeats the case. */
 void verdict_watch(const struct check *, struct example *);
 int  verdict_failure(const struct check *, struct example *, const struct finding *);
 void verdict_progress(const struct check *);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad check`: runs the conformance suite on the user's machine. Ops are compared with the independent reference, kernels with
- * another way of computing them; a failing case is shrunk and printed as the command that repeats it. The trials are in verify/,
- * the subjects in subject.c, the output in verdict.c.
+ * another way of computing them. At most ten failing cases are shrunk and printed, each as the command that repeats it. The trials are in
+ * verify/, the subjects in subject.c, the output in verdict.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ struct request {
 	int n_ops, n_cells, full;
 	const char *attributes[ATTRIBUTES_MAX + 2];
 	int n_attributes;
-	char dtype[PRINT_NAME];          /* the text of --dtype */
+	char dtype[PRINT_NAME];          /* --dtype as an attribute, dtype=DTYPE */
 };
 
 static double now(void)
@@ -261,7 +261,7 @@ static void close_side(struct side *s)
 }
 
 /* Chooses the device with which kernels are compared: that of --ref, else that of the last backend, cpu, which opens everywhere; no
- * device if the checked device is that one itself. */
+ * device if that one does not open or is the checked device itself. */
 static int open_other(struct check *c, const char *ref)
 {
 	int last = 0;
@@ -334,7 +334,7 @@ static void leave_one_way(struct check *c, struct subject *s)
 		           cases - (n ? subject_table(c, s) : 0));
 }
 
-/* The reason why the subject cannot be checked; NULL: the subject can be checked. */
+/* The reason why the subject cannot be checked; NULL: it can be checked, or *code is an error. */
 static const char *hindrance(const struct check *c, const struct subject *s, int *code)
 {
 	*code = supported(c, s);
@@ -391,7 +391,7 @@ static int fails(void *user)
 	return code ? code : finding.kind == f->kind;
 }
 
-/* Shows a failure, unless a failure of the same kind and subject was shown before. */
+/* Shows a failure, unless a failure of the same kind and subject, or SHOWN_MAX failures, were shown before. */
 static int show(struct check *c, struct example *e, struct finding *f)
 {
 	struct failing failing = { c, e, f->kind };

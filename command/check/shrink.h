@@ -9,7 +9,7 @@
 #include "verify/field.h"
 
 /* Shrinks the case in the fields. fails: runs the case, and returns 1 if it fails in the same way as at first, 0 if not, or an error
- * code, which ends the shrinking. The same case always shrinks to the same result. */
+ * code, which ends the shrinking. If `fails` returns the same for the same fields each time, a case always shrinks to the same result. */
 int shrink(const struct fields *, int (*fails)(void *), void *user);
 
 #endif

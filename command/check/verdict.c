@@ -36,7 +36,8 @@ static void quote(char line[COMMAND_LINE], const char *word)
 	put(line, "'");
 }
 
-/* Writes on one line the command that repeats this case, with the environment variables that change the result. */
+/* Writes on one line the command that repeats this case, with the CELLGRAD_ variables of the environment except CELLGRAD_BACKEND, which
+ * becomes --backend. */
 static void reproduce(const struct check *c, struct example *e, char line[COMMAND_LINE])
 {
 	char fields_line[FIELD_LINE], name[64];
@@ -98,8 +99,8 @@ static void ended(int number)
 			write_text(signals[k].text);
 			write_text("; it was running\n  ");
 			write_text(commands[running]);
-			/* Restores the former handler, to which the signal then goes: a fault happens again, and a signal from outside is sent
-			 * again. */
+			/* Restores the former handler, to which the signal then goes: a fault happens again, abort() raises its signal again,
+			 * and SIGINT or SIGTERM is sent again here. */
 			sigaction(number, &before[k], NULL);
 			if (number == SIGINT || number == SIGTERM)
 				raise(number);
@@ -116,7 +117,7 @@ void verdict_watch(const struct check *c, struct example *e)
 	running = !running;
 	for (int k = 0; k < SIGNALS && !watching; k++) {
 		sigaction(signals[k].number, &action, &before[k]);
-		if (before[k].sa_handler == SIG_IGN)     /* as under nohup */
+		if (before[k].sa_handler == SIG_IGN)     /* as SIGINT is in a command that a script runs in the background */
 			sigaction(signals[k].number, &before[k], NULL);
 	}
 	watching = 1;

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # make.sh bash|zsh COMMAND: prints the completion file of a shell.  COMMAND is the command cellgrad, whose output lists its subcommands,
-# their options, ops, cells, formats and dtypes.  The files cellgrad.bash and _cellgrad are the output of this script, which
+# their options, ops, cells and formats.  The files cellgrad.bash and _cellgrad are the output of this script, which
 # tests/completion.sh compares with them.
 set -eu
 shell=$1 cellgrad=$2
 
-# Each of these variables is a list of words that the completion offers, one on a line.
+# Each of these variables, and the output of options(), is a list of words that the completion offers, one on a line.
 commands=$("$cellgrad" --help | awk 'NF == 0 { blocks++ } NF && blocks == 1 { print $1 }')
 options() { "$cellgrad" "$1" --help | sed -n 's/^  \(-[a-zA-Z], \|    \)\(--[a-zA-Z][a-zA-Z-]*=\{0,1\}\).*/\2/p'; }
 own=$(CELLGRAD_BACKEND=cpu "$cellgrad" info --json | sed 's/.*"ops":{//; s/}.*//' | grep -o '"[a-z_0-9]*":' | tr -d '":')

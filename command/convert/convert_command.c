@@ -139,7 +139,7 @@ static int read_words(struct convert *c, const struct options *o)
 	c->force = !!o->value[FORCE];
 	c->prefix = o->value[TO_PREFIX] ? o->value[TO_PREFIX] : "";
 	if (strlen(c->prefix) > NETWORK_NAME / 2)
-		return cg_fail(CG_BAD_ARGUMENT, "--to-prefix: expected at most %d letters, got %zu", NETWORK_NAME / 2, strlen(c->prefix));
+		return cg_fail(CG_BAD_ARGUMENT, "--to-prefix: expected at most %d bytes, got %zu", NETWORK_NAME / 2, strlen(c->prefix));
 	c->dtype = -1;
 	if (o->value[DTYPE]) {
 		c->dtype = cg_dtype_find(o->value[DTYPE]);
@@ -168,7 +168,8 @@ static double param(const struct cg_layout *l, const char *name)
 	return 0;
 }
 
-/* Chooses the cell of OUT for a network of lstm_block: lstm_block if that is the format's cell or OUT keeps a cell_clip; else lstm. */
+/* Chooses the cell of OUT for a network of lstm_block, in a format whose forms name cells: lstm_block if that is the format's cell or OUT
+ * keeps a cell_clip; else lstm. Lists what of forget_bias and cell_clip OUT has no place for. */
 static void choose_cell(struct convert *c, struct cg_value values[2])
 {
 	const struct cg_layout *l = &c->in.layout;
@@ -276,7 +277,8 @@ static int is_mode(const char *cell)
 	return 0;
 }
 
-/* Adds the cell to the metadata: by TensorFlow's word for the cell, by the library's, or by the file that contains it. */
+/* Adds to the metadata the cell, by TensorFlow's word, by the library's name or by the path of its file, and its digest, options and
+ * values. */
 static int add_lost_cell(const struct convert *c, json_t *all)
 {
 	const struct cg_layout *l = &c->out;

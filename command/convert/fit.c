@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the networks whose weights a file may hold: each network that the attributes allow is laid out in the format and compared with
- * the file. Sizes that the user did not give are inferred from the shapes of the file's tensors.
+ * Finds the networks whose weights a file may hold: the networks that the attributes allow are laid out in the format and compared
+ * with the file. Of the possible numbers of layers only 1 and the largest are tried. Sizes that the attributes do not give are inferred
+ * from the shapes of the file's tensors.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ const struct safetensors_tensor *network_tensor(const struct network *n, const c
 	return found ? *found : NULL;
 }
 
-/* Finds the name of group number `group` in a list of names with commas; returns the length of that name. */
+/* Finds, in a list with commas, the prefix of group number `group`, which is a layer or one direction of a layer; returns the length of
+ * that prefix. */
 static int given_name(const char *names, int group, const char **name)
 {
 	for (*name = names; group-- > 0; *name += **name == ',')
@@ -91,7 +93,8 @@ static int64_t size_in(struct cg_extent e, int64_t dimension, int64_t *const siz
 	return of[which] && rest > 0 && rest % of[which] == 0 ? rest / of[which] : 0;
 }
 
-/* Sets a size of the network to the value that most dimensions of tensors imply. */
+/* Of the values that dimensions of tensors imply for a size of the network, sets the size to the one that more than half of these
+ * dimensions imply; without such a majority, to one of the values; to 0 if no dimension implies one. */
 static void vote(const struct network *n, const struct cg_layout *l, int64_t *const sizes[3], int which)
 {
 	struct cg_extent e[CG_TENSOR_RANK];
@@ -117,7 +120,7 @@ static void vote(const struct network *n, const struct cg_layout *l, int64_t *co
 	*sizes[which] = winner;
 }
 
-/* Infers from the shapes of tensors the sizes that the user did not give; a size that no shape has is set to 1. */
+/* Infers from the shapes of tensors the sizes that the attributes do not give; a size that no shape implies is set to 1. */
 static void infer_sizes(const struct network *n, struct network_trial *t)
 {
 	const struct network_attributes *w = &n->attributes;
@@ -311,7 +314,7 @@ static int has_word(const struct cg_format *format, unsigned word)
 	return (has & word) != 0;
 }
 
-/* Checks the user's attributes: one that the format does not have must have its neutral value. */
+/* Checks forget_bias and cell_clip: if the format does not have the attribute, the value must be one that changes nothing. */
 static int check_words(const struct network *n)
 {
 	const char *format = n->format->name, *instead = n->format->forms->cell ? "" : "; values=NAME=NUMBER sets a param of the cell";
@@ -324,7 +327,7 @@ static int check_words(const struct network *n)
 	return CG_OK;
 }
 
-/* Sets the values of the cell's params from TensorFlow's attributes of a block op. */
+/* In a format of TensorFlow's block ops, sets the values of the cell's params from the attributes forget_bias and cell_clip. */
 static int infer_params(const struct network *n, struct network_trial *t)
 {
 	const struct cg_form *form = cg_form_of(n->format, t->config.cell);

@@ -53,7 +53,7 @@ static int begin(struct network *n, const struct cg_format *format, const char *
 	};
 	n->call = (struct call){ .row = &row, .name = "convert", .op = &n->attributes, .no_files = 1 };
 	if (strlen(n->prefix) > NETWORK_NAME / 2)
-		return cg_fail(CG_BAD_ARGUMENT, "--from-prefix: expected at most %d letters, got %zu", NETWORK_NAME / 2, strlen(n->prefix));
+		return cg_fail(CG_BAD_ARGUMENT, "--from-prefix: expected at most %d bytes, got %zu", NETWORK_NAME / 2, strlen(n->prefix));
 	return CG_OK;
 }
 
@@ -199,7 +199,7 @@ static int nothing(const struct network *n, const struct cg_layout *l, const cha
 	               *list ? list : "none", n->file.n > 3 ? ", ..." : "", other_names(n, l, hint));
 }
 
-/* Reports a tensor of the file that is not the network's, if the file has such a tensor. */
+/* Reports a tensor of the file whose name has the prefix and that is not the network's, if the file has such a tensor. */
 static int extra(const struct network *n, const struct network_trial *t)
 {
 	char name[NETWORK_NAME], shown[PRINT_NAME], line[NETWORK_LINE], *known = cg_memory(NULL, n->file.n + 1);
@@ -304,13 +304,13 @@ static int set_network(struct network *n, const struct network_trial *t)
 	return cg_layout_open(&n->layout, n->format, &n->config, n->gradients);
 }
 
-/* Checks a file in cellgrad's format, a single buffer of which only the length can be checked. */
+/* In cellgrad's format, a single buffer whose shape gives no sizes, checks that num_units and input_size are given. */
 static int check_whole(const struct network *n)
 {
 	if (!network_is_buffer(n->format))
 		return CG_OK;
 	if (!n->attributes.num_units || !n->attributes.input_size)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: neither the tensor params nor the metadata gives the sizes of the network: expected %s=N",
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected %s=N, which neither the tensor params nor the metadata gives",
 		               n->file.path,
 		               n->attributes.num_units ? "input_size" : "num_units");
 	return CG_OK;

@@ -9,7 +9,7 @@
 #include "command/run/op_call.h"
 #include "runtime/device/inspect.h"
 
-/* NAME=VALUE arguments; absent ones are -1 or NaN, absent sizes 0 (num_proj -1), absent texts NULL */
+/* Attributes, from NAME=VALUE or the metadata; absent ones are -1 or NaN, absent sizes 0 (num_proj -1), absent texts NULL. */
 struct network_attributes {
 	int rnn_mode, direction, input_mode, bias, use_peephole;
 	const char *cell, *options, *values, *names, *weights_format;
@@ -28,13 +28,13 @@ struct network {
 	struct network_attributes attributes;
 	struct cg_cell *parsed;                  /* from a .cell file */
 	struct cg_value values[CG_PARAMS_MAX];
-	char *text;                              /* owns their names */
+	char *text;                              /* owns the names in `values` */
 	const struct safetensors_tensor **index; /* tensors of the file, by name */
 
 	struct cg_rnn_config config;
 	struct cg_layout layout;
-	int dtype, bias, no_biases;              /* bias: an enum cg_bias; no_biases: the file has no tensors of biases */
-	unsigned char **at;                      /* the file's data of each tensor of the layout */
+	int dtype, bias, no_biases;              /* bias: an enum cg_bias; no_biases: no tensors of biases, or bias=none */
+	unsigned char **at;                      /* the file's data of each tensor of the layout; NULL: the file lacks it */
 };
 
 /* Opens a file of weights. prefix: the text before every name of the network's tensors. The caller closes the network in any case. */
@@ -43,11 +43,11 @@ int  network_open(struct network *, const struct cg_format *, const char *path, 
 int  network_parse(struct network *, const struct cg_format *, const char *path, const void *bytes, size_t length);
 /* Reads one "NAME=VALUE". */
 int  network_word(struct network *, const char *word);
-/* Finds the network to which the file's tensors belong. others: 1: the file may have tensors that do not belong to it. */
+/* Finds the network to which the file's tensors belong. others: 1: the file may have tensors that do not belong to that network. */
 int  network_find(struct network *, int others);
 void network_close(struct network *);
 
-/* "lstm, 2 layers, bidirectional, input_size=3, num_units=5" */
+/* "lstm, num_layers=2, bidirectional, input_size=3, num_units=5" */
 const char *network_line(const struct cg_layout *, char line[NETWORK_LINE]);
 
 /* ---- fit.c: the networks that the attributes allow, and how well the file fits each ---- */
@@ -61,7 +61,7 @@ struct network_trial {
 };
 struct network_search {
 	struct network *n;
-	struct network_trial best, other;                /* best: the network that fits best; other: another one that fits as well */
+	struct network_trial best, other;                /* best: the network that fits best; other: another that fits, if `fits` is above 1 */
 	int tried, fits;
 };
 

@@ -27,7 +27,7 @@ static void include(struct svg_axis *y, double loss)
 	y->high = fmax(y->high, loss);
 }
 
-/* The mean loss over the steps of column k of n columns; NaN where no step of that column is done yet. */
+/* The mean of the finite losses over the steps of column k of n columns; NaN where that column has none yet. */
 static double column(const struct curve *c, int k, int n)
 {
 	int from = (int)((long long)c->steps * k / n), to = (int)((long long)c->steps * (k + 1) / n);
@@ -44,7 +44,7 @@ static double column(const struct curve *c, int k, int n)
 	return count ? sum / count : NAN;
 }
 
-/* The vertical axis for all losses that are drawn in n columns. */
+/* The vertical axis of a drawing in n columns, for the means of the columns, the points and the level. */
 static struct svg_axis axis_of(const struct curve *c, int n)
 {
 	struct svg_axis y = { INFINITY, -INFINITY, 0, 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The curve of a training, drawn in a terminal and as SVG: the loss over the steps, points of a second loss that is measured now and then,
- * and a level that the loss should get below.
+ * and a level that the second loss should get below.
  */
 #ifndef CURVE_H
 #define CURVE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad demo`: prints the part of a gradient kernel that is derived from the cell's equations, compares the gradients of TensorFlow's
- * block cells with answers that TensorFlow gave, shows the tensors that differ most, and trains a model.  The answers are files made by
- * tests/data/make_tensorflow.py; the comparison is that of `run --expect`; the model's training is in train.c.
+ * `cellgrad demo`: prints a part of a gradient kernel, which is derived from the cell's equations, compares the gradients of TensorFlow's
+ * block cells with answers that TensorFlow gave, shows the tensors that come nearest to the allowed error, and trains a model.  The answers
+ * are files made by tests/data/make_tensorflow.py; the comparison is that of `run --expect`; the model's training is in train.c.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -68,7 +68,8 @@ static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096, WORST = 3, EXCERPT = 40 };
 
 /* The directories in which the demo looks for its cases.  A path that begins with a slash is relative to the directory of the command's
- * file: the first for an installed command, the second for one in a build, where demo-data is a link to the source's tests/data. */
+ * file: the first for an installed command, the second for one in a build, where demo-data is a link to the source's tests/data.
+ * A path after = is used as it stands. */
 static const char *const directories[] = {
 	"/../share/cellgrad/data",
 	"/demo-data",
@@ -99,9 +100,9 @@ struct demo {
 	struct print_colour colour;
 	int json;
 	size_t tensors, wrong;
-	struct outcome worst[WORST];     /* min(tensors, WORST) tensors, that with the largest error first */
+	struct outcome worst[WORST];     /* min(tensors, WORST) tensors, mismatches first, then by error / allowed error */
 	struct train_plan plan;
-	int untrained;                   /* 1: the model is not better than the table of pairs */
+	int untrained;                   /* 1: after all steps the model's loss is not below the bigram entropy */
 };
 
 /* ---- the cases ---- */
@@ -225,8 +226,8 @@ static size_t count_lines(const char *text)
 	return n;
 }
 
-/* Prints a part of the kernel's source, from the first equation of the function over elements to the end of that function, and the
- * command that prints all of it. */
+/* Prints a part of the kernel's source, from the first equation of the function over elements to the end of that function, at most
+ * EXCERPT lines, and the command that prints all of the source. */
 static void show_excerpt(const struct demo *d, const char *source)
 {
 	const char *first = strstr(source, "\n\t\t/* "), *at = first ? first + 1 : source;
@@ -264,7 +265,7 @@ static int show_kernel(const struct demo *d)
 	return code;
 }
 
-/* The error divided by the allowed error; INFINITY where no error is allowed. */
+/* The error divided by the allowed error; 0 without an error, else INFINITY where none is allowed. */
 static double share_of(const struct comparison *c)
 {
 	return c->error > 0 ? c->error / c->allowance : 0;
@@ -289,7 +290,7 @@ static void keep_worst(struct demo *d, const struct outcome *o)
 	d->worst[k] = *o;
 }
 
-/* The largest error in a tensor, divided by the tensor's largest magnitude. */
+/* The largest error in a tensor, divided by the largest magnitude in the expected tensor, unless that is 0. */
 static double relative_of(const struct comparison *c)
 {
 	return c->largest > 0 ? c->most / c->largest : c->most;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters. The network and its gradient are the library's, one call for each batch, in the host's memory, so that any backend
- * can compute them and another backend can continue a training. The softmax, its loss and the optimiser are loops in one fixed order, so
- * that the same seed gives the same bits where the network does.
+ * A model of characters. The network and its gradient are the library's, one call of each for a batch. All their arguments but the reserve
+ * space are in the host's memory, so that any backend can compute them and another backend can continue a training. The softmax, its loss
+ * and the optimiser are loops in one fixed order, so that the same seed gives the same bits where the network does.
  */
 #include <math.h>
 #include <string.h>
@@ -349,7 +349,8 @@ static void carry_states(struct model *m, int carry, const struct model_batch *p
 	memcpy(m->carry[carry].c, m->last.c, bytes);
 }
 
-/* Computes the loss of a batch. Afterwards h holds *n rows of hidden states, and `score` the gradients of *n rows of scores. */
+/* Computes the loss of a batch. *n: the symbols in the batch, without the padding. Afterwards h holds *n rows of hidden states, and `score`
+ * the gradients of *n rows of scores. */
 static int loss_of(struct model *m, int carry, const struct model_batch *p, int *n, double *loss)
 {
 	int row = 0;

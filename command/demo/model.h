@@ -33,7 +33,7 @@ struct model_batch {
 	const int *symbols, *next;
 };
 
-/* The parts of the parameters: those of the network, in the library's layout, then the softmax's [U I] and [I]. */
+/* The parts of the parameters: those of the network, in the library's layout, then the softmax's weights [U I] and biases [I]. */
 enum { MODEL_NETWORK, MODEL_OUT_W, MODEL_OUT_B, MODEL_PARTS };
 
 /* The sets of states that the model carries from batch to batch: LEARNT of the training text, the only one that is read with dropout;
@@ -50,7 +50,7 @@ struct model {
 	struct cg_rnn *learning, *reading;               /* learning: a plan with dropout and reserve space; reading: one without */
 	struct cg_mem reserve;
 	/* in the host's memory, whatever the context: */
-	real *memory;                                    /* owns all that follows */
+	real *memory;                                    /* owns the arrays that follow */
 	size_t n, at[MODEL_PARTS + 1];                   /* n: number of parameters; at: where each part of them begins */
 	real *p, *g, *mean, *square;                     /* [n]: parameters, gradient, Adam's two averages */
 	long updates;
@@ -65,12 +65,14 @@ struct model {
  * context must outlive the model. */
 int  model_open(struct model *, struct cg_context *, struct model_shape, uint64_t seed);
 void model_close(struct model *);
-/* Moves the model to another context. The training continues unchanged, since the states between batches are in the host's memory. */
+/* Moves the model to another context. The training continues with the same parameters, averages and states, which are in the host's
+ * memory. */
 int  model_move(struct model *, struct cg_context *);
 
 /* Sets the states of a set `carry` to zero, so that its next batch begins with them. */
 void model_reset(struct model *, int carry);
-/* The mean loss over a batch, in nats for each symbol. */
+/* Computes the mean loss over a batch that continues from the states of a set `carry`, in nats for each symbol, and updates these states.
+ * MODEL_LEARNT: with dropout. */
 int  model_compute_loss(struct model *, int carry, const struct model_batch *, double *loss);
 /* Computes the mean loss over a batch with dropout, and in g the gradient of that loss; the carried states count as constants. */
 int  model_compute_grad(struct model *, const struct model_batch *, double *loss);

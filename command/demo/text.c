@@ -23,7 +23,7 @@ int text_open(struct text *t, const char *characters)
 	t->held_out = t->n / 10;
 	for (size_t k = 0; k < t->n; k++) {
 		if (!allowed((unsigned char)characters[k]))
-			return cg_fail(CG_BAD_ARGUMENT, "text: character %zu: expected ASCII, got byte %d", k,
+			return cg_fail(CG_BAD_ARGUMENT, "text: character %zu: expected printable ASCII or a line's end, got byte %d", k,
 			               (unsigned char)characters[k]);
 		number[(unsigned char)characters[k]] = 1;
 	}
@@ -111,7 +111,7 @@ int text_next_batch(const struct text *t, struct text_row *row, int rows, int st
 struct pairs {
 	unsigned of[TEXT_SYMBOLS][TEXT_SYMBOLS];     /* counts of pairs: first character, second */
 	unsigned before[TEXT_SYMBOLS];               /* pairs with this first character */
-	unsigned kinds[TEXT_SYMBOLS];                /* distinct pairs with it */
+	unsigned kinds[TEXT_SYMBOLS];                /* distinct pairs with this first character */
 	unsigned after[TEXT_SYMBOLS], all;
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trains the demo's model. The learning rate depends on the number of steps, and no measured time affects a loss: the same seed
- * prints the same losses, and a run that the time limit ends prints the beginning of the same curve.
+ * and number of steps print the same losses where the network gives the same bits, and a run that the time limit ends prints the beginning
+ * of the same curve.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,7 +22,7 @@ static const char title[] = "Alice's Adventures in Wonderland";
 
 enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B, and T, the largest length of a row in a batch */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
-enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* JSON reports of a run; each fifth measures the held-out part */
+enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* the most JSON reports; each fifth measures the held-out part */
 enum { WARM = 50 };                                      /* steps in which the learning rate rises; with fewer, rounding shows in losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
 static const double rate_most = 0.02, temperature = 0.7;
@@ -39,7 +40,7 @@ struct training {
 	int reported, measured;                  /* reported: step of the last report; measured: of the last measurement */
 	struct curve_point points[POINTS];       /* losses on the part held out */
 	int n_points;
-	double entropy;                          /* entropy of the text by pairs */
+	double entropy;                          /* the less of text_pair_entropy() and text_pair_loss() */
 	double began, seconds, shown;            /* began: start; seconds: duration; shown: when progress was last shown */
 };
 
@@ -118,7 +119,7 @@ static void show_progress(struct training *t)
 
 /* ---- learning ---- */
 
-/* The learning rate rises over the first steps and then falls along half a cosine. */
+/* The learning rate falls along half a cosine, and over the first WARM steps it is scaled by a factor that rises to 1. */
 static double rate(int step, int steps)
 {
 	double warm = fmin(1, (step + 1) / (double)WARM);

@@ -27,7 +27,7 @@ struct train_plan {
  * TRAIN_SVG is written if possible. CG_BAD_ARGUMENT: a value is wrong. CG_FILE: the SVG file cannot be written. */
 int train_read(struct train_plan *, const char *steps, const char *seconds, const char *seed, const char *svg);
 /* Trains the model and prints the progress. The second half of the steps runs on `other`, unless `other` is NULL. *failed: 1: all steps
- * are done, and the model is no better than the table of pairs. */
+ * are done, and the loss on the part held out is not below the bigram entropy, the less of the two results of text.h. */
 int train(struct train_plan *, struct cg_context *, struct cg_context *other, int *failed);
 
 #endif

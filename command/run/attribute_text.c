@@ -16,7 +16,7 @@ static const char type[] = "T";
 
 enum { ATTRIBUTES = 32 };
 
-/* Lists, for the message about a missing attribute, the values that the attribute may have. */
+/* Lists the values that an attribute may have, for a message about a missing or wrong value. */
 static const char *either(const struct cg_attribute *a, char list[256])
 {
 	static const char *const kinds[] = { [CG_REAL] = "a number", [CG_BOOL] = "true or false", [CG_INTEGER] = "an integer",

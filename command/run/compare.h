@@ -16,7 +16,7 @@ struct allowance {
 	int     dtype;                   /* the dtype in which the op computed */
 	int     expected;                /* the dtype of the expected values */
 	int     rounded;                 /* 1: products and sums of the op read values that it rounded to its dtype */
-	int64_t depth;                   /* terms of the longest sum behind the tensor */
+	int64_t depth;                   /* the most terms that a sum of the op may have */
 	double  largest;                 /* largest magnitude in the expected tensor; compare() sets it */
 	int     given;                   /* 1: rtol and atol are the user's, and replace the rule below */
 	double  rtol, atol;
@@ -24,10 +24,10 @@ struct allowance {
 /*
  * The error that is allowed for an element, if both it and `want` are correct results:
  *     2 u |want| + (16 + 4 sqrt(depth)) a largest + s
- * u: half the spacing of numbers near 1 in the coarser of the two dtypes. a: half that spacing in the dtype of arithmetic (f32 for f16,
- * bf16 and f32, f64 for f64), or u where intermediate results were rounded to the dtype. largest: the largest magnitude in the expected
+ * u: half the spacing of numbers near 1 in the coarser of the two dtypes. a: the same in the dtype of arithmetic (f32 for f16, bf16 and
+ * f32, f64 for f64), or in the op's dtype where intermediate results were rounded to that. largest: the largest magnitude in the expected
  * tensor. s: the smallest normal number, since smaller ones may be flushed; in f16 and f64, whose subnormal numbers are not flushed, the
- * smallest positive number. This is the command's only tolerance; where the user gives rtol and atol, it is rtol |want| + atol.
+ * smallest positive number. `run --expect` and `demo` have this tolerance; where the user gives rtol or atol, it is rtol |want| + atol.
  */
 double cg_allowance(const struct allowance *, double want);
 

@@ -50,7 +50,7 @@ static int64_t size(const struct call *c, const char *symbol)
 	return 1;
 }
 
-/* The number of terms of the longest sum behind any output: a sum is over a dimension of an argument, or over the rows of all steps. */
+/* The most terms that a sum behind any output may have: a sum is over a dimension of an argument, or over the rows of all steps. */
 static int64_t depth(const struct call *c)
 {
 	int64_t longest = size(c, "T") * size(c, "B");

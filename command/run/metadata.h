@@ -5,15 +5,16 @@
  * An attribute has the value of NAME=VALUE on the command line; else the value in the files that have the attribute; else the op's
  * default. For attributes that a call may choose, NAME=VALUE overrides files; without NAME=VALUE, two files that differ are refused. For
  * attributes that fix the meaning of params or of a reserve space every contradiction is refused: between two files, between a file and
- * NAME=VALUE, between a file and the op or the tensors. So the order of files does not matter.
+ * NAME=VALUE, between a file and the op or the tensors. So the order of files does not matter. With --ignore-metadata the metadata of all
+ * files is ignored.
  */
 #ifndef METADATA_H
 #define METADATA_H
 
 #include "command/run/op_call.h"
 
-/* What a source says of an attribute. by: the source, which is a file's path or one of the three below: NAME=VALUE, the op, the tensors;
- * what: the value, NULL where the source says none. */
+/* What a source says of an attribute. by: the source, which is a file's path, an option, or one of the three below: NAME=VALUE, the op, the
+ * tensors; what: the value, NULL where the source says none. */
 struct statement { const char *by, *what; };
 extern const char by_attribute[], by_op[], by_tensors[];
 
@@ -29,8 +30,8 @@ int  metadata_differ(const struct call *, const char *name, struct statement, st
 enum { METADATA_WHERE = 120 };
 const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE]);
 
-/* call_bind and convert/network.c call the following functions in this order. metadata_attributes reads all attributes of the op except
- * the cell, and the cell's options and values. */
+/* call_bind calls the following functions in this order, convert/network.c some of them. metadata_attributes reads from the files all
+ * attributes of the op except the cell, its options and its values. */
 int  metadata_attributes(struct call *);
 /* Checks that the files agree with the properties that the op fixes without an attribute. */
 int  metadata_means(const struct call *);
@@ -44,7 +45,7 @@ const char *metadata_meaning(const struct call *, const char *name);
 
 /* ---- metadata_cell.c: which cell, by its text ---- */
 
-/* The cell that arguments and files name, with its options and its values; NULL: none is given. */
+/* The cell that arguments and files name, with its options and its values; a member is NULL if it is given nowhere. */
 struct metadata_cell {
 	const char *name;                /* the cell's name, as attribute `cell` has it */
 	const struct cg_cell *cell;
@@ -54,7 +55,8 @@ struct metadata_cell {
 /* Finds the cell. word: the cell that NAME=VALUE names, or NULL. On entry, options and values in the struct are those of NAME=VALUE. The
  * caller closes `parsed` in any case. */
 int  metadata_find_cell(const struct call *, const char *word, struct metadata_cell *);
-/* Checks, once the cell and the dtype are known, that the params have the same values in the files as in the call. */
+/* Checks, once the cell and the dtype are known, that the params have the same values in the files as in the call. values: the call's, as
+ * NAME=NUMBER,...; by_word: 1: NAME=VALUE gave them; 0: a file did, or none. */
 int  metadata_values(const struct call *, const struct cg_cell *, int dtype, const char *values, int by_word);
 /* The length of a digest as text: sixteen digits and a zero byte. */
 enum { METADATA_DIGEST = 17 };

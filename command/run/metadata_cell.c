@@ -163,7 +163,7 @@ static int is_before(const char *name, const char *found)
 	return !found || path < other || (path == other && strcmp(name, found) < 0);
 }
 
-/* Opens the cell with this digest: one of the names that files give leads to it. */
+/* Opens the cell with this digest by one of the names that files give. If none leads to it, the message says why one of them does not. */
 static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell *m)
 {
 	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { .file = NULL }, changed = { .file = NULL };
@@ -254,7 +254,7 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 		const struct statement next = { c->files[f].path, all_of_cell(c, &c->files[f], "options") };
 
 		if (next.what && strlen(next.what) > MOST)
-			return cg_fail(CG_BAD_ARGUMENT, "%soptions: expected at most %d letters, got %zu", metadata_where(&c->files[f], where), MOST,
+			return cg_fail(CG_BAD_ARGUMENT, "%soptions: expected at most %d bytes, got %zu", metadata_where(&c->files[f], where), MOST,
 			               strlen(next.what));
 		if (next.what && first.by && strlen(first.what) <= MOST && !(has_all(first.what, next.what) && has_all(next.what, first.what)))
 			return metadata_differ(c, "options", first, next);

@@ -196,8 +196,8 @@ static void set_sizes(struct cg_rnn_op *op)
 	op->num_units = op->U;
 }
 
-/* Keeps the first word of the route's text: the reason in the rest of the text, why no other route was taken, does not matter for a
- * reserve space. */
+/* Keeps the name of the format that the route's reserve space has, from the first word of the route's text: the reason in the rest of the
+ * text, why no other route was taken, does not matter for a reserve space. */
 static void read_route(const struct call *c)
 {
 	const char *route = c->row->route(c->op);
@@ -223,7 +223,7 @@ int plan_check_route(struct call *c)
 	return foreign(file, text);
 }
 
-/* Appends an attribute to a list, such as "dropout=0.5", or, where its text is absent, "no options". */
+/* Appends an attribute to a list, such as "dropout=0.5", or, where its text is empty, "no options". */
 static void append_attribute(char *list, size_t capacity, const char *name, const char *value)
 {
 	char shown[PRINT_NAME];

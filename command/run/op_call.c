@@ -288,7 +288,8 @@ static int odd_one(const struct call *c, void *op, unsigned before, int found)
 	return n == 1 ? odd : found;
 }
 
-/* Reports which argument does not fit, the shape that the other arguments imply for it, and one of these arguments. */
+/* Reports which argument does not fit, the shape that the other arguments imply for it, and an argument that alone contradicts it, if there
+ * is one. */
 static int misfit(struct call *c, unsigned before, int found)
 {
 	int odd = odd_one(c, c->op, before, found), other = contradicts(c, c->op, before, odd);

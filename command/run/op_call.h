@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls an op on tensors from files: finds each argument in a file, reads the attributes, checks that everything fits, computes the
- * outputs in host memory, and compares them with expected ones. The subcommands `run` and `demo` use these functions.
+ * outputs on a device, copies them to host memory, and compares them with expected ones. The subcommands `run` and `demo` use these
+ * functions, `bench` and `convert` those about attributes and cells.
  */
 #ifndef OP_CALL_H
 #define OP_CALL_H
@@ -11,7 +12,7 @@
 #include "runtime/device/inspect.h"
 
 struct call_argument {
-	const struct safetensors_tensor *tensor;     /* of an input: its tensor; NULL: it is not needed, and in no file */
+	const struct safetensors_tensor *tensor;     /* of an input: its tensor; NULL: it is in no file, or the op does not read it */
 	const struct safetensors *file;
 	void   *answer;                  /* of an output that is computed: its host memory, aligned for any dtype */
 	void   *copy;                    /* of an input that the op reads in the host's memory: an aligned copy */
@@ -36,14 +37,14 @@ struct call {
 	size_t n_files;
 	struct call_argument *arguments; /* by port */
 	int   n;
-	struct call_plan *plan;          /* of a row with `plan`, after call_bind */
+	struct call_plan *plan;          /* of a row with `plan`, after plan_bind */
 };
 
 int  call_open(struct call *, const char *op);
 void call_close(struct call *);
 /* Reads a word "NAME=VALUE" of the command line. An attribute that the op does not have is an error. */
 int  call_attribute(struct call *, const char *word);
-/* Adds a file to the call's files. A tensor that two files have must be the same in both. */
+/* Adds a file to the call's files. A tensor that two files have must be the same in both if the op reads it; call_bind checks that. */
 int  call_file(struct call *, const char *path);
 /* Sets attributes from the files, the dtype and the shapes, and checks that no needed input is missing. strict: 1: a tensor that the op
  * does not take is an error. */
@@ -68,13 +69,13 @@ const char *call_integer_code(const struct call *, const struct cg_port *);
 /* ---- expected.c ---- */
 
 /* Checks that a file of expected outputs has outputs of the op, in the right types and shapes. Under TensorFlow's name of the op it must
- * have all that are not empty, under the library's name at least one. */
+ * have all that are neither empty nor opaque, under the library's name at least one. */
 int  call_expect(const struct call *, const struct safetensors *);
-/* call_elements: the number of elements of an output. call_comparable: how many of these, from the first on, TensorFlow's output also
- * has; of a port with CG_UNSET these are only the elements of computed steps. */
+/* call_elements: the number of elements of an output. call_comparable: how many of these, from the first on, TensorFlow also
+ * computes; of a port with CG_UNSET these are only the elements of computed steps. */
 size_t call_elements(const struct call *, int port);
 size_t call_comparable(const struct call *, int port);
-/* Compares an output with an expected one, by the user's tolerance if the user gave one, else by the command's. */
+/* Compares an output with an expected one, by the user's tolerance if the user gave one, else by the command's; integers must be equal. */
 void call_compare(const struct call *, int port, const struct safetensors_tensor *want,
                   const struct allowance *user, struct comparison *);
 
@@ -95,7 +96,7 @@ int  attribute_missing(const struct call *, const struct cg_attribute *);
  * all sizes are known. */
 unsigned attribute_sizes(const struct call *);
 int  attribute_ranges(const struct call *);
-/* attribute_type_of: the dtype that a value of attribute T names, or -1. attribute_check_type does the same with an error message;
+/* attribute_type_of: the dtype that a value of attribute T names, or -1. attribute_check_type refuses a value that names none;
  * attribute_dtype returns the dtype that the call's T names, or f32. */
 int  attribute_type_of(const char *text);
 int  attribute_check_type(const char *text, const char *where);
@@ -106,25 +107,25 @@ int  attribute_dtype(const struct call *);
 /* Reads "leak=0.5,bias=1". *memory then owns the names, and the caller frees it; *n must be 0 on entry. */
 int  values_read(const char *text, char **memory, struct cg_value values[], int *n);
 
-/* ---- network_call.c: for networks, called in this order ---- */
+/* ---- network_call.c: for networks; call_bind and call_compute call the first four in this order ---- */
 
 /* Finds the network's cell and the values of its params, and makes ports for the tensors of lists. For an op that is no network it checks
  * that no file names a cell that the op does not compute. */
 int  plan_bind(struct call *, unsigned *bound);
 /* Checks, once the dtype is known, that the params have the same values in the files as in the call. */
 int  plan_check_values(const struct call *);
-/* plan_read_reserve: reads what the metadata of the reserve space's file says, before sizes are inferred. plan_check_route: compares the
- * route in that metadata with the call's route, once the op is open. */
+/* plan_read_reserve: refuses a reserve space whose file's metadata says that it is of a forward with is_training=false, before sizes are
+ * inferred. plan_check_route: compares the route in that metadata with the call's route, once the op is open. */
 int  plan_read_reserve(const struct call *);
 int  plan_check_route(struct call *);
 /* Explains in the message why a reserve space is refused, by what the metadata of files says. */
 int  plan_explain_failure(const struct call *, int code);
 void plan_close(struct call *);
-/* Finds the cell that NAME=VALUE names, by attribute cell or rnn_mode; NULL: none. */
+/* Finds the cell that NAME=VALUE names, by attribute cell or rnn_mode; *word NULL: neither is given. Both are an error. */
 int  plan_find_cell(const struct call *, const char *cell, int mode, const char **word);
 /* Warns where options that are off remove the cell's recurrence; command: the subcommand's name. */
 int  plan_warn_recurrence(const struct call *, const char *command);
-/* Adds to the message about a misfit tensor the options with which it would fit. */
+/* Adds to the message about params of another length the options with which the network would have that length, if there are such. */
 int  plan_explain_misfit(const struct call *, int code, int port);
 /* Adds to the metadata of an output file the properties that identify a reserve space. */
 int  plan_add_metadata(const struct call *, json_t *);

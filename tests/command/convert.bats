@@ -151,8 +151,8 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	cmp out again
 	refuses "tensor|format|keras|lstm/lstm_cell/kernel|model.rnn.bias_hh_l0|model.rnn.bias_hh_l0_reverse|model.rnn.bias_hh_l1" \
 		convert --from keras --to cellgrad in out rnn_mode=lstm
-	refuses "--from-prefix|512|letters" convert --from pytorch --to cellgrad in out --from-prefix "$(printf '%600s' x)"
-	refuses "--to-prefix|512|letters" convert --from pytorch --to cellgrad in out --to-prefix "$(printf '%600s' x)"
+	refuses "--from-prefix|512|bytes" convert --from pytorch --to cellgrad in out --from-prefix "$(printf '%600s' x)"
+	refuses "--to-prefix|512|bytes" convert --from pytorch --to cellgrad in out --to-prefix "$(printf '%600s' x)"
 	tensors in "" enc/kernel:F32:3,20 enc/recurrent_kernel:F32:5,20 enc/bias:F32:20 dec/kernel:F32:5,20 dec/recurrent_kernel:F32:5,20 dec/bias:F32:20
 	works convert --from keras --to cellgrad in out names=enc/,dec/
 	[[ $output == "lstm, num_layers=2, unidirectional, input_size=3, num_units=5, "* ]]
@@ -238,13 +238,13 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 @test "format cellgrad, one buffer, needs metadata or arguments that describe the network" {
 	tensors in "" params:F32:200
 	refuses "in:|network|metadata|rnn_mode=MODE|cell=CELL" convert --from cellgrad --to pytorch in out
-	refuses "in:|params|sizes|metadata|num_units=N" convert --from cellgrad --to pytorch in out rnn_mode=lstm
+	refuses "in:|num_units=N|neither|params|metadata" convert --from cellgrad --to pytorch in out rnn_mode=lstm
 	refuses "input_size=N" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5
 	works convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5 input_size=3
 	refuses "in:|params|[220]|[200]" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5 input_size=4
 	tensors none "" x:F32:200
 	refuses "none|tensor|format|cellgrad|params|x" convert --from cellgrad --to pytorch none out rnn_mode=lstm num_units=5 input_size=3
-	refuses "memory" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=4611686018427387904 input_size=3
+	refuses "rnn:|params|U=4611686018427387904|bytes" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=4611686018427387904 input_size=3
 }
 
 @test "without --force, a format with one bias refuses two biases, unless converting back gives the same two" {
