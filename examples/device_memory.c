@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trains a network in the program's own OpenCL context, queue and memory.  Forward and backward run on the program's cl_mems, and its own
- * kernels compute the loss and update the weights in between.  No call waits for the device until the program reads the losses: the queue
- * is blocked while the first steps are enqueued, so that a call that waited would never return.  The network learns to output its input
+ * Trains a network in the program's own OpenCL context, queue and memory.  Forward and backward run on the program's cl_mems, and the
+ * program's own kernels compute the loss and update the weights in between.  No call of the first HELD steps waits for the device: the
+ * queue is blocked while these steps are enqueued, so that a call that waited would never return.  The network learns to output its input
  * of LATE steps earlier.
  *
- * Exit status 77: there is no OpenCL device.
+ * Exit status 77: there is no OpenCL loader, or no OpenCL device.
  */
 #include <cellgrad.h>
 #include <dlfcn.h>

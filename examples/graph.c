@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A training step as a CUDA graph: the forward and backward pass of a network are captured once, on the program's own stream and memory,
- * and then launched repeatedly, each time with other numbers.  The first step runs without a capture, since it compiles kernels and
- * allocates memory, which is not allowed in a capture.  The results of the graph have the same bits as those of steps without a graph.
+ * and then launched repeatedly, each time with other numbers.  Before the capture STEPS steps run without one, since the first of them
+ * compiles kernels and allocates memory, which is not allowed in a capture.  The program checks that the results of the graph have the bits
+ * of those steps.
  *
- * Exit status 77: there is no CUDA device, or cellgrad has no cuda backend.
+ * Exit status 77: there is no CUDA driver or device, or cellgrad's cuda backend does not open on it.
  */
 #define _GNU_SOURCE                             /* setenv */
 #include <cellgrad.h>

@@ -6,8 +6,8 @@
  *	language_model [-n STEPS] [-c FILE] [TEXT]
  *
  * -c FILE continues from the checkpoint in FILE, if it exists, and saves one at the end.  A run of 20 steps, continued by 20 more from
- * its checkpoint, prints the same losses as a run of 40 steps, to the last bit.  TEXT is by default the text of cellgrad's demo;
- * CELLGRAD_BACKEND names the backend.
+ * its checkpoint, prints the same losses as a run of 40 steps, to the last bit.  TEXT is by default command/demo/alice.txt, the
+ * text of cellgrad's demo; CELLGRAD_BACKEND names the backend.
  */
 #include <cellgrad.h>
 #include <math.h>
@@ -19,7 +19,7 @@ enum { ROWS = 16, LENGTH = 32, PLACES = ROWS * LENGTH, LAYERS = 2, UNITS = 128, 
 
 struct training {
 	unsigned char *text, next[PLACES];       /* symbols: bytes, numbered in the order in which they first occur */
-	/* A checkpoint is this struct and the arrays in `kept`: everything that a step passes to the next one. */
+	/* A checkpoint is this struct and the first n_saved floats of `kept`: everything that a step passes to the next one. */
 	struct place { char kind[8]; int64_t symbols, characters, step, pass, at; } place;
 	float *kept, *weights, *mean, *square, *h, *c;
 	float *gradient, *x, *y, *next_h, *next_c;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs kernels by the program's own runtime, here the system's C compiler and this program's memory: a step of an LSTM in a sequence, and
- * its gradient.  cellgrad prints the text of the kernels and a manifest.  The program reads the function's name and arguments from the
- * manifest, compiles the text to a library, and runs a sequence forward and backward.  At each step the program compares every bit of the
- * results with those of cellgrad on the backend that CELLGRAD_BACKEND names.  $CC names the compiler; the default is cc.
+ * its gradient.  cellgrad prints the text of the kernels and a manifest.  The program reads the function's name, its arguments and the
+ * compiler's flags from the manifest, compiles the text to a library, and runs a sequence forward and backward.  At each step the program
+ * compares every bit of the results with those of cellgrad on the backend that CELLGRAD_BACKEND names.  $CC names the compiler; the default
+ * is cc.
  */
 #define _XOPEN_SOURCE 700
 #include <cellgrad.h>
@@ -189,8 +190,8 @@ static void run_ours(const struct foreign *f, struct memory *m, struct cg_stream
 
 /* ---- the sequence ---- */
 
-/* Fills the inputs that a step lacks: the input named `carried` with the tensor `from` of the neighbouring step, any other input with new
- * numbers. */
+/* Fills the inputs that a step lacks: the input named `carried` with the tensor `from` of the neighbouring step, or with zeros if there is
+ * none; any other input with new numbers. */
 static void prepare(const struct foreign *f, struct memory *m, struct memory *beside, const char *carried, const char *from)
 {
 	static unsigned chance;

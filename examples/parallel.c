@@ -6,8 +6,8 @@
  *
  *	mpirun -n 2 ./parallel [-B ROWS] [-T STEPS] [-U UNITS] [-L LAYERS] [-n REPEATS] [-o FILE]
  *
- * The program prints the loss of each step, the least times of a share and of the sum, and whether the weights are equal on all ranks.
- * It writes the weights, the batch and the gradient of the first step to FILE as floats, so that another program can check them.
+ * The program prints the loss of each step, rank 0's least times of a share and of the sum, and whether the weights are equal on all ranks.
+ * With -o it writes the weights, the batch and the gradient of the first step to FILE as floats, so that another program can check them.
  */
 #include <cellgrad.h>
 #include <limits.h>

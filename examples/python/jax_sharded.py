@@ -7,7 +7,7 @@
 The devices of this example are four parts of the host; a cluster has one or more devices in each process, after
 jax.distributed.initialize().  The gradients of the shares are added up, so that all devices have the same weights, to the bit, after each
 step.  The weights differ from those of one device with the whole batch by rounding alone, since sums are taken in another order.  This
-program checks both statements.
+program checks the weights after the last step.
 """
 import os
 import sys

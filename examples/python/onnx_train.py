@@ -4,8 +4,9 @@
 
 	onnx_train.py MODEL.onnx DATA.npz OUT.onnx [STEPS]
 
-MODEL has one LSTM, GRU or RNN node, with any attributes.  DATA has X, with the shape of the node's input, and target, with the shape of its
-output Y.  The loss is half the mean square of Y - target.  Other nodes of the model are not changed; OUT runs wherever MODEL does.
+MODEL has one LSTM, GRU or RNN node, whose attributes cellgrad.onnx supports and whose weights are initializers.  DATA has X, with the shape
+of the node's input, and target, with the shape of its output Y.  The loss is half the mean square of Y - target.  Other nodes of the model
+are not changed; OUT runs wherever MODEL does.
 """
 import sys
 
