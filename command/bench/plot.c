@@ -18,14 +18,16 @@ static const char *const axis_names[] = { "T, steps", "B, rows of the batch", "I
 static const char columns[] = "op\twhat";     /* the beginning of the first line of FILE.tsv */
 enum { SIZES = 4 };
 
-/* Do two results have the same op, the same passes (fwd, bwd or both) and the same T, B, I and H, apart from size number `but` of these,
- * which may differ? Dtypes, modes and layers are not compared. */
+/* Do two results have the same op, mode, dtype, passes (fwd, bwd or both) and number of layers, and the same T, B, I and H, apart from size
+ * number `but` of these, which may differ? */
 static int is_same(const struct result *a, const struct result *b, int but)
 {
-	int same = a->problem->row == b->problem->row && a->problem->what == b->problem->what;
+	const struct problem *p = a->problem, *q = b->problem;
+	int same = p->row == q->row && p->what == q->what && problem_dtype(p) == problem_dtype(q) &&
+	           !strcmp(problem_mode(p), problem_mode(q)) && problem_get_size(p, "L") == problem_get_size(q, "L");
 
 	for (int k = 0; k < SIZES; k++)
-		same &= k == but || problem_get_size(a->problem, sizes[k]) == problem_get_size(b->problem, sizes[k]);
+		same &= k == but || problem_get_size(p, sizes[k]) == problem_get_size(q, sizes[k]);
 	return same;
 }
 
@@ -49,12 +51,16 @@ static int find_axis(const struct result *results, size_t n)
 	return best;
 }
 
-/* Writes "LSTMBlockCell fwd f32 I=3 H=4": of T, B, I and H all but number `but`, and T only where it is not 1. */
+/* Writes "rnn lstm fwd f32 L=2 B=3 I=3 H=4": the mode of a network, L where it is above 1; of T, B, I and H all but number `but`, and T
+ * only where it is not 1. */
 static void put_label(struct svg *s, const struct result *r, int but)
 {
 	const struct problem *p = r->problem;
 
-	svg_put(s, "%s %s %s", problem_name(p), bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)));
+	svg_put(s, "%s%s%s %s %s", problem_name(p), p->row->plan ? " " : "", p->row->plan ? problem_mode(p) : "", bench_whats[p->what - 1],
+	        cg_dtype_name(problem_dtype(p)));
+	if (problem_get_size(p, "L") > 1)
+		svg_put(s, " L=%lld", (long long)problem_get_size(p, "L"));
 	for (int k = 0; k < SIZES; k++)
 		if (k != but && (k || problem_get_size(p, sizes[k]) != 1))
 			svg_put(s, " %s=%lld", axes[k], (long long)problem_get_size(p, sizes[k]));

@@ -45,13 +45,15 @@ static const struct cg_port *lengths_of(const struct cg_op *row)
  * without lengths. */
 static int accepts(const struct request *r, const struct cg_op *row)
 {
+	const char *op = r->op ? r->op : row->name;
+
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		for (int n = 0; n < r->lengths[k] && !has_size(row, problem_sizes[k].symbol); n++)
 			if (r->list[k][n] != 1)
 				return cg_fail(CG_BAD_ARGUMENT, "%s: %s has one %s: expected 1, got %lld", problem_sizes[k].name,
-				               r->op, problem_sizes[k].of, (long long)r->list[k][n]);
+				               op, problem_sizes[k].of, (long long)r->list[k][n]);
 	if (r->valid < 1 && !lengths_of(row))
-		return cg_fail(CG_BAD_ARGUMENT, "--valid: %s has no sequence_lengths: expected 1, got %g", r->op, r->valid);
+		return cg_fail(CG_BAD_ARGUMENT, "--valid: %s has no sequence_lengths: expected 1, got %g", op, r->valid);
 	return CG_OK;
 }
 

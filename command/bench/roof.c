@@ -155,7 +155,7 @@ struct worker {
 static void *work(void *given)
 {
 	struct worker *w = given;
-	double start = cg_milliseconds(), passed;
+	double start = cg_milliseconds(), passed = 0;
 	size_t n = 0;
 
 	do {
@@ -167,9 +167,7 @@ static void *work(void *given)
 		__asm__ volatile("" : : "r"(w->to) : "memory");
 		n++;
 		/* Reading the clock costs as much as a small copy, so a loop over small copies reads it every eighth time. */
-		if (n % 8 && w->bytes < 1 << 20)
-			continue;
-	} while ((passed = cg_milliseconds() - start) < w->time);
+	} while ((n % 8 && w->bytes < 1 << 20) || (passed = cg_milliseconds() - start) < w->time);
 	w->rate = (double)n / passed;
 	return NULL;
 }

@@ -385,6 +385,12 @@ is_picture() {
 	is_picture none.svg
 }
 
+@test "--plot draws a line for each number of layers of a network" {
+	bench_works --op rnn rnn_mode=gru --what fwd --T 1,2 --B 1 --I 1 --H 1 --layers 1,2 --plot layers.svg
+	grep -q '>rnn gru fwd f32 B=1 I=1 H=1<' layers.svg
+	grep -q '>rnn gru fwd f32 L=2 B=1 I=1 H=1<' layers.svg
+}
+
 @test "--plot draws shares of the roof as bars, if no size varies" {
 	bench_works --B 2 --I 3 --H 4 --plot shares.svg
 	is_picture shares.svg
