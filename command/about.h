@@ -33,7 +33,8 @@ const struct cg_attribute *about_order(const struct about *);
  * of a size, such as 4*U? */
 int  about_uses(const struct about *, const char *symbol);
 int  about_multiples(const struct about *);
-/* The element type of a port as safetensors names it; "float": the dtype of the op. */
+/* The element type of a port in words: "float" for real numbers, which have the dtype of the op; for integers the name in safetensors,
+ * "I8", "I32" or "I64", or "I32 or I64" where an attribute chooses. */
 const char *about_type(const struct cg_port *);
 
 /* When `cellgrad run` must be given the input: "always", "if use_peephole=true", "no". */

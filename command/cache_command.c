@@ -21,7 +21,7 @@ static const char text[] =
 	"kernels.  If no kernels are kept, it prints the reason and the exit status is 2.\n"
 	"list prints the kernels: what identifies each, its size in bytes, and how long\n"
 	"ago it was used.  A damaged kernel is not used; it is compiled again when needed.\n"
-	"clear removes all kernels, and no other file in the folder.\n"
+	"clear removes all kernels, also unfinished ones, and no other file in the folder.\n"
 	"\n"
 	"The folder is CELLGRAD_CACHE_DIR, else $XDG_CACHE_HOME/cellgrad, else\n"
 	"~/.cache/cellgrad.  It must belong to you, and no other user may write in it.\n"

@@ -165,7 +165,7 @@ static int read_options(struct check *c, struct request *r, const struct options
 		return cg_fail(CG_BAD_ARGUMENT, "--suite: expected quick or full, got \"%s\"", print_name(shown, suite));
 	r->full = suite && !strcmp(suite, "full");
 	if (most && (field_real(most, &c->most_seconds) || c->most_seconds <= 0 || c->most_seconds > 1e9))
-		return cg_fail(CG_BAD_ARGUMENT, "--max-time: expected seconds, a number above 0, got \"%s\"", print_name(shown, most));
+		return cg_fail(CG_BAD_ARGUMENT, "--max-time: expected seconds, more than 0 and up to 1e9, got \"%s\"", print_name(shown, most));
 	if (seed) {
 		struct fields f = { .of = "check", .n = 0 };
 		char word[PRINT_NAME + 8];
