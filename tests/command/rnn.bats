@@ -249,7 +249,7 @@ both() {
 	works run CudnnRNNParamsSize sizes.safetensors S=int64 -o size.safetensors
 	grep -aq '"params_size":{"dtype":"I64","shape":\[1\]' size.safetensors
 	refuses "S|34359214080|parameters|int32" run CudnnRNNParamsSize num_layers=1 num_units=65536 input_size=65532
-	refuses "memory" run CudnnRNNParamsSize num_layers=2000000000 num_units=2000000000 input_size=1
+	refuses "params|bytes" run CudnnRNNParamsSize num_layers=2000000000 num_units=2000000000 input_size=1
 	refuses "num_units|1|0" run CudnnRNNParamsSize num_layers=1 num_units=0 input_size=1
 	refuses "input_size|default" run CudnnRNNParamsSize num_layers=1 num_units=1
 	refuses "num_proj|num_units=4|5" run CudnnRNNParamsSize num_layers=1 num_units=4 input_size=3 num_proj=5
@@ -507,7 +507,7 @@ round_trip() {
 @test "sizes beyond any memory are refused" {
 	tensors in.safetensors "" input:F32:0,0,4611686018427387904 input_h:F32:1,0,4611686018427387904 \
 		input_c:F32:1,0,4611686018427387904 params:F32:0
-	keeps "memory" run CudnnRNN in.safetensors
+	keeps "params|bytes" run CudnnRNN in.safetensors
 	tensors in.safetensors "" input:F32:0,0,1 input_h:F32:1099511627776,0,1 input_c:F32:1099511627776,0,1 params:F32:0
 	keeps "input_h|1073741823|layers|1099511627776" run CudnnRNN in.safetensors
 }
