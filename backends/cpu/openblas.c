@@ -188,12 +188,13 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	}
 	config = lib.config();
 	if (!config || sscanf(config, "OpenBLAS %d.%d.%d", &major, &minor, &patch) != 3)
-		return refuse(why, bytes, path, "expected OpenBLAS %d.%d.%d or later, got '%.60s'", MAJOR, MINOR, PATCH,
+		return refuse(why, bytes, path, "expected a library that says it is OpenBLAS %d.%d.%d or later, got '%.60s'", MAJOR, MINOR, PATCH,
 		              config ? config : "");
 	if (major != MAJOR ? major < MAJOR : minor != MINOR ? minor < MINOR : patch < PATCH)
-		return refuse(why, bytes, path, "is OpenBLAS %d.%d.%d, older than %d.%d.%d", major, minor, patch, MAJOR, MINOR, PATCH);
+		return refuse(why, bytes, path, "is OpenBLAS %d.%d.%d, older than the oldest that can be used, %d.%d.%d", major, minor,
+		              patch, MAJOR, MINOR, PATCH);
 	if (strstr(config, "USE64BITINT"))
-		return refuse(why, bytes, path, "it uses integers of 64 bits");
+		return refuse(why, bytes, path, "takes integers of 64 bits, expected one that takes 32");
 	parallel = lib.parallel();
 	blas.sgemm = lib.sgemm;
 	blas.dgemm = lib.dgemm;

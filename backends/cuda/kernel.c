@@ -234,7 +234,7 @@ static int text_grid(const struct cg_dev *device, const struct cg_pass_plan *pla
 	else
 		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, device->group_most, device->group_most, global, local);
 	if (global[0] / local[0] > (size_t)device->grid_x)
-		return cg_fail(CG_UNSUPPORTED, "cuda: %s of %lld columns needs more blocks side by side than the %d of a grid",
+		return cg_fail(CG_UNSUPPORTED, "cuda: %s of %lld columns needs more blocks side by side than the %d that a grid may have",
 		               plan->functions->shape == CG_FUNCTION_PRODUCT ? "a matrix product" : "a copy of rows", (long long)units,
 		               device->grid_x);
 	*g = (struct grid){ (unsigned)(global[0] / local[0]), (unsigned)(global[1] / local[1]), (unsigned)local[0], (unsigned)local[1] };

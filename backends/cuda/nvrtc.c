@@ -51,7 +51,7 @@ static int choose_arch(const struct cg_dev *device, int *arch, int *ptx)
 
 	NVRTC_TRY(GetNumSupportedArchs, &n);
 	if (n < 1 || n > ARCHS)
-		return cg_fail(CG_BUILD, "cuda: nvrtcGetNumSupportedArchs: expected 1 to %d, got %d", ARCHS, n);
+		return cg_fail(CG_BUILD, "cuda: nvrtcGetNumSupportedArchs: expected 1 to %d architectures, got %d", ARCHS, n);
 	NVRTC_TRY(GetSupportedArchs, archs);
 	for (int k = 0; k < n; k++) {
 		if (archs[k] <= capability(device) && archs[k] > newest)

@@ -54,7 +54,7 @@ static int refused(struct cg_dev *device, struct _cl_program *program, const cha
 		log[0] = log[bytes] = 0;
 		cg_cl.GetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
 	}
-	code = cg_fail(CG_BUILD, "opencl: clBuildProgram: %s (%d): %s: %.1500s", cg_cl_error(error), (int)error, key,
+	code = cg_fail(CG_BUILD, "opencl: clBuildProgram: %s (%d): kernel %s: %.1500s", cg_cl_error(error), (int)error, key,
 	               log && log[0] ? log : "the driver gives no log");
 	cg_memory(log, 0);
 	return code;

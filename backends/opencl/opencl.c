@@ -84,7 +84,8 @@ static int choose(const char *where, struct found *chosen)
 			return CG_OK;
 		}
 	if (where)
-		return cg_fail(CG_NO_DEVICE, "none of %d OpenCL devices is a GPU; name one: 'opencl' for the first, or opencl:0.0", n);
+		return cg_fail(CG_NO_DEVICE, "none of the %d OpenCL devices is a GPU; name a device: opencl for the first, or its number, as in "
+		               "opencl:0.0", n);
 	*chosen = found[0];
 	return CG_OK;
 }
@@ -322,9 +323,8 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	if (context != device->context)
 		return cg_fail(CG_BAD_ARGUMENT, "the cl_mem belongs to another cl_context than the stream");
 	if (mem.offset > bytes || mem.bytes > bytes - mem.offset)
-		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu bytes, the offset, and %zu, the argument, got one of %zu bytes",
-		               mem.offset, mem.bytes,
-		               bytes);
+		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu bytes, the offset, plus %zu, the argument's, got one of %zu bytes",
+		               mem.offset, mem.bytes, bytes);
 	return CG_OK;
 }
 

@@ -40,7 +40,8 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	/* The driver of a device without double precision may lack this query: the result of the call is ignored. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof device->config_f64, &device->config_f64, NULL);
 	if (!available || !compiler)
-		return cg_fail(CG_NO_DEVICE, "%s: its driver reports that it %s", model, available ? "has no compiler" : "is not available");
+		return cg_fail(CG_NO_DEVICE, "%s: the driver of this device reports that the device %s", model,
+		               available ? "has no compiler" : "is not available");
 	device->item_most = most[0];
 	device->local = local == CL_LOCAL;
 	device->local_bytes = (size_t)local_bytes;

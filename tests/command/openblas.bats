@@ -111,12 +111,12 @@ declined() {
 	looks_for_one
 	with right
 	for way in "no words" empty another "older than its name" escapes; do
-		STAND_IN=$way declined "right/libopenblas.so.0: expected OpenBLAS 0.3.10 or later, got '"
+		STAND_IN=$way declined "right/libopenblas.so.0: expected a library that says it is OpenBLAS 0.3.10 or later, got '"
 		[[ $output != *$'\033'* ]]
 	done
 	STAND_IN=another declined "'MKL 2024.0'"
-	STAND_IN=older declined "right/libopenblas.so.0: is OpenBLAS 0.3.9, older than 0.3.10"
-	STAND_IN="64 bits" declined "right/libopenblas.so.0: it uses integers of 64 bits"
+	STAND_IN=older declined "right/libopenblas.so.0: is OpenBLAS 0.3.9, older than the oldest that can be used, 0.3.10"
+	STAND_IN="64 bits" declined "right/libopenblas.so.0: takes integers of 64 bits, expected one that takes 32"
 	STAND_IN=serial declined "right/libopenblas.so.0: is built without threads and without locks, so that threads may not call it at the same time"
 	STAND_IN=stubborn declined "right/libopenblas.so.0: was set to one thread but has 8"
 }

@@ -226,7 +226,7 @@ static int make_queries(struct cg_dev *device)
 	code = cg_cudnn_error(cg_cudnn.Create(&device->dnn), "cudnnCreate");
 	if (code) {
 		device->dnn = NULL;
-		return cg_fail(code, "%s; cuDNN is %.300s; CELLGRAD_CUDNN_LIB=none runs without it", cg_message(),
+		return cg_fail(code, "%s; the library of cuDNN is %.300s; CELLGRAD_CUDNN_LIB=none runs without cuDNN", cg_message(),
 		               cg_cuda_path(CG_CUDA_CUDNN));
 	}
 	CUDNN_TRY(SetStream, device->dnn, device->dnn_stream);

@@ -90,9 +90,8 @@ static int make_state(const struct cg_net *net, const struct cg_dnn_shape *s, in
 	const int dims[] = { states, (int)s->live, (int)width }, strides[] = { (int)(s->live * width), (int)width, 1 };
 
 	if (s->live * width > INT_MAX)
-		return cg_fail(CG_UNSUPPORTED, "cuda: cudnn: expected states of less than 2^31 elements in each layer and direction, got [%lld, "
-		               "%lld]", (long long)s->live,
-		               (long long)width);
+		return cg_fail(CG_UNSUPPORTED, "cuda: cudnn: expected states of fewer than 2^31 elements in each layer and direction, got %lld "
+		               "rows of %lld elements", (long long)s->live, (long long)width);
 	CUDNN_TRY(CreateTensorDescriptor, tensor);
 	CUDNN_TRY(SetTensorNdDescriptor, *tensor, net->type, 3, dims, strides);
 	return CG_OK;

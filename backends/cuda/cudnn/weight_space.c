@@ -36,9 +36,9 @@ static int find_offset(const struct question *q, struct cudnnTensorStruct *tenso
 	    (size_t)(region->rows * region->columns) <= (q->layout->bytes - *state) / each &&
 	    (strides[1] == dims[2] || dims[1] <= 1) && (strides[2] == 1 || dims[2] <= 1))
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected a contiguous matrix, got %d dimensions, "
-	               "[%d, %d, %d] with strides [%d, %d, %d], at %zu of %zu bytes", n, dims[0], dims[1], dims[2], strides[0], strides[1],
-	               strides[2], *state, q->layout->bytes);
+	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected a contiguous matrix of whole elements within the weights, "
+	               "got %d dimensions, [%d, %d, %d] with strides [%d, %d, %d], at byte %zu of %zu", n, dims[0], dims[1], dims[2],
+	               strides[0], strides[1], strides[2], *state, q->layout->bytes);
 }
 
 /* Adds a matrix or bias to the list of parts; fails if cuDNN has that part in another shape.  A part that neither layout has is left
@@ -58,7 +58,8 @@ static int add(const struct cg_net *net, const struct cg_dnn_part *part, struct 
 		return CG_OK;
 	}
 	if (theirs.rows != ours.rows || theirs.columns != ours.columns)
-		return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: pseudo-layer %d: expected [%lld, %lld], got [%lld, %lld]",
+		return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: pseudo-layer %d: expected a matrix or bias of [%lld, %lld], got "
+		               "[%lld, %lld]",
 		               part->pseudo_layer, (long long)ours.rows, (long long)ours.columns, (long long)theirs.rows,
 		               (long long)theirs.columns);
 	layout->parts[layout->n++] = *part;
