@@ -92,7 +92,7 @@ static const void *find_number(struct call_frame *f, const char *name, int dtype
 
 	if (s && s->dtype == dtype)
 		return s->value;
-	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected an attribute of type %s", name, type);
+	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a scalar attribute of type %s, got none of this name and type", name, type);
 	return NULL;
 }
 
@@ -130,7 +130,7 @@ void jax_copy_text(struct call_frame *f, const char *name, char *to, size_t size
 
 	to[0] = '\0';
 	if (text.length >= size) {
-		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected less than %zu bytes, got %zu", name, size, text.length);
+		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a text of fewer than %zu bytes, got one of %zu", name, size, text.length);
 		return;
 	}
 	memcpy(to, text.data, text.length);

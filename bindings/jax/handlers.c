@@ -47,7 +47,7 @@ static void set_lengths(struct call_frame *f, struct cg_rnn_call *call)
 	struct cg_mem lengths = jax_memory(f, &f->xla->arguments, LENGTHS, "lengths", XLA_S32);
 
 	if (lengths.bytes && lengths.bytes != (size_t)call->B * sizeof *call->lengths)
-		jax_refuse(f, CG_BAD_ARGUMENT, "lengths: expected %lld numbers, one for each row, got %zu", (long long)call->B,
+		jax_refuse(f, CG_BAD_ARGUMENT, "lengths: expected none or %lld numbers, one for each row of the batch, got %zu", (long long)call->B,
 		           lengths.bytes / sizeof *call->lengths);
 	call->lengths = lengths.data;
 }
@@ -61,7 +61,7 @@ static uint64_t read_halves(struct call_frame *f, int k, const char *name)
 	if (halves.bytes == sizeof half)
 		memcpy(half, halves.data, sizeof half);
 	else
-		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected 2 numbers, got %zu", name, halves.bytes / sizeof *half);
+		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected 2 numbers, the halves of one of 64 bits, got %zu", name, halves.bytes / sizeof *half);
 	return (uint64_t)half[1] << 32 | half[0];
 }
 

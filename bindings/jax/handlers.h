@@ -23,7 +23,7 @@ CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
 CG_API struct xla_error *cellgrad_jax_backward(struct xla_frame *xla);
 /* Runs cg_rnn_init_params.  Argument: seed, u32 [2], the low half first.  Result: params.  Further attributes: input, s64; rules, text. */
 CG_API struct xla_error *cellgrad_jax_init_params(struct xla_frame *xla);
-/* The version of the header that the module was compiled against, "0.2.0". */
+/* The version of cellgrad.h that the module was compiled against, such as "0.2.0". */
 CG_API const char *cellgrad_jax_version(void);
 
 #endif

@@ -88,7 +88,7 @@ static void parse_cell(struct call_frame *f, struct described *d, struct xla_byt
 	char *copy = malloc(text.length + 1);
 
 	if (!copy) {
-		jax_refuse(f, CG_NO_MEMORY, "cell: no memory for %zu bytes", text.length + 1);
+		jax_refuse(f, CG_NO_MEMORY, "cell: no memory for a copy of the text, %zu bytes", text.length + 1);
 		return;
 	}
 	memcpy(copy, text.data, text.length);
@@ -127,7 +127,7 @@ static void set_values(struct call_frame *f, struct described *d)
 	jax_copy_text(f, "value_names", d->names, sizeof d->names);
 	for (char *name = strtok_r(d->names, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
 		if (n == CG_CELL_NAMES) {
-			jax_refuse(f, CG_BAD_ARGUMENT, "value_names: expected at most %d names", CG_CELL_NAMES);
+			jax_refuse(f, CG_BAD_ARGUMENT, "value_names: expected at most %d names, got more", CG_CELL_NAMES);
 			break;
 		}
 		snprintf(attribute, sizeof attribute, "value_%s", name);

@@ -18,8 +18,8 @@ static int describe(struct cg_tf_call *call, struct cg_rnn_config *config)
 	if (!k->has_state)
 		call->dims[CG_TF_U] = H;
 	if (pseudo_layers < 1 || pseudo_layers % call->directions || pseudo_layers > INT_MAX)
-		return cg_tf_refuse(call, "input_h: expected layers times %d directions in the dimension L*D, got %lld", call->directions,
-		                    (long long)pseudo_layers);
+		return cg_tf_refuse(call, "input_h: expected a dimension L*D, layers times directions, of 1 to %d and a multiple of %d, got %lld",
+		                    INT_MAX, call->directions, (long long)pseudo_layers);
 	if (k->config.proj < 0)
 		return cg_tf_refuse(call, "num_proj: expected at least 0, which is no projection, got %lld", (long long)k->config.proj);
 	if (k->config.proj ? k->config.proj != H : call->dims[CG_TF_U] != H)

@@ -25,7 +25,7 @@ static int read_size(struct cg_tf_call *call, int index, const char *name, int64
 	*value = size;
 	cg_tf.DeleteTensor(tensor);
 	if (count != 1)
-		return cg_tf_refuse(call, "%s: expected one number, got %zu", name, count);
+		return cg_tf_refuse(call, "%s: expected a tensor of one number, got one of %zu", name, count);
 	return size < 1 ? cg_tf_refuse(call, "%s: expected one number of at least 1, got %ld", name, (long)size) : CG_OK;
 }
 
@@ -128,7 +128,8 @@ int cg_tf_run_to_canonical(struct cg_tf_call *call)
 	if (status || (status = cg_tf_take_input(call, 3, &params)))
 		return status;
 	if (cg_tf.TensorByteSize(params) != list.weights.bytes)
-		status = cg_tf_refuse(call, "params: expected %zu bytes, got %zu", list.weights.bytes, cg_tf.TensorByteSize(params));
+		status = cg_tf_refuse(call, "params: expected a tensor of %zu bytes, got one of %zu", list.weights.bytes,
+		                      cg_tf.TensorByteSize(params));
 	else
 		list.weights.params = cg_tf.TensorData(params);
 	for (int k = 0; !status && k < list.n; k++)
@@ -147,7 +148,8 @@ static int load_one(struct cg_tf_call *call, const struct list *list, int k)
 	if (status || (status = cg_tf_take_input(call, 3 + k, &input)))
 		return status;
 	if (cg_tf.TensorByteSize(input) != tensor.bytes)
-		status = cg_tf_refuse(call, "%s: expected %zu bytes, got %zu", tensor.name, tensor.bytes, cg_tf.TensorByteSize(input));
+		status = cg_tf_refuse(call, "%s: expected a tensor of %zu bytes, got one of %zu", tensor.name, tensor.bytes,
+		                      cg_tf.TensorByteSize(input));
 	else if (tensor.bytes)
 		status = cg_tf_pass(call, cg_weights_load(&list->weights, k, cg_tf.TensorData(input), tensor.bytes));
 	cg_tf.DeleteTensor(input);

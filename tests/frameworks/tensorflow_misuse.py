@@ -50,7 +50,7 @@ class Misuse(unittest.TestCase):
         self.refused(errors.InvalidArgumentError, "rnn_mode", ops.CudnnRNN, **right, rnn_mode="lstn")
         self.refused(errors.InvalidArgumentError, "dropout", ops.CudnnRNN, **right, dropout=1.5)
         self.refused(errors.InvalidArgumentError, "skip", ops.CudnnRNN, **right, input_mode="skip_input")
-        self.refused(errors.InvalidArgumentError, "layers times 2 directions", ops.CudnnRNN, **right, direction="bidirectional")
+        self.refused(errors.InvalidArgumentError, "layers times directions, of 1 to", ops.CudnnRNN, **right, direction="bidirectional")
 
     def test_reserve(self):
         """CudnnRNNBackprop refuses the reserve_space of a longer call, that of a call with is_training=False, and one of zeros"""
@@ -69,9 +69,9 @@ class Misuse(unittest.TestCase):
         sizes = {"num_layers": 1, "num_units": 4, "input_size": 3}
         self.refused(errors.InvalidArgumentError, "expected lists of 8 weights and 8 biases, got 7 weights and 7 biases",
                      ops.CudnnRNNParamsToCanonical, **sizes, params=tf.zeros([144]), num_params=7)
-        self.refused(errors.InvalidArgumentError, "params: expected 576 bytes, got 40", ops.CudnnRNNParamsToCanonical,
+        self.refused(errors.InvalidArgumentError, "params: expected a tensor of 576 bytes, got one of 40", ops.CudnnRNNParamsToCanonical,
                      **sizes, params=tf.zeros([10]), num_params=8)
-        self.refused(errors.InvalidArgumentError, "expected 48 bytes, got 4", ops.CudnnRNNCanonicalToParams,
+        self.refused(errors.InvalidArgumentError, "expected a tensor of 48 bytes, got one of 4", ops.CudnnRNNCanonicalToParams,
                      **sizes, weights=[tf.zeros([1])] * 8, biases=[tf.zeros([4])] * 8)
         self.refused(errors.InvalidArgumentError, "num_units: expected one number of at least 1, got 0", ops.CudnnRNNParamsSize,
                      num_layers=1, num_units=0, input_size=3, T=tf.float32, S=tf.int32)

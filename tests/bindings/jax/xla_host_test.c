@@ -534,14 +534,14 @@ static void many_values(struct host *h)
 
 static const struct { void (*spoil)(struct host *); int code; const char *words; } WRONG[] = {
 	{ no_cell,        XLA_INVALID_ARGUMENT, "cell: expected a text attribute" },
-	{ no_units,       XLA_INVALID_ARGUMENT, "units: expected an attribute of type s64" },
-	{ no_dropout,     XLA_INVALID_ARGUMENT, "dropout: expected an attribute of type f64" },
+	{ no_units,       XLA_INVALID_ARGUMENT, "units: expected a scalar attribute of type s64, got none of this name and type" },
+	{ no_dropout,     XLA_INVALID_ARGUMENT, "dropout: expected a scalar attribute of type f64, got none of this name and type" },
 	{ integer_text,   XLA_INVALID_ARGUMENT, "options: expected a text attribute" },
 	{ unknown_cell,   XLA_INVALID_ARGUMENT, "cell: there is no built-in cell 'lstn'" },
 	{ wrong_cell,     XLA_INVALID_ARGUMENT, "cell:3:" },
 	{ zero_byte,      XLA_INVALID_ARGUMENT, "cell: expected a text attribute, got one with a zero byte" },
 	{ unknown_option, XLA_INVALID_ARGUMENT, "peephol" },
-	{ values_missing, XLA_INVALID_ARGUMENT, "value_a: expected an attribute of type f64" },
+	{ values_missing, XLA_INVALID_ARGUMENT, "value_a: expected a scalar attribute of type f64, got none of this name and type" },
 	{ many_layers,    XLA_INVALID_ARGUMENT, "layers: expected 0 to 2147483647, got 2147483648" },
 	{ no_layers,      XLA_INVALID_ARGUMENT, "layers" },
 	{ wrong_mode,     XLA_INVALID_ARGUMENT, "input_mode" },
@@ -556,15 +556,15 @@ static const struct { void (*spoil)(struct host *); int code; const char *words;
 	{ wide_h,         XLA_INVALID_ARGUMENT, "input_h: expected elements of type f32, got f64" },
 	{ few_params,     XLA_INVALID_ARGUMENT, "params" },
 	{ many_params,    XLA_INVALID_ARGUMENT, "params" },
-	{ few_lengths,    XLA_INVALID_ARGUMENT, "lengths: expected 3 numbers, one for each row, got 2" },
+	{ few_lengths,    XLA_INVALID_ARGUMENT, "lengths: expected none or 3 numbers, one for each row of the batch, got 2" },
 	{ long_lengths,   XLA_INVALID_ARGUMENT, "lengths: expected elements of type s32, got u32" },
 	{ long_row,       XLA_INVALID_ARGUMENT, "sequence_lengths[1]: expected 0 to T=5, got 6" },
 	{ negative_row,   XLA_INVALID_ARGUMENT, "sequence_lengths[1]: expected 0 to T=5, got -1" },
-	{ one_counter,    XLA_INVALID_ARGUMENT, "counter: expected 2 numbers, got 1" },
+	{ one_counter,    XLA_INVALID_ARGUMENT, "counter: expected 2 numbers, the halves of one of 64 bits, got 1" },
 	{ small_result,   XLA_INVALID_ARGUMENT, "output" },
 	{ small_reserve,  XLA_INVALID_ARGUMENT, "reserve" },
-	{ long_options,   XLA_INVALID_ARGUMENT, "options: expected less than 1024 bytes, got 1999" },
-	{ many_values,    XLA_INVALID_ARGUMENT, "value_names: expected at most 32 names" },
+	{ long_options,   XLA_INVALID_ARGUMENT, "options: expected a text of fewer than 1024 bytes, got one of 1999" },
+	{ many_values,    XLA_INVALID_ARGUMENT, "value_names: expected at most 32 names, got more" },
 };
 
 static void test_wrong(void **state)

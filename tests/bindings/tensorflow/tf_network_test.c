@@ -195,8 +195,7 @@ static void test_wrong_attributes(void **unused)
 		                                                                                            "num_proj: expected at least 0, which "
 		                                                                                            "is no projection, got -1" },
 		{ "num_proj=9", "num_proj" }, { "input_mode=skip_input", "skip" }, { "direction=bidirectional",
-		                                                                    "expected layers times 2 directions in the dimension L*D, got "
-		                                                                    "1" },
+		  "input_h: expected a dimension L*D, layers times directions, of 1 to 2147483647 and a multiple of 2, got 1" },
 	};
 	const char *words;
 

@@ -74,7 +74,8 @@ static void test_wrong_sizes(void **unused)
 		TF_DeleteTensor(c.inputs[1]);
 		c.inputs[1] = host_tensor(TF_INT32, 1, &n);
 		host_run("CudnnRNNParamsSize", kernel, &c);
-		assert_refused(&c, TF_INVALID_ARGUMENT, n ? "num_units: expected one number, got 2" : "num_units: expected one number, got 0");
+		assert_refused(&c, TF_INVALID_ARGUMENT, n ? "num_units: expected a tensor of one number, got one of 2"
+		                                           : "num_units: expected a tensor of one number, got one of 0");
 		host_free(&c);
 	}
 	host_destroy("CudnnRNNParamsSize", kernel);
@@ -115,7 +116,7 @@ static void test_canonical(void **unused)
 		back.inputs[2 + lists.n_outputs] = host_tensor(TF_HALF, 1, (int64_t[]){ 3 });
 		host_run(rows[k].from, from, &back);
 		assert_int_equal(back.code, TF_INVALID_ARGUMENT);
-		assert_non_null(strstr(back.words, "expected 8 bytes, got 6"));
+		assert_non_null(strstr(back.words, "expected a tensor of 8 bytes, got one of 6"));
 		TF_DeleteTensor(back.inputs[2 + lists.n_outputs]);
 		memset(back.inputs + 3, 0, sizeof back.inputs - 3 * sizeof *back.inputs);
 		host_free(&back);
@@ -131,7 +132,7 @@ static void test_wrong_canonical(void **unused)
 	static const struct { const char *op, *attributes; int64_t size; const char *words; } rows[] = {
 		{ "CudnnRNNParamsToCanonical", "num_params=7", 144, "expected lists of 8 weights and 8 biases, got 7 weights and 7 biases" },
 		{ "CudnnRNNParamsToCanonicalV2", "num_params_weights=8 num_params_biases=9", 144, "got 8 weights and 9 biases" },
-		{ "CudnnRNNParamsToCanonical", "num_params=8", 143, "params: expected 576 bytes, got 572" },
+		{ "CudnnRNNParamsToCanonical", "num_params=8", 143, "params: expected a tensor of 576 bytes, got one of 572" },
 		{ "CudnnRNNParamsToCanonical", "num_params=8 input_mode=skip_input", 144, "skip" },
 	};
 
