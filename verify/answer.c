@@ -17,7 +17,7 @@ static int alloc_array(void *p, size_t n, size_t bytes)
 	void *memory = n < SIZE_MAX / bytes / 2 ? cg_memory(NULL, (n + 1) * bytes) : NULL;
 
 	if (!memory)
-		return cg_fail(CG_NO_MEMORY, "no memory for a case of %zu elements", n);
+		return cg_fail(CG_NO_MEMORY, "no memory for an array of %zu elements", n);
 	memset(memory, 0, (n + 1) * bytes);
 	memcpy(p, &memory, sizeof memory);
 	return CG_OK;

@@ -113,7 +113,7 @@ static int no_word(const struct field *row, const char *text, size_t length)
 	snprintf(shown, sizeof shown, "%.*s", (int)(length < SHOWN ? length : SHOWN), text);
 	nearest = cg_nearest(shown, row->words, row->n_words);
 	if (nearest)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: no \"%s\"; did you mean %s?", row->name, shown, nearest);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: there is no value \"%s\"; did you mean %s?", row->name, shown, nearest);
 	for (int k = 0; k < row->n_words; k++)
 		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", row->words[k]);
 	return cg_fail(CG_BAD_ARGUMENT, "%s: expected %s%s, got \"%s\"", row->name,

@@ -56,7 +56,7 @@ static int add(const struct kernel_kind *like, struct kernel_kind *kinds, int *n
 	struct kernel_kind *k = &kinds[*n];
 
 	if (*n == KERNEL_KINDS)
-		return cg_fail(CG_UNSUPPORTED, "%s: it has more than %d kernels", like->cell->name, KERNEL_KINDS);
+		return cg_fail(CG_UNSUPPORTED, "%s: the cell has more than %d kernels", like->cell->name, KERNEL_KINDS);
 	*k = *like;
 	k->plan = cg_plan(k->cell, (int)k->options, k->pass, k->cell->n_stages > 1 ? (int)k->stage : 0, k->dtype, cg_memory, &mistake);
 	if (!k->plan)

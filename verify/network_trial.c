@@ -414,7 +414,7 @@ static int ask(struct trial_state *r)
 		return CG_OK;
 	r->ref.by_vendor = by_vendor;
 	if (ref_rnn_forward(&r->ref) || (r->trial.grad && ref_rnn_backward(&r->ref)))
-		return cg_fail(CG_NO_MEMORY, "no memory for the reference");
+		return cg_fail(CG_NO_MEMORY, "no memory to compute the reference answer");
 	r->asked = 1;
 	return CG_OK;
 }

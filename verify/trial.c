@@ -178,7 +178,7 @@ static int save(struct trial_state *r, const union trial_ref *ref)
 		if (ports[k].flow == CG_IN && link_of(r->family, ports[k].name)->out)
 			set_out(&forward, link_of(r->family, ports[k].name)->out, &r->args[k]);
 	if (r->family->ref_forward(&forward))
-		return cg_fail(CG_NO_MEMORY, "no memory for the reference");
+		return cg_fail(CG_NO_MEMORY, "no memory to compute the reference answer");
 	for (int k = 0; ports[k].name; k++)
 		for (size_t j = 0; ports[k].flow == CG_IN && link_of(r->family, ports[k].name)->out && j < r->args[k].n; j++)
 			r->args[k].d[j] = ref_round(r->dtype, (double)r->args[k].v[j]);
@@ -230,7 +230,7 @@ static int ask(struct trial_state *r)
 			a->d[j] = NAN;
 	}
 	if ((is_grad(t->op) ? r->family->ref_grad : r->family->ref_forward)(&ref))
-		return cg_fail(CG_NO_MEMORY, "no memory for the reference");
+		return cg_fail(CG_NO_MEMORY, "no memory to compute the reference answer");
 	return CG_OK;
 }
 
