@@ -518,7 +518,8 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  */
 struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
-	const struct cg_cell *cell; /**< At most one cell state; a split gate q_n requires a gate a_n. */
+	const struct cg_cell *cell; /**< The network's cell.  Unlike the cell of a kernel it has at most one
+	                               * state beside the output, and for each split gate q_n a gate a_n. */
 	const char *options;     /**< The cell's options that are on, comma-separated; NULL or "": none. */
 	const struct cg_value *values; /**< The cell's params; one without a default needs a value. */
 	int     n_values;        /**< Length of `values`. */

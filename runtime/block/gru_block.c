@@ -80,8 +80,8 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 		               (int)pass);
 	if (op->B < 0 || op->U < 1 || op->I < 1 || !cg_dtype_bytes(op->dtype) || op->B > PTRDIFF_MAX / 256 / op->U ||
 	    op->B > PTRDIFF_MAX / 256 / op->I)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: expected B of at least 0, I and U of at least 1, sizes "
-		               "that are not too large and an enum cg_dtype, got B=%lld, I=%lld, U=%lld, dtype=%d", (long long)op->B,
+		return cg_fail(CG_BAD_ARGUMENT, "cg_gru_block_work: expected B of at least 0, I and U of at least 1, B*I and B*U "
+		               "of at most PTRDIFF_MAX/256 and an enum cg_dtype, got B=%lld, I=%lld, U=%lld, dtype=%d", (long long)op->B,
 		               (long long)op->I, (long long)op->U, op->dtype);
 	*bytes = work_bytes(op, pass);
 	return CG_OK;

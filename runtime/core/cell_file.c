@@ -39,7 +39,7 @@ static int read_text(int fd, const char *path, char *text)
 	if (length < 0)
 		return REFUSE("%s: %s", path, strerror(errno));
 	if (length > CG_TEXT_MAX)
-		return REFUSE("%s: expected at most %d bytes, got more", path, CG_TEXT_MAX);
+		return REFUSE("%s: expected a file of at most %d bytes, got more", path, CG_TEXT_MAX);
 	text[length] = '\0';
 	if (strlen(text) != (size_t)length)
 		return REFUSE("%s: has a zero byte, so it is not text", path);

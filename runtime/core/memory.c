@@ -48,8 +48,8 @@ int cg_set_allocator(const struct cg_allocator *allocator)
 	if (allocator && !allocator->resize)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_set_allocator: resize: expected a function, got NULL");
 	if (blocks)
-		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected a call before the library allocates memory; it holds %zu blocks",
-		               blocks);
+		return cg_fail(CG_UNSUPPORTED, "cg_set_allocator: expected a call while the library holds no memory, got one while it "
+		               "holds %zu blocks", blocks);
 	from = allocator ? *allocator : (struct cg_allocator){ standard, NULL };
 	return CG_OK;
 }

@@ -68,7 +68,8 @@ int cg_stream_give(struct cg_stream *stream)
 
 	CG_TRY(cg_context_check(context, "cg_stream_give"));
 	if (!stream->is_taken)
-		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_give: stream: expected one of cg_stream_take, got one that was opened or given back");
+		return cg_fail(CG_BAD_ARGUMENT, "cg_stream_give: stream: expected a stream of cg_stream_take, got one of cg_stream_open "
+		               "or one that was given back already");
 	code = cg_stream_sync(stream);
 	idle = get_idle(context);
 	stream->is_taken = 0;

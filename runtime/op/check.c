@@ -55,7 +55,7 @@ static int check_dims(const struct check *c)
 		long long size = c->size[i], least = d->least;
 
 		if (d->only && size != least)
-			return cg_fail(CG_UNSUPPORTED, "%s: %s: expected %lld, got %lld: %s", c->row->name, d->symbol, least, size,
+			return cg_fail(CG_UNSUPPORTED, "%s: %s: expected a size of %lld, got %lld: %s", c->row->name, d->symbol, least, size,
 			               d->only);
 		if (size < least)
 			return REFUSE(c->row, d->symbol, "expected at least %lld, got %lld", least, size);

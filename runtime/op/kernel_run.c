@@ -47,7 +47,7 @@ static int extent(const struct call *c, const struct cg_argument *a, const struc
 		              (long long)given->stride);
 	if (__builtin_mul_overflow(rows - 1, rows > 1 ? given->stride : 0, &elements) ||
 	    __builtin_add_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-		return REFUSE("%s: expected rows of fewer bytes, got %lld rows with a stride of %lld elements", a->name,
+		return REFUSE("%s: expected rows that span at most PTRDIFF_MAX/8 elements, got %lld rows with a stride of %lld elements", a->name,
 		              (long long)rows, (long long)given->stride);
 	*bytes = (size_t)elements * element(c, a);
 	return CG_OK;
@@ -211,7 +211,7 @@ static int scratch_bytes(const struct call *c, const struct cg_function *functio
 
 	if (__builtin_mul_overflow(blocks, cg_sum_values(function), &elements) ||
 	    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-		return REFUSE("rows: expected fewer, since %lld rows have too many partial sums", (long long)c->rows);
+		return REFUSE("rows: expected fewer, since the partial sums of %lld rows are more than PTRDIFF_MAX/8 elements", (long long)c->rows);
 	*bytes = (size_t)elements * cg_acc_bytes(c->kernel->dtype);
 	return CG_OK;
 }

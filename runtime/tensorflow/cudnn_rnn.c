@@ -92,7 +92,7 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 	if (P && !has_state(op))
 		return REFUSE(row, "num_proj: cell %s has no cell state: expected 0, got %lld", cell->name, (long long)P);
 	if (!has_H && !has_U && !op->num_units)
-		return REFUSE(row, "num_units: expected at least 1, since there is no input_h with the number of units, got 0");
+		return REFUSE(row, "num_units: expected at least 1, since neither input_h nor input_c gives the number of units, got 0");
 	if (!has_U)
 		op->U = op->num_units ? op->num_units : op->H;
 	if (!has_U && P && !op->num_units)
@@ -103,12 +103,13 @@ static int infer_units(const struct cg_op *row, struct cg_rnn_op *op, int has_H,
 	if (P && op->H != P)
 		return REFUSE(row, "num_proj: expected %lld, the last dimension of input_h, got %lld", (long long)op->H, (long long)P);
 	if (P > op->U)
-		return REFUSE(row, "num_proj: expected at most U=%lld, the last dimension of input_c, got %lld", (long long)op->U, (long long)P);
+		return REFUSE(row, "num_proj: expected at most U=%lld, the last dimension of input_c or else num_units, got %lld", (long long)op->U,
+		              (long long)P);
 	if (!P && has_U && has_H && op->U != op->H)
 		return REFUSE(row, "input_c: expected U=H=%lld, the last dimension of input_h, since there is no projection, got U=%lld",
 		              (long long)op->H, (long long)op->U);
 	if (op->num_units && op->num_units != op->U)
-		return REFUSE(row, "num_units: expected U=%lld, the last dimension of the states, got %lld", (long long)op->U,
+		return REFUSE(row, "num_units: expected U=%lld, the last dimension of the cell states, got %lld", (long long)op->U,
 		              (long long)op->num_units);
 	return CG_OK;
 }

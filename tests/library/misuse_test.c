@@ -165,21 +165,21 @@ static void test_ops(void **state)
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, NULL), CG_BAD_ARGUMENT, "bytes");
 	REFUSED(cg_lstm_block_work(&lstm, CG_GRADGRAD, &bytes), CG_UNSUPPORTED, "pass");
 	lstm.B = INT64_MAX;
-	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "sizes that are not too large");
+	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "U and T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 	lstm.B = lstm.T = 2;
 	for (int64_t *size = &lstm.T; size <= &lstm.U; size += size == &lstm.B ? 2 : 1) {        /* size: T, B and U in turn */
 		*size = PTRDIFF_MAX / 2;
-		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "sizes that are not too large");
+		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "U and T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 		*size = -1;
-		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "sizes that are not too large");
+		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "U and T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 		*size = 2;
 	}
 	lstm.T = lstm.B = 0;
 	lstm.U = PTRDIFF_MAX / 16;
-	REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "sizes that are not too large");
+	REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "U and T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 	lstm.U = 2;
 	assert_int_equal(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_OK);
-	REFUSED(cg_gru_block_work(&gru, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "sizes that are not too large");
+	REFUSED(cg_gru_block_work(&gru, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "B*I and B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 	gru.U = gru.I = 2;
 	assert_int_equal(cg_gru_block_work(&gru, CG_GRAD, &bytes), CG_OK);
 	/* With nothing requested there is nothing to do, and no other argument is needed. */

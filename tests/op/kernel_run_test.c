@@ -170,7 +170,7 @@ static void test_refusals(void **state)
 	args[0].stride = 2;
 	REFUSED("a: stride: expected at least units=3, got 2");
 	args[0].stride = INT64_MAX / 2;
-	REFUSED("a: expected rows of fewer bytes, got 2 rows with a stride of");
+	REFUSED("a: expected rows that span at most PTRDIFF_MAX/8 elements, got 2 rows with a stride of");
 	args[0].stride = 3;
 	args[0].mem.place = 9;
 	REFUSED("a: cg_mem.place: expected CG_HOST=0 or CG_DEVICE=1, got 9");
