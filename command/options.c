@@ -93,10 +93,10 @@ int options_choose(const char *option, const char *word, const char *const *name
 	nearest = cg_nearest(word, names, n);
 	print_name(shown, word);
 	if (nearest)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: no \"%s\"; did you mean %s?", option, shown, nearest);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: there is no value \"%s\"; did you mean %s?", option, shown, nearest);
 	for (int k = 0; k < n; k++)
 		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
-	return cg_fail(CG_BAD_ARGUMENT, "%s: no \"%s\"; there are %s", option, shown, all);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: there is no value \"%s\"; there are %s", option, shown, all);
 }
 
 void options_help(const struct options *o, const char *usage, const char *text)

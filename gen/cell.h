@@ -251,7 +251,7 @@ struct cg_function {                     /* one function */
  * equal texts.  Shapes with equal members from dtype to fma give the same bits. */
 struct cg_gemm_shape {
 	int dtype, transpose_a, transpose_b;
-	int start_acc, c_acc;            /* 1: the elements of matrix start, or of matrix c, have type acc; 0: type real */
+	int start_acc, c_acc;            /* 1: the elements of the product's start, or of its result c, have type acc; 0: type real */
 	int fma;                         /* the device has a fused multiply-add; else each product is rounded before it is added */
 	int local;                       /* 1: a group's work-items share tiles in local memory; 0: each group is one work-item */
 	int rows, columns, depth;        /* rows, columns: of a group's tile of matrix c; depth: its steps of k at a time */

@@ -65,7 +65,7 @@ int attribute_read(const struct cg_attribute *a, const char *text, const char *w
 		nearest = cg_nearest(text, a->words, n);
 	print_name(shown, text);
 	if (nearest)
-		return cg_fail(CG_BAD_ARGUMENT, "%s%s: no \"%s\"; did you mean %s?", where, a->name, shown, nearest);
+		return cg_fail(CG_BAD_ARGUMENT, "%s%s: there is no value \"%s\"; did you mean %s?", where, a->name, shown, nearest);
 	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected %s, got \"%s\"", where, a->name, either(a, list), shown);
 }
 

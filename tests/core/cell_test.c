@@ -143,7 +143,7 @@ static void test_files(void **state)
 	assert_int_equal(cg_cell_load(path, &cell), CG_OK);
 	cg_cell_close(cell);
 	put(large, LARGEST + 1);
-	expect_refusal(path, CG_FILE, "expected at most 1048576 bytes");
+	expect_refusal(path, CG_FILE, "at most 1048576 bytes");
 	free(large);
 
 	put("cell x\nnonsense\n", 16);

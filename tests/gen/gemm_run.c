@@ -30,7 +30,7 @@ static struct {
 	uint64_t local_bytes;
 	size_t group;
 	int vector_bytes;                         /* the bytes of the device's native vectors of floats, at least 16 */
-	uint64_t fma[2];                          /* fused multiply-add: in f32, in f64 */
+	uint64_t fma[2];                          /* not 0: the device has a fused multiply-add, in f32 and in f64 */
 } device;
 
 static int skip(const char *why)
