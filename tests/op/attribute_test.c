@@ -251,7 +251,7 @@ static void test_what_the_command_refuses(void **state)
 		{ "call=18446744073709551616", "", STEPS_I64, "call: expected an integer from 0 to 2^64-1, got \"18446744073709551616\"" },
 		{ "call=-1", "", STEPS_I64, "call: expected an integer from 0 to 2^64-1, got \"-1\"" },
 		{ "layers=0", "", STEPS_I64, "made_up: layers: expected at least 1, got 0" },
-		{ "mode=tan", "", STEPS_I64, "mode: no \"tan\"; did you mean tanh?" },
+		{ "mode=tan", "", STEPS_I64, "mode: there is no value \"tan\"; did you mean tanh?" },
 		{ "mode=skip", "", STEPS_I64, "mode: expected one of relu, tanh, linear_input, got \"skip\"" },
 		{ "mode=1", "", STEPS_I64, "mode: expected one of relu, tanh, linear_input, got \"1\"" },
 		{ "on=1", "", NO_STEPS, "MadeUp: steps has no default: add steps=VALUE, an integer, or a file with a tensor of that name" },
