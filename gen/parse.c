@@ -283,44 +283,64 @@ static int equation(struct parser *p, const char *start, const char *name)
 
 static int name_cell(struct parser *p)
 {
+	if (p->cell->name[0])
+		return cg_parse_wrong(p, p->at - strlen("cell"), "a file holds one cell");
 	if (cg_parse_word(p, p->cell->name, "the cell's name"))
 		return -1;
 	p->cell_position = p->at - strlen(p->cell->name);
 	return cg_parse_free_word(p, p->cell_position, p->cell->name);
 }
 
+static int whole_gates(struct parser *p) { return gates(p, 0); }
+static int split_gates(struct parser *p) { return gates(p, 1); }
+static int states(struct parser *p)      { return prevs(p, 0); }
+static int output(struct parser *p)      { return prevs(p, 1); }
+
+/* The declarations.  note: what the word does not say; "" for most. */
+static const struct { const char *word; int (*read)(struct parser *); const char *note; } declarations[] = {
+	{ "cell", name_cell, "" }, { "gates", whole_gates, "" }, { "split", split_gates, "" }, { "state", states, "" },
+	{ "output", output, "" }, { "option", option, " (per-unit weights)" }, { "param", params, "" }, { "stage", stage, "" },
+	{ "save", save, "" },
+};
+enum { DECLARATIONS = sizeof declarations / sizeof *declarations };
+
+static int no_declaration(struct parser *p, const char *start, const char *name)
+{
+	const char *words[DECLARATIONS], *near;
+	char all[200] = "";
+
+	for (int k = 0; k < DECLARATIONS; k++) {
+		words[k] = declarations[k].word;
+		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s%s", k ? ", " : "", words[k], declarations[k].note);
+	}
+	near = cg_nearest(name, words, DECLARATIONS);
+	if (near)
+		return cg_parse_wrong(p, start, "there is no declaration '%s'; did you mean '%s'?", name, near);
+	if (cg_is_letter(*p->at))
+		return cg_parse_wrong(p, start, "there is no declaration '%s': there are %s; an equation has '=' here", name, all);
+	return cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
+}
+
 static int line(struct parser *p)
 {
-	static const char *const words[] = { "gates", "split", "state", "output", "option", "param", "stage", "save", "cell" };
 	char name[CG_NAME_MAX + 1];
-	const char *start = p->at, *near;
+	const char *start = p->at;
 
 	if (cg_parse_word(p, name, "a declaration or an equation"))
 		return -1;
-	if (!strcmp(name, "cell"))
-		return p->cell->name[0] ? cg_parse_wrong(p, start, "a file holds one cell") : name_cell(p);
-	if (!p->cell->name[0])
+	if (!p->cell->name[0] && strcmp(name, "cell"))
 		return cg_parse_wrong(p, start, "expected 'cell NAME' first");
-	if (!strcmp(name, "gates"))  return gates(p, 0);
-	if (!strcmp(name, "split"))  return gates(p, 1);
-	if (!strcmp(name, "state"))  return prevs(p, 0);
-	if (!strcmp(name, "output")) return prevs(p, 1);
-	if (!strcmp(name, "option")) return option(p);
-	if (!strcmp(name, "param"))  return params(p);
-	if (!strcmp(name, "stage"))  return stage(p);
-	if (!strcmp(name, "save"))   return save(p);
+	for (int k = 0; k < DECLARATIONS; k++)
+		if (!strcmp(name, declarations[k].word))
+			return declarations[k].read(p);
 	cg_parse_skip(p);
 	if (*p->at == '=') {
 		p->at++;
 		return equation(p, start, name);
 	}
-	near = *p->at && *p->at != '\n' ? cg_nearest(name, words, sizeof words / sizeof *words) : NULL;
-	if (near)
-		return cg_parse_wrong(p, start, "there is no declaration '%s'; did you mean '%s'?", name, near);
-	if (cg_is_letter(*p->at))
-		return cg_parse_wrong(p, start, "there is no declaration '%s': there are gates, split, state, output, option (per-unit weights), "
-		                      "param, stage and save; an equation has '=' here", name);
-	return cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
+	if (!*p->at || *p->at == '\n')
+		return cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
+	return no_declaration(p, start, name);
 }
 
 /* ---- checks of the whole cell ---- */

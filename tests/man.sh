@@ -170,7 +170,7 @@ fi
 
 # ---- the language ----
 
-sed -n 's/.*words\[\] = { \(.*\) };/\1/p' "$srcdir/gen/parse.c" | tr -d '",' | tr ' ' '\n' >"$scratch/there"
+sed -n '/ declarations\[\] = {$/,/^};$/p' "$srcdir/gen/parse.c" | grep -o '{ "[a-z]*"' | tr -d '{ "' >"$scratch/there"
 sed -n 's/^\.It Ic \([a-z]*\) .*/\1/p' "$man/cellgrad-cell.7" >"$scratch/written"
 same 'every keyword is in cellgrad-cell(7)'
 

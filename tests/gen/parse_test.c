@@ -88,8 +88,8 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = \n", "4:5: expected a name, a number or '('" },
 	{ HEAD "h\n", "4:2: expected '=' after 'h'" },
 	{ HEAD "h 1\n", "4:3: expected '=' after 'h'" },
-	{ HEAD "weight a\n", "4:1: there is no declaration 'weight': there are gates, split, state, output, option (per-unit weights), param, "
-	  "stage and save; an equation has '=' here" },
+	{ HEAD "weight a\n", "4:1: there is no declaration 'weight': there are cell, gates, split, state, output, option (per-unit weights), "
+	  "param, stage, save; an equation has '=' here" },
 	{ HEAD "gatez q\n", "4:1: there is no declaration 'gatez'; did you mean 'gates'?" },
 	{ HEAD "sate h\n", "4:1: there is no declaration 'sate'; did you mean 'state'?" },
 	{ HEAD "7 = a\n", "4:1: expected a declaration or an equation, got '7'" },
