@@ -388,7 +388,7 @@ bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 		CELLGRAD_BACKEND=opencl $$suite --opens || continue; CELLGRAD_BACKEND=opencl $$suite || exit 1; done
 	CELLGRAD_BACKEND=cpu CELLGRAD_TEST_CELLS=20000 %D%/sequence/sequence '*drawn'
 	CELLGRAD_TEST_FORMS=all CELLGRAD_TEST_FLOATS=all $(MAKE) check TESTS='%D%/backends/cuda/cuda_forms_test.fake %D%/gen/floats_test'
-	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/gen/gemm.sh 200
+	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/gen/gemm.sh 100
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/old.sh later
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/toy.sh
 	$(AM_TESTS_ENVIRONMENT) $(SHELL) $(srcdir)/%D%/reference.sh whole

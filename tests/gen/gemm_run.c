@@ -5,9 +5,9 @@
  * product in long double; no byte outside of a matrix affects a result, and none of c's memory outside of c is written; kernels that all
  * fuse multiply-adds, or all do not, give the same bits.
  *
- *	gemm_run [CASES [narrow]]  exit 0: all right; 1: not; 77: there is no device.  CASES: products by each kernel, default
- *	                           100; from 10 to 100, kernels of f32 alone are optimised, otherwise those of every
- *	                           dtype; narrow: if CASES is below 10, no vectors of more than 4 elements
+ *	gemm_run [CASES [narrow|f32]]  exit 0: all right; 1: not; 77: there is no device.  CASES: products by each kernel,
+ *	                               default 100; narrow: if CASES is below 10, no vectors of more than 4 elements; f32: the
+ *	                               driver optimises kernels of f32 alone
  */
 #include <math.h>
 #include <stdint.h>
@@ -508,8 +508,8 @@ int main(int argc, char **argv)
 	};
 	int cases = argc > 1 ? atoi(argv[1]) : 100, failed = 0, which = 0, left = 0, status;
 
-	narrow = argc > 2;
-	all_optimized = cases < 10 || cases > 100;
+	narrow = argc > 2 && !strcmp(argv[2], "narrow");
+	all_optimized = argc < 3 || strcmp(argv[2], "f32");
 	random_start();
 	status = open_device();
 	if (status)
