@@ -57,8 +57,10 @@ static void put_label(struct svg *s, const struct result *r, int but)
 {
 	const struct problem *p = r->problem;
 
-	svg_put(s, "%s%s%s %s %s", problem_name(p), p->row->plan ? " " : "", p->row->plan ? problem_mode(p) : "", bench_whats[p->what - 1],
-	        cg_dtype_name(problem_dtype(p)));
+	svg_put(s, "%s", problem_name(p));
+	if (p->row->plan)
+		svg_put(s, " %s", problem_mode(p));
+	svg_put(s, " %s %s", bench_whats[p->what - 1], cg_dtype_name(problem_dtype(p)));
 	if (problem_get_size(p, "L") > 1)
 		svg_put(s, " L=%lld", (long long)problem_get_size(p, "L"));
 	for (int k = 0; k < SIZES; k++)

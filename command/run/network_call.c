@@ -110,8 +110,8 @@ int plan_explain_misfit(const struct call *c, int code, int port)
 	snprintf(text, sizeof text, "%s", cg_message());
 	for (int set = 0; set < 1 << cell->n_options; set++)
 		if (params_with(c, cell_options(cell, set, ",", options)) == a->tensor->shape[0])
-			return cg_fail(code, "%s; the tensor is as long as params of the same network %s%s", text, *options ? "with options=" : "without options",
-			               options);
+			return cg_fail(code, "%s; the tensor is as long as params of the same network %s%s", text,
+			               *options ? "with options=" : "without options", options);
 	return cg_fail(code, "%s", text);
 }
 

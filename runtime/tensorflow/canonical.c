@@ -83,9 +83,9 @@ static int check_count(const struct cg_op *row, const void *op, const struct cg_
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if (!strcmp(a->name, name) && (int64_t)cg_attribute_number(a, op) != want)
-			return REFUSE(row, "%s: expected the value %lld, the number of tensors of cell %s with L=%d layers, D=%d directions%s, got the value %lld", name, (long long)want,
-			              rnn->net.cell->name, rnn->net.layers, rnn->net.directions, rnn->net.P ? " and a projection" : "",
-			              (long long)cg_attribute_number(a, op));
+			return REFUSE(row, "%s: expected the value %lld, the number of tensors of cell %s with L=%d layers, D=%d directions%s, "
+			              "got the value %lld", name, (long long)want, rnn->net.cell->name, rnn->net.layers,
+			              rnn->net.directions, rnn->net.P ? " and a projection" : "", (long long)cg_attribute_number(a, op));
 	return CG_OK;
 }
 
