@@ -19,7 +19,9 @@ def find_command() -> Optional[str]:
     library = os.environ.get("CELLGRAD_LIBRARY")
     prefix = os.path.dirname(os.path.dirname(os.path.abspath(library))) if library else None
     candidates = [os.path.join(prefix, "bin", "cellgrad")] if prefix else []
-    candidates += [os.path.join(folder, "cellgrad") for folder in (os.path.join(FOLDER, "bin"), *os.environ.get("PATH", "").split(os.pathsep))]
+    # An empty folder on PATH is the working folder, in which nothing is looked for.
+    on_path = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    candidates += [os.path.join(folder, "cellgrad") for folder in (os.path.join(FOLDER, "bin"), *on_path)]
     for path in candidates:
         if os.path.isfile(path) and os.access(path, os.X_OK | os.R_OK) and not is_script(path):
             return path

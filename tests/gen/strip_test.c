@@ -307,7 +307,8 @@ static void thunk(FILE *file, const struct cg_function *function, const char *ke
 	fprintf(file, ");\n}\n");
 }
 
-/* Sets the key of the function's own kernel, or (one: 1) of its second form; returns whether there is such a kernel. */
+/* Sets the key of the function's kernel or, if `one` is 1, of its second form, in which a thread takes one unit.  Returns whether the text
+ * has that kernel. */
 static int key_of(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, int one, char key[CG_KEY_MAX])
 {
 	if (!one)

@@ -18,13 +18,13 @@ COMMAND = os.environ.get("CELLGRAD", "")
 USE = "import cellgrad; print(cellgrad.version); print(cellgrad.Context('cpu').where, cellgrad._load.lib.path)"
 
 
-def python(program, folder, *words, **environment):
+def python(program, folder, *words, cwd=None, **environment):
     """Runs a program, or these arguments, by this Python in a new process, with the package in a folder and without variables CELLGRAD_*;
     returns the exit status, output and errors."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("CELLGRAD_")}
     arguments = [sys.executable, *words] if words else [sys.executable, "-c", program]
     done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False,
-                          cwd=folder)
+                          cwd=cwd or folder)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -142,6 +142,10 @@ class Load(unittest.TestCase):
         status, _, errors = python("", self.folder, "-m", "cellgrad", "--version", **nowhere)
         self.assertEqual(status, 1)
         self.assertIn("there is no command", errors)
+        # The working folder is not searched for the command, whatever PATH has.
+        with tempfile.TemporaryDirectory() as here:
+            os.symlink(COMMAND, os.path.join(here, "cellgrad"))
+            self.assertEqual(python("", self.folder, "-m", "cellgrad", "--version", cwd=here, **{**nowhere, "PATH": f":{self.folder}:"})[0], 1)
         os.mkdir(binary)
         os.symlink(COMMAND, os.path.join(binary, "cellgrad"))
         status, output, errors = python("", self.folder, "-m", "cellgrad", "--version", **nowhere)

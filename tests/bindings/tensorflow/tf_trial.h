@@ -14,7 +14,7 @@ extern const char built_plugin[];
 /* Loads a copy of the plugin into a host of this version, whose ops have a kernel for this device, or none; returns for how many ops
    the plugin says that it registered kernels. */
 int load_plugin(const char *version, const char *devices, const char **state);
-/* Loads the plugin with all its ops, and sets CELLGRAD_BACKEND to the cpu; does nothing more where the plugin was not built. */
+/* Loads the plugin with all its ops, and sets CELLGRAD_BACKEND to cpu:threads=2; loads nothing if the plugin was not built. */
 int load_usual(void **unused);
 /* For cmocka: open_context opens a context and a stream of the library and loads the plugin by load_usual; close_context closes
    them. */
