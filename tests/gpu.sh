@@ -739,7 +739,7 @@ stage_fast()
 		for id in modules torch torch-graph; do not_run $id "this python3 has no torch: $(tail -n 1 "$work/why")"; done
 	else
 		small='' where=''
-		rehearsal && small='--small --repeats 3'
+		rehearsal && small='--small --turns 9'
 		[ "$backend" = cuda ] || where='--device cpu'
 		# shellcheck disable=SC2086
 		timed modules 150 all "$python" "$kit/tests/gpu_modules.py" --library "$kit/lib/libcellgrad.so.0" $where ${small:+--small} --json "$work/modules.json"
@@ -756,6 +756,7 @@ stage_fast()
 		timed census-workspace 40 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$bin/net_time" --census $repeats f32 f16 bf16 f64
 	fi
 	if [ "$backend" = cuda ]; then
+		! has_cudnn || timed algorithms 90 table env NET_TIME=0.1 "$bin/net_time" --algorithms f16 bf16
 		timed steps 40 table "$bin/net_time" --composed f16 f32
 		timed nvrtc 60 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile

@@ -28,6 +28,7 @@ SMALL = [(5, 3, 8, 1), (4, 2, 16, 2)]
 WRONG = {"f32": 2e-2, "f16": 0.2, "bf16": 0.5}
 HOST, DEVICE = 0, 1
 REPLAYS = 100
+TURNS_LEAST = 9
 
 
 # ---- the library ----
@@ -223,8 +224,8 @@ class Theirs:
 class Clock:
     """Measures milliseconds by events of the stream, or by the host's clock without a GPU."""
 
-    def __init__(self, stream, library, repeats):
-        self.stream, self.library, self.repeats = stream, library, repeats
+    def __init__(self, stream, library, turns, seconds):
+        self.stream, self.library, self.turns, self.seconds = stream, library, turns, seconds
 
     def once(self, step):
         if self.stream is None:
@@ -239,10 +240,18 @@ class Clock:
         end.synchronize()
         return begin.elapsed_time(end)
 
-    def median(self, step):
-        for _ in range(3):
-            step()
-        return statistics.median(self.once(step) for _ in range(self.repeats))
+    def least(self, steps):
+        """Runs the steps, {way: step}, in turn; returns the least time of each.  There are TURNS_LEAST turns, and more, up to self.turns,
+        until self.seconds are over."""
+        times, until = {way: [] for way in steps}, 0
+        for turn in range(-2, self.turns):
+            if turn == 0:
+                times, until = {way: [] for way in steps}, time.monotonic() + self.seconds
+            if turn >= TURNS_LEAST and time.monotonic() > until:
+                break
+            for way, step in steps.items():
+                times[way].append(self.once(step))
+        return {way: min(each) for way, each in times.items()}
 
 
 HEAD = ("| network | dtype | T | B | H | layers | passes | PyTorch ms | cuDNN route ms | ratio | composed ms | ratio | composed us a step "
@@ -256,9 +265,10 @@ def measure_one(problem, dtype, tf32, library, clock):
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
     makers = {"torch": lambda: Theirs(problem, dtype), "cudnn": lambda: Ours(library, problem, dtype, "cudnn", tf32),
               "composed": lambda: Ours(library, problem, dtype, "composed", tf32)}
+    nets = {}
     for way, make in makers.items():
         try:
-            net = make()
+            nets[way] = net = make()
         except Failure as why:
             if way == "composed":
                 raise
@@ -269,7 +279,10 @@ def measure_one(problem, dtype, tf32, library, clock):
         if clock.stream is not None:
             clock.stream.synchronize()
         errors[way] = problem.errors(net.answers())
-        ms[way] = {"forward": clock.median(net.forward), "both": clock.median(net.both)}
+    for which in ("forward", "both"):
+        for way, least in clock.least({way: getattr(net, which) for way, net in nets.items()}).items():
+            ms.setdefault(way, {})[which] = least
+    for net in nets.values():
         net.close()
     return ms, errors
 
@@ -309,7 +322,8 @@ def tables(library, clock, given, to):
                 wrong += [f"{cell} {dtype} {size} by {way}" for way, e in errors.items()
                           if not isinstance(e, str) and not all(x < WRONG[dtype] for x in e)]
     print(f"\nPyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()} there; {library.about()}.")
-    print("Errors are the largest difference from float64 on the CPU over the largest element.  Medians of", clock.repeats, "calls.")
+    print("Errors are the largest difference from float64 on the CPU over the largest element.")
+    print(f"Times are the least of {TURNS_LEAST} to {clock.turns} calls; the three ways run in turn.")
     if left:
         print(f"\n**Not measured: {given.seconds} s were over before {', '.join(left)}.**")
     for one in wrong:
@@ -372,7 +386,8 @@ def main():
     parser.add_argument("--library", required=True, help="libcellgrad.so.0")
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--seconds", type=float, default=190)
-    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--turns", type=int, default=50, help="the most calls of each way for one time")
+    parser.add_argument("--each", type=float, default=0.4, help="seconds for one time, over which there may be fewer calls")
     parser.add_argument("--small", action="store_true", help="sizes for trying the script")
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--json", help="a file for the rows, one object a line")
@@ -394,7 +409,7 @@ def main():
         if given.graph:
             return int(graphs(library, stream, given))
         with open(given.json or "/dev/null", "w") as to:
-            return int(tables(library, Clock(stream, library, given.repeats), given, to))
+            return int(tables(library, Clock(stream, library, given.turns, given.each), given, to))
     except Failure as why:
         print(f"\n**Failed: {why}**")
         return 1

@@ -8,11 +8,14 @@
  *	                                                     than both.  "favourable" adds to gradients and spends the reserve, "default"
  *	                                                     does neither, and its times have no limit
  *	net_time --census N [DTYPE]...                       how many of N repeats on route cudnn have other bits than the first
+ *	net_time --algorithms [DTYPE]...                     cuDNN alone with each of its algorithms: milliseconds, or cuDNN's refusal, and how
+ *	                                                     far the algorithm's output is from the standard algorithm's
  *	net_time --composed [DTYPE]...                       route composed, for each step: kernels, products, and microseconds to the end of
  *	                                                     the work, and to the return of the call
  *
  * NET_TIME: seconds for each row, 1.  NET_SMALL: any value for sizes that are small enough for a stand-in.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +25,7 @@
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
 #include "tests/gpu_time.h"
+#include "verify/numbers.h"
 
 enum { BUFFERS = 24, ROWS_MAX = 512, TURNS_MAX = 4096 };
 
@@ -33,6 +37,10 @@ static const struct size { int T, B, I, U, layers; } large[] = {
 }, small[] = { { 4, 3, 5, 6, 1 }, { 3, 2, 4, 4, 2 } };
 static const struct size step_sizes[] = { { 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 } };
 static const struct size small_step_sizes[] = { { 4, 3, 5, 6, 1 } };
+static const struct size algorithm_sizes[] = {
+	{ 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 }, { 100, 64, 512, 512, 1 }, { 50, 128, 1024, 1024, 1 }, { 50, 64, 1024, 1024, 2 },
+	{ 200, 16, 256, 256, 1 }, { 200, 16, 256, 256, 2 }, { 100, 64, 128, 128, 1 }, { 512, 8, 1024, 1024, 1 }
+};
 static const struct size repeated = { 20, 32, 256, 256, 1 }, small_repeated = { 3, 2, 4, 4, 1 };
 static const char *const algorithms[] = { "standard", "persistent, static", "persistent, dynamic", "persistent, small" };
 
@@ -58,6 +66,7 @@ struct net {
 	struct cg_rnn_call call;
 	struct cg_mem buffers[BUFFERS];
 	int n_buffers;
+	unsigned long long noise;                /* the state of the random numbers in the buffers */
 	struct bare bare;
 	struct gpu_timer timer;
 	int ragged;                              /* set: sequences of different lengths */
@@ -88,13 +97,12 @@ static int alloc(struct net *n, size_t bytes, struct cg_mem *mem)
 /* Allocates memory on the device and fills it with random numbers. */
 static int alloc_noise(struct net *n, size_t bytes, struct cg_mem *mem)
 {
-	static unsigned long long state = 1;
 	void *noise = malloc(bytes);
 	int code;
 
 	if (!noise)
 		return cg_fail(CG_NO_MEMORY, "%zu bytes", bytes);
-	gpu_noise(noise, bytes / cg_dtype_bytes(n->config.dtype), n->config.dtype, &state);
+	gpu_noise(noise, bytes / cg_dtype_bytes(n->config.dtype), n->config.dtype, &n->noise);
 	code = alloc(n, bytes, mem);
 	if (!code)
 		code = cg_put(n->stream, *mem, noise, bytes);
@@ -396,6 +404,99 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 	return CG_OK;
 }
 
+/* ---- each algorithm of cuDNN ---- */
+
+/* Measures medians of the times of a pass, until its call returns and until its work is done. */
+static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
+{
+	static double host[TURNS_MAX], whole[TURNS_MAX];
+	double until = cg_milliseconds() + seconds_each() * 1000;
+	int turns = 0;
+
+	do {
+		double began = cg_milliseconds();
+
+		CG_TRY(step(n));
+		host[turns] = cg_milliseconds() - began;
+		CG_TRY(cg_stream_sync(n->stream));
+		whole[turns++] = cg_milliseconds() - began;
+	} while (turns < TURNS_MAX && (turns < 5 || cg_milliseconds() < until));
+	qsort(host, (size_t)turns, sizeof *host, gpu_compare);
+	qsort(whole, (size_t)turns, sizeof *whole, gpu_compare);
+	*host_ms = gpu_share(host, turns, 0.5);
+	*ms = gpu_share(whole, turns, 0.5);
+	return CG_OK;
+}
+
+static int forward_bare(struct net *n)
+{
+	const struct cg_rnn_call *c = &n->call;
+	struct bare *b = &n->bare;
+
+	CUDNN_TRY(RNNForward, b->handle, b->rnn, CUDNN_FWD_MODE_TRAINING, at(b->lengths), b->x, at(c->input), b->y, at(c->output), b->h,
+	          at(c->input_h), at(c->output_h), b->c, at(c->input_c), at(c->output_c), b->weight_bytes, at(b->weights), b->work_bytes,
+	          at(b->work), b->reserve_bytes, at(b->reserve));
+	return CG_OK;
+}
+
+/* The largest difference of two outputs, divided by the largest magnitude of the first. */
+static double farthest(const unsigned char *a, const unsigned char *b, size_t elements, int dtype)
+{
+	size_t each = cg_dtype_bytes(dtype);
+	double far = 0, most = 0;
+
+	for (size_t k = 0; k < elements; k++) {
+		double one = numbers_decode(dtype, a + k * each), difference = fabs(numbers_decode(dtype, b + k * each) - one);
+
+		most = fmax(most, fabs(one));
+		far = difference <= far ? far : difference;      /* not fmax, which would ignore NaN */
+	}
+	return far / most;
+}
+
+/* Measures one algorithm, and copies its output to `to`; from: the standard algorithm's output, NULL for that algorithm itself. */
+static int measure_algorithm(struct net *n, unsigned algorithm, const unsigned char *from, unsigned char *to)
+{
+	double host_ms, forward_ms, both_ms;
+
+	n->noise = 0;                            /* all algorithms get the same weights */
+	CG_TRY(open_bare(n, algorithm));
+	CG_TRY(step_bare(n));
+	CG_TRY(cg_get(n->stream, to, n->call.output, n->call.output.bytes));
+	CG_TRY(time_steps(n, forward_bare, &host_ms, &forward_ms));
+	CG_TRY(time_steps(n, step_bare, &host_ms, &both_ms));
+	printf(" %.4f | %.4f | %.2g |\n", forward_ms, both_ms, from ? farthest(from, to, n->call.output.bytes / cg_dtype_bytes(n->config.dtype),
+	                                                                        n->config.dtype) : 0);
+	return CG_OK;
+}
+
+static int measure_algorithms(struct net *n, const void *unused, int *bad)
+{
+	static const unsigned tried[] = { CUDNN_RNN_ALGO_STANDARD, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H };
+	unsigned char *outputs;
+	int code = CG_OK;
+
+	(void)unused;
+	(void)bad;                               /* cuDNN may refuse an algorithm */
+	CG_TRY(open_ours(n));
+	outputs = malloc(2 * n->call.output.bytes);
+	if (!outputs)
+		return cg_fail(CG_NO_MEMORY, "%zu bytes", 2 * n->call.output.bytes);
+	for (size_t k = 0; k < sizeof tried / sizeof *tried && !code; k++) {
+		printf("| %s | %s | %d | %d | %d | %d | %s |", cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B, n->size.U,
+		       n->size.layers, algorithms[tried[k]]);
+		code = measure_algorithm(n, tried[k], k ? outputs : NULL, outputs + (k ? n->call.output.bytes : 0));
+		close_bare(&n->bare);
+		n->bare = (struct bare){ .handle = NULL };
+		if (code && k) {
+			printf(" refused: %s | | |\n", cg_message());
+			code = CG_OK;
+		}
+	}
+	free(outputs);
+	return code;
+}
+
 /* ---- whether repeats have the same bits ---- */
 
 /* The bytes of the output and of the gradients of input and params, which get_answers copies one after the other. */
@@ -494,28 +595,6 @@ static int step_forward(struct net *n)
 	return cg_rnn_forward(n->stream, n->rnn, &n->call);
 }
 
-/* Measures medians of the times of a pass, until its call returns and until its work is done. */
-static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)
-{
-	static double host[TURNS_MAX], whole[TURNS_MAX];
-	double until = cg_milliseconds() + seconds_each() * 1000;
-	int turns = 0;
-
-	do {
-		double began = cg_milliseconds();
-
-		CG_TRY(step(n));
-		host[turns] = cg_milliseconds() - began;
-		CG_TRY(cg_stream_sync(n->stream));
-		whole[turns++] = cg_milliseconds() - began;
-	} while (turns < TURNS_MAX && (turns < 5 || cg_milliseconds() < until));
-	qsort(host, (size_t)turns, sizeof *host, gpu_compare);
-	qsort(whole, (size_t)turns, sizeof *whole, gpu_compare);
-	*host_ms = gpu_share(host, turns, 0.5);
-	*ms = gpu_share(whole, turns, 0.5);
-	return CG_OK;
-}
-
 static int measure_steps(struct net *n, const void *unused, int *bad)
 {
 	static const struct { const char *name; int (*step)(struct net *); } passes[] = { { "forward", step_forward }, { "both", step_ours } };
@@ -549,6 +628,9 @@ static const struct what parity = { "cudnn",
 	"|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|", measure_parity, large, small, 3, 2, 0 };
 static const struct what census = { "cudnn", "| network | dtype | T | B | U | lengths | algorithm | repeats | with other bits |",
 	"|---|---|---|---|---|---|---|---|---|", measure_census, &repeated, &small_repeated, 1, 1, 1 };
+static const struct what by_algorithm = { "cudnn",
+	"| network | dtype | T | B | U | layers | algorithm | forward, ms | both, ms | off by |", "|---|---|---|---|---|---|---|---|---|---|",
+	measure_algorithms, algorithm_sizes, small, 9, 2, 0 };
 static const struct what composed = { "composed",
 	"| network | dtype | passes | T | B | U | ms | us a step | us of the host a step | kernels of ours a step | products a step |",
 	"|---|---|---|---|---|---|---|---|---|---|---|", measure_steps, step_sizes, small_step_sizes, 2, 1, 0 };
@@ -621,12 +703,14 @@ static int read_wish(int argc, char **argv, struct wish *w)
 			w->allowed.us = strtod(argv[++k], NULL);
 		else if (!strcmp(argv[k], "--census") && k + 1 < argc && (w->repeats = atoi(argv[++k])) > 0)
 			w->what = &census;
+		else if (!strcmp(argv[k], "--algorithms"))
+			w->what = &by_algorithm;
 		else if (!strcmp(argv[k], "--composed"))
 			w->what = &composed;
 		else if (w->n < 4 && (w->dtypes[w->n] = cg_dtype_find(argv[k])) >= 0)
 			w->n++;
 		else
-			return refuse("expected --most PERCENT, --least US, --census N, --composed and dtypes");
+			return refuse("expected --most PERCENT, --least US, --census N, --algorithms, --composed and dtypes");
 	}
 	if (!w->n)
 		w->dtypes[w->n++] = CG_F32, w->dtypes[w->n++] = CG_F16;
