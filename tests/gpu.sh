@@ -750,14 +750,14 @@ stage_fast()
 		[ ! -s "$work/torch.json" ] || cat "$work/torch.json" >>"$work/numbers.json"
 		timed torch-graph 60 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$python" "$kit/tests/gpu_torch.py" --library "$kit/lib/libcellgrad.so.0" --backend "$backend" --graph
 	fi
+	! has_cudnn || timed algorithms 90 table env NET_TIME=0.02 "$bin/net_time" --algorithms f16
+	[ "$backend" != cuda ] || timed steps 40 table env NET_TIME=0.2 "$bin/net_time" --composed f16 f32
 	for dtype in f16 f32 bf16 f64; do bench bench-$dtype 60 $dtype; done
 	if has_cudnn; then
 		timed census 40 table "$bin/net_time" --census $repeats f32 f16 bf16 f64
 		timed census-workspace 40 table env CUBLAS_WORKSPACE_CONFIG=:4096:2 "$bin/net_time" --census $repeats f32 f16 bf16 f64
 	fi
 	if [ "$backend" = cuda ]; then
-		! has_cudnn || timed algorithms 90 table env NET_TIME=0.1 "$bin/net_time" --algorithms f16 bf16
-		timed steps 40 table "$bin/net_time" --composed f16 f32
 		timed nvrtc 60 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed micro 60 table "$bin/gpu_probe" micro "$kit/tests/gpu_micro.cu"

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/core/core.h"
 #include "tests/gpu_time.h"
 
 void *gpu_call(const char *name)
@@ -65,6 +66,52 @@ double gpu_timer_ms(const struct gpu_timer *t)
 	float ms;
 
 	return t->to && !events.elapsed(&ms, t->from, t->to) ? (double)ms : -1;
+}
+
+static struct {
+	unsigned (*begin)(struct CUstream_st *, unsigned mode);
+	unsigned (*end)(struct CUstream_st *, void **graph);
+	unsigned (*instantiate)(void **exec, void *graph, unsigned long long flags);
+	unsigned (*launch)(void *exec, struct CUstream_st *);
+	unsigned (*destroy)(void *graph);
+	unsigned (*close)(void *exec);
+} graphs;
+
+enum { CAPTURE_MODE_RELAXED = 2 };
+
+void gpu_graph_begin(struct cg_queue *queue)
+{
+	find("cuStreamBeginCapture_v2", &graphs.begin);
+	find("cuStreamEndCapture", &graphs.end);
+	find("cuGraphInstantiateWithFlags", &graphs.instantiate);
+	find("cuGraphLaunch", &graphs.launch);
+	find("cuGraphDestroy", &graphs.destroy);
+	find("cuGraphExecDestroy", &graphs.close);
+	if (graphs.begin)
+		graphs.begin(queue->stream, CAPTURE_MODE_RELAXED);
+}
+
+void *gpu_graph_end(struct cg_queue *queue)
+{
+	void *graph = NULL, *exec = NULL;
+
+	if (!graphs.end || graphs.end(queue->stream, &graph) || !graph)
+		return NULL;
+	if (!graphs.instantiate || graphs.instantiate(&exec, graph, 0))
+		exec = NULL;
+	graphs.destroy(graph);
+	return exec;
+}
+
+int gpu_graph_launch(void *graph, struct cg_queue *queue)
+{
+	return graphs.launch(graph, queue->stream) ? cg_fail(CG_DRIVER, "cuGraphLaunch failed") : CG_OK;
+}
+
+void gpu_graph_close(void *graph)
+{
+	if (graph)
+		graphs.close(graph);
 }
 
 void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state)

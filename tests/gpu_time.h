@@ -18,6 +18,13 @@ void gpu_timer_stop(const struct gpu_timer *, struct cg_queue *);
 /* The milliseconds between the timer's two events, once the stream's work is done; -1 without events, or if the driver gives no time. */
 double gpu_timer_ms(const struct gpu_timer *);
 
+/* A CUDA graph, with which a stream's work runs again without the host's part: gpu_graph_begin captures the stream's work from then on, and
+ * gpu_graph_end ends that and returns the graph; NULL: this driver has no graphs, as a stand-in, or something forbade the capture. */
+void  gpu_graph_begin(struct cg_queue *);
+void *gpu_graph_end(struct cg_queue *);
+int   gpu_graph_launch(void *graph, struct cg_queue *);
+void  gpu_graph_close(void *graph);
+
 /* Fills memory with numbers of a dtype, with magnitudes from 1/16 to 1/8 and random signs: times with zeros would be too short. */
 void gpu_noise(void *to, size_t elements, int dtype, unsigned long long *state);
 

@@ -9,9 +9,10 @@
  *	                                                     does neither, and its times have no limit
  *	net_time --census N [DTYPE]...                       how many of N repeats on route cudnn have other bits than the first
  *	net_time --algorithms [DTYPE]...                     cuDNN alone with each of its algorithms: milliseconds, or cuDNN's refusal, and how
- *	                                                     far the algorithm's output is from the standard algorithm's
+ *	                                                     far the algorithm's output is from the standard algorithm's; the replayed
+ *	                                                     step, from a CUDA graph, takes no time of the host's
  *	net_time --composed [DTYPE]...                       route composed, for each step: kernels, products, and microseconds to the end of
- *	                                                     the work, and to the return of the call
+ *	                                                     the work, to the return of the call, and replayed from a CUDA graph
  *
  * NET_TIME: seconds for each row, 1.  NET_SMALL: any value for sizes that are small enough for a stand-in.
  */
@@ -27,21 +28,32 @@
 #include "tests/gpu_time.h"
 #include "verify/numbers.h"
 
-enum { BUFFERS = 24, ROWS_MAX = 512, TURNS_MAX = 4096 };
+enum { BUFFERS = 32, ROWS_MAX = 512, TURNS_MAX = 4096 };
 
 static const struct { const char *cell; unsigned mode; int has_c; } cells[] = {
 	{ "lstm", CUDNN_LSTM, 1 }, { "gru", CUDNN_GRU, 0 }, { "rnn_tanh", CUDNN_RNN_TANH, 0 }, { "rnn_relu", CUDNN_RNN_RELU, 0 }
 };
-static const struct size { int T, B, I, U, layers; } large[] = {
-	{ 100, 64, 512, 512, 1 }, { 50, 128, 1024, 1024, 2 }, { 200, 16, 256, 256, 1 }
-}, small[] = { { 4, 3, 5, 6, 1 }, { 3, 2, 4, 4, 2 } };
-static const struct size step_sizes[] = { { 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 } };
-static const struct size small_step_sizes[] = { { 4, 3, 5, 6, 1 } };
+static const struct size { int T, B, I, U, layers, directions; } large[] = {
+	{ 100, 64, 512, 512, 1, 1 }, { 50, 128, 1024, 1024, 2, 1 }, { 200, 16, 256, 256, 1, 1 }
+}, small[] = { { 4, 3, 5, 6, 1, 1 }, { 3, 2, 4, 4, 2, 1 } };
+static const struct size step_sizes[] = { { 1024, 16, 768, 768, 1, 1 }, { 100, 32, 512, 512, 1, 1 } };
+static const struct size small_step_sizes[] = { { 4, 3, 5, 6, 1, 1 } };
 static const struct size algorithm_sizes[] = {
-	{ 1024, 16, 768, 768, 1 }, { 100, 32, 512, 512, 1 }, { 100, 64, 512, 512, 1 }, { 50, 128, 1024, 1024, 1 }, { 50, 64, 1024, 1024, 2 },
-	{ 200, 16, 256, 256, 1 }, { 200, 16, 256, 256, 2 }, { 100, 64, 128, 128, 1 }, { 512, 8, 1024, 1024, 1 }
+	{ 1024, 16, 768, 768, 1, 1 }, { 40, 16, 64, 64, 1, 1 }, { 40, 64, 64, 64, 1, 1 }, { 40, 1, 128, 128, 1, 1 },
+	{ 40, 16, 128, 128, 1, 1 }, { 40, 64, 128, 128, 1, 1 }, { 40, 128, 128, 128, 1, 1 }, { 40, 1, 256, 256, 1, 1 },
+	{ 40, 4, 256, 256, 1, 1 }, { 40, 8, 256, 256, 1, 1 }, { 40, 16, 256, 256, 1, 1 }, { 40, 64, 256, 256, 1, 1 },
+	{ 40, 128, 256, 256, 1, 1 }, { 40, 8, 320, 320, 1, 1 }, { 40, 16, 320, 320, 1, 1 }, { 40, 1, 512, 512, 1, 1 },
+	{ 40, 5, 512, 512, 1, 1 }, { 40, 8, 512, 512, 1, 1 }, { 40, 12, 512, 512, 1, 1 }, { 40, 16, 512, 512, 1, 1 },
+	{ 40, 24, 512, 512, 1, 1 }, { 40, 32, 512, 512, 1, 1 }, { 40, 48, 512, 512, 1, 1 }, { 40, 64, 512, 512, 1, 1 },
+	{ 40, 96, 512, 512, 1, 1 }, { 40, 128, 512, 512, 1, 1 }, { 40, 1, 1024, 1024, 1, 1 }, { 40, 8, 1024, 1024, 1, 1 },
+	{ 40, 16, 1024, 1024, 1, 1 }, { 40, 32, 1024, 1024, 1, 1 }, { 40, 64, 1024, 1024, 1, 1 }, { 40, 96, 1024, 1024, 1, 1 },
+	{ 40, 128, 1024, 1024, 1, 1 }, { 40, 16, 1280, 1280, 1, 1 }, { 40, 8, 1536, 1536, 1, 1 }, { 40, 16, 77, 256, 1, 1 },
+	{ 40, 1, 512, 512, 4, 1 }, { 40, 8, 512, 512, 2, 1 }, { 40, 16, 512, 512, 2, 1 }, { 40, 32, 512, 512, 2, 1 },
+	{ 40, 48, 512, 512, 2, 1 }, { 40, 64, 512, 512, 2, 1 }, { 40, 32, 1024, 1024, 2, 1 }, { 40, 64, 1024, 1024, 2, 1 },
+	{ 40, 1, 512, 512, 1, 2 }, { 40, 8, 512, 512, 1, 2 }, { 40, 16, 512, 512, 1, 2 }, { 40, 32, 512, 512, 1, 2 },
+	{ 40, 64, 512, 512, 1, 2 }, { 40, 32, 1024, 1024, 1, 2 }, { 40, 8, 256, 256, 3, 2 }
 };
-static const struct size repeated = { 20, 32, 256, 256, 1 }, small_repeated = { 3, 2, 4, 4, 1 };
+static const struct size repeated = { 20, 32, 256, 256, 1, 1 }, small_repeated = { 3, 2, 4, 4, 1, 1 };
 static const char *const algorithms[] = { "standard", "persistent, static", "persistent, dynamic", "persistent, small" };
 
 /* ---- cuDNN alone ---- */
@@ -69,6 +81,7 @@ struct net {
 	unsigned long long noise;                /* the state of the random numbers in the buffers */
 	struct bare bare;
 	struct gpu_timer timer;
+	void *graph;                             /* of the work that time_graph repeats; NULL: none */
 	int ragged;                              /* set: sequences of different lengths */
 	int32_t lengths[ROWS_MAX];
 };
@@ -89,6 +102,8 @@ static unsigned type_of(int dtype)
 
 static int alloc(struct net *n, size_t bytes, struct cg_mem *mem)
 {
+	if (n->n_buffers == BUFFERS)
+		return cg_fail(CG_NO_MEMORY, "%d buffers", BUFFERS + 1);
 	CG_TRY(cg_alloc(n->context, bytes, mem));
 	n->buffers[n->n_buffers++] = *mem;
 	return n->context->backend->zero(n->stream->queue, *mem, bytes);
@@ -124,7 +139,7 @@ static int describe_data(const struct net *n, int width, struct cudnnRNNDataStru
 
 static int describe_state(const struct net *n, struct cudnnTensorStruct **tensor)
 {
-	int dims[] = { n->size.layers, n->size.B, n->size.U }, strides[] = { n->size.B * n->size.U, n->size.U, 1 };
+	int dims[] = { n->size.layers * n->size.directions, n->size.B, n->size.U }, strides[] = { n->size.B * n->size.U, n->size.U, 1 };
 
 	CUDNN_TRY(CreateTensorDescriptor, tensor);
 	CUDNN_TRY(SetTensorNdDescriptor, *tensor, type_of(n->config.dtype), 3, dims, strides);
@@ -155,10 +170,11 @@ static int open_bare(struct net *n, unsigned algorithm)
 	CUDNN_TRY(CreateDropoutDescriptor, &b->dropout);
 	CUDNN_TRY(SetDropoutDescriptor, b->dropout, b->handle, 0, NULL, 0, 0);
 	CUDNN_TRY(CreateRNNDescriptor, &b->rnn);
-	CUDNN_TRY(SetRNNDescriptor_v8, b->rnn, algorithm, cells[n->cell].mode, CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
+	CUDNN_TRY(SetRNNDescriptor_v8, b->rnn, algorithm, cells[n->cell].mode, CUDNN_RNN_DOUBLE_BIAS,
+	          n->size.directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
 	          CUDNN_LINEAR_INPUT, type, precision, math, s->I, s->U, s->U, s->layers, b->dropout, CUDNN_RNN_PADDED_IO_ENABLED);
 	CG_TRY(describe_data(n, s->I, &b->x));
-	CG_TRY(describe_data(n, s->U, &b->y));
+	CG_TRY(describe_data(n, n->size.directions * s->U, &b->y));
 	CG_TRY(describe_state(n, &b->h));
 	CG_TRY(describe_state(n, &b->c));
 	CUDNN_TRY(GetRNNWeightSpaceSize, b->handle, b->rnn, &b->weight_bytes);
@@ -252,13 +268,13 @@ static int open_ours(struct net *n)
 {
 	const struct size *s = &n->size;
 	size_t each = cg_dtype_bytes(n->config.dtype), rows = (size_t)s->T * (size_t)s->B;
-	size_t states = (size_t)s->layers * (size_t)s->B * (size_t)s->U;
+	size_t wide = (size_t)n->size.directions * (size_t)s->U, states = (size_t)s->layers * wide * (size_t)s->B;
 	struct cg_rnn_call *c = &n->call;
 	struct cg_rnn_sizes sizes;
 	size_t cs = cells[n->cell].has_c ? states : 0;
 	const struct { struct cg_mem *mem; size_t elements; int (*alloc)(struct net *, size_t, struct cg_mem *); } all[] = {
 		{ &c->input, rows * (size_t)s->I, alloc_noise }, { &c->input_backprop, rows * (size_t)s->I, alloc },
-		{ &c->output, rows * (size_t)s->U, alloc }, { &c->output_backprop, rows * (size_t)s->U, alloc_noise },
+		{ &c->output, rows * wide, alloc }, { &c->output_backprop, rows * wide, alloc_noise },
 		{ &c->output_h, states, alloc }, { &c->input_h_backprop, states, alloc }, { &c->output_c, cs, alloc }, { &c->input_c_backprop, cs, alloc },
 	};
 
@@ -454,10 +470,35 @@ static double farthest(const unsigned char *a, const unsigned char *b, size_t el
 	return far / most;
 }
 
+static int step_graph(struct net *n)
+{
+	return gpu_graph_launch(n->graph, n->stream->queue);
+}
+
+/* Measures a pass that is replayed from a CUDA graph, so that the host's launches do not count; -1 without graphs. */
+static int time_graph(struct net *n, int (*step)(struct net *), double *ms)
+{
+	double host_ms;
+	int code;
+
+	*ms = -1;
+	gpu_graph_begin(n->stream->queue);
+	code = step(n);
+	n->graph = gpu_graph_end(n->stream->queue);
+	if (!n->graph)
+		return CG_OK;
+	if (!code)
+		code = time_steps(n, step_graph, &host_ms, ms);
+	gpu_graph_close(n->graph);
+	return code;
+}
+
 /* Measures one algorithm, and copies its output to `to`; from: the standard algorithm's output, NULL for that algorithm itself. */
 static int measure_algorithm(struct net *n, unsigned algorithm, const unsigned char *from, unsigned char *to)
 {
-	double host_ms, forward_ms, both_ms;
+	/* Only a few steps are compared: such weights make a network that is chaotic, so that rounding grows from step to step. */
+	size_t compared = (size_t)n->size.B * (size_t)(n->size.directions * n->size.U) * (n->size.T < 4 ? (size_t)n->size.T : 4);
+	double host_ms, forward_ms, both_ms, graph_ms;
 
 	n->noise = 0;                            /* all algorithms get the same weights */
 	CG_TRY(open_bare(n, algorithm));
@@ -465,8 +506,9 @@ static int measure_algorithm(struct net *n, unsigned algorithm, const unsigned c
 	CG_TRY(cg_get(n->stream, to, n->call.output, n->call.output.bytes));
 	CG_TRY(time_steps(n, forward_bare, &host_ms, &forward_ms));
 	CG_TRY(time_steps(n, step_bare, &host_ms, &both_ms));
-	printf(" %.4f | %.4f | %.2g |\n", forward_ms, both_ms, from ? farthest(from, to, n->call.output.bytes / cg_dtype_bytes(n->config.dtype),
-	                                                                        n->config.dtype) : 0);
+	CG_TRY(time_graph(n, step_bare, &graph_ms));
+	printf(graph_ms < 0 ? " %.4f | %.4f | |" : " %.4f | %.4f | %.4f |", forward_ms, both_ms, graph_ms);
+	printf(" %.2g |\n", from ? farthest(from, to, compared, n->config.dtype) : 0);
 	return CG_OK;
 }
 
@@ -483,13 +525,18 @@ static int measure_algorithms(struct net *n, const void *unused, int *bad)
 	if (!outputs)
 		return cg_fail(CG_NO_MEMORY, "%zu bytes", 2 * n->call.output.bytes);
 	for (size_t k = 0; k < sizeof tried / sizeof *tried && !code; k++) {
-		printf("| %s | %s | %d | %d | %d | %d | %s |", cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B, n->size.U,
-		       n->size.layers, algorithms[tried[k]]);
+		int n_buffers = n->n_buffers;
+
+		printf("| %s | %s | %d | %d | %d | %d | %d | %d | %s |", cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
+		       n->size.I, n->size.U, n->size.layers, n->size.directions, algorithms[tried[k]]);
+		fflush(stdout);                  /* for the case that cuDNN ends the process */
 		code = measure_algorithm(n, tried[k], k ? outputs : NULL, outputs + (k ? n->call.output.bytes : 0));
 		close_bare(&n->bare);
 		n->bare = (struct bare){ .handle = NULL };
+		while (n->n_buffers > n_buffers)
+			cg_free(n->context, &n->buffers[--n->n_buffers]);
 		if (code && k) {
-			printf(" refused: %s | | |\n", cg_message());
+			printf(" refused: %s | | | |\n", cg_message());
 			code = CG_OK;
 		}
 	}
@@ -603,14 +650,20 @@ static int measure_steps(struct net *n, const void *unused, int *bad)
 	(void)unused;
 	(void)bad;
 	CG_TRY(open_ours(n));
+	n->call.accumulate = 0;
 	CG_TRY(step_ours(n));
 	for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
-		double host_ms, ms;
+		double host_ms, ms, graph_ms;
+		char replayed[32] = "";
 
 		CG_TRY(count_calls(n, passes[k].step));
 		CG_TRY(time_steps(n, passes[k].step, &host_ms, &ms));
-		printf("| %s | %s | %s | %d | %d | %d | %.4f | %.3f | %.3f | %.2f | %.2f |\n", cells[n->cell].cell, cg_dtype_name(n->config.dtype),
-		       passes[k].name, n->size.T, n->size.B, n->size.U, ms, ms * 1000 / T, host_ms * 1000 / T, launches / T, products / T);
+		CG_TRY(time_graph(n, passes[k].step, &graph_ms));
+		if (graph_ms >= 0)
+			snprintf(replayed, sizeof replayed, "%.3f", graph_ms * 1000 / T);
+		printf("| %s | %s | %s | %d | %d | %d | %.4f | %.3f | %.3f | %s | %.2f | %.2f |\n", cells[n->cell].cell,
+		       cg_dtype_name(n->config.dtype), passes[k].name, n->size.T, n->size.B, n->size.U, ms, ms * 1000 / T, host_ms * 1000 / T,
+		       replayed, launches / T, products / T);
 	}
 	return CG_OK;
 }
@@ -629,11 +682,11 @@ static const struct what parity = { "cudnn",
 static const struct what census = { "cudnn", "| network | dtype | T | B | U | lengths | algorithm | repeats | with other bits |",
 	"|---|---|---|---|---|---|---|---|---|", measure_census, &repeated, &small_repeated, 1, 1, 1 };
 static const struct what by_algorithm = { "cudnn",
-	"| network | dtype | T | B | U | layers | algorithm | forward, ms | both, ms | off by |", "|---|---|---|---|---|---|---|---|---|---|",
-	measure_algorithms, algorithm_sizes, small, 9, 2, 0 };
+	"| network | dtype | T | B | I | U | layers | directions | algorithm | forward, ms | both, ms | both, replayed, ms | off by |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+	measure_algorithms, algorithm_sizes, small, sizeof algorithm_sizes / sizeof *algorithm_sizes, 2, 0 };
 static const struct what composed = { "composed",
-	"| network | dtype | passes | T | B | U | ms | us a step | us of the host a step | kernels of ours a step | products a step |",
-	"|---|---|---|---|---|---|---|---|---|---|---|", measure_steps, step_sizes, small_step_sizes, 2, 1, 0 };
+	"| network | dtype | passes | T | B | U | ms | us a step | us of the host a step | replayed, us a step | kernels of ours a step | products a step |",
+	"|---|---|---|---|---|---|---|---|---|---|---|---|", measure_steps, step_sizes, small_step_sizes, 2, 1, 0 };
 
 static void close_net(struct net *n)
 {
@@ -659,6 +712,7 @@ static int row(const struct what *what, const struct net *like, const void *how,
 	n.config.layers = n.size.layers;
 	n.config.input = n.size.I;
 	n.config.units = n.size.U;
+	n.config.bidirectional = n.size.directions == 2;
 	n.config.route = what->route;
 	code = cg_cu_enter(n.context->device);
 	if (!code) {

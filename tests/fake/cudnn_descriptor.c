@@ -46,11 +46,12 @@ static int narrows(int type, unsigned math)
  * and gates, and in the gradient dgates, dh and dc.  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: all 7 inputs and 5 outputs of
  * elemWiseRNNcell<__half, __half, float, LSTM, bias 2> are __half *, those of bf16 __nv_bfloat16 *, its loads from memory have 16
  * bits, and so have the nine of LSTM_elementWise_bp1<__half, __half, float>.  These run where sums are to be f32: memcheck's output
- * in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>, shows it.
+ * in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>, shows it.  In bf16 cuDNN 9.14 on an H200 gives the bits of the
+ * standard algorithm for the static one.
  */
 static int keeps_halves(int type, int algorithm)
 {
-	return (type == DNN_HALF || type == DNN_BFLOAT16) && algorithm == STANDARD;
+	return type == DNN_HALF ? algorithm == STANDARD : type == DNN_BFLOAT16 && algorithm != PERSIST_SMALL_H;
 }
 
 /*
@@ -102,13 +103,13 @@ FAKE_API int cudnnSetRNNDescriptor_v8(struct rnn *rnn, unsigned algorithm, unsig
 	return 0;
 }
 
-/* The persistent kernels hold a part of R in registers, which limits the number of units; none of them accepts sequences of
-   different lengths. */
+/* The persistent kernels hold a part of R in registers, which limits the number of units; none of them accepts sequences of different
+   lengths.  cuDNN 9.14 on an H200 accepts 1536 units for a static LSTM or GRU and refuses 2048, which it accepts for an RNN. */
 int fake_persists(const char *call, const struct rnn *rnn, const struct data *x, int backward)
 {
 	int64_t U = rnn->model.U, plain = rnn->model.cell <= TANH;
 	int64_t most[] = {
-		[PERSIST_STATIC] = plain ? 1024 : 896, [PERSIST_DYNAMIC] = plain ? 2560 : 1536,
+		[PERSIST_STATIC] = plain ? 2048 : 1536, [PERSIST_DYNAMIC] = plain ? 2560 : 1536,
 		[PERSIST_SMALL_H] = (plain ? 384 : 192) / 3 * (backward ? 2 : 3)
 	};
 

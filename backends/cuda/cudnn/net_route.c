@@ -185,8 +185,9 @@ static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, uns
 }
 
 /*
- * Adds cuDNN's persistent algorithms if calls of the network may have sizes that suit them; rnn_data.c decides by the sizes of a call.  The
- * tanh of these algorithms is an instruction that is accurate to 2^-11, so f32 networks use them only if TF32 is allowed.
+ * Adds cuDNN's persistent algorithms, in the order of their speed, if calls of the network may have sizes that suit them; rnn_data.c decides
+ * by the sizes of a call.  The tanh of these algorithms is an instruction that is accurate to 2^-11, so f32 networks use them only if TF32 is
+ * allowed.  In bf16 cuDNN 9.14 on an H200 accepts the static algorithm, but runs the standard one: it takes as long and gives the same bits.
  */
 static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 {
@@ -194,13 +195,11 @@ static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 	int may = rnn->dtype == CG_F16 || (rnn->dtype == CG_F32 && rnn->allow_tf32);
 
 	CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_STANDARD));
-	if (!may || rnn->P || !rnn->time_major || segment->skip)
+	if (!may || rnn->P || segment->skip)
 		return CG_OK;
-	if (net->version >= SMALL_H_SINCE)
-		CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H));
-	if (rnn->dtype == CG_F16 && segment->layers == 1 && rnn->directions == 1)
+	if (rnn->dtype == CG_F16)
 		CG_TRY(add_algorithm(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC));
-	return CG_OK;
+	return net->version >= SMALL_H_SINCE ? add_algorithm(net, segment, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H) : CG_OK;
 }
 
 static int drops(const struct cg_network *rnn)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes what depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and index arrays that map batch rows.  cuDNN
- * refuses a batch row without a step; if a call has such rows, cuDNN gets the other rows, gathered.
+ * refuses a batch row without a step; if a call has such rows, cuDNN gets the other rows, gathered.  The steps of sequences in
+ * batch-major order are gathered for a persistent algorithm, which needs time-major order.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -24,8 +25,8 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
 /* ---- which algorithm ---- */
 
 /*
- * The functions that decide whether one of cuDNN's persistent algorithms is faster, by PyTorch's measurements.  A persistent algorithm
- * keeps the recurrent weights in registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
+ * The functions that decide whether one of cuDNN's persistent algorithms is faster.  A persistent algorithm keeps the recurrent weights in
+ * registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
  */
 static int suits_small(const struct cg_net *net)
 {
@@ -35,16 +36,51 @@ static int suits_small(const struct cg_net *net)
 	return net->device->major >= 6 && net->rnn->U <= (is_gated ? most : 2 * most);
 }
 
-static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
+static int is_stacked(const struct cg_net *net)
 {
-	const struct cg_dev *d = net->device;
+	return net->rnn->layers > 1 || net->rnn->directions > 1;
+}
+
+/* Is the static algorithm faster on a device of compute capability 8?  By PyTorch's measurements. */
+static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s)
+{
 	int64_t U = net->rnn->U;
 
-	if (d->major < 8 || (d->major == 8 && d->minor == 6) || d->units < 98 || net->cell == CUDNN_GRU)
+	if (net->device->minor == 6 || net->cell == CUDNN_GRU || is_stacked(net))
 		return 0;
 	if (U > 1024 || U % 128 || net->rnn->I % 128 || s->live % 8 || s->live > 128)
 		return 0;
 	return net->cell == CUDNN_LSTM || s->live < 96 || U < 896;
+}
+
+/*
+ * Is the static algorithm faster on a device of compute capability 9 or later?  By the table `algorithms` of a report on an H200,
+ * tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md: up to `one` batch rows for one layer in one direction, else up to `stacked`.  The
+ * algorithm loses if there are more than 8 rows and their number is no multiple of 8.
+ */
+static int suits_static_9(const struct cg_net *net, const struct cg_dnn_shape *s)
+{
+	static const struct { int one, stacked, units; } suited[] = {
+		[CUDNN_LSTM] = { 128, 32, 32 }, [CUDNN_GRU] = { 8, 8, 128 }, [CUDNN_RNN_TANH] = { 128, 128, 32 }, [CUDNN_RNN_RELU] = { 128, 128, 32 },
+	};
+	int64_t U = net->rnn->U, rows = s->live;
+	int is_plain = net->cell == CUDNN_RNN_TANH || net->cell == CUDNN_RNN_RELU;
+
+	if (rows > (is_stacked(net) ? suited[net->cell].stacked : suited[net->cell].one) || (rows > 8 && rows % 8))
+		return 0;
+	if (U % suited[net->cell].units || U > (rows > 16 ? 1024 : 1536))
+		return 0;
+	return !is_plain || rows < 96 || U < 896;
+}
+
+/* The static algorithm needs many multiprocessors, which hold a part of the recurrent weights each. */
+static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
+{
+	const struct cg_dev *d = net->device;
+
+	if (d->major < 8 || d->units < 98)
+		return 0;
+	return d->major == 8 ? suits_static_8(net, s) : suits_static_9(net, s);
 }
 
 /* Are the states of each layer aligned?  The states of the layers lie one behind the other, and a persistent algorithm needs each
@@ -172,9 +208,9 @@ static void count(const struct cg_net *net, struct cg_dnn_shape *s)
 		s->live += length(s, b) > 0;
 	}
 	s->whole = s->N == s->T * s->B;
-	s->compact = s->live < s->B || s->steps != s->T;
-	s->moves = s->compact || (!net->rnn->states_major && states > 1 && s->live > 1);
 	s->algorithm = choose_algorithm(net, s);
+	s->compact = s->live < s->B || s->steps != s->T || (s->algorithm && !net->rnn->time_major);
+	s->moves = s->compact || (!net->rnn->states_major && states > 1 && s->live > 1);
 }
 
 static int fill(const struct cg_net *net, struct cg_dnn_shape *s, const struct cg_dnn_range *range)

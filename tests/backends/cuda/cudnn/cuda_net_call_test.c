@@ -384,12 +384,13 @@ static const struct alignment_case {
 	size_t offset;
 	long ours;                               /* the library's own commands, if no memory need be moved; 0: not compared */
 } alignment_case[] = {
-	{ "static",           CG_F16, 128, 8, 1, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         2, 0 },
-	{ "static, added",    CG_F16, 128, 8, 1, 1, 1, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         4, 0 },
+	{ "static",           CG_F16, 256, 8, 1, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         2, 0 },
+	{ "static, added",    CG_F16, 256, 8, 1, 1, 1, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC,         4, 0 },
 	{ "small",            CG_F16, 8,   2, 2, 1, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, 2, 0 },
 	{ "small, masks",     CG_F16, 8,   2, 2, 1, 0, 0.25, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, 8, 0 },
 	{ "small, odd masks", CG_F16, 3,   1, 2, 1, 0, 0.25, CUDNN_RNN_ALGO_STANDARD,               2, 0 },
-	{ "standard",         CG_F16, 8,   2, 1, 0, 0, 0,    CUDNN_RNN_ALGO_STANDARD,               2, 2 },
+	{ "small, by rows",   CG_F16, 8,   2, 1, 0, 0, 0,    CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, 2, 0 },
+	{ "standard",         CG_F32, 8,   2, 1, 0, 0, 0,    CUDNN_RNN_ALGO_STANDARD,               4, 2 },
 };
 
 /* The algorithm of the last forward; the descriptors of a plan are made in the order of its algorithms. */

@@ -192,10 +192,13 @@ static unsigned asking(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned 
 	                               projection_size, layers, dropout, flags);
 }
 
-/* Persistent algorithms, whose tanh is coarse, are requested for f16, and for f32 where TF32 is allowed. */
+/* Persistent algorithms, whose tanh is coarse, are requested for f16, and the small one for f32 where TF32 is allowed. */
 static void test_algorithms(void **state)
 {
-	enum { ALONE = 1 << CUDNN_RNN_ALGO_STANDARD, SMALL = 1 << CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H };
+	enum {
+		ALONE = 1 << CUDNN_RNN_ALGO_STANDARD, SMALL = ALONE | 1 << CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H,
+		ALL = SMALL | 1 << CUDNN_RNN_ALGO_PERSIST_STATIC
+	};
 	struct cg_context *context;
 
 	(void)state;
@@ -209,10 +212,109 @@ static void test_algorithms(void **state)
 			c.allow_tf32 = tf32;
 			asked = 0;
 			expect_route(context, &c, "cudnn");
-			assert_int_equal(asked, dtype == CG_F16 || (dtype == CG_F32 && tf32) ? ALONE | SMALL : ALONE);
+			assert_int_equal(asked, dtype == CG_F16 ? ALL : dtype == CG_F32 && tf32 ? SMALL : ALONE);
 		}
 	forget();
 	cg_close(context);
+}
+
+/* The last algorithm whose memory was measured is the one that a call of these sizes uses. */
+static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } described[64];
+static int n_described;
+static unsigned measured;
+
+static unsigned note_algorithm(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction,
+                               unsigned input, unsigned type, unsigned precision, unsigned math, int32_t input_size, int32_t hidden_size,
+                               int32_t projection_size, int32_t layers, struct cudnnDropoutStruct *dropout, uint32_t flags)
+{
+	assert_true(n_described < 64);
+	described[n_described].rnn = rnn;
+	described[n_described++].algorithm = algorithm;
+	return dnn.SetRNNDescriptor_v8(rnn, algorithm, cell, bias, direction, input, type, precision, math, input_size, hidden_size,
+	                               projection_size, layers, dropout, flags);
+}
+
+static unsigned note_measured(struct cudnnContext *handle, struct cudnnRNNStruct *rnn, unsigned mode, struct cudnnRNNDataStruct *x,
+                              size_t *work, size_t *reserve)
+{
+	for (int k = 0; k < n_described; k++)
+		if (described[k].rnn == rnn)
+			measured = described[k].algorithm;
+	return dnn.GetRNNTempSpaceSizes(handle, rnn, mode, x, work, reserve);
+}
+
+/* Which algorithm suits which sizes, on a device of many multiprocessors; U: the width of the input, and the number of units. */
+static const struct suited {
+	const char *arch, *cell;
+	int64_t U, B;
+	int layers, bidirectional, time_major, ragged;
+	unsigned algorithm;
+} suited[] = {
+	{ "80", "lstm",     512,  8,   1, 0, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "80", "lstm",     512,  8,   2, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "80", "gru",      512,  8,   1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "80", "lstm",     512,  4,   1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "80", "lstm",     320,  8,   1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "80", "rnn_relu", 896,  96,  1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "86", "lstm",     512,  8,   1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "75", "lstm",     512,  8,   1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "lstm",     512,  128, 1, 0, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "lstm",     512,  136, 1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "lstm",     512,  12,  1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "lstm",     512,  5,   1, 0, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "lstm",     512,  32,  2, 0, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "lstm",     512,  32,  2, 0, 0, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "lstm",     512,  32,  2, 0, 1, 1, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "lstm",     512,  40,  1, 1, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "lstm",     320,  16,  1, 1, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "lstm",     1280, 16,  1, 0, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "lstm",     1280, 24,  1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "lstm",     128,  16,  1, 0, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H },
+	{ "90", "gru",      512,  8,   2, 1, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "gru",      512,  16,  1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "gru",      320,  8,   1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+	{ "90", "rnn_tanh", 512,  64,  2, 0, 1, 0, CUDNN_RNN_ALGO_PERSIST_STATIC },
+	{ "90", "rnn_tanh", 256,  64,  2, 0, 0, 0, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H },
+	{ "90", "rnn_relu", 896,  96,  1, 0, 1, 0, CUDNN_RNN_ALGO_STANDARD },
+};
+
+static void test_algorithms_by_sizes(void **state)
+{
+	(void)state;
+	if (!getenv("CELLGRAD_FAKE_CUDA"))
+		skip();                          /* a device has the compute capability that it has */
+	setenv("CELLGRAD_FAKE_MULTIPROCESSORS", "108", 1);
+	for (size_t k = 0; k < sizeof suited / sizeof *suited; k++) {
+		const struct suited *p = &suited[k];
+		struct cg_rnn_config c = network(p->cell, CG_F16);
+		struct cg_context *context;
+		struct cg_rnn_sizes sizes;
+		int32_t lengths[136] = { 1 };
+		struct cg_rnn *rnn;
+
+		setenv("CELLGRAD_FAKE_ARCH", p->arch, 1);
+		if (!opens_with_cudnn(&context))
+			break;
+		cg_cudnn.SetRNNDescriptor_v8 = note_algorithm;
+		cg_cudnn.GetRNNTempSpaceSizes = note_measured;
+		n_described = 0;
+		c.layers = p->layers;
+		c.bidirectional = p->bidirectional;
+		c.time_major = p->time_major;
+		c.input = c.units = p->U;
+		for (int b = 1; b < 136; b++)
+			lengths[b] = 2;
+		if (cg_rnn_open(context, &c, &rnn) || cg_rnn_sizes(rnn, 2, p->B, p->ragged ? lengths : NULL, &sizes))
+			fail_msg("%s", cg_message());
+		if (measured != p->algorithm)
+			fail_msg("%s, %s, %d units, %d rows, %d layers: algorithm %u, expected %u", p->arch, p->cell, (int)p->U, (int)p->B, p->layers,
+			         measured, p->algorithm);
+		cg_rnn_close(rnn);
+		forget();
+		cg_close(context);
+	}
+	unsetenv("CELLGRAD_FAKE_ARCH");
+	unsetenv("CELLGRAD_FAKE_MULTIPROCESSORS");
 }
 
 /* ---- versions ---- */
@@ -342,7 +444,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_networks_of_cudnn), cmocka_unit_test(test_cells_declined), cmocka_unit_test(test_strict_rounding),
-		cmocka_unit_test(test_algorithms), cmocka_unit_test(test_versions_declined),
+		cmocka_unit_test(test_algorithms), cmocka_unit_test(test_algorithms_by_sizes),
+		cmocka_unit_test(test_versions_declined),
 		cmocka_unit_test(test_open_faults), cmocka_unit_test(test_first_faults),
 		cmocka_unit_test(test_nothing_left),
 	};
