@@ -28,12 +28,10 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
  * The functions that decide whether one of cuDNN's persistent algorithms is faster.  A persistent algorithm keeps the recurrent weights in
  * registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
  */
-static int suits_small(const struct cg_net *net)
+/* The cell; RNN_TANH for RNN_RELU too, which takes the same time. */
+static unsigned timed_cell(const struct cg_net *net)
 {
-	int is_gated = net->cell == CUDNN_LSTM || net->cell == CUDNN_GRU;
-	int64_t most = net->rnn->training ? 128 : 192;
-
-	return net->device->major >= 6 && net->rnn->U <= (is_gated ? most : 2 * most);
+	return net->cell == CUDNN_RNN_RELU ? CUDNN_RNN_TANH : net->cell;
 }
 
 static int is_stacked(const struct cg_net *net)
@@ -41,7 +39,7 @@ static int is_stacked(const struct cg_net *net)
 	return net->rnn->layers > 1 || net->rnn->directions > 1;
 }
 
-/* Is the static algorithm faster on a device of compute capability 8?  By PyTorch's measurements. */
+/* Is the static algorithm faster than the standard one on a device of compute capability 8?  By PyTorch's measurements. */
 static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	int64_t U = net->rnn->U;
@@ -54,33 +52,46 @@ static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s
 }
 
 /*
- * Is the static algorithm faster on a device of compute capability 9 or later?  By the table `algorithms` of a report on an H200,
- * tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md: up to `one` batch rows for one layer in one direction, else up to `stacked`.  The
- * algorithm loses if there are more than 8 rows and their number is no multiple of 8.
+ * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  The first
+ * line counts that fits the cell and has at least the network's units; stacked: several layers, or two directions.  By the
+ * table `algorithms` of a report on an H200, tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
  */
+static const struct { unsigned cell; int stacked; int64_t units, rows; } suited[] = {
+	{ CUDNN_LSTM,     0, 1024, 128 }, { CUDNN_LSTM,     0, 1536, 16 }, { CUDNN_LSTM,     1, 512,  64 }, { CUDNN_LSTM,     1, 1024, 32 },
+	{ CUDNN_GRU,      0, 256,  8   }, { CUDNN_GRU,      0, 1536, 16 }, { CUDNN_GRU,      1, 1024, 16 },
+	{ CUDNN_RNN_TANH, 0, 895,  128 }, { CUDNN_RNN_TANH, 0, 1024, 88 }, { CUDNN_RNN_TANH, 0, 1536, 16 }, { CUDNN_RNN_TANH, 1, 1024, 128 },
+};
+
 static int suits_static_9(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
-	static const struct { int one, stacked, units; } suited[] = {
-		[CUDNN_LSTM] = { 128, 32, 32 }, [CUDNN_GRU] = { 8, 8, 128 }, [CUDNN_RNN_TANH] = { 128, 128, 32 }, [CUDNN_RNN_RELU] = { 128, 128, 32 },
-	};
-	int64_t U = net->rnn->U, rows = s->live;
-	int is_plain = net->cell == CUDNN_RNN_TANH || net->cell == CUDNN_RNN_RELU;
+	int64_t U = net->rnn->U;
 
-	if (rows > (is_stacked(net) ? suited[net->cell].stacked : suited[net->cell].one) || (rows > 8 && rows % 8))
+	if ((s->live > 8 && s->live % 8) || U % (net->cell == CUDNN_GRU ? 128 : 32))
 		return 0;
-	if (U % suited[net->cell].units || U > (rows > 16 ? 1024 : 1536))
-		return 0;
-	return !is_plain || rows < 96 || U < 896;
+	for (size_t k = 0; k < sizeof suited / sizeof *suited; k++)
+		if (suited[k].cell == timed_cell(net) && suited[k].stacked == is_stacked(net) && U <= suited[k].units)
+			return s->live <= suited[k].rows;
+	return 0;
 }
 
-/* The static algorithm needs many multiprocessors, which hold a part of the recurrent weights each. */
+/* The static algorithm is for f16, and needs many multiprocessors, which hold a part of the recurrent weights each. */
 static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	const struct cg_dev *d = net->device;
 
-	if (d->major < 8 || d->units < 98)
+	if (net->rnn->dtype != CG_F16 || d->major < 8 || d->units < 98)
 		return 0;
 	return d->major == 8 ? suits_static_8(net, s) : suits_static_9(net, s);
+}
+
+/* Is the algorithm for few units the fastest?  A single batch row is faster by the static algorithm, except in a GRU. */
+static int suits_small(const struct cg_net *net, const struct cg_dnn_shape *s)
+{
+	int64_t most = net->rnn->training ? 128 : 192;
+
+	if (s->live == 1 && net->cell != CUDNN_GRU && suits_static(net, s))
+		return 0;
+	return net->device->major >= 6 && net->rnn->U <= (timed_cell(net) == CUDNN_RNN_TANH ? 2 * most : most);
 }
 
 /* Are the states of each layer aligned?  The states of the layers lie one behind the other, and a persistent algorithm needs each
@@ -99,7 +110,7 @@ static int choose_algorithm(const struct cg_net *net, const struct cg_dnn_shape 
 
 		if (net->n_segments > 1 && (net->segments[1].n_algorithms <= k || net->segments[1].algorithms[k].algorithm != algorithm))
 			continue;
-		if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC ? suits_static(net, s) : suits_small(net))
+		if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC ? suits_static(net, s) : suits_small(net, s))
 			return k;
 	}
 	return 0;
