@@ -54,6 +54,16 @@ static inline double random_unit(void)
 	return ((double)(random_bits() >> 12) + 0.5) / 4503599627370496.0;
 }
 
+/* How many times longer a sanitizer makes the generator's work, beyond the work that slowness() times, which is the C library's. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZER_SLOWNESS 10
+#else
+#define SANITIZER_SLOWNESS 1
+#endif
+
 /* How many times longer this machine takes than a present one, at this moment, to print numbers and words, which is most of the
    generator's work; at least 1. A test that limits a time multiplies its limit by this. */
 static inline double slowness(void)
@@ -77,7 +87,7 @@ static inline double slowness(void)
 		least = !k || took < least ? took : least;
 	}
 	(void)length;
-	return least > usual ? least / usual : 1;
+	return SANITIZER_SLOWNESS * (least > usual ? least / usual : 1);
 }
 
 /* Seeds the random numbers with CELLGRAD_TEST_SEED, or with 1, and prints the seed, so that a failure can be repeated. */

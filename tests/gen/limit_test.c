@@ -18,15 +18,8 @@
 enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* CAPACITY: bytes of a hostile text; PEAK: the most that the compiler may hold for it */
 enum { TANHS = 3200 };
 
-/* Seconds of processor time for one step of the compiler, on a processor that is not slow; a sanitizer is slower. */
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-static const double seconds = 10;
-#else
+/* Seconds of processor time for one step of the compiler, on a processor that is not slow. */
 static const double seconds = 1;
-#endif
 
 #define HEAD "cell x\ngates a b\noutput h\n"
 
