@@ -35,7 +35,7 @@ static void limits(void)
 	net_open(&net);
 	EXPECT(!size_with(SMALL_H, LSTM, 192) && size_with(SMALL_H, LSTM, 193) == NOT_SUPPORTED);
 	EXPECT(!size_with(SMALL_H, TANH, 384) && size_with(SMALL_H, TANH, 385) == NOT_SUPPORTED);
-	EXPECT(!size_with(STATIC, GRU, 64) && size_with(STATIC, GRU, 65) == NOT_SUPPORTED && size_with(STATIC, GRU, 928) == NOT_SUPPORTED);
+	EXPECT(!size_with(STATIC, GRU, 64) && size_with(STATIC, GRU, 65) == NOT_SUPPORTED && size_with(STATIC, GRU, 2048) == NOT_SUPPORTED);
 	EXPECT(!size_with(STANDARD, LSTM, 4001));
 	net.lengths[1] = 1;
 	EXPECT(size_with(SMALL_H, LSTM, 64) == NOT_SUPPORTED);
