@@ -19,7 +19,7 @@ enum { BACKEND = OPTION_FIRST, REF, SUITE, SEED, MAX_TIME, DTYPE };
 
 static const struct poptOption table[] = {
 	OPTION_VALUE("backend", 'b', BACKEND, "check this device; by default that of CELLGRAD_BACKEND", "DEVICE"),
-	OPTION_VALUE("ref", 'r', REF, "compare with this device as well; reference: with none (the default)", "DEVICE"),
+	OPTION_VALUE("ref", 'r', REF, "compare with this device, too; by default, and for the word reference, with none", "DEVICE"),
 	OPTION_VALUE("suite", 's', SUITE, "quick: the table and some random cases (the default); full: many", "SUITE"),
 	OPTION_VALUE("seed", '\0', SEED, "use other random numbers and cases", "N"),
 	OPTION_VALUE("max-time", 't', MAX_TIME, "stop after this time", "SECONDS"),

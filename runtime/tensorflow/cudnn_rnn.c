@@ -66,9 +66,12 @@ void cg_rnn_op_inferred(const struct cg_op *row, unsigned *bound)
 static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
 	int64_t D = n_directions(op), L = has_L ? op->L : op->num_layers ? op->num_layers : 1;
+	const char *name = bound ? "input_h" : has_L ? "L" : "num_layers";
 
+	if (!bound && L < 1)
+		return REFUSE(row, "%s: expected at least 1 layer, got %lld", name, (long long)L);
 	if (!bound && __builtin_mul_overflow(D, L, &op->states))
-		return REFUSE(row, "num_layers: expected at most %d, got %lld", INT_MAX / 2, (long long)L);
+		return REFUSE(row, "%s: expected at most %d layers, got %lld", name, INT_MAX / 2, (long long)L);
 	if (op->states < 1)
 		return REFUSE(row, "input_h: expected at least 1 in its dimension L*D, layers times directions, got %lld", (long long)op->states);
 	if (op->states % D)
@@ -76,7 +79,7 @@ static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound
 		              (long long)op->states);
 	op->L = op->states / D;
 	if (op->L > INT_MAX / 2)
-		return REFUSE(row, "input_h: expected at most %d layers, got %lld", INT_MAX / 2, (long long)op->L);
+		return REFUSE(row, "%s: expected at most %d layers, got %lld", name, INT_MAX / 2, (long long)op->L);
 	if (op->num_layers && op->num_layers != op->L)
 		return REFUSE(row, "num_layers: expected L=%lld, as in the shape of input_h, got %lld", (long long)op->L, (long long)op->num_layers);
 	return CG_OK;
