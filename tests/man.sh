@@ -65,7 +65,9 @@ options_of_page()
 
 for page in $(cd "$man" && echo *.[137]); do
 	if command -v mandoc >/dev/null; then
-		mandoc -Tlint -Wwarning "$man/$page" >"$why" 2>&1
+		# What mandoc reports about the manual pages that are installed here does not count.
+		mandoc -Tlint -Wstyle "$man/$page" 2>&1 | grep -v -e 'STYLE: referenced manual not found' -e 'outdated mandoc.db' >"$why"
+		[ ! -s "$why" ]
 		report $? "mandoc reports nothing about $page"
 	else
 		skip "mandoc on $page" 'there is no mandoc'
