@@ -270,7 +270,7 @@ static int source(struct emit *e, const struct options *o, int *working)
 	CG_TRY(no_kernel(o));
 	CG_TRY(read_kernel(e, o));
 	if (o->value[OPTION_JSON] && output)
-		return cg_fail(CG_BAD_ARGUMENT, "--json prints the equations: give it without --output");
+		return cg_fail(CG_BAD_ARGUMENT, "--source with --json prints the equations: give it without --output");
 	if (output)
 		CG_TRY(file_check(&e->source_file, output));
 	e->printed = e->kernel.cell->text;

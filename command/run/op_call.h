@@ -31,7 +31,8 @@ struct call {
 	int   dtype;                     /* -1 until it is known */
 	unsigned attributes;             /* one bit for each attribute that the command line gives */
 	int   no_files;                  /* 1: the command takes no files, so that a word can only be an attribute */
-	const char *type, *type_by;      /* type: attribute T as given, or NULL; type_by: the file whose metadata has it, or NULL */
+	/* type: the text of attribute T, from T=VALUE, else from a file's metadata, or NULL; type_by: that file, NULL if T=VALUE gave it */
+	const char *type, *type_by;
 	int   ignore_metadata;           /* of all files */
 	struct safetensors *files;
 	size_t n_files;

@@ -293,8 +293,8 @@ static int call_forward(const struct range_call *r, int segment, const struct fo
 	return CG_OK;
 }
 
-/* Tries a persistent algorithm.  The first call decides for good whether it works here: cuDNN refuses it only in a call, and a
- * reserve space belongs to one algorithm. */
+/* Tries a persistent algorithm.  The first forward call decides for good whether the network uses persistent algorithms or only cuDNN's
+ * standard one: cuDNN refuses them only in a call, and a reserve space belongs to one algorithm. */
 static int try_persistent(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	struct cg_net *net = r->net;
