@@ -13,7 +13,6 @@ Needs PyTorch; with --backend cpu or opencl, to try the script, a PyTorch withou
 import argparse
 import ctypes
 import json
-import statistics
 import sys
 import time
 
