@@ -113,7 +113,7 @@ enum cg_op_code {
 };
 
 struct cg_operator {
-	const char *word;                /* the operator's name in a .cell; NULL: it is written with signs */
+	const char *word;                /* the operator's name in a .cell; NULL: a .cell has a sign for it, or lacks it */
 	int         arity;
 	const char *section;             /* the section of templates/math.in that computes it; NULL: every dialect has a sign for it */
 };

@@ -9,6 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The derivative of abs: the sign of x, 0 at 0. */
+static int sign(struct cg_graph *graph, int x)
+{
+	return cg_add(graph, cg_apply(graph, CG_OP_STEP, x, 0), cg_neg(graph, cg_apply(graph, CG_OP_STEP, cg_neg(graph, x), 0)));
+}
+
+/* The share of an operand in max, or in min: 1 or 0, and 1/2 where both operands are equal.  The shares of both add up to 1, exactly. */
+static int share(struct cg_graph *graph, struct cg_node n, int which)
+{
+	int above = cg_apply(graph, CG_OP_ABOVE, n.a, n.b);
+
+	return which == (n.code == CG_OP_MIN) ? above : cg_add(graph, cg_const(graph, 1), cg_neg(graph, above));
+}
+
 /* The derivative of a node by its operand a (which = 0) or b (which = 1). */
 static int slope(struct cg_graph *graph, int node, int which)
 {
@@ -26,6 +40,10 @@ static int slope(struct cg_graph *graph, int node, int which)
 	case CG_OP_RELU:    return cg_apply(graph, CG_OP_STEP, node, 0);        /* 0 at 0 */
 	case CG_OP_STEP:    return 0;
 	case CG_OP_CLIP:    return which ? 0 : one;                             /* straight through, as in TensorFlow */
+	case CG_OP_MAX:
+	case CG_OP_MIN:     return share(graph, n, which);
+	case CG_OP_ABS:     return sign(graph, n.a);
+	case CG_OP_ABOVE:   return 0;
 	}
 	return 0;
 }

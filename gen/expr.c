@@ -198,8 +198,12 @@ int cg_apply(struct cg_graph *graph, int code, int a, int b)
 	}
 	if (is(graph, a, CG_OP_CONST) && (op->arity == 1 || is(graph, b, CG_OP_CONST)))
 		return cg_const(graph, cg_op_value(code, graph->nodes[a].value, graph->nodes[b].value));
-	if ((code == CG_OP_RELU || code == CG_OP_STEP) && is(graph, a, code))
+	if (code == CG_OP_ABS && is(graph, a, CG_OP_NEG))
+		a = graph->nodes[a].a;
+	if ((code == CG_OP_RELU || code == CG_OP_STEP || code == CG_OP_ABS) && is(graph, a, code))
 		return a;
+	if (code == CG_OP_MAX || code == CG_OP_MIN)
+		return a == b ? a : exchangeable(graph, code, a, b);
 	return intern(graph, code, a, op->arity == 2 ? b : 0, 0);
 }
 

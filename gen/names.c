@@ -129,9 +129,8 @@ int cg_parse_unknown(struct parser *p, const char *position, const char *name)
 	const char *names[SYMBOLS_MAX], *near;
 	int n = 0;
 
-	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
-		if (cg_operators[code].word && !strcmp(cg_operators[code].word, name))
-			return cg_parse_wrong(p, position, "'%s' is a function: expected '(' after it", name);
+	if (cg_parse_is_function(name))
+		return cg_parse_wrong(p, position, "'%s' is a function: expected '(' after it", name);
 	for (int k = 0; k < p->n_symbols; k++)
 		if (p->symbols[k].kind != DERIVED)
 			names[n++] = p->symbols[k].name;

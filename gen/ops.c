@@ -23,10 +23,14 @@ long double cg_op_value(int code, long double a, long double b)
 	case CG_OP_EXP:     return expl(a);
 	case CG_OP_TANH:    return tanhl(a);
 	case CG_OP_SIGMOID: return 1 / (1 + expl(-a));
-	/* The value of RELU, STEP and CLIP for a NaN is NaN. */
+	/* The value of RELU, STEP, CLIP, MAX, MIN and ABOVE for a NaN is NaN. */
 	case CG_OP_RELU:    return a < 0 ? 0 : a;
 	case CG_OP_STEP:    return a > 0 ? 1 : a <= 0 ? 0 : a;
 	case CG_OP_CLIP:    return b > 0 ? (a < -b ? -b : a > b ? b : a) : a;
+	case CG_OP_MAX:     return a > b || isnan(a) ? a : b;
+	case CG_OP_MIN:     return a < b || isnan(a) ? a : b;
+	case CG_OP_ABS:     return fabsl(a);
+	case CG_OP_ABOVE:   return a > b ? 1 : a < b ? 0 : a == b ? 0.5L : a + b;
 	}
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row for every operator: CG_OPERATOR(code, word, arity, section). word: the operator's name in a .cell, NULL where the operator is a
- * sign; section: the section of templates/math.in that computes the operator, NULL where every dialect has a sign for it. The set of
- * operators is closed under differentiation: a new row needs its derivative by operators of the table (derive.c), its value (ops.c), and
- * its section in math.in.
+ * sign or only derivatives have it; section: the section of templates/math.in that computes the operator, NULL where every dialect has a
+ * sign for it. The set of operators is closed under differentiation: a new row needs its derivative by operators of the table (derive.c),
+ * its value (ops.c), and its section in math.in.
  */
 CG_OPERATOR(NEG,     NULL,      1, NULL)
 CG_OPERATOR(ADD,     NULL,      2, NULL)
@@ -15,3 +15,7 @@ CG_OPERATOR(SIGMOID, "sigmoid", 1, "sigmoid")
 CG_OPERATOR(RELU,    "relu",    1, "relu")
 CG_OPERATOR(STEP,    "step",    1, "step")
 CG_OPERATOR(CLIP,    "clip",    2, "clip")
+CG_OPERATOR(MAX,     "max",     2, "max")
+CG_OPERATOR(MIN,     "min",     2, "min")
+CG_OPERATOR(ABS,     "abs",     1, "abs")
+CG_OPERATOR(ABOVE,   NULL,      2, "above")

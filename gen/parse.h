@@ -16,11 +16,15 @@ enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 
 struct symbol { const char *name, *position; int kind, index; }; /* position: where the cell declares it */
 
+/* A form whose expression the parser reads: where the cell calls it, and the terms of its arguments x and y. */
+struct expansion { const char *position; int arguments[2]; };
+
 struct parser {
 	struct cg_cell *cell;
 	const char *at;                          /* the parser's place in the cell's text */
 	const char *cell_position, *stages[CG_STAGES_MAX];       /* where the cell's name is, and the feed of each stage but the first */
 	int depth, signs, stage;                 /* depth: levels of open parentheses; signs: levels of nested minus signs */
+	struct expansion form;                   /* position NULL: the parser reads the cell's own text */
 	struct symbol symbols[SYMBOLS_MAX];
 	int n_symbols;
 	int used[DERIVED][CG_VALUES_MAX];
@@ -29,7 +33,8 @@ struct parser {
 
 /* Sets the mistake: the position in a cell's text, its line with a caret, and the message. */
 void cg_mistake_at(struct cg_mistake *, const struct cg_cell *, const char *position, const char *message);
-/* Sets the parser's mistake, with a message made by a format.  Only the first mistake is recorded.  Returns -1. */
+/* Sets the parser's mistake, with a message made by a format.  Only the first mistake is recorded.  In the expression of a form the
+ * position is that of the form's call.  Returns -1. */
 int cg_parse_wrong(struct parser *, const char *position, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Reports as the mistake what was expected at p->at, and the character that is there instead. */
 int cg_parse_expected(struct parser *, const char *what);
@@ -53,6 +58,8 @@ static inline int cg_is_digit(char c)
 
 /* Reads an expression.  Returns the index of its term, or -1. */
 int cg_parse_sum(struct parser *);
+/* Is the name that of a function, an operator or a form? */
+int cg_parse_is_function(const char *name);
 
 const struct symbol *cg_parse_find(const struct parser *, const char *name);
 int cg_parse_unknown(struct parser *, const char *position, const char *name);

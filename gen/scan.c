@@ -54,7 +54,7 @@ int cg_parse_wrong(struct parser *p, const char *position, const char *format, .
 	vsnprintf(message, sizeof message, format, list);
 	va_end(list);
 	if (!p->mistake->text[0])
-		cg_mistake_at(p->mistake, p->cell, position, message);
+		cg_mistake_at(p->mistake, p->cell, p->form.position ? p->form.position : position, message);
 	return -1;
 }
 

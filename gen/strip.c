@@ -34,6 +34,10 @@ static void apply(int code, int n, acc *restrict to, const acc *restrict a, cons
 	case CG_OP_RELU:    for (int u = 0; u < n; u++) to[u] = acc_relu(a[u]);     return;
 	case CG_OP_STEP:    for (int u = 0; u < n; u++) to[u] = acc_step(a[u]);     return;
 	case CG_OP_CLIP:    for (int u = 0; u < n; u++) to[u] = acc_clip(a[u], b[u]); return;
+	case CG_OP_MAX:     for (int u = 0; u < n; u++) to[u] = acc_max(a[u], b[u]);  return;
+	case CG_OP_MIN:     for (int u = 0; u < n; u++) to[u] = acc_min(a[u], b[u]);  return;
+	case CG_OP_ABS:     for (int u = 0; u < n; u++) to[u] = acc_abs(a[u]);      return;
+	case CG_OP_ABOVE:   for (int u = 0; u < n; u++) to[u] = acc_above(a[u], b[u]); return;
 	}
 }
 

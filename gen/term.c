@@ -37,17 +37,51 @@ static int deeper(struct parser *p)
 	return 0;
 }
 
+/*
+ * Forms: functions that stand for an expression of other functions, in which x is the argument, or x and y are the arguments.  The parser
+ * reads that expression at each call.  The names of forms are not reserved, so that a .cell may give them to values.
+ *
+ * hard_sigmoid is (x + 3) / 6 between -3 and 3.  Its derivative is 0 at -3 and 3, where that of min and max would be half of 1/6.
+ */
+static const struct form { const char *name; int arity; const char *is; } forms[] = {
+	{ "silu",         1, "x * sigmoid(x)" },
+	{ "softsign",     1, "x / (1 + abs(x))" },
+	{ "hard_sigmoid", 1, "step(3 - abs(x)) * (clip(x, 3) + 3) / 6 + (1 - step(3 - abs(x))) * step(x)" },
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+static const struct form *find_form(const char *name)
+{
+	for (int k = 0; k < FORMS; k++)
+		if (!strcmp(forms[k].name, name))
+			return &forms[k];
+	return NULL;
+}
+
+/* The code of the operator that a .cell calls by this name, or CG_OP_COUNT. */
+static int find_operator(const char *name)
+{
+	int code = CG_OP_LEAF + 1;
+
+	while (code < CG_OP_COUNT && (!cg_operators[code].word || strcmp(cg_operators[code].word, name)))
+		code++;
+	return code;
+}
+
+int cg_parse_is_function(const char *name)
+{
+	return find_form(name) || find_operator(name) < CG_OP_COUNT;
+}
+
 /* Functions of other languages that users may try: how to write each in a .cell, or that a .cell cannot have it. */
 static const struct { const char *name, *is; } elsewhere[] = {
-	{ "max",      "max(a, b) is b + relu(a - b)" },
-	{ "min",      "min(a, b) is a - relu(a - b)" },
-	{ "abs",      "abs(x) is relu(x) + relu(-x)" },
-	{ "silu",     "silu(x) is x * sigmoid(x)" },
-	{ "swish",    "swish(x) is x * sigmoid(x)" },
+	{ "maximum",  "maximum(a, b) is max(a, b)" },
+	{ "minimum",  "minimum(a, b) is min(a, b)" },
+	{ "swish",    "swish(x) is silu(x)" },
 	{ "gelu",     "gelu(x) is nearly x / 2 * (1 + tanh(0.7978846 * (x + 0.044715 * x * x * x)))" },
 	{ "elu",      "elu(x) is relu(x) + exp(-relu(-x)) - 1" },
 	{ "sign",     "sign(x) is step(x) - step(-x)" },
-	{ "clamp",    "clamp(x, -limit, limit) is clip(x, limit)" },
+	{ "clamp",    "clamp(x, low, high) is min(max(x, low), high)" },
 	{ "square",   "square(x) is x * x" },
 	{ "pow",      "there are no powers; pow(x, 2) is x * x" },
 	{ "sqrt",     "there are no roots" },
@@ -68,13 +102,15 @@ static const char *name_elsewhere(const char *name)
 
 static int no_function(struct parser *p, const char *position, const char *name)
 {
-	const char *words[CG_OP_COUNT], *near, *is = name_elsewhere(name);
-	char all[120];
+	const char *words[CG_OP_COUNT + FORMS], *near, *is = name_elsewhere(name);
+	char all[200];
 	int n = 0;
 
 	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
 		if (cg_operators[code].word)
 			words[n++] = cg_operators[code].word;
+	for (int k = 0; k < FORMS; k++)
+		words[n++] = forms[k].name;
 	cg_list_names(all, sizeof all, words, n, "and");
 	near = cg_nearest(name, words, n);
 	if (is)
@@ -84,27 +120,45 @@ static int no_function(struct parser *p, const char *position, const char *name)
 	return cg_parse_wrong(p, position, "there is no function '%s'; the functions are %s", name, all);
 }
 
+/* Parses the expression of a form.  The terms of its arguments exist already and are shared, so that the terms of nested forms do not
+ * multiply. */
+static int expand(struct parser *p, const char *position, const struct form *form, int a, int b)
+{
+	const struct expansion outer = p->form;
+	const char *after = p->at;
+	int depth = p->depth, signs = p->signs, whole;
+
+	p->form = (struct expansion){ outer.position ? outer.position : position, { a, b } };
+	p->at = form->is;
+	p->depth = p->signs = 0;
+	whole = cg_parse_sum(p);
+	p->form = outer;
+	p->at = after;
+	p->depth = depth;
+	p->signs = signs;
+	return whole;
+}
+
 static int call(struct parser *p, const char *position, const char *name)
 {
-	int code = CG_OP_LEAF + 1, a, b = -1;
+	const struct form *form = find_form(name);
+	int code = find_operator(name), arity, a, b = -1;
 
-	while (code < CG_OP_COUNT && (!cg_operators[code].word || strcmp(cg_operators[code].word, name)))
-		code++;
-	if (code == CG_OP_COUNT)
+	if (!form && code == CG_OP_COUNT)
 		return no_function(p, position, name);
+	arity = form ? form->arity : cg_operators[code].arity;
 	if (deeper(p) || (a = cg_parse_sum(p)) < 0)
 		return -1;
-	if (cg_operators[code].arity == 2 && (cg_parse_expect(p, ',', "the first argument") || (b = cg_parse_sum(p)) < 0))
+	if (arity == 2 && (cg_parse_expect(p, ',', "the first argument") || (b = cg_parse_sum(p)) < 0))
 		return -1;
 	p->depth--;
 	if (*p->at == ',')
-		return cg_parse_wrong(p, p->at, "'%s' takes %d argument%s", name, cg_operators[code].arity,
-		                      cg_operators[code].arity == 1 ? "" : "s");
+		return cg_parse_wrong(p, p->at, "'%s' takes %d argument%s", name, arity, arity == 1 ? "" : "s");
 	p->depth++;
 	if (cg_parse_expect(p, ')', "the arguments"))
 		return -1;
 	p->depth--;
-	return term(p, code, a, b, 0);
+	return form ? expand(p, position, form, a, b) : term(p, code, a, b, 0);
 }
 
 static int factor(struct parser *p)
@@ -141,6 +195,8 @@ static int factor(struct parser *p)
 		p->at++;
 		return call(p, position, name);
 	}
+	if (p->form.position)
+		return p->form.arguments[*name - 'x'];
 	symbol = cg_parse_find(p, name);
 	if (!symbol || symbol->kind == DERIVED)
 		return cg_parse_unknown(p, position, name);

@@ -5,7 +5,7 @@
  * By itself this file is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
- * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and one more.
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and two more.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +168,10 @@ static void built_in(void)
 		"cell odd\ngates a_i b\nsplit q\nstate c\noutput h\noption one w v\noption two p_o\nparam k = -1.5e-3, l\n"
 		"u = clip(exp(a_i * w) - relu(c_prev), k) / (b + 1)\nstage u\ngates m\nc = step(u) * -(c_prev - 0.1 * l) + m * v\n"
 		"x = h_prev * m\nstage x\ngates n\nh = sigmoid(c + q * p_o) * tanh(n) - 2 * h_prev\nsave u c x h\n";
+	static const char forms[] =
+		"cell forms\ngates a b\nstate c\noutput h\noption one w\nparam k = 3\n"
+		"silu = max(a, silu(b * w)) - min(abs(-c_prev), k)\nc = hard_sigmoid(softsign(silu) + a)\n"
+		"h = silu(silu(silu(c - h_prev))) * softsign(abs(silu))\nsave silu c h\n";
 
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
 		size_t n = strlen(e->name);
@@ -176,6 +180,7 @@ static void built_in(void)
 			replay_add_seed(e->text, strlen(e->text));
 	}
 	replay_add_seed(odd, sizeof odd - 1);
+	replay_add_seed(forms, sizeof forms - 1);
 }
 
 /* Returns where the line begins in which `at` lies, and in *length its length with its newline. */
@@ -195,7 +200,8 @@ static size_t line_of(const unsigned char *b, size_t n, size_t at, size_t *lengt
 static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
-		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", ", ", "exp(", "1e37", "1e-40",
+		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", "max(", "abs(",
+		"silu(", "softsign(", "hard_sigmoid(silu(", "silu = ", ", ", "exp(", "1e37", "1e-40",
 		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n", "\noutput o\n", "#",
 		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
 		"@@ ", "%s", "\"", "\\\n", "?\?/",

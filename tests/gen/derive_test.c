@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives, for every built-in cell, two more and every set of options, in long double: grad compared with central differences of
+ * Derivatives, for every built-in cell, three more and every set of options, in long double: grad compared with central differences of
  * forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a time, each from its named
  * inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along with the mathematics. The
  * products between stages are small random matrices and their transposes. As steps of a sequence forward and grad give the same,
@@ -489,7 +489,7 @@ static void test_built_in(void **state)
 static void test_new(void **state)
 {
 	(void)state;
-	try_all(built_ins(), built_ins() + 2);
+	try_all(built_ins(), built_ins() + 3);
 }
 
 /* ---- what differences cannot say ---- */
@@ -554,6 +554,51 @@ static void test_relu_at_zero(void **state)
 	cg_parse_free(cell);
 }
 
+/* The derivatives of functions at their kinks and beside them, by a and by b where dh is 1, and for gradgrad those of da and db by dh. */
+static void test_kinks(void **state)
+{
+	static const struct { const char *expression; long double a, b, da, db; } kinks[] = {
+		{ "max(a, b)", 2, 2, 0.5L, 0.5L }, { "max(a, b)", 2, 1, 1, 0 }, { "max(a, b)", 1, 2, 0, 1 },
+		{ "max(a, b)", -0.0L, 0, 0.5L, 0.5L },
+		{ "max(a, b)", INFINITY, INFINITY, 0.5L, 0.5L }, { "max(a, b)", -INFINITY, INFINITY, 0, 1 }, { "max(b, a)", 2, 1, 1, 0 },
+		{ "min(a, b)", 2, 2, 0.5L, 0.5L }, { "min(a, b)", 2, 1, 0, 1 }, { "min(a, b)", 1, 2, 1, 0 }, { "min(b, a)", 1, 2, 1, 0 },
+		{ "max(a, 0) + b", 0, 0, 0.5L, 1 }, { "max(0, a) + b", 1, 0, 1, 1 }, { "min(a, 3) + b", 3, 0, 0.5L, 1 },
+		{ "max(a, a) + b", 3, 0, 1, 1 }, { "max(a, -a) + b", 0, 0, 0, 1 },
+		{ "abs(a) + b", 0, 0, 0, 1 }, { "abs(a) + b", -0.0L, 0, 0, 1 }, { "abs(a) + b", 1e-30L, 0, 1, 1 },
+		{ "abs(a) + b", -2, 0, -1, 1 },
+		{ "abs(-a) + b", 2, 0, 1, 1 }, { "abs(a) + b", -INFINITY, 0, -1, 1 },
+		{ "softsign(a) + b", 0, 0, 1, 1 }, { "silu(a) + b", 0, 0, 0.5L, 1 },
+		{ "hard_sigmoid(a) + b", -3, 0, 0, 1 }, { "hard_sigmoid(a) + b", 3, 0, 0, 1 }, { "hard_sigmoid(a) + b", 4, 0, 0, 1 },
+		{ "hard_sigmoid(a) + b", -1e9L, 0, 0, 1 }, { "hard_sigmoid(a) + b", INFINITY, 0, 0, 1 },
+		{ "hard_sigmoid(a) + b", 3 - 1e-12L, 0, 1 / 6.0L, 1 }, { "hard_sigmoid(a) + b", 1e-12L - 3, 0, 1 / 6.0L, 1 },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof kinks / sizeof *kinks; k++) {
+		static struct trial t;
+		static struct world w;
+		struct cg_cell *cell;
+		char text[200];
+
+		snprintf(text, sizeof text, "cell kink\ngates a b\noutput h\nh = %s\n", kinks[k].expression);
+		cell = must_parse(text, "kink");
+		open_trial(&t, cell, 0);
+		w.n = 0;
+		set(&w, "a", kinks[k].a), set(&w, "b", kinks[k].b), set(&w, "dh", 1), set(&w, "gda", 4), set(&w, "gdb", 8);
+		grad(&t, &w);
+		gradgrad(&t, &w);
+		for (int b = 0; b < 2; b++) {
+			long double got = find(&w, b ? "db" : "da")->at[0][0], want = b ? kinks[k].db : kinks[k].da;
+
+			if (!(fabsl(got - want) < 1e-18L))
+				fail_msg("%s at %Lg, %Lg: d%c is %.20Lg, not %.20Lg", text, kinks[k].a, kinks[k].b, "ab"[b], got, want);
+		}
+		assert_true(fabsl(find(&w, "gdh")->at[0][0] - 4 * kinks[k].da - 8 * kinks[k].db) < 1e-17L);
+		close_trial(&t);
+		cg_parse_free(cell);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -561,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_new),
 		cmocka_unit_test(test_clip_passes),
 		cmocka_unit_test(test_relu_at_zero),
+		cmocka_unit_test(test_kinks),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -185,15 +185,15 @@ static inline struct cg_cell *must_read(const char *name)
 	return must_parse(text, name);
 }
 
-/* The k-th of all cells: the built-in ones, then the two of tests/gen; NULL when there are no more.  The caller frees it. */
+/* The k-th of all cells: the built-in ones, then those of tests/gen; NULL when there are no more.  The caller frees it. */
 static inline struct cg_cell *every_cell(int k)
 {
-	static const char *const more[] = { "coupled", "stages" };
+	static const char *const more[] = { "coupled", "stages", "forms" };
 	char name[32];
-	int n = built_ins();
+	int n = built_ins(), n_more = sizeof more / sizeof *more;
 
 	if (k >= n)
-		return k - n < 2 ? must_read(more[k - n]) : NULL;
+		return k - n < n_more ? must_read(more[k - n]) : NULL;
 	return must_parse(built_in(k, name), name);
 }
 

@@ -53,6 +53,9 @@ static long double plain(const struct cg_cell *cell, int options, const struct p
 	case CG_OP_RELU:    v = a > 0 ? a : 0;                            break;
 	case CG_OP_STEP:    v = a > 0 ? 1 : 0;                            break;
 	case CG_OP_CLIP:    v = b > 0 ? fminl(fmaxl(a, -b), b) : a;       break;
+	case CG_OP_MAX:     v = fmaxl(a, b);                              break;
+	case CG_OP_MIN:     v = fminl(a, b);                              break;
+	case CG_OP_ABS:     v = fabsl(a);                                 break;
 	default:            fail_msg("operator %d is not tried here", t->code);
 	}
 	wild |= !isfinite(v) || (t->code == CG_TERM_DIV && b == 0);
@@ -132,7 +135,10 @@ static void expression(char *text, int depth)
 {
 	static const char *const leaves[] = { "a", "b", "u", "h_prev", "c_prev", "p", "q", "x", "0", "1", "2", "0.5", "-1" };
 	static const char *const binary[] = { " + ", " - ", " * ", " / " };
-	static const char *const calls[]  = { "exp(", "tanh(", "sigmoid(", "relu(", "step(", "clip(" };
+	static const struct { const char *call; int arity; } calls[] = {
+		{ "exp(", 1 }, { "tanh(", 1 }, { "sigmoid(", 1 }, { "relu(", 1 }, { "step(", 1 }, { "clip(", 2 }, { "max(", 2 },
+		{ "min(", 2 }, { "abs(", 1 }, { "silu(", 1 }, { "softsign(", 1 }, { "hard_sigmoid(", 1 },
+	};
 	int which = depth ? random_below(12) : 0;
 
 	if (which < 2) {
@@ -150,11 +156,11 @@ static void expression(char *text, int depth)
 		put(text, "-");
 		expression(text, depth - 1);
 	} else {
-		int call = random_below(6);
+		int call = random_below(sizeof calls / sizeof *calls);
 
-		put(text, calls[call]);
+		put(text, calls[call].call);
 		expression(text, depth - 1);
-		if (call == 5) {
+		if (calls[call].arity == 2) {
 			put(text, ", ");
 			expression(text, depth - 1);
 		}
@@ -226,6 +232,11 @@ static const char *const same[][2] = {
 	{ "tanh(a + b)",           "tanh(b + a)" },         { "w * a + b",                "b" },
 	{ "tanh(w) * a",           "0" },                   { "sigmoid(a + w * c)",       "sigmoid(a)" },
 	{ "a - (b - c)",           "a - (b + -c)" },        { "- - a",                    "a" },
+	{ "max(2, 3)",             "3" },                   { "min(2, -3)",               "-3" },
+	{ "abs(-2)",               "2" },                   { "abs(-a)",                  "abs(a)" },
+	{ "abs(abs(a))",           "abs(a)" },              { "abs(-abs(a))",             "abs(a)" },
+	{ "max(a, a)",             "a" },                   { "min(a + b, b + a)",        "a + b" },
+	{ "max(a, b)",             "max(b, a)" },           { "min(a, b)",                "min(b, a)" },
 };
 /* Pairs of expressions that must not become one; for most of them that would change rounding or meaning. */
 static const char *const different[][2] = {
@@ -237,6 +248,8 @@ static const char *const different[][2] = {
 	{ "relu(step(a))",         "relu(a)" },             { "exp(a) * exp(b)",          "exp(a + b)" },
 	{ "a",                     "b" },                   { "2 * a",                    "a + a" },
 	{ "0.1 * a",               "0.10000000000000001 * a" },
+	{ "max(a, b)",             "min(a, b)" },           { "max(a, 0)",                "relu(a)" },
+	{ "abs(a)",                "relu(a) + relu(-a)" },  { "max(a, -a)",               "abs(a)" },
 };
 
 static int are_one(const char *one, const char *other)

@@ -136,6 +136,28 @@ static void long_sum_of_tanh(void)   { begin(HEAD "h = b"); repeat(TANHS, " + ta
 static void long_product_of_sigmoid(void) { begin(HEAD "h = b"); repeat(3000, " * sigmoid(a * 1.%05d)"); put("\n"); }
 static void long_sum_of_clips(void)  { begin(HEAD "h = b"); repeat(3000, " + clip(exp(a), 1.%05d)"); put("\n"); }
 
+static void nested_forms(void)
+{
+	begin(HEAD "h = b + ");
+	repeat(CG_DEPTH_MAX / 4, "hard_sigmoid(softsign(silu(abs(");
+	put("a");
+	repeat(CG_DEPTH_MAX, ")");
+	put("\n");
+}
+
+/* Writes a cell in which each equation reads the one above six times. */
+static void chain_of_forms(void)
+{
+	begin(HEAD "v0 = a * b\n");
+	for (int k = 1; k < 250; k++)
+		used += (size_t)sprintf(text + used, "v%d = silu(silu(v%d)) + max(v%d, 0) * min(softsign(v%d), hard_sigmoid(v%d - abs(v%d)))\n",
+		                        k, k - 1, k - 1, k - 1, k - 1, k - 1);
+	put("h = v249\n");
+}
+
+static void million_forms(void)      { begin(HEAD "h = "); repeat(200000, "silu("); }
+static void long_sum_of_forms(void)  { begin(HEAD "h = b"); repeat(4000, " + hard_sigmoid(a)"); put("\n"); }
+
 static void towers(void)
 {
 	begin(HEAD "v0 = a * b\n");
@@ -237,6 +259,10 @@ static const struct { const char *name; void (*make)(void); const char *message;
 	{ "long sum of tanh",     long_sum_of_tanh,     NULL, CG_PASS_GRADGRAD },
 	{ "long product of sigmoid", long_product_of_sigmoid, NULL, CG_PASS_GRADGRAD },
 	{ "long sum of clips",    long_sum_of_clips,    NULL, NEVER },
+	{ "nested forms",         nested_forms,         NULL, NEVER },
+	{ "chain of forms",       chain_of_forms,       NULL, NEVER },
+	{ "million forms",        million_forms,        "x:4:330: parentheses are nested more than 64 deep", 0 },
+	{ "long sum of forms",    long_sum_of_forms,    "x:4:13401: the equations have more than 16384 operations", 0 },
 	{ "towers",               towers,               NULL, CG_PASS_GRADGRAD },
 	{ "most",                 most,                 NULL, NEVER },
 };

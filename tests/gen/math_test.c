@@ -259,6 +259,58 @@ static void test_clip(void **state)
 	}
 }
 
+/* max, min, abs of the first, and the share of the first in max: 1/2 where both are equal, and NaN where one of the arguments is. */
+static void test_max(void **state)
+{
+	static const double x[] = {
+		-INFINITY, -0x1p100, -2, -1, -0x1p-126, -0x1p-140, -0.0, 0, 0x1p-140, 0x1p-126, 1, 1 + (double)FLT_EPSILON, 3,
+		INFINITY, NAN, -NAN,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+		for (size_t j = 0; j < sizeof x / sizeof *x; j++) {
+			const double a = x[i], b = x[j], pair64[] = { a, b };
+			const float pair[] = { (float)a, (float)b };
+			const double want[] = { a > b ? a : b, a < b ? a : b, fabs(a), a > b ? 1 : a < b ? 0 : 0.5 };
+			math_over *const f32[] = { math_f32.max, math_f32.min, math_f32.abs, math_f32.above };
+			math_over *const f64[] = { math_f64.max, math_f64.min, math_f64.abs, math_f64.above };
+
+			for (int k = 0; k < 4; k++) {
+				int nan = isnan(a) || (k != 2 && isnan(b));
+				float y;
+				double y64;
+
+				f32[k](pair, &y, 1);
+				f64[k](pair64, &y64, 1);
+				if (nan ? !isnan(y) || !isnan(y64) : y != want[k] || y64 != want[k])
+					fail_msg("function %d of %g and %g: %g in f32, %g in f64", k, a, b, (double)y, y64);
+			}
+		}
+}
+
+/* abs, max and min of subnormals are 0 where these are flushed, whatever instruction selects; above tells them apart all the same. */
+static void test_flushed_selection(void **state)
+{
+	static float x[2 * N], max[N], min[N], abs[N], above[N];
+
+	(void)state;
+	for (int k = 0; k < N; k++) {
+		x[2 * k] = (float)ldexp(k % 3 - 1, -140);
+		x[2 * k + 1] = (float)ldexp(k / 3 % 3 - 1, -141);
+	}
+	flush(1);
+	math_f32.max(x, max, N), math_f32.min(x, min, N), math_f32.abs(x, abs, N), math_f32.above(x, above, N);
+	flush(0);
+	for (int k = 0; k < N; k++) {
+		int a = k % 3 - 1, b = k / 3 % 3 - 1;
+#if defined __SSE2__
+		assert_true(bits_of(max[k]) == 0 && bits_of(min[k]) == 0 && bits_of(abs[k]) == 0);
+#endif
+		assert_true(above[k] == (2 * a > b ? 1 : 2 * a < b ? 0 : 0.5f));
+	}
+}
+
 static int up(double y, double last, double epsilon)
 {
 	return isinf(last) ? y >= last : y >= last - 4 * epsilon * fabs(last);
@@ -444,6 +496,8 @@ int main(void)
 		cmocka_unit_test(test_errors_f64),
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_clip),
+		cmocka_unit_test(test_max),
+		cmocka_unit_test(test_flushed_selection),
 		cmocka_unit_test(test_monotonic),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_muladd),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The language: texts that are accepted, and for each of many wrong texts the message, verbatim, with place, quoted line and caret. */
+#include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,7 @@
 #include "tests/gen/every.h"
 
 #define HEAD "cell x\ngates a b\noutput h\n"
-#define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step and clip"
+#define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step, clip, max, min, abs, silu, softsign and hard_sigmoid"
 
 static const struct { const char *text, *message; } mistakes[] = {
 	{ "", "1:1: expected 'cell NAME', got the end of the text" },
@@ -109,7 +110,21 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = foo(a)\n", "4:5: there is no function 'foo'; the" FUNCTIONS },
 	{ HEAD "h = softplus(a)\n",
 	  "4:5: there is no function 'softplus': softplus(x) is log(1 + exp(x)), and there is no logarithm; the" FUNCTIONS },
-	{ HEAD "h = max(a, b)\n", "4:5: there is no function 'max': max(a, b) is b + relu(a - b); the" FUNCTIONS },
+	{ HEAD "h = swish(a)\n", "4:5: there is no function 'swish': swish(x) is silu(x); the" FUNCTIONS },
+	{ HEAD "h = maximum(a, b)\n", "4:5: there is no function 'maximum': maximum(a, b) is max(a, b); the" FUNCTIONS },
+	{ HEAD "h = softsine(a)\n", "4:5: there is no function 'softsine'; did you mean 'softsign'? The" FUNCTIONS },
+	{ HEAD "h = fabs(a)\n", "4:5: there is no function 'fabs'; did you mean 'abs'? The" FUNCTIONS },
+	{ HEAD "h = max(a)\n", "4:10: expected ',' after the first argument" },
+	{ HEAD "h = min(a, b, a)\n", "4:13: 'min' takes 2 arguments" },
+	{ HEAD "h = abs(a, b)\n", "4:10: 'abs' takes 1 argument" },
+	{ HEAD "h = max(, b)\n", "4:9: expected a name, a number or '(', got ','" },
+	{ HEAD "h = silu(a, b)\n", "4:11: 'silu' takes 1 argument" },
+	{ HEAD "h = silu()\n", "4:10: expected a name, a number or '(', got ')'" },
+	{ HEAD "h = silu(a\n", "5:1: expected ')' after the arguments" },
+	{ HEAD "h = softsign a\n", "4:5: 'softsign' is a function: expected '(' after it" },
+	{ HEAD "h = a + silu\n", "4:9: 'silu' is a function: expected '(' after it" },
+	{ HEAD "h = silu(x)\n", "4:10: 'x' is not known here: expected a declared name, or one that an equation above computes" },
+	{ HEAD "max = a\n", "4:1: 'max' is a reserved word; choose another name" },
 	{ HEAD "h = a * 3x\n", "4:10: expected an operator after the number" },
 	{ HEAD "h = a * 1.2.3\n", "4:12: expected an operator after the number" },
 	{ HEAD "h = a * .\n", "4:9: expected a number" },
@@ -258,7 +273,6 @@ static void test_bytes(void **state)
 
 /* ---- functions that are not there, in words of those that are ---- */
 
-static double first_abs(double a, double b) { (void)b; return fabs(a); }
 static double silu(double a, double b)      { (void)b; return a / (1 + exp(-a)); }
 static double gelu(double a, double b)      { (void)b; return a / 2 * (1 + erf(a / sqrt(2))); }
 static double elu(double a, double b)       { (void)b; return a > 0 ? a : exp(a) - 1; }
@@ -267,7 +281,7 @@ static double square(double a, double b)    { (void)b; return a * a; }
 static double clamp(double a, double b)     { return fmax(-b, fmin(a, b)); }
 
 static const struct { const char *name; double (*is)(double a, double b); double most; } others[] = {
-	{ "max", fmax, 1e-15 }, { "min", fmin, 1e-15 }, { "abs", first_abs, 0 }, { "silu", silu, 1e-15 }, { "swish", silu, 1e-15 },
+	{ "maximum", fmax, 0 }, { "minimum", fmin, 0 }, { "swish", silu, 1e-15 },
 	{ "gelu", gelu, 1e-3 }, { "elu", elu, 1e-15 }, { "sign", sign, 0 }, { "clamp", clamp, 0 }, { "square", square, 1e-15 },
 	{ "pow", square, 1e-15 },
 };
@@ -276,6 +290,7 @@ static const struct { const char *name; double (*is)(double a, double b); double
    arguments a and b. */
 static void advice(const char *name, char expression[200])
 {
+	static const struct { const char *name, *is; } names[] = { { "x", "a" }, { "low", "-b" }, { "high", "b" } };
 	struct cg_mistake mistake;
 	char text[100];
 	const char *at, *end;
@@ -289,14 +304,17 @@ static void advice(const char *name, char expression[200])
 	assert_true(at && end && at < end);
 	at += strlen(strncmp(at, " is nearly ", 11) ? " is " : " is nearly ");
 	for (; at < end; at++) {
-		/* x and limit are names in the advice. */
-		int alone = *at == 'x' && at[-1] != 'e';
+		/* x, low and high are names in the advice. */
+		int first = !isalpha((unsigned char)at[-1]), name = 0;
 
-		n += (size_t)sprintf(expression + n, "%c", alone ? 'a' : *at);
-		if (!strncmp(at, "limit", 5)) {
-			expression[n - 1] = 'b';
-			at += 4;
+		while (first && name < 3 && strncmp(at, names[name].name, strlen(names[name].name)))
+			name++;
+		if (!first || name == 3) {
+			n += (size_t)sprintf(expression + n, "%c", *at);
+			continue;
 		}
+		n += (size_t)sprintf(expression + n, "%s", names[name].is);
+		at += strlen(names[name].name) - 1;
 	}
 }
 
@@ -340,6 +358,78 @@ static void test_advice(void **state)
 					fail_msg("%s at %g, %g: %s is %.17g, not %.17g", others[k].name, a, b, expression, got, want);
 			}
 	}
+}
+
+/* ---- forms ---- */
+
+static double softsign(double a, double b)     { (void)b; return a / (1 + fabs(a)); }
+static double hard_sigmoid(double a, double b) { (void)b; return fmin(fmax(a / 6 + 0.5, 0), 1); }
+
+/* Forms have the values of their functions, of any argument, also of another form and where a value of the cell has the form's name. */
+static void test_forms(void **state)
+{
+	static const struct { const char *expression; double (*is)(double a, double b); } forms[] = {
+		{ "silu(a)", silu }, { "softsign(a)", softsign }, { "hard_sigmoid(a)", hard_sigmoid },
+		{ "silu (  (a) # one\n )", silu }, { "-hard_sigmoid(-a) + 1", hard_sigmoid },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+		for (double a = -12; a <= 12; a += 0.125) {
+			double got = value_of(forms[k].expression, a, 1), want = forms[k].is(a, 1);
+
+			if (!(fabs(got - want) <= 1e-15 * (1 + fabs(want))))
+				fail_msg("%s at %g: %.17g, not %.17g", forms[k].expression, a, got, want);
+		}
+	assert_true(fabs(value_of("silu(a * softsign(b - a))", 2, 5) - silu(1.5, 0)) < 1e-15);
+	assert_true(fabs(value_of("silu(b)\nsilu = 3 * a\nj = silu(silu) + silu\nsave j", 1, 2) - silu(2, 0)) < 1e-15);
+	assert_true(value_of("b\nx = 2 * a\nsoftplus = silu(x)\nsave softplus", 1, 2) == 2);
+}
+
+/* Forms nested as deep as parentheses may be take as many terms for each level, and as many nodes in each pass. */
+static void test_nested_forms(void **state)
+{
+	static const char *const forms[] = { "silu(", "softsign(", "hard_sigmoid(" };
+
+	(void)state;
+	for (int f = 0; f < 3; f++) {
+		int terms[2] = { 0 }, nodes[2] = { 0 };
+
+		for (int twice = 0; twice < 2; twice++) {
+			char text[2000] = HEAD "h = b + ";
+			struct cg_pass_plan *plan;
+			struct cg_cell *cell;
+
+			for (int k = 0; k < CG_DEPTH_MAX / 2 << twice; k++)
+				strcat(text, forms[f]);
+			strcat(text, "a");
+			for (int k = 0; k < CG_DEPTH_MAX / 2 << twice; k++)
+				strcat(text, ")");
+			cell = must_parse(strcat(text, "\n"), "nested");
+			plan = must_plan(cell, 0, CG_PASS_GRADGRAD, 0, 0);
+			terms[twice] = cell->n_terms;
+			nodes[twice] = plan->graph.n;
+			cg_plan_free(plan);
+			cg_parse_free(cell);
+		}
+		assert_true(terms[1] < 2 * terms[0] && nodes[1] < 5 * nodes[0]);
+	}
+	assert_int_equal(memory.live, 0);
+}
+
+/* If the expression of a form exceeds the limit of operations, the message has the place of the form's call. */
+static void test_form_limit(void **state)
+{
+	static char text[CG_TERMS_MAX * 8];
+	struct cg_mistake mistake;
+	size_t n = (size_t)sprintf(text, HEAD "h = (a");
+
+	(void)state;
+	for (int k = 0; k < CG_TERMS_MAX / 2 - 4; k++)
+		n += (size_t)sprintf(text + n, " + b");
+	sprintf(text + n, " +\n  hard_sigmoid(b))\n");
+	assert_null(cg_parse(text, "x.cell", resize, &mistake));
+	assert_string_equal(mistake.text, "x.cell:5:3: the equations have more than 16384 operations\n  hard_sigmoid(b))\n  ^");
 }
 
 /* Files in another encoding, binary, without a declaration, or with carriage returns alone, and the first line of each message. */
@@ -693,6 +783,9 @@ int main(void)
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_advice),
+		cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_nested_forms),
+		cmocka_unit_test(test_form_limit),
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_accepted),

@@ -59,7 +59,8 @@ static void check_first_line(const struct cg_pass_plan *plan, int lang, const ch
 {
 	char want[400], options[200] = "";
 	const char *name = plan->cell->name;
-	int file = !strcmp(name, "coupled") || !strcmp(name, "stages");          /* a cell of the tests' own, from a file */
+	/* A cell of the tests' own is from a file. */
+	int file = !strcmp(name, "coupled") || !strcmp(name, "stages") || !strcmp(name, "forms");
 
 	for (int k = 0; k < plan->cell->n_options; k++)
 		if (plan->options >> k & 1)

@@ -64,6 +64,12 @@ static const char unread[] =
 	"cell unread\n" "gates a_r a_s\n" "state c\n" "output h\n"
 	"v = tanh(a_r)\n" "stage v\n" "gates a_c\n" "c = tanh(a_c + a_s)\n" "h = c * v\n" "save h\n";
 
+/* Named forms, max, min and abs, with no argument near a kink. */
+static const char formed[] =
+	"cell formed\n" "gates a_f a_g a_o\n" "state c\n" "output h\n"
+	"f = hard_sigmoid(tanh(a_f))\n" "t = 1.5 + tanh(a_o)\n" "g = min(silu(a_g), silu(a_g) + t)\n" "c = f * c_prev + (1 - f) * g\n"
+	"h = softsign(max(t, 0.125 * t) * abs(-t)) * silu(c)\n" "save f t g c\n";
+
 static const struct kind {
 	const char *name, *text;                 /* text: NULL for a built-in cell; the path of a file in the source where it ends in .cell */
 	const char *options;
@@ -91,6 +97,7 @@ static const struct kind {
 	{ "stateless", stateless, NULL, 0, 0, 0, { { NULL, 0 } } },
 	{ "four", four, NULL, 1, 0, 0, { { NULL, 0 } } },
 	{ "unread", unread, NULL, 1, 0, 0, { { NULL, 0 } } },
+	{ "formed", formed, NULL, 1, 0, 0, { { NULL, 0 } } },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, WAYS = 5 };
 

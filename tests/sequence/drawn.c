@@ -96,7 +96,7 @@ static int read_any(struct drawn *d, unsigned long long *state)
 /* Combines two terms by random functions that keep numbers small. */
 static int form(struct drawn *d, unsigned long long *state, int x, int y)
 {
-	switch (below(state, 14)) {
+	switch (below(state, 21)) {
 	case 0: case 1: return apply(d, TAPE_TANH, apply(d, TAPE_ADD, x, y), 0);
 	case 2:  return apply(d, TAPE_SIGMOID, apply(d, TAPE_SUB, x, y), 0);
 	case 3: case 4: return apply(d, TAPE_MUL, apply(d, TAPE_SIGMOID, x, 0), y);
@@ -108,6 +108,12 @@ static int form(struct drawn *d, unsigned long long *state, int x, int y)
 	case 10: return apply(d, TAPE_SUB, apply(d, TAPE_MUL, add_number(d, 0.5), x), apply(d, TAPE_NEG, y, 0));
 	case 11: return apply(d, TAPE_SUB, y, apply(d, TAPE_RELU, apply(d, TAPE_RELU, x, 0), 0));
 	case 12: return apply(d, TAPE_ADD, apply(d, TAPE_MUL, x, add_number(d, 1)), apply(d, TAPE_MUL, y, add_number(d, below(state, 2))));
+	case 13: return apply(d, TAPE_MAX, x, y);
+	case 14: return apply(d, TAPE_MIN, x, apply(d, TAPE_MUL, add_number(d, 0.5), y));
+	case 15: return apply(d, TAPE_SUB, apply(d, TAPE_ABS, x, 0), apply(d, TAPE_ABS, apply(d, TAPE_MUL, add_number(d, 0.5), y), 0));
+	case 16: return apply(d, TAPE_ADD, apply(d, TAPE_SILU, x, 0), apply(d, TAPE_MUL, add_number(d, 0.25), y));
+	case 17: return apply(d, TAPE_SOFTSIGN, apply(d, TAPE_ADD, apply(d, TAPE_SILU, x, 0), y), 0);
+	case 18: return apply(d, TAPE_MUL, apply(d, TAPE_HARD_SIGMOID, apply(d, TAPE_MUL, add_number(d, 4), x), 0), y);
 	}
 	return apply(d, TAPE_ADD, x, y);
 }
@@ -253,9 +259,11 @@ static void write_equation_name(struct drawn *d, int k)
 static void write_term(struct drawn *d, int k)
 {
 	static const char *const signs[TAPE_OPS] = { [TAPE_ADD] = " + ", [TAPE_SUB] = " - ", [TAPE_MUL] = " * ", [TAPE_DIV] = " / ",
-	                                             [TAPE_CLIP] = ", " };
+	                                             [TAPE_CLIP] = ", ", [TAPE_MAX] = ", ", [TAPE_MIN] = ", " };
 	static const char *const words[TAPE_OPS] = { [TAPE_NEG] = "-", [TAPE_EXP] = "exp", [TAPE_TANH] = "tanh", [TAPE_SIGMOID] = "sigmoid",
-	                                             [TAPE_RELU] = "relu", [TAPE_CLIP] = "clip" };
+	                                             [TAPE_RELU] = "relu", [TAPE_CLIP] = "clip", [TAPE_MAX] = "max", [TAPE_MIN] = "min",
+	                                             [TAPE_ABS] = "abs", [TAPE_SILU] = "silu", [TAPE_SOFTSIGN] = "softsign",
+	                                             [TAPE_HARD_SIGMOID] = "hard_sigmoid" };
 	const struct term *t = &d->terms[k];
 
 	if (t->op != TAPE_LEAF) {
@@ -419,6 +427,7 @@ static int gate(const struct evaluation *w, const struct step *s, int g, int uni
 	return tape_store(w->tape, sum, 0, 1);
 }
 
+/* A per-unit weight.  Its derivative in a step may be that of a gate, which memory has rounded. */
 static int vector_of(const struct evaluation *w, const struct step *s, int weight, int unit)
 {
 	int id = 2 * n_weights(w->d) + 1;
@@ -427,7 +436,7 @@ static int vector_of(const struct evaluation *w, const struct step *s, int weigh
 		return w->none;
 	for (int k = 0; k < weight; k++)
 		id += w->d->on[w->d->option[k]];
-	return param(w, s->pseudo_layer, id, 0, 0, unit);
+	return tape_store(w->tape, param(w, s->pseudo_layer, id, 0, 0, unit), 0, 1);
 }
 
 static int evaluate(const struct evaluation *w, const struct step *s, int unit, int k)
@@ -437,7 +446,7 @@ static int evaluate(const struct evaluation *w, const struct step *s, int unit, 
 
 	if (t->op != TAPE_LEAF) {
 		a = evaluate(w, s, unit, t->a);
-		return tape_apply(w->tape, t->op, a, t->op == TAPE_CLIP || t->op <= TAPE_DIV ? evaluate(w, s, unit, t->b) : a);
+		return tape_apply(w->tape, t->op, a, tape_is_binary(t->op) ? evaluate(w, s, unit, t->b) : a);
 	}
 	switch (t->item) {
 	case GATE:   return s->gate[t->index][unit];
@@ -557,16 +566,16 @@ static void run_layers(const struct evaluation *w, int64_t b, struct answers *an
 			answer(w, answers, OUTPUT, OUTPUT_BACKPROP, at(net, OUTPUT, t, b) + j, out[t][j]);
 }
 
+/* A gradient that is added to params_backprop is a sum that may begin with what is there. */
 static void answer_slopes(const struct evaluation *w, struct answers *answers, int gradient, const int *list)
 {
 	int adds = gradient == PARAMS_BACKPROP && w->net->accumulate;
-	long double unit = w->net->config.dtype == CG_F64 ? 0x1p-53L : 0x1p-24L;
 
 	for (int64_t k = 0; k < w->net->n[gradient]; k++) {
-		long double old = adds ? w->net->at[OLD][k] : 0, slope = tape_slope(w->tape, list[k]);
-
-		answers->v[gradient][k] = old + slope;
-		answers->e[gradient][k] = tape_slope_bound(w->tape, list[k]) + unit * (fabsl(old) + fabsl(slope));
+		if (adds)
+			tape_seed(w->tape, list[k], w->net->at[OLD][k]);
+		answers->v[gradient][k] = tape_slope(w->tape, list[k]);
+		answers->e[gradient][k] = tape_slope_bound(w->tape, list[k]);
 	}
 }
 

@@ -91,6 +91,11 @@ static long double sigmoid(long double x)
 	return 1 / (1 + expl(-x));
 }
 
+int tape_is_binary(int op)
+{
+	return (op > TAPE_LEAF && op <= TAPE_DIV) || op == TAPE_CLIP || op == TAPE_MAX || op == TAPE_MIN;
+}
+
 int tape_apply(struct tape *t, int op, int a, int b)
 {
 	const struct number *x = &t->numbers[a], *y = &t->numbers[b];
@@ -112,6 +117,14 @@ int tape_apply(struct tape *t, int op, int a, int b)
 	case TAPE_SIGMOID: v = sigmoid(p); bound = fminl(e / 4, 1); own = 4; break;
 	case TAPE_RELU: v = p > 0 ? p : 0; bound = e; own = 0; break;
 	case TAPE_CLIP: v = q > 0 ? fmaxl(-q, fminl(p, q)) : p; bound = e + f; own = 0; break;
+	case TAPE_MAX: v = fmaxl(p, q); bound = fmaxl(e, f); own = 0; break;
+	case TAPE_MIN: v = fminl(p, q); bound = fmaxl(e, f); own = 0; break;
+	case TAPE_ABS: v = fabsl(p); bound = e; own = 0; break;
+	/* The slope of silu is at most 1.1. */
+	case TAPE_SILU: v = p * sigmoid(p); bound = 1.1L * e; own = 6; break;
+	case TAPE_SOFTSIGN: v = p / (1 + fabsl(p)); bound = fminl(e, 2); own = 6; break;
+	/* Its sum with 3, and 1/6, are rounded: beside 3, not beside the result. */
+	case TAPE_HARD_SIGMOID: v = fminl(fmaxl(p / 6 + 0.5L, 0), 1); bound = fminl(e / 6, 1) + t->unit; own = 4; break;
 	}
 	bound += own * t->unit * fabsl(v) + (own > 0 ? t->lost : 0);
 	return add(t, (struct number){ .op = op, .a = a, .b = b, .value = v, .bound = bound });
@@ -224,6 +237,30 @@ static void pass_quotient(struct tape *t, int k)
 	pass(t, k, x.b, -p * r * r, fabsl(p) * (2 * fabsl(r) * f + f * f) + e * (fabsl(r) + f) * (fabsl(r) + f) + 4 * t->unit * fabsl(p * r * r));
 }
 
+/* The slope of max, or with sign -1 of min, by its operand a: 1/2 where both are equal.  Where the errors leave open which is greater,
+   any slope is right. */
+static void pass_greater(struct tape *t, int k, int a, int b, int sign)
+{
+	const struct number *x = &t->numbers[a], *y = &t->numbers[b];
+	long double above = sign * (x->value - y->value), bound = x->bound + y->bound;
+
+	pass(t, k, a, above > 0 ? 1 : above < 0 ? 0 : 0.5L, fabsl(above) <= bound && bound > 0);
+}
+
+/* The slope of a form by its operand, whose value is p with an error of e, and the slope's error.  Memory may have rounded a function that
+   is part of the form. */
+static void pass_form(struct tape *t, int k, int op, int to, long double p, long double e)
+{
+	long double s = sigmoid(p), r = 1 / (1 + fabsl(p)), rounded = (8 * t->unit + t->real_unit) * (1 + fabsl(p));
+
+	if (op == TAPE_SILU)
+		pass(t, k, to, s * (1 + p * (1 - s)), e / 2 + rounded);
+	else if (op == TAPE_SOFTSIGN)
+		pass(t, k, to, r * r, 2 * e + rounded);
+	else
+		pass(t, k, to, fabsl(p) < 3 ? 1 / 6.0L : 0, e > 0 && fabsl(fabsl(p) - 3) <= e ? 1 / 6.0L : fabsl(p) < 3 ? t->unit : 0);
+}
+
 /* Slopes of functions are computed from their results, which memory may have rounded. */
 static void back(struct tape *t, int k)
 {
@@ -243,6 +280,10 @@ static void back(struct tape *t, int k)
 	/* Near the kink of relu either slope is right. */
 	case TAPE_RELU: pass(t, k, x.a, a->value > 0, fabsl(a->value) <= a->bound && a->bound > 0); break;
 	case TAPE_CLIP: pass(t, k, x.a, 1, 0); break;
+	case TAPE_MAX: pass_greater(t, k, x.a, x.b, 1); pass_greater(t, k, x.b, x.a, 1); break;
+	case TAPE_MIN: pass_greater(t, k, x.a, x.b, -1); pass_greater(t, k, x.b, x.a, -1); break;
+	case TAPE_ABS: pass(t, k, x.a, (a->value > 0) - (a->value < 0), fabsl(a->value) <= a->bound && a->bound > 0 ? 2 : 0); break;
+	case TAPE_SILU: case TAPE_SOFTSIGN: case TAPE_HARD_SIGMOID: pass_form(t, k, x.op, x.a, a->value, a->bound); break;
 	case TAPE_DOT: pass_dot(t, k); break;
 	case TAPE_STORE: pass(t, k, x.a, 1, 0); break;
 	}

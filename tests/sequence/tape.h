@@ -8,8 +8,8 @@
 #define TAPE_H
 
 enum tape_op {
-	TAPE_LEAF, TAPE_ADD, TAPE_SUB, TAPE_MUL, TAPE_DIV, TAPE_NEG, TAPE_EXP, TAPE_TANH, TAPE_SIGMOID, TAPE_RELU, TAPE_CLIP, TAPE_DOT,
-	TAPE_STORE, TAPE_OPS
+	TAPE_LEAF, TAPE_ADD, TAPE_SUB, TAPE_MUL, TAPE_DIV, TAPE_NEG, TAPE_EXP, TAPE_TANH, TAPE_SIGMOID, TAPE_RELU, TAPE_CLIP,
+	TAPE_MAX, TAPE_MIN, TAPE_ABS, TAPE_SILU, TAPE_SOFTSIGN, TAPE_HARD_SIGMOID, TAPE_DOT, TAPE_STORE, TAPE_OPS
 };
 
 struct tape;
@@ -17,6 +17,9 @@ struct tape;
 /* dtype: an enum cg_dtype. tape_close frees all numbers. */
 struct tape *tape_open(int dtype);
 void tape_close(struct tape *);
+
+/* Has an operation two operands? */
+int tape_is_binary(int op);
 
 /* Each of these returns the number's index on the tape. A leaf is exact. */
 int tape_leaf(struct tape *, long double value);
