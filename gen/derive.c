@@ -2,7 +2,8 @@
 /*
  * Derives a graph in reverse mode: from the adjoints of some nodes it computes those of all nodes on which these nodes depend.  The
  * adjoints are nodes of the same graph with the same operators, so that the result can be derived again.  slope() writes the
- * derivatives of recip, exp, tanh, sigmoid and relu by the node's own value, which a cell may save: for s = sigmoid(x) it is s (1 - s).
+ * derivatives of recip, exp, tanh, sigmoid, relu, expm1 and sqrt by the node's own value, which a cell may save: for s = sigmoid(x) it is
+ * s (1 - s).
  */
 #include "cell.h"
 
@@ -21,6 +22,14 @@ static int share(struct cg_graph *graph, struct cg_node n, int which)
 	int above = cg_apply(graph, CG_OP_ABOVE, n.a, n.b);
 
 	return which == (n.code == CG_OP_MIN) ? above : cg_add(graph, cg_const(graph, 1), cg_neg(graph, above));
+}
+
+/* 2 / sqrt(pi) e^(-x x). */
+static int erf_slope(struct cg_graph *graph, int x)
+{
+	int power = cg_apply(graph, CG_OP_EXP, cg_neg(graph, cg_mul(graph, x, x)), 0);
+
+	return cg_mul(graph, cg_const(graph, 1.12837916709551257389615890312154517L), power);
 }
 
 /* The derivative of a node by its operand a (which = 0) or b (which = 1). */
@@ -44,6 +53,11 @@ static int slope(struct cg_graph *graph, int node, int which)
 	case CG_OP_MIN:     return share(graph, n, which);
 	case CG_OP_ABS:     return sign(graph, n.a);
 	case CG_OP_ABOVE:   return 0;
+	case CG_OP_LOG:     return cg_apply(graph, CG_OP_RECIP, n.a, 0);
+	case CG_OP_LOG1P:   return cg_apply(graph, CG_OP_RECIP, cg_add(graph, one, n.a), 0);
+	case CG_OP_EXPM1:   return cg_add(graph, node, one);
+	case CG_OP_SQRT:    return cg_mul(graph, cg_const(graph, 0.5L), cg_apply(graph, CG_OP_RECIP, node, 0));
+	case CG_OP_ERF:     return erf_slope(graph, n.a);
 	}
 	return 0;
 }

@@ -31,6 +31,11 @@ long double cg_op_value(int code, long double a, long double b)
 	case CG_OP_MIN:     return a < b || isnan(a) ? a : b;
 	case CG_OP_ABS:     return fabsl(a);
 	case CG_OP_ABOVE:   return a > b ? 1 : a < b ? 0 : a == b ? 0.5L : a + b;
+	case CG_OP_LOG:     return logl(a);
+	case CG_OP_LOG1P:   return log1pl(a);
+	case CG_OP_EXPM1:   return expm1l(a);
+	case CG_OP_SQRT:    return sqrtl(a);
+	case CG_OP_ERF:     return erfl(a);
 	}
 	return 0;
 }

@@ -38,6 +38,11 @@ static void apply(int code, int n, acc *restrict to, const acc *restrict a, cons
 	case CG_OP_MIN:     for (int u = 0; u < n; u++) to[u] = acc_min(a[u], b[u]);  return;
 	case CG_OP_ABS:     for (int u = 0; u < n; u++) to[u] = acc_abs(a[u]);      return;
 	case CG_OP_ABOVE:   for (int u = 0; u < n; u++) to[u] = acc_above(a[u], b[u]); return;
+	case CG_OP_LOG:     for (int u = 0; u < n; u++) to[u] = acc_log(a[u]);      return;
+	case CG_OP_LOG1P:   for (int u = 0; u < n; u++) to[u] = acc_log1p(a[u]);    return;
+	case CG_OP_EXPM1:   for (int u = 0; u < n; u++) to[u] = acc_expm1(a[u]);    return;
+	case CG_OP_SQRT:    for (int u = 0; u < n; u++) to[u] = acc_sqrt(a[u]);     return;
+	case CG_OP_ERF:     for (int u = 0; u < n; u++) to[u] = acc_erf(a[u]);      return;
 	}
 }
 

@@ -42,11 +42,15 @@ static int deeper(struct parser *p)
  * reads that expression at each call.  The names of forms are not reserved, so that a .cell may give them to values.
  *
  * hard_sigmoid is (x + 3) / 6 between -3 and 3.  Its derivative is 0 at -3 and 3, where that of min and max would be half of 1/6.
+ * softplus is log(1 + e^x), which is x from 40 on in every dtype.  Below 40 e^x is finite, and there is no kink at 0 where a second
+ * derivative would be wrong; at 40 min and max have half of the derivative each.
  */
 static const struct form { const char *name; int arity; const char *is; } forms[] = {
 	{ "silu",         1, "x * sigmoid(x)" },
 	{ "softsign",     1, "x / (1 + abs(x))" },
 	{ "hard_sigmoid", 1, "step(3 - abs(x)) * (clip(x, 3) + 3) / 6 + (1 - step(3 - abs(x))) * step(x)" },
+	{ "softplus",     1, "log1p(exp(min(x, 40))) + max(x - 40, 0)" },
+	{ "gelu",         1, "x / 2 * (1 + erf(x / sqrt(2)))" },
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -78,16 +82,14 @@ static const struct { const char *name, *is; } elsewhere[] = {
 	{ "maximum",  "maximum(a, b) is max(a, b)" },
 	{ "minimum",  "minimum(a, b) is min(a, b)" },
 	{ "swish",    "swish(x) is silu(x)" },
-	{ "gelu",     "gelu(x) is nearly x / 2 * (1 + tanh(0.7978846 * (x + 0.044715 * x * x * x)))" },
 	{ "elu",      "elu(x) is relu(x) + exp(-relu(-x)) - 1" },
 	{ "sign",     "sign(x) is step(x) - step(-x)" },
 	{ "clamp",    "clamp(x, low, high) is min(max(x, low), high)" },
 	{ "square",   "square(x) is x * x" },
 	{ "pow",      "there are no powers; pow(x, 2) is x * x" },
-	{ "sqrt",     "there are no roots" },
-	{ "log",      "there is no logarithm" },
-	{ "log1p",    "there is no logarithm" },
-	{ "softplus", "softplus(x) is log(1 + exp(x)), and there is no logarithm" },
+	{ "ln",       "ln(x) is log(x)" },
+	{ "rsqrt",    "rsqrt(x) is 1 / sqrt(x)" },
+	{ "erfc",     "erfc(x) is 1 - erf(x)" },
 	{ "sin",      "there are no trigonometric functions" },
 	{ "cos",      "there are no trigonometric functions" },
 };

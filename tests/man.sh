@@ -176,7 +176,7 @@ sed -n '/ declarations\[\] = {$/,/^};$/p' "$srcdir/gen/parse.c" | grep -o '{ "[a
 sed -n 's/^\.It Ic \([a-z]*\) .*/\1/p' "$man/cellgrad-cell.7" >"$scratch/written"
 same 'every keyword is in cellgrad-cell(7)'
 
-sed -n 's/^CG_OPERATOR([A-Z]*, *"\([a-z0-9]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/ops.h" >"$scratch/there"
+sed -n 's/^CG_OPERATOR([A-Z0-9]*, *"\([a-z0-9]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/ops.h" >"$scratch/there"
 sed -n '/ forms\[\] = {$/,/^};$/s/^	{ "\([a-z0-9_]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/term.c" >>"$scratch/there"
 sed 's/ .*//' "$scratch/there" >"$scratch/functions"
 awk '/^\.It Fn / { print $3, NF - 3 }' "$man/cellgrad-cell.7" >"$scratch/written"

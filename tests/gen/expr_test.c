@@ -56,6 +56,11 @@ static long double plain(const struct cg_cell *cell, int options, const struct p
 	case CG_OP_MAX:     v = fmaxl(a, b);                              break;
 	case CG_OP_MIN:     v = fminl(a, b);                              break;
 	case CG_OP_ABS:     v = fabsl(a);                                 break;
+	case CG_OP_LOG:     v = logl(a);                                  break;
+	case CG_OP_LOG1P:   v = log1pl(a);                                break;
+	case CG_OP_EXPM1:   v = expm1l(a);                                break;
+	case CG_OP_SQRT:    v = sqrtl(a);                                 break;
+	case CG_OP_ERF:     v = erfl(a);                                  break;
 	default:            fail_msg("operator %d is not tried here", t->code);
 	}
 	wild |= !isfinite(v) || (t->code == CG_TERM_DIV && b == 0);
@@ -137,7 +142,8 @@ static void expression(char *text, int depth)
 	static const char *const binary[] = { " + ", " - ", " * ", " / " };
 	static const struct { const char *call; int arity; } calls[] = {
 		{ "exp(", 1 }, { "tanh(", 1 }, { "sigmoid(", 1 }, { "relu(", 1 }, { "step(", 1 }, { "clip(", 2 }, { "max(", 2 },
-		{ "min(", 2 }, { "abs(", 1 }, { "silu(", 1 }, { "softsign(", 1 }, { "hard_sigmoid(", 1 },
+		{ "min(", 2 }, { "abs(", 1 }, { "log(", 1 }, { "log1p(", 1 }, { "expm1(", 1 }, { "sqrt(", 1 }, { "erf(", 1 }, { "silu(", 1 },
+		{ "softsign(", 1 }, { "hard_sigmoid(", 1 }, { "softplus(", 1 }, { "gelu(", 1 },
 	};
 	int which = depth ? random_below(12) : 0;
 
@@ -237,6 +243,9 @@ static const char *const same[][2] = {
 	{ "abs(abs(a))",           "abs(a)" },              { "abs(-abs(a))",             "abs(a)" },
 	{ "max(a, a)",             "a" },                   { "min(a + b, b + a)",        "a + b" },
 	{ "max(a, b)",             "max(b, a)" },           { "min(a, b)",                "min(b, a)" },
+	{ "log(1)",                "0" },                   { "log1p(0) + a",             "a" },
+	{ "expm1(w)",              "0" },                   { "sqrt(4)",                  "2" },
+	{ "erf(0) * a",            "0" },                   { "sqrt(w * a)",              "0" },
 };
 /* Pairs of expressions that must not become one; for most of them that would change rounding or meaning. */
 static const char *const different[][2] = {
@@ -250,6 +259,9 @@ static const char *const different[][2] = {
 	{ "0.1 * a",               "0.10000000000000001 * a" },
 	{ "max(a, b)",             "min(a, b)" },           { "max(a, 0)",                "relu(a)" },
 	{ "abs(a)",                "relu(a) + relu(-a)" },  { "max(a, -a)",               "abs(a)" },
+	{ "log(1 + a)",            "log1p(a)" },            { "exp(a) - 1",               "expm1(a)" },
+	{ "log(exp(a))",           "a" },                   { "sqrt(a * a)",              "abs(a)" },
+	{ "erf(-a)",               "-erf(a)" },             { "sqrt(a) * sqrt(a)",        "a" },
 };
 
 static int are_one(const char *one, const char *other)

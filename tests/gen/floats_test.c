@@ -31,15 +31,21 @@ enum { N = 512, SHARE = 4, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIG
 extern const struct math_text math_f32_plain, math_f32_fused;
 
 /* The functions, and the bounds of their errors in units in the last place. */
-enum { RECIP, EXP, TANH, SIGMOID, FUNCTIONS };
+enum { RECIP, EXP, TANH, SIGMOID, LOG, LOG1P, EXPM1, SQRT, ERF, FUNCTIONS };
 static const struct { const char *name; size_t at; double most; } functions[FUNCTIONS] = {
 	[RECIP]   = { "recip",   offsetof(struct math_text, recip),   0.75 },
 	[EXP]     = { "exp",     offsetof(struct math_text, exp),     1.25 },
 	[TANH]    = { "tanh",    offsetof(struct math_text, tanh),    2 },
 	[SIGMOID] = { "sigmoid", offsetof(struct math_text, sigmoid), 2 },
+	[LOG]     = { "log",     offsetof(struct math_text, log),     2 },
+	[LOG1P]   = { "log1p",   offsetof(struct math_text, log1p),   2 },
+	[EXPM1]   = { "expm1",   offsetof(struct math_text, expm1),   2 },
+	[SQRT]    = { "sqrt",    offsetof(struct math_text, sqrt),    0.75 },
+	[ERF]     = { "erf",     offsetof(struct math_text, erf),     2 },
 };
 
-/* The right results for x, which is not below 0, and for -x, from one exponential and one hyperbolic tangent. */
+/* The right results for x, which is not below 0, and for -x; those of exp, tanh and sigmoid from one exponential and one hyperbolic
+   tangent. */
 static void compute_right(double x, double of_x[FUNCTIONS], double of_minus_x[FUNCTIONS])
 {
 	double e = exp(-x), sum = 1 + e;
@@ -48,10 +54,20 @@ static void compute_right(double x, double of_x[FUNCTIONS], double of_minus_x[FU
 	of_x[EXP] = 1 / e;
 	of_x[TANH] = tanh(x);
 	of_x[SIGMOID] = 1 / sum;
+	of_x[LOG] = log(x);
+	of_x[LOG1P] = log1p(x);
+	of_x[EXPM1] = expm1(x);
+	of_x[SQRT] = sqrt(x);
+	of_x[ERF] = erf(x);
 	of_minus_x[RECIP] = -of_x[RECIP];
 	of_minus_x[EXP] = e;
 	of_minus_x[TANH] = -of_x[TANH];
 	of_minus_x[SIGMOID] = e / sum;
+	of_minus_x[LOG] = NAN;
+	of_minus_x[LOG1P] = log1p(-x);
+	of_minus_x[EXPM1] = expm1(-x);
+	of_minus_x[SQRT] = NAN;
+	of_minus_x[ERF] = -of_x[ERF];
 }
 
 static const struct build { const char *name; const struct math_text *text; int flush; } builds[] = {

@@ -18,19 +18,26 @@
 #include "tests/gen/every.h"
 #include "tests/gen/math_text.h"
 
-enum { N = 4096, STRIDE = 1021, SWEEP64 = 500 };          /* STRIDE: one float in so many is tested; SWEEP64 * N doubles */
+/* STRIDE: one float in so many is tested. SWEEP64 * N doubles are tested, and SWEEP64_ALL * N, 10^8, with CELLGRAD_TEST_FLOATS=all. */
+enum { N = 4096, STRIDE = 1021, SWEEP64 = 500, SWEEP64_ALL = 24415 };
 
 typedef long double wide(long double);
 
 static long double recip(long double x)   { return 1 / x; }
 static long double sigmoid(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
 
-/* The functions; most: the bound of the error, in units in the last place. */
-static const struct { const char *name; wide *want; size_t at; double most; } functions[] = {
-	{ "recip",   recip,   offsetof(struct math_text, recip),   0.75 },
-	{ "exp",     expl,    offsetof(struct math_text, exp),     1.25 },
-	{ "tanh",    tanhl,   offsetof(struct math_text, tanh),    2 },
-	{ "sigmoid", sigmoid, offsetof(struct math_text, sigmoid), 2 },
+/* The functions; most: the bound of the error, in units in the last place; first: the function does not decrease from there on, and at
+   first has the result lowest; keeps: the result of a subnormal argument is the argument, else that of 0. */
+static const struct { const char *name; wide *want; size_t at; double most, first, lowest, highest; int keeps; } functions[] = {
+	{ "recip",   recip,   offsetof(struct math_text, recip),   0.75, NAN,       NAN,       NAN,      0 },
+	{ "exp",     expl,    offsetof(struct math_text, exp),     1.25, -INFINITY, 0,         INFINITY, 0 },
+	{ "tanh",    tanhl,   offsetof(struct math_text, tanh),    2,    -INFINITY, -1,        1,        1 },
+	{ "sigmoid", sigmoid, offsetof(struct math_text, sigmoid), 2,    -INFINITY, 0,         1,        0 },
+	{ "log",     logl,    offsetof(struct math_text, log),     2,    0,         -INFINITY, INFINITY, 0 },
+	{ "log1p",   log1pl,  offsetof(struct math_text, log1p),   2,    -1,        -INFINITY, INFINITY, 1 },
+	{ "expm1",   expm1l,  offsetof(struct math_text, expm1),   2,    -INFINITY, -1,        INFINITY, 1 },
+	{ "sqrt",    sqrtl,   offsetof(struct math_text, sqrt),    0.75, 0,         0,         INFINITY, 0 },
+	{ "erf",     erfl,    offsetof(struct math_text, erf),     2,    -INFINITY, -1,        1,        0 },
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -72,13 +79,13 @@ static double error(int k, long double x, long double got, int digits, int lowes
 	long double smallest = ldexpl(1, lowest), want;
 	int exponent;
 
-	/* A subnormal argument counts as 0, but tanh returns it. */
-	if (fabsl(x) < smallest && functions[k].want != tanhl)
+	/* A subnormal argument counts as 0, but some functions return it. */
+	if (fabsl(x) < smallest && !functions[k].keeps)
 		x = copysignl(0, x);
 	want = functions[k].want(x);
-	if (isnan(x) || isnan(got))
-		return isnan(x) && isnan(got) ? 0 : INFINITY;
-	if (fabsl(x) < smallest && functions[k].want == tanhl)
+	if (isnan(want) || isnan(got))
+		return isnan(want) && isnan(got) ? 0 : INFINITY;
+	if (fabsl(x) < smallest && functions[k].keeps)
 		return got == x && signbit(got) == signbit(x) ? 0 : INFINITY;
 	if (fabsl(want) < smallest)
 		/* A subnormal right result may be computed as 0; near the smallest normal number that is right, too. */
@@ -142,12 +149,16 @@ static double any_double(int k)
 	uint64_t bits = random_bits();
 	double x;
 
-	if (k % 4 == 0)
+	if (k % 6 == 0)
 		memcpy(&x, &bits, sizeof x);                             /* random bits: numbers of all magnitudes */
-	else if (k % 4 == 1)
+	else if (k % 6 == 1)
 		x = (random_unit() - 0.5) * 1500;                        /* where exp is finite */
-	else if (k % 4 == 2)
+	else if (k % 6 == 2)
 		x = (random_unit() - 0.5) * 80;                          /* where tanh is not yet 1 */
+	else if (k % 6 == 3)
+		x = 1 + (random_unit() - 0.5) * exp2(-20 * random_unit()); /* where log is near 0 */
+	else if (k % 6 == 4)
+		x = (random_unit() - 0.5) * 8;                           /* where erf and expm1 change their method */
 	else
 		x = (random_bits() & 1 ? 1 : -1) * exp2(-60 * random_unit());
 	return x;
@@ -156,6 +167,8 @@ static double any_double(int k)
 static void test_errors_f64(void **state)
 {
 	static double x[N], y[N];
+	const char *asked = getenv("CELLGRAD_TEST_FLOATS");
+	int sweeps = asked && !strcmp(asked, "all") ? SWEEP64_ALL : SWEEP64;
 
 	(void)state;
 #if LDBL_MANT_DIG < 64
@@ -164,7 +177,7 @@ static void test_errors_f64(void **state)
 	for (int k = 0; k < FUNCTIONS; k++) {
 		double worst = 0;
 
-		for (int sweep = 0; sweep < SWEEP64; sweep++) {
+		for (int sweep = 0; sweep < sweeps; sweep++) {
 			for (int j = 0; j < N; j++)
 				x[j] = any_double(j);
 			function(&math_f64, k)(x, y, N);
@@ -191,6 +204,16 @@ static const struct { int function; double x, f32, f64; } exact[] = {
 	{ 2, -20, -1, -1 }, { 2, 1e30, 1, 1 }, { 2, 0x1p-60, 0x1p-60, 0x1p-60 }, { 2, -0x1p-126, -0x1p-126, -0x1p-126 },
 	{ 3, 0.0, 0.5, 0.5 }, { 3, -0.0, 0.5, 0.5 }, { 3, INFINITY, 1, 1 }, { 3, -INFINITY, 0.0, 0.0 }, { 3, 40, 1, 1 },
 	{ 3, -1e9, 0.0, 0.0 }, { 3, 1e30, 1, 1 },
+	{ 4, 1, 0.0, 0.0 }, { 4, 0.0, -INFINITY, -INFINITY }, { 4, -0.0, -INFINITY, -INFINITY }, { 4, INFINITY, INFINITY, INFINITY },
+	{ 4, -1, NAN, NAN }, { 4, -0x1p-126, NAN, NAN }, { 4, -INFINITY, NAN, NAN },
+	{ 5, 0.0, 0.0, 0.0 }, { 5, -0.0, -0.0, -0.0 }, { 5, INFINITY, INFINITY, INFINITY }, { 5, -1, -INFINITY, -INFINITY },
+	{ 5, -1.5, NAN, NAN }, { 5, -INFINITY, NAN, NAN }, { 5, 0x1p-60, 0x1p-60, 0x1p-60 }, { 5, -0x1p-126, -0x1p-126, -0x1p-126 },
+	{ 6, 0.0, 0.0, 0.0 }, { 6, -0.0, -0.0, -0.0 }, { 6, INFINITY, INFINITY, INFINITY }, { 6, -INFINITY, -1, -1 }, { 6, -40, -1, -1 },
+	{ 6, -1e30, -1, -1 }, { 6, 710, INFINITY, INFINITY }, { 6, -0x1p-60, -0x1p-60, -0x1p-60 }, { 6, 0x1p-126, 0x1p-126, 0x1p-126 },
+	{ 7, 0.0, 0.0, 0.0 }, { 7, -0.0, -0.0, -0.0 }, { 7, INFINITY, INFINITY, INFINITY }, { 7, 1, 1, 1 }, { 7, 9, 3, 3 },
+	{ 7, 0x1p-126, 0x1p-63, 0x1p-63 }, { 7, 0x1p100, 0x1p50, 0x1p50 }, { 7, -1, NAN, NAN }, { 7, -0x1p-126, NAN, NAN },
+	{ 7, -INFINITY, NAN, NAN },
+	{ 8, 0.0, 0.0, 0.0 }, { 8, -0.0, -0.0, -0.0 }, { 8, INFINITY, 1, 1 }, { 8, -INFINITY, -1, -1 }, { 8, 6, 1, 1 }, { 8, -1e30, -1, -1 },
 };
 
 static void one_f32(math_over *f, double x, double want)
@@ -316,23 +339,23 @@ static int up(double y, double last, double epsilon)
 	return isinf(last) ? y >= last : y >= last - 4 * epsilon * fabs(last);
 }
 
-/* exp, tanh and sigmoid do not decrease from argument to argument by more than 4 epsilon of a result; none exceeds its upper limit. */
+/* No function but recip decreases from argument to argument by more than 4 epsilon of a result; none exceeds its upper limit. */
 static void test_monotonic(void **state)
 {
-	static const double lowest[] = { 0, 0, -1, 0 }, highest[] = { INFINITY, INFINITY, 1, 1 };
-
 	(void)state;
 	for (int k = 1; k < FUNCTIONS; k++) {
-		float last = (float)lowest[k], x, y;
-		double last64 = lowest[k], x64, y64;
+		float last = (float)functions[k].lowest, x, y;
+		double last64 = functions[k].lowest, x64, y64, highest = functions[k].highest;
 
 		for (int sign = -1; sign < 2; sign += 2)
 			for (int step = 0; step < 40 * 4096; step++) {
 				x64 = sign * exp2((sign < 0 ? 40 * 4096 - step : step) / 4096.0 - 30);
 				x = (float)x64;
+				if (x < functions[k].first)
+					continue;
 				function(&math_f32, k)(&x, &y, 1);
 				function(&math_f64, k)(&x64, &y64, 1);
-				if (!(up(y, last, FLT_EPSILON) && up(y64, last64, DBL_EPSILON) && y <= highest[k] && y64 <= highest[k]))
+				if (!(up(y, last, FLT_EPSILON) && up(y64, last64, DBL_EPSILON) && y <= highest && y64 <= highest))
 					fail_msg("%s(%a): %a after %a", functions[k].name, x64, y64, last64);
 				last = y;
 				last64 = y64;

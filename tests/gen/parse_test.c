@@ -11,7 +11,8 @@
 #include "tests/gen/every.h"
 
 #define HEAD "cell x\ngates a b\noutput h\n"
-#define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step, clip, max, min, abs, silu, softsign and hard_sigmoid"
+#define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step, clip, max, min, abs, log, log1p, expm1, sqrt, erf, silu, softsign, " \
+	"hard_sigmoid, softplus and gelu"
 
 static const struct { const char *text, *message; } mistakes[] = {
 	{ "", "1:1: expected 'cell NAME', got the end of the text" },
@@ -108,8 +109,16 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = clip(a, b, a)\n", "4:14: 'clip' takes 2 arguments" },
 	{ HEAD "h = tan(a)\n", "4:5: there is no function 'tan'; did you mean 'tanh'? The" FUNCTIONS },
 	{ HEAD "h = foo(a)\n", "4:5: there is no function 'foo'; the" FUNCTIONS },
-	{ HEAD "h = softplus(a)\n",
-	  "4:5: there is no function 'softplus': softplus(x) is log(1 + exp(x)), and there is no logarithm; the" FUNCTIONS },
+	{ HEAD "h = ln(a)\n", "4:5: there is no function 'ln': ln(x) is log(x); the" FUNCTIONS },
+	{ HEAD "h = log2(a)\n", "4:5: there is no function 'log2'; did you mean 'log'? The" FUNCTIONS },
+	{ HEAD "h = rsqrt(a)\n", "4:5: there is no function 'rsqrt': rsqrt(x) is 1 / sqrt(x); the" FUNCTIONS },
+	{ HEAD "h = softpuls(a)\n", "4:5: there is no function 'softpuls'; did you mean 'softplus'? The" FUNCTIONS },
+	{ HEAD "h = log(a, b)\n", "4:10: 'log' takes 1 argument" },
+	{ HEAD "h = gelu(a, b)\n", "4:11: 'gelu' takes 1 argument" },
+	{ HEAD "h = sqrt()\n", "4:10: expected a name, a number or '(', got ')'" },
+	{ HEAD "h = erf a\n", "4:5: 'erf' is a function: expected '(' after it" },
+	{ HEAD "h = softplus\n", "4:5: 'softplus' is a function: expected '(' after it" },
+	{ HEAD "sqrt = a\n", "4:1: 'sqrt' is a reserved word; choose another name" },
 	{ HEAD "h = swish(a)\n", "4:5: there is no function 'swish': swish(x) is silu(x); the" FUNCTIONS },
 	{ HEAD "h = maximum(a, b)\n", "4:5: there is no function 'maximum': maximum(a, b) is max(a, b); the" FUNCTIONS },
 	{ HEAD "h = softsine(a)\n", "4:5: there is no function 'softsine'; did you mean 'softsign'? The" FUNCTIONS },
@@ -274,7 +283,7 @@ static void test_bytes(void **state)
 /* ---- functions that are not there, in words of those that are ---- */
 
 static double silu(double a, double b)      { (void)b; return a / (1 + exp(-a)); }
-static double gelu(double a, double b)      { (void)b; return a / 2 * (1 + erf(a / sqrt(2))); }
+static double first_erfc(double a, double b) { (void)b; return erfc(a); }
 static double elu(double a, double b)       { (void)b; return a > 0 ? a : exp(a) - 1; }
 static double sign(double a, double b)      { (void)b; return (a > 0) - (a < 0); }
 static double square(double a, double b)    { (void)b; return a * a; }
@@ -282,7 +291,7 @@ static double clamp(double a, double b)     { return fmax(-b, fmin(a, b)); }
 
 static const struct { const char *name; double (*is)(double a, double b); double most; } others[] = {
 	{ "maximum", fmax, 0 }, { "minimum", fmin, 0 }, { "swish", silu, 1e-15 },
-	{ "gelu", gelu, 1e-3 }, { "elu", elu, 1e-15 }, { "sign", sign, 0 }, { "clamp", clamp, 0 }, { "square", square, 1e-15 },
+	{ "erfc", first_erfc, 1e-15 }, { "elu", elu, 1e-15 }, { "sign", sign, 0 }, { "clamp", clamp, 0 }, { "square", square, 1e-15 },
 	{ "pow", square, 1e-15 },
 };
 
@@ -363,6 +372,8 @@ static void test_advice(void **state)
 /* ---- forms ---- */
 
 static double softsign(double a, double b)     { (void)b; return a / (1 + fabs(a)); }
+static double softplus(double a, double b)     { (void)b; return a > 20 ? a : log1p(exp(a)); }
+static double gelu(double a, double b)         { (void)b; return a / 2 * (1 + erf(a / sqrt(2))); }
 static double hard_sigmoid(double a, double b) { (void)b; return fmin(fmax(a / 6 + 0.5, 0), 1); }
 
 /* Forms have the values of their functions, of any argument, also of another form and where a value of the cell has the form's name. */
@@ -371,6 +382,7 @@ static void test_forms(void **state)
 	static const struct { const char *expression; double (*is)(double a, double b); } forms[] = {
 		{ "silu(a)", silu }, { "softsign(a)", softsign }, { "hard_sigmoid(a)", hard_sigmoid },
 		{ "silu (  (a) # one\n )", silu }, { "-hard_sigmoid(-a) + 1", hard_sigmoid },
+		{ "softplus(a)", softplus }, { "softplus(-a) + a", softplus }, { "gelu(a)", gelu }, { "gelu(-a) + a", gelu },
 	};
 
 	(void)state;
@@ -381,6 +393,8 @@ static void test_forms(void **state)
 			if (!(fabs(got - want) <= 1e-15 * (1 + fabs(want))))
 				fail_msg("%s at %g: %.17g, not %.17g", forms[k].expression, a, got, want);
 		}
+	assert_true(value_of("softplus(a)", 40, 0) == 40 && value_of("softplus(a)", 3000, 0) == 3000 && value_of("softplus(a)", -3000, 0) == 0);
+	assert_true(value_of("softplus(a)", -50, 0) == exp(-50) && value_of("softplus(a)", 0, 0) == log(2));
 	assert_true(fabs(value_of("silu(a * softsign(b - a))", 2, 5) - silu(1.5, 0)) < 1e-15);
 	assert_true(fabs(value_of("silu(b)\nsilu = 3 * a\nj = silu(silu) + silu\nsave j", 1, 2) - silu(2, 0)) < 1e-15);
 	assert_true(value_of("b\nx = 2 * a\nsoftplus = silu(x)\nsave softplus", 1, 2) == 2);
@@ -389,10 +403,10 @@ static void test_forms(void **state)
 /* Forms nested as deep as parentheses may be take as many terms for each level, and as many nodes in each pass. */
 static void test_nested_forms(void **state)
 {
-	static const char *const forms[] = { "silu(", "softsign(", "hard_sigmoid(" };
+	static const char *const forms[] = { "silu(", "softsign(", "hard_sigmoid(", "softplus(", "gelu(" };
 
 	(void)state;
-	for (int f = 0; f < 3; f++) {
+	for (int f = 0; f < 5; f++) {
 		int terms[2] = { 0 }, nodes[2] = { 0 };
 
 		for (int twice = 0; twice < 2; twice++) {

@@ -166,7 +166,7 @@ def read_activations(operator: str, directions: int, names: Optional[Sequence[st
     equations: List[str] = []
     for name in names:
         if name.lower() == "softplus":
-            raise UnsupportedError("activations: Softplus has a logarithm, which cells do not; there are " + ", ".join(ACTIVATIONS))
+            raise UnsupportedError("activations: Softplus is not supported; there are " + ", ".join(ACTIVATIONS))
         if name.lower() not in known:
             raise ArgumentError(f"activations: there is no '{name:.40}'; there are {', '.join(ACTIVATIONS)}")
         activation = ACTIVATIONS[known[name.lower()]]
