@@ -5,7 +5,7 @@
  * By itself this file is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
- * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and two more.
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and three more.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +172,10 @@ static void built_in(void)
 		"cell forms\ngates a b\nstate c\noutput h\noption one w\nparam k = 3\n"
 		"silu = max(a, silu(b * w)) - min(abs(-c_prev), k)\nc = hard_sigmoid(softsign(silu) + a)\n"
 		"h = silu(silu(silu(c - h_prev))) * softsign(abs(silu))\nsave silu c h\n";
+	static const char roots[] =
+		"cell roots\ngates a b\nstate c\noutput h\noption one w\nparam k = 3\n"
+		"log1p = log(k + a * a) - log1p(exp(b * w))\nc = sqrt(1 + c_prev * c_prev) * gelu(softplus(log1p) - expm1(a))\n"
+		"h = gelu(softplus(gelu(c - h_prev))) * erf(sqrt(4) * log1p)\nsave log1p c h\n";
 
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
 		size_t n = strlen(e->name);
@@ -181,6 +185,7 @@ static void built_in(void)
 	}
 	replay_add_seed(odd, sizeof odd - 1);
 	replay_add_seed(forms, sizeof forms - 1);
+	replay_add_seed(roots, sizeof roots - 1);
 }
 
 /* Returns where the line begins in which `at` lies, and in *length its length with its newline. */
@@ -201,7 +206,8 @@ static size_t mutate(unsigned char *b, size_t n)
 {
 	static const char *const words[] = {
 		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", "max(", "abs(",
-		"silu(", "softsign(", "hard_sigmoid(silu(", "silu = ", ", ", "exp(", "1e37", "1e-40",
+		"silu(", "softsign(", "hard_sigmoid(silu(", "silu = ", "log(", "log1p(",
+		"sqrt(erf(", "gelu(softplus(", "expm1 = ", ", ", "exp(", "1e37", "1e-40",
 		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n", "\noutput o\n", "#",
 		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
 		"@@ ", "%s", "\"", "\\\n", "?\?/",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives, for every built-in cell, three more and every set of options, in long double: grad compared with central differences of
+ * Derivatives, for every built-in cell, four more and every set of options, in long double: grad compared with central differences of
  * forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a time, each from its named
  * inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along with the mathematics. The
  * products between stages are small random matrices and their transposes. As steps of a sequence forward and grad give the same,
@@ -489,7 +489,7 @@ static void test_built_in(void **state)
 static void test_new(void **state)
 {
 	(void)state;
-	try_all(built_ins(), built_ins() + 3);
+	try_all(built_ins(), built_ins() + 4);
 }
 
 /* ---- what differences cannot say ---- */
@@ -571,6 +571,11 @@ static void test_kinks(void **state)
 		{ "hard_sigmoid(a) + b", -3, 0, 0, 1 }, { "hard_sigmoid(a) + b", 3, 0, 0, 1 }, { "hard_sigmoid(a) + b", 4, 0, 0, 1 },
 		{ "hard_sigmoid(a) + b", -1e9L, 0, 0, 1 }, { "hard_sigmoid(a) + b", INFINITY, 0, 0, 1 },
 		{ "hard_sigmoid(a) + b", 3 - 1e-12L, 0, 1 / 6.0L, 1 }, { "hard_sigmoid(a) + b", 1e-12L - 3, 0, 1 / 6.0L, 1 },
+		{ "log(a) + b", 4, 0, 0.25L, 1 }, { "log1p(a) + b", 0, 0, 1, 1 }, { "log1p(a) + b", 3, 0, 0.25L, 1 }, { "expm1(a) + b", 0, 0, 1, 1 },
+		{ "expm1(a) + b", -INFINITY, 0, 0, 1 }, { "sqrt(a) + b", 4, 0, 0.25L, 1 }, { "sqrt(a) + b", INFINITY, 0, 0, 1 },
+		{ "erf(a) + b", 0, 0, 1.12837916709551257389615890312154517L, 1 }, { "erf(a) + b", -INFINITY, 0, 0, 1 },
+		{ "softplus(a) + b", 0, 0, 0.5L, 1 }, { "softplus(a) + b", 60, 0, 1, 1 }, { "softplus(a) + b", INFINITY, 0, 1, 1 },
+		{ "softplus(a) + b", -INFINITY, 0, 0, 1 }, { "gelu(a) + b", 0, 0, 0.5L, 1 }, { "gelu(a) + b", 60, 0, 1, 1 },
 	};
 
 	(void)state;

@@ -139,7 +139,7 @@ static void long_sum_of_clips(void)  { begin(HEAD "h = b"); repeat(3000, " + cli
 static void nested_forms(void)
 {
 	begin(HEAD "h = b + ");
-	repeat(CG_DEPTH_MAX / 4, "hard_sigmoid(softsign(silu(abs(");
+	repeat(CG_DEPTH_MAX / 8, "hard_sigmoid(softsign(silu(abs(gelu(softplus(sqrt(erf(");
 	put("a");
 	repeat(CG_DEPTH_MAX, ")");
 	put("\n");

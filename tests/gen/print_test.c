@@ -59,9 +59,11 @@ static void check_first_line(const struct cg_pass_plan *plan, int lang, const ch
 {
 	char want[400], options[200] = "";
 	const char *name = plan->cell->name;
-	/* A cell of the tests' own is from a file. */
-	int file = !strcmp(name, "coupled") || !strcmp(name, "stages") || !strcmp(name, "forms");
+	static const char *const files[] = { "coupled", "stages", "forms", "roots" };       /* cells of the tests' own, from files */
+	int file = 0;
 
+	for (int k = 0; k < 4; k++)
+		file |= !strcmp(name, files[k]);
 	for (int k = 0; k < plan->cell->n_options; k++)
 		if (plan->options >> k & 1)
 			sprintf(options + strlen(options), "%s%s", *options ? "," : " --options ", plan->cell->options[k].name);

@@ -70,6 +70,12 @@ static const char formed[] =
 	"f = hard_sigmoid(tanh(a_f))\n" "t = 1.5 + tanh(a_o)\n" "g = min(silu(a_g), silu(a_g) + t)\n" "c = f * c_prev + (1 - f) * g\n"
 	"h = softsign(max(t, 0.125 * t) * abs(-t)) * silu(c)\n" "save f t g c\n";
 
+/* Logarithms, roots and the error function; nothing that is near 0 is divided by. */
+static const char rooted[] =
+	"cell rooted\n" "gates a_f a_g a_o\n" "state c\n" "output h\n"
+	"f = 0.5 + erf(a_f) / 2\n" "g = log1p(exp(tanh(a_g))) - expm1(tanh(a_f)) / 4\n" "r = sqrt(1 + a_o * a_o)\n"
+	"c = f * c_prev + (1 - f) * g / r\n" "h = gelu(c) + softplus(a_o - 1) / (r * r) - log(1 + r) / 8\n" "save f g r c\n";
+
 static const struct kind {
 	const char *name, *text;                 /* text: NULL for a built-in cell; the path of a file in the source where it ends in .cell */
 	const char *options;
@@ -98,6 +104,7 @@ static const struct kind {
 	{ "four", four, NULL, 1, 0, 0, { { NULL, 0 } } },
 	{ "unread", unread, NULL, 1, 0, 0, { { NULL, 0 } } },
 	{ "formed", formed, NULL, 1, 0, 0, { { NULL, 0 } } },
+	{ "rooted", rooted, NULL, 1, 0, 0, { { NULL, 0 } } },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, WAYS = 5 };
 

@@ -96,7 +96,7 @@ static int read_any(struct drawn *d, unsigned long long *state)
 /* Combines two terms by random functions that keep numbers small. */
 static int form(struct drawn *d, unsigned long long *state, int x, int y)
 {
-	switch (below(state, 21)) {
+	switch (below(state, 28)) {
 	case 0: case 1: return apply(d, TAPE_TANH, apply(d, TAPE_ADD, x, y), 0);
 	case 2:  return apply(d, TAPE_SIGMOID, apply(d, TAPE_SUB, x, y), 0);
 	case 3: case 4: return apply(d, TAPE_MUL, apply(d, TAPE_SIGMOID, x, 0), y);
@@ -114,6 +114,13 @@ static int form(struct drawn *d, unsigned long long *state, int x, int y)
 	case 16: return apply(d, TAPE_ADD, apply(d, TAPE_SILU, x, 0), apply(d, TAPE_MUL, add_number(d, 0.25), y));
 	case 17: return apply(d, TAPE_SOFTSIGN, apply(d, TAPE_ADD, apply(d, TAPE_SILU, x, 0), y), 0);
 	case 18: return apply(d, TAPE_MUL, apply(d, TAPE_HARD_SIGMOID, apply(d, TAPE_MUL, add_number(d, 4), x), 0), y);
+	case 19: return apply(d, TAPE_SUB, y, apply(d, TAPE_LOG, apply(d, TAPE_ADD, add_number(d, 1.5), apply(d, TAPE_MUL, x, x)), 0));
+	case 20: return apply(d, TAPE_MUL, apply(d, TAPE_LOG1P, apply(d, TAPE_MUL, add_number(d, 0.5), apply(d, TAPE_TANH, x, 0)), 0), y);
+	case 21: return apply(d, TAPE_SUB, y, apply(d, TAPE_EXPM1, apply(d, TAPE_TANH, x, 0), 0));
+	case 22: return apply(d, TAPE_SQRT, apply(d, TAPE_ADD, apply(d, TAPE_MUL, x, x), apply(d, TAPE_SIGMOID, y, 0)), 0);
+	case 23: return apply(d, TAPE_ADD, apply(d, TAPE_ERF, x, 0), apply(d, TAPE_ERF, apply(d, TAPE_MUL, add_number(d, 0.5), y), 0));
+	case 24: return apply(d, TAPE_SUB, apply(d, TAPE_SOFTPLUS, x, 0), apply(d, TAPE_MUL, add_number(d, 0.25), y));
+	case 25: return apply(d, TAPE_GELU, apply(d, TAPE_ADD, apply(d, TAPE_GELU, x, 0), y), 0);
 	}
 	return apply(d, TAPE_ADD, x, y);
 }
@@ -263,7 +270,9 @@ static void write_term(struct drawn *d, int k)
 	static const char *const words[TAPE_OPS] = { [TAPE_NEG] = "-", [TAPE_EXP] = "exp", [TAPE_TANH] = "tanh", [TAPE_SIGMOID] = "sigmoid",
 	                                             [TAPE_RELU] = "relu", [TAPE_CLIP] = "clip", [TAPE_MAX] = "max", [TAPE_MIN] = "min",
 	                                             [TAPE_ABS] = "abs", [TAPE_SILU] = "silu", [TAPE_SOFTSIGN] = "softsign",
-	                                             [TAPE_HARD_SIGMOID] = "hard_sigmoid" };
+	                                             [TAPE_HARD_SIGMOID] = "hard_sigmoid",
+	                                             [TAPE_LOG] = "log", [TAPE_LOG1P] = "log1p", [TAPE_EXPM1] = "expm1", [TAPE_SQRT] = "sqrt",
+	                                             [TAPE_ERF] = "erf", [TAPE_SOFTPLUS] = "softplus", [TAPE_GELU] = "gelu" };
 	const struct term *t = &d->terms[k];
 
 	if (t->op != TAPE_LEAF) {

@@ -91,6 +91,18 @@ static long double sigmoid(long double x)
 	return 1 / (1 + expl(-x));
 }
 
+/* The probability that a normal deviate is less than x. */
+static long double normal(long double x)
+{
+	return erfcl(-x / sqrtl(2)) / 2;
+}
+
+/* The error bound of log x, where x has an error e. */
+static long double logarithm_bound(long double x, long double e)
+{
+	return x > e ? -log1pl(-e / x) : INFINITY;
+}
+
 int tape_is_binary(int op)
 {
 	return (op > TAPE_LEAF && op <= TAPE_DIV) || op == TAPE_CLIP || op == TAPE_MAX || op == TAPE_MIN;
@@ -125,6 +137,15 @@ int tape_apply(struct tape *t, int op, int a, int b)
 	case TAPE_SOFTSIGN: v = p / (1 + fabsl(p)); bound = fminl(e, 2); own = 6; break;
 	/* Its sum with 3, and 1/6, are rounded: beside 3, not beside the result. */
 	case TAPE_HARD_SIGMOID: v = fminl(fmaxl(p / 6 + 0.5L, 0), 1); bound = fminl(e / 6, 1) + t->unit; own = 4; break;
+	case TAPE_LOG: v = logl(p); bound = logarithm_bound(p, e); own = 4; break;
+	case TAPE_LOG1P: v = log1pl(p); bound = logarithm_bound(1 + p, e); own = 4; break;
+	case TAPE_EXPM1: v = expm1l(p); bound = expl(p) * expm1l(e); own = 4; break;
+	case TAPE_SQRT: v = sqrtl(p); bound = p > e ? v - sqrtl(p - e) : INFINITY; own = 4; break;
+	/* The slope of erf is at most 1.13, that of softplus at most 1, and that of gelu at most 1.13. */
+	case TAPE_ERF: v = erfl(p); bound = fminl(1.13L * e, 2); own = 4; break;
+	case TAPE_SOFTPLUS: v = fmaxl(p, 0) + log1pl(expl(-fabsl(p))); bound = e; own = 10; break;
+	/* Its 1 + erf(x / sqrt(2)) is rounded beside 1. */
+	case TAPE_GELU: v = p * normal(p); bound = 1.13L * e + 4 * t->unit * fabsl(p); own = 6; break;
 	}
 	bound += own * t->unit * fabsl(v) + (own > 0 ? t->lost : 0);
 	return add(t, (struct number){ .op = op, .a = a, .b = b, .value = v, .bound = bound });
@@ -247,6 +268,28 @@ static void pass_greater(struct tape *t, int k, int a, int b, int sign)
 	pass(t, k, a, above > 0 ? 1 : above < 0 ? 0 : 0.5L, fabsl(above) <= bound && bound > 0);
 }
 
+/* The slope of erf at x / sqrt(2). */
+static long double bell(long double x)
+{
+	return 2 / sqrtl(acosl(-1)) * expl(-x * x / 2);
+}
+
+/* The slope of erf at its operand, whose value is p with an error of e. */
+static void pass_erf(struct tape *t, int k, int to, long double p, long double e)
+{
+	long double slope = bell(sqrtl(2) * p), power = (2 * fabsl(p) + e) * e + 2 * t->unit * p * p;
+
+	pass(t, k, to, slope, slope * expm1l(power) + (8 * t->unit + t->real_unit) * slope + 2 * t->lost);
+}
+
+/* A slope that is `times` the reciprocal of a number: q, with an error of e. */
+static void pass_reciprocal(struct tape *t, int k, int to, long double times, long double q, long double e)
+{
+	long double r = 1 / q, f = reciprocal_bound(t, q, e);
+
+	pass(t, k, to, times * r, times * (f + t->real_unit * (fabsl(r) + f)));
+}
+
 /* The slope of a form by its operand, whose value is p with an error of e, and the slope's error.  Memory may have rounded a function that
    is part of the form. */
 static void pass_form(struct tape *t, int k, int op, int to, long double p, long double e)
@@ -257,6 +300,10 @@ static void pass_form(struct tape *t, int k, int op, int to, long double p, long
 		pass(t, k, to, s * (1 + p * (1 - s)), e / 2 + rounded);
 	else if (op == TAPE_SOFTSIGN)
 		pass(t, k, to, r * r, 2 * e + rounded);
+	else if (op == TAPE_SOFTPLUS)
+		pass(t, k, to, s, e / 4 + 2 * rounded);
+	else if (op == TAPE_GELU)
+		pass(t, k, to, normal(p) + p * bell(p) / sqrtl(8), e + rounded);
 	else
 		pass(t, k, to, fabsl(p) < 3 ? 1 / 6.0L : 0, e > 0 && fabsl(fabsl(p) - 3) <= e ? 1 / 6.0L : fabsl(p) < 3 ? t->unit : 0);
 }
@@ -283,6 +330,12 @@ static void back(struct tape *t, int k)
 	case TAPE_MAX: pass_greater(t, k, x.a, x.b, 1); pass_greater(t, k, x.b, x.a, 1); break;
 	case TAPE_MIN: pass_greater(t, k, x.a, x.b, -1); pass_greater(t, k, x.b, x.a, -1); break;
 	case TAPE_ABS: pass(t, k, x.a, (a->value > 0) - (a->value < 0), fabsl(a->value) <= a->bound && a->bound > 0 ? 2 : 0); break;
+	case TAPE_LOG: pass_reciprocal(t, k, x.a, 1, a->value, a->bound); break;
+	case TAPE_LOG1P: pass_reciprocal(t, k, x.a, 1, 1 + a->value, a->bound + 2 * u * fabsl(1 + a->value)); break;
+	case TAPE_SQRT: pass_reciprocal(t, k, x.a, 0.5L, y, e); break;
+	case TAPE_EXPM1: pass(t, k, x.a, y + 1, e + 2 * u * (y + 1)); break;
+	case TAPE_ERF: pass_erf(t, k, x.a, a->value, a->bound); break;
+	case TAPE_SOFTPLUS: case TAPE_GELU:
 	case TAPE_SILU: case TAPE_SOFTSIGN: case TAPE_HARD_SIGMOID: pass_form(t, k, x.op, x.a, a->value, a->bound); break;
 	case TAPE_DOT: pass_dot(t, k); break;
 	case TAPE_STORE: pass(t, k, x.a, 1, 0); break;
