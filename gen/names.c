@@ -129,7 +129,7 @@ int cg_parse_unknown(struct parser *p, const char *position, const char *name)
 	const char *names[SYMBOLS_MAX], *near;
 	int n = 0;
 
-	if (cg_parse_is_function(name))
+	if (cg_form_find(name) || cg_operator_find(name) < CG_OP_COUNT)
 		return cg_parse_wrong(p, position, "'%s' is a function: expected '(' after it", name);
 	for (int k = 0; k < p->n_symbols; k++)
 		if (p->symbols[k].kind != DERIVED)

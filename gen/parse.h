@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares what the files of the parser share: scan.c reads words, names.c records names, term.c reads expressions, and
- * parse.c reads lines and checks the whole cell.
+ * Declares what the files of the parser share: scan.c reads words, names.c records names, forms.c lists functions, term.c reads
+ * expressions, and parse.c reads lines and checks the whole cell.
  */
 #ifndef CG_PARSE_H
 #define CG_PARSE_H
@@ -56,10 +56,18 @@ static inline int cg_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+/* A form: a function that stands for an expression of other functions. */
+struct cg_form { const char *name; int arity; const char *is; };
+/* The form with this name, or NULL. */
+const struct cg_form *cg_form_find(const char *name);
+/* The code of the operator that a .cell calls by this name, or CG_OP_COUNT. */
+int cg_operator_find(const char *name);
+enum { CG_FUNCTION_NAMES_MAX = 64 };
+/* Lists the names of all functions, operators and forms.  Returns how many there are. */
+int cg_function_names(const char *names[CG_FUNCTION_NAMES_MAX]);
+
 /* Reads an expression.  Returns the index of its term, or -1. */
 int cg_parse_sum(struct parser *);
-/* Is the name that of a function, an operator or a form? */
-int cg_parse_is_function(const char *name);
 
 const struct symbol *cg_parse_find(const struct parser *, const char *name);
 int cg_parse_unknown(struct parser *, const char *position, const char *name);

@@ -37,46 +37,6 @@ static int deeper(struct parser *p)
 	return 0;
 }
 
-/*
- * Forms: functions that stand for an expression of other functions, in which x is the argument, or x and y are the arguments.  The parser
- * reads that expression at each call.  The names of forms are not reserved, so that a .cell may give them to values.
- *
- * hard_sigmoid is (x + 3) / 6 between -3 and 3.  Its derivative is 0 at -3 and 3, where that of min and max would be half of 1/6.
- * softplus is log(1 + e^x), which is x from 40 on in every dtype.  Below 40 e^x is finite, and there is no kink at 0 where a second
- * derivative would be wrong; at 40 min and max have half of the derivative each.
- */
-static const struct form { const char *name; int arity; const char *is; } forms[] = {
-	{ "silu",         1, "x * sigmoid(x)" },
-	{ "softsign",     1, "x / (1 + abs(x))" },
-	{ "hard_sigmoid", 1, "step(3 - abs(x)) * (clip(x, 3) + 3) / 6 + (1 - step(3 - abs(x))) * step(x)" },
-	{ "softplus",     1, "log1p(exp(min(x, 40))) + max(x - 40, 0)" },
-	{ "gelu",         1, "x / 2 * (1 + erf(x / sqrt(2)))" },
-};
-enum { FORMS = sizeof forms / sizeof *forms };
-
-static const struct form *find_form(const char *name)
-{
-	for (int k = 0; k < FORMS; k++)
-		if (!strcmp(forms[k].name, name))
-			return &forms[k];
-	return NULL;
-}
-
-/* The code of the operator that a .cell calls by this name, or CG_OP_COUNT. */
-static int find_operator(const char *name)
-{
-	int code = CG_OP_LEAF + 1;
-
-	while (code < CG_OP_COUNT && (!cg_operators[code].word || strcmp(cg_operators[code].word, name)))
-		code++;
-	return code;
-}
-
-int cg_parse_is_function(const char *name)
-{
-	return find_form(name) || find_operator(name) < CG_OP_COUNT;
-}
-
 /* Functions of other languages that users may try: how to write each in a .cell, or that a .cell cannot have it. */
 static const struct { const char *name, *is; } elsewhere[] = {
 	{ "maximum",  "maximum(a, b) is max(a, b)" },
@@ -104,15 +64,10 @@ static const char *name_elsewhere(const char *name)
 
 static int no_function(struct parser *p, const char *position, const char *name)
 {
-	const char *words[CG_OP_COUNT + FORMS], *near, *is = name_elsewhere(name);
+	const char *words[CG_FUNCTION_NAMES_MAX], *near, *is = name_elsewhere(name);
 	char all[200];
-	int n = 0;
+	int n = cg_function_names(words);
 
-	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
-		if (cg_operators[code].word)
-			words[n++] = cg_operators[code].word;
-	for (int k = 0; k < FORMS; k++)
-		words[n++] = forms[k].name;
 	cg_list_names(all, sizeof all, words, n, "and");
 	near = cg_nearest(name, words, n);
 	if (is)
@@ -124,7 +79,7 @@ static int no_function(struct parser *p, const char *position, const char *name)
 
 /* Parses the expression of a form.  The terms of its arguments exist already and are shared, so that the terms of nested forms do not
  * multiply. */
-static int expand(struct parser *p, const char *position, const struct form *form, int a, int b)
+static int expand(struct parser *p, const char *position, const struct cg_form *form, int a, int b)
 {
 	const struct expansion outer = p->form;
 	const char *after = p->at;
@@ -143,8 +98,8 @@ static int expand(struct parser *p, const char *position, const struct form *for
 
 static int call(struct parser *p, const char *position, const char *name)
 {
-	const struct form *form = find_form(name);
-	int code = find_operator(name), arity, a, b = -1;
+	const struct cg_form *form = cg_form_find(name);
+	int code = cg_operator_find(name), arity, a, b = -1;
 
 	if (!form && code == CG_OP_COUNT)
 		return no_function(p, position, name);

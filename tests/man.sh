@@ -177,7 +177,7 @@ sed -n 's/^\.It Ic \([a-z]*\) .*/\1/p' "$man/cellgrad-cell.7" >"$scratch/written
 same 'every keyword is in cellgrad-cell(7)'
 
 sed -n 's/^CG_OPERATOR([A-Z0-9]*, *"\([a-z0-9]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/ops.h" >"$scratch/there"
-sed -n '/ forms\[\] = {$/,/^};$/s/^	{ "\([a-z0-9_]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/term.c" >>"$scratch/there"
+sed -n '/ forms\[\] = {$/,/^};$/s/^	{ "\([a-z0-9_]*\)", *\([12]\),.*/\1 \2/p' "$srcdir/gen/forms.c" >>"$scratch/there"
 sed 's/ .*//' "$scratch/there" >"$scratch/functions"
 awk '/^\.It Fn / { print $3, NF - 3 }' "$man/cellgrad-cell.7" >"$scratch/written"
 same 'every function of the language is in cellgrad-cell(7), with the number of its arguments'

@@ -38,7 +38,10 @@ awk -v routes="^ \\*   ($(echo "$routes" | tr ' ' '|')) +b?f[0-9]+ " '
 n=3
 for page in cellgrad-info.1 cellgrad.3; do
 	n=$((n + 1))
-	awk "/^\.It ($(echo "$routes" | tr ' ' '|')) b?f[0-9]+\$/ "'{ line = $2 "|" $3; getline; print line "|" $0 }' "$srcdir/man/$page" | says $n "$page has all roundings"
+	# A line of the page's source may end within a rounding.
+	awk "/^\.It ($(echo "$routes" | tr ' ' '|')) b?f[0-9]+\$/ "'{ if (row != "") print row; row = $2 "|" $3; between = "|"; next }
+		/^[.]/ && row != "" { print row; row = "" }
+		row != "" { row = row between $0; between = " " }' "$srcdir/man/$page" | says $n "$page has all roundings"
 done
 if [ -x "$CELLGRAD" ]; then
 	CELLGRAD_BACKEND=cpu "$CELLGRAD" info | sed -n "s/^  $row  *\(b*f[0-9]*\)  *\(.*\)/\1|\2|\3/p" | says 6 'info has all roundings'

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions that a .cell may call: operators, whose table is ops.h, and forms.
+ */
+#include "parse.h"
+
+#include <string.h>
+
+/*
+ * Forms: functions that stand for an expression of other functions, in which x is the argument, or x and y are the arguments.  The parser
+ * reads that expression at each call.  The names of forms are not reserved, so that a .cell may give them to values.
+ *
+ * hard_sigmoid is (x + 3) / 6 between -3 and 3.  Its derivative is 0 at -3 and 3, where that of min and max would be half of 1/6.
+ * softplus is log(1 + e^x), which is x from 40 on in every dtype.  Below 40 e^x is finite, and there is no kink at 0 where a second
+ * derivative would be wrong; at 40 min and max have half of the derivative each.
+ */
+static const struct cg_form forms[] = {
+	{ "silu",         1, "x * sigmoid(x)" },
+	{ "softsign",     1, "x / (1 + abs(x))" },
+	{ "hard_sigmoid", 1, "step(3 - abs(x)) * (clip(x, 3) + 3) / 6 + (1 - step(3 - abs(x))) * step(x)" },
+	{ "softplus",     1, "log1p(exp(min(x, 40))) + max(x - 40, 0)" },
+	{ "gelu",         1, "x / 2 * (1 + erf(x / sqrt(2)))" },
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+const struct cg_form *cg_form_find(const char *name)
+{
+	for (int k = 0; k < FORMS; k++)
+		if (!strcmp(forms[k].name, name))
+			return &forms[k];
+	return NULL;
+}
+
+int cg_operator_find(const char *name)
+{
+	int code = CG_OP_LEAF + 1;
+
+	while (code < CG_OP_COUNT && (!cg_operators[code].word || strcmp(cg_operators[code].word, name)))
+		code++;
+	return code;
+}
+
+int cg_function_names(const char *names[CG_FUNCTION_NAMES_MAX])
+{
+	int n = 0;
+
+	_Static_assert(CG_OP_COUNT + FORMS <= CG_FUNCTION_NAMES_MAX, "there are more functions than CG_FUNCTION_NAMES_MAX");
+	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
+		if (cg_operators[code].word)
+			names[n++] = cg_operators[code].word;
+	for (int k = 0; k < FORMS; k++)
+		names[n++] = forms[k].name;
+	return n;
+}
