@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics of f32: a quarter of the floats of both signs from 2^-30 to 2^7, where results can differ, and one float in 509
- * elsewhere. CELLGRAD_TEST_SEED chooses the quarter; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. A fused
+ * The mathematics of f32: an eighth of the floats of both signs from 2^-30 to 2^7, where results can differ, and one float in 509
+ * elsewhere. CELLGRAD_TEST_SEED chooses the eighth; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. A fused
  * multiply-add made without the instruction is rounded twice where a double does not hold its sum; nevertheless the text without fused
  * instructions (plain) and with them (fused), each with and without a flush of subnormals, must give the same bits, and errors must
  * stay within their bounds. The text is what `cellgen math f32` prints (math_text.c).
@@ -26,7 +26,7 @@
 #include "tests/gen/math_text.h"
 
 /* LOWEST, HIGHEST: biased exponents. */
-enum { N = 512, SHARE = 4, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };
+enum { N = 512, SHARE = 8, ELSEWHERE = 509, THREADS = 64, LOWEST = 127 - 30, HIGHEST = 127 + 7 };
 
 extern const struct math_text math_f32_plain, math_f32_fused;
 
@@ -78,9 +78,9 @@ static const struct build { const char *name; const struct math_text *text; int 
 };
 
 /* A thread's part of the floats, and its results for each function. From LOWEST to HIGHEST one block of N floats in `share` is tried, from
-   block `quarter` on; the threads take these blocks in turn. */
+   block `eighth` on; the threads take these blocks in turn. */
 struct part {
-	uint32_t thread, threads, share, quarter;
+	uint32_t thread, threads, share, eighth;
 	int builds;
 	double worst[FUNCTIONS];
 	float at[FUNCTIONS];
@@ -164,7 +164,7 @@ static void compare(struct part *p, int function, const float *x, const double r
 static void compare_exponent(struct part *p, uint32_t exponent)
 {
 	int in_range = exponent >= LOWEST && exponent < HIGHEST;
-	uint32_t step = in_range ? 1 : ELSEWHERE, share = in_range ? p->share : 1, first = in_range ? p->quarter : 0;
+	uint32_t step = in_range ? 1 : ELSEWHERE, share = in_range ? p->share : 1, first = in_range ? p->eighth : 0;
 	float x[2][N];                           /* floats of positive and of negative sign */
 	double right[2][N][FUNCTIONS];
 
