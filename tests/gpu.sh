@@ -637,6 +637,25 @@ suite()
 	start "$suite" 420 words $cublas_repeats "$@"
 }
 
+# `persistent`: checks networks in f16 whose sizes suit cuDNN's persistent algorithms, which the suites' small networks seldom do; $0 is
+# the command cellgrad.
+# shellcheck disable=SC2016
+persistent='for mode in lstm gru rnn_tanh; do
+	while read -r layers direction U I B; do
+		"$0" check rnn_backprop T=4 lengths=whole dtype=f16 num_proj=0 seed=1 rnn_mode=$mode layers=$layers direction=$direction \
+			U=$U I=$I B=$B || exit 1
+	done <<-END
+		1 unidirectional 32 20 8
+		1 unidirectional 96 77 8
+		1 unidirectional 128 128 1
+		1 unidirectional 160 160 4
+		1 unidirectional 160 160 24
+		2 unidirectional 64 64 16
+		1 bidirectional 64 64 8
+		2 bidirectional 32 32 8
+	END
+done'
+
 # In stage right the suites sequences and conformance come first, and steps of our own kernels before those of cuDNN.  A rehearsal only
 # tests this script, so it runs a part of these suites, which `make check` runs whole.
 stage_right()
@@ -664,8 +683,9 @@ stage_right()
 		suite cuda-net "$bin/cuda_net_test"
 		suite cuda-net-call "$bin/cuda_net_call_test"
 		suite cuda-range "$bin/cuda_range_test"
+		suite persistent sh -c "$persistent" "$bin/cellgrad"
 	elif [ "$backend" = cuda ]; then
-		for id in sequences-cudnn conformance-cudnn cuda-net cuda-net-call cuda-range; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
+		for id in sequences-cudnn conformance-cudnn cuda-net cuda-net-call cuda-range persistent; do not_run $id "there is no cuDNN: $(head -n 1 "$work/library")"; done
 	fi
 	other=cpu
 	[ "$backend" = cpu ] && other=reference

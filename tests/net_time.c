@@ -21,19 +21,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cuda/cuda.h"
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
 #include "runtime/core/core.h"
-#include "tests/gpu_time.h"
+#include "tests/timed_net.h"
 #include "verify/numbers.h"
 
-enum { BUFFERS = 32, ROWS_MAX = 512, TURNS_MAX = 4096 };
+enum { TURNS_MAX = 4096 };
 
-static const struct { const char *cell; unsigned mode; int has_c; } cells[] = {
-	{ "lstm", CUDNN_LSTM, 1 }, { "gru", CUDNN_GRU, 0 }, { "rnn_tanh", CUDNN_RNN_TANH, 0 }, { "rnn_relu", CUDNN_RNN_RELU, 0 }
-};
-static const struct size { int T, B, I, U, layers, directions; } large[] = {
+static const struct size large[] = {
 	{ 100, 64, 512, 512, 1, 1 }, { 50, 128, 1024, 1024, 2, 1 }, { 200, 16, 256, 256, 1, 1 }
 }, small[] = { { 4, 3, 5, 6, 1, 1 }, { 3, 2, 4, 4, 2, 1 } };
 static const struct size step_sizes[] = { { 1024, 16, 768, 768, 1, 1 }, { 100, 32, 512, 512, 1, 1 } };
@@ -55,253 +51,6 @@ static const struct size algorithm_sizes[] = {
 };
 static const struct size repeated = { 20, 32, 256, 256, 1, 1 }, small_repeated = { 3, 2, 4, 4, 1, 1 };
 static const char *const algorithms[] = { "standard", "persistent, static", "persistent, dynamic", "persistent, small" };
-
-/* ---- cuDNN alone ---- */
-
-struct bare {
-	struct cudnnContext *handle;
-	struct cudnnDropoutStruct *dropout;
-	struct cudnnRNNStruct *rnn;
-	struct cudnnRNNDataStruct *x, *y;
-	struct cudnnTensorStruct *h, *c;
-	size_t weight_bytes, work_bytes, reserve_bytes;
-	struct cg_mem weights, dweights, work, reserve, lengths;
-};
-
-struct net {
-	struct cg_context *context;
-	struct cg_stream *stream;
-	struct cg_rnn_config config;
-	struct size size;
-	int cell;
-	struct cg_rnn *rnn;
-	struct cg_rnn_call call;
-	struct cg_mem buffers[BUFFERS];
-	int n_buffers;
-	unsigned long long noise;                /* the state of the random numbers in the buffers */
-	struct bare bare;
-	struct gpu_timer timer;
-	void *graph;                             /* of the work that time_graph repeats; NULL: none */
-	int ragged;                              /* set: sequences of different lengths */
-	int32_t lengths[ROWS_MAX];
-};
-
-static void *at(struct cg_mem mem)
-{
-	return (void *)(uintptr_t)cg_cu_address(mem);
-}
-
-static unsigned type_of(int dtype)
-{
-	static const unsigned types[] = {
-		[CG_F32] = CUDNN_DATA_FLOAT, [CG_F64] = CUDNN_DATA_DOUBLE, [CG_F16] = CUDNN_DATA_HALF, [CG_BF16] = CUDNN_DATA_BFLOAT16
-	};
-
-	return types[dtype];
-}
-
-static int alloc(struct net *n, size_t bytes, struct cg_mem *mem)
-{
-	if (n->n_buffers == BUFFERS)
-		return cg_fail(CG_NO_MEMORY, "%d buffers", BUFFERS + 1);
-	CG_TRY(cg_alloc(n->context, bytes, mem));
-	n->buffers[n->n_buffers++] = *mem;
-	return n->context->backend->zero(n->stream->queue, *mem, bytes);
-}
-
-/* Allocates memory on the device and fills it with random numbers. */
-static int alloc_noise(struct net *n, size_t bytes, struct cg_mem *mem)
-{
-	void *noise = malloc(bytes);
-	int code;
-
-	if (!noise)
-		return cg_fail(CG_NO_MEMORY, "%zu bytes", bytes);
-	gpu_noise(noise, bytes / cg_dtype_bytes(n->config.dtype), n->config.dtype, &n->noise);
-	code = alloc(n, bytes, mem);
-	if (!code)
-		code = cg_put(n->stream, *mem, noise, bytes);
-	free(noise);
-	return code;
-}
-
-static int describe_data(const struct net *n, int width, struct cudnnRNNDataStruct **data)
-{
-	int lengths[ROWS_MAX];
-
-	for (int b = 0; b < n->size.B; b++)
-		lengths[b] = n->size.T;
-	CUDNN_TRY(CreateRNNDataDescriptor, data);
-	CUDNN_TRY(SetRNNDataDescriptor, *data, type_of(n->config.dtype), CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED, n->size.T, n->size.B, width,
-	          lengths, NULL);
-	return CG_OK;
-}
-
-static int describe_state(const struct net *n, struct cudnnTensorStruct **tensor)
-{
-	int dims[] = { n->size.layers * n->size.directions, n->size.B, n->size.U }, strides[] = { n->size.B * n->size.U, n->size.U, 1 };
-
-	CUDNN_TRY(CreateTensorDescriptor, tensor);
-	CUDNN_TRY(SetTensorNdDescriptor, *tensor, type_of(n->config.dtype), 3, dims, strides);
-	return CG_OK;
-}
-
-/* Makes the device's copy of the lengths, for versions of cuDNN that need one. */
-static int send_lengths(struct net *n)
-{
-	int32_t lengths[ROWS_MAX];
-
-	for (int b = 0; b < n->size.B; b++)
-		lengths[b] = n->size.T;
-	CG_TRY(alloc(n, (size_t)n->size.B * sizeof *lengths, &n->bare.lengths));
-	return cg_put(n->stream, n->bare.lengths, lengths, (size_t)n->size.B * sizeof *lengths);
-}
-
-/* Opens the network for cuDNN alone, with the algorithm that the library's plan takes. */
-static int open_bare(struct net *n, unsigned algorithm)
-{
-	struct bare *b = &n->bare;
-	const struct size *s = &n->size;
-	unsigned type = type_of(n->config.dtype), precision = n->config.dtype == CG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-	unsigned math = n->config.dtype == CG_F32 ? CUDNN_FMA_MATH : n->config.dtype == CG_F64 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
-
-	CUDNN_TRY(Create, &b->handle);
-	CUDNN_TRY(SetStream, b->handle, n->stream->queue->stream);
-	CUDNN_TRY(CreateDropoutDescriptor, &b->dropout);
-	CUDNN_TRY(SetDropoutDescriptor, b->dropout, b->handle, 0, NULL, 0, 0);
-	CUDNN_TRY(CreateRNNDescriptor, &b->rnn);
-	CUDNN_TRY(SetRNNDescriptor_v8, b->rnn, algorithm, cells[n->cell].mode, CUDNN_RNN_DOUBLE_BIAS,
-	          n->size.directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
-	          CUDNN_LINEAR_INPUT, type, precision, math, s->I, s->U, s->U, s->layers, b->dropout, CUDNN_RNN_PADDED_IO_ENABLED);
-	CG_TRY(describe_data(n, s->I, &b->x));
-	CG_TRY(describe_data(n, n->size.directions * s->U, &b->y));
-	CG_TRY(describe_state(n, &b->h));
-	CG_TRY(describe_state(n, &b->c));
-	CUDNN_TRY(GetRNNWeightSpaceSize, b->handle, b->rnn, &b->weight_bytes);
-	CUDNN_TRY(GetRNNTempSpaceSizes, b->handle, b->rnn, CUDNN_FWD_MODE_TRAINING, b->x, &b->work_bytes, &b->reserve_bytes);
-	CG_TRY(alloc_noise(n, b->weight_bytes, &b->weights));
-	CG_TRY(alloc(n, b->weight_bytes, &b->dweights));
-	CG_TRY(alloc(n, b->work_bytes, &b->work));
-	CG_TRY(alloc(n, b->reserve_bytes, &b->reserve));
-	return send_lengths(n);
-}
-
-static int step_bare(struct net *n)
-{
-	const struct cg_rnn_call *c = &n->call;
-	struct bare *b = &n->bare;
-
-	CUDNN_TRY(RNNForward, b->handle, b->rnn, CUDNN_FWD_MODE_TRAINING, at(b->lengths), b->x, at(c->input), b->y, at(c->output), b->h,
-	          at(c->input_h), at(c->output_h), b->c, at(c->input_c), at(c->output_c), b->weight_bytes, at(b->weights), b->work_bytes,
-	          at(b->work), b->reserve_bytes, at(b->reserve));
-	CUDNN_TRY(RNNBackwardData_v8, b->handle, b->rnn, at(b->lengths), b->y, at(c->output), at(c->output_backprop), b->x,
-	          at(c->input_backprop), b->h, at(c->input_h), NULL, at(c->input_h_backprop), b->c, at(c->input_c), NULL,
-	          at(c->input_c_backprop), b->weight_bytes, at(b->weights), b->work_bytes, at(b->work), b->reserve_bytes, at(b->reserve));
-	CUDNN_TRY(RNNBackwardWeights_v8, b->handle, b->rnn, CUDNN_WGRAD_MODE_ADD, at(b->lengths), b->x, at(c->input), b->h, at(c->input_h),
-	          b->y, at(c->output), b->weight_bytes, at(b->dweights), b->work_bytes, at(b->work), b->reserve_bytes, at(b->reserve));
-	return CG_OK;
-}
-
-static void close_bare(struct bare *b)
-{
-	if (b->x)
-		cg_cudnn.DestroyRNNDataDescriptor(b->x);
-	if (b->y)
-		cg_cudnn.DestroyRNNDataDescriptor(b->y);
-	if (b->h)
-		cg_cudnn.DestroyTensorDescriptor(b->h);
-	if (b->c)
-		cg_cudnn.DestroyTensorDescriptor(b->c);
-	if (b->rnn)
-		cg_cudnn.DestroyRNNDescriptor(b->rnn);
-	if (b->dropout)
-		cg_cudnn.DestroyDropoutDescriptor(b->dropout);
-	if (b->handle)
-		cg_cudnn.Destroy(b->handle);
-}
-
-/* ---- the library ---- */
-
-/* For the algorithm that the library's plan takes: which descriptors are set, and which of them runs. */
-static struct cg_cudnn really;
-static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } set[BUFFERS];
-static unsigned n_set, algorithm_seen;
-
-static unsigned see_set(struct cudnnRNNStruct *rnn, unsigned algorithm, unsigned cell, unsigned bias, unsigned direction, unsigned input,
-                        unsigned type, unsigned precision, unsigned math, int32_t input_size, int32_t hidden_size,
-                        int32_t projection_size, int32_t layers, struct cudnnDropoutStruct *dropout, uint32_t flags)
-{
-	set[n_set % BUFFERS].rnn = rnn;
-	set[n_set++ % BUFFERS].algorithm = algorithm;
-	return really.SetRNNDescriptor_v8(rnn, algorithm, cell, bias, direction, input, type, precision, math, input_size, hidden_size,
-	                                  projection_size, layers, dropout, flags);
-}
-
-static unsigned see_forward(struct cudnnContext *handle, struct cudnnRNNStruct *rnn, unsigned mode, const int32_t *lengths,
-                            struct cudnnRNNDataStruct *x_data, const void *x, struct cudnnRNNDataStruct *y_data, void *y,
-                            struct cudnnTensorStruct *h, const void *hx, void *hy, struct cudnnTensorStruct *c, const void *cx,
-                            void *cy, size_t weight_bytes, const void *weights, size_t work_bytes, void *work,
-                            size_t reserve_bytes, void *reserve)
-{
-	for (unsigned k = 0; k < BUFFERS && k < n_set; k++)
-		if (set[k].rnn == rnn)
-			algorithm_seen = set[k].algorithm;
-	return really.RNNForward(handle, rnn, mode, lengths, x_data, x, y_data, y, h, hx, hy, c, cx, cy, weight_bytes, weights, work_bytes,
-	                         work, reserve_bytes, reserve);
-}
-
-/* Watches cuDNN's calls, whose table main() has filled. */
-static void look(void)
-{
-	really = cg_cudnn;
-	cg_cudnn.SetRNNDescriptor_v8 = see_set;
-	cg_cudnn.RNNForward = see_forward;
-	n_set = 0;
-}
-
-static void look_away(void)
-{
-	cg_cudnn = really;
-}
-
-static int open_ours(struct net *n)
-{
-	const struct size *s = &n->size;
-	size_t each = cg_dtype_bytes(n->config.dtype), rows = (size_t)s->T * (size_t)s->B;
-	size_t wide = (size_t)n->size.directions * (size_t)s->U, states = (size_t)s->layers * wide * (size_t)s->B;
-	struct cg_rnn_call *c = &n->call;
-	struct cg_rnn_sizes sizes;
-	size_t cs = cells[n->cell].has_c ? states : 0;
-	const struct { struct cg_mem *mem; size_t elements; int (*alloc)(struct net *, size_t, struct cg_mem *); } all[] = {
-		{ &c->input, rows * (size_t)s->I, alloc_noise }, { &c->input_backprop, rows * (size_t)s->I, alloc },
-		{ &c->output, rows * wide, alloc }, { &c->output_backprop, rows * wide, alloc_noise },
-		{ &c->output_h, states, alloc }, { &c->input_h_backprop, states, alloc }, { &c->output_c, cs, alloc }, { &c->input_c_backprop, cs, alloc },
-	};
-
-	for (int b = 0; b < s->B; b++)
-		n->lengths[b] = n->ragged ? 1 + (s->T - 1) * b / (s->B > 1 ? s->B - 1 : 1) : s->T;
-	CG_TRY(cg_rnn_open(n->context, &n->config, &n->rnn));
-	cg_rnn_call_init(c, sizeof *c);
-	c->T = s->T;
-	c->B = s->B;
-	c->lengths = n->ragged ? n->lengths : NULL;
-	c->spend_reserve = 1;
-	c->accumulate = 1;
-	CG_TRY(cg_rnn_sizes(n->rnn, s->T, s->B, c->lengths, &sizes));
-	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-		if (all[k].elements)
-			CG_TRY(all[k].alloc(n, all[k].elements * each, all[k].mem));
-	CG_TRY(alloc_noise(n, sizes.params, &c->params));
-	CG_TRY(alloc(n, sizes.params, &c->params_backprop));
-	CG_TRY(alloc(n, sizes.reserve, &c->reserve));
-	return alloc(n, sizes.work, &c->work);
-}
-
-static int step_ours(struct net *n)
-{
-	CG_TRY(cg_rnn_forward(n->stream, n->rnn, &n->call));
-	return cg_rnn_backward(n->stream, n->rnn, &n->call);
-}
 
 /* ---- cuDNN alone and the library in turn ---- */
 
@@ -340,8 +89,8 @@ static int time_both(struct net *n, double seconds, struct times *t)
 	for (int k = -2; k < TURNS_MAX; k++) {
 		struct turn one[2];
 
-		CG_TRY(time_one(n, k & 1 ? step_ours : step_bare, &one[k & 1]));
-		CG_TRY(time_one(n, k & 1 ? step_bare : step_ours, &one[!(k & 1)]));
+		CG_TRY(time_one(n, k & 1 ? net_step_ours : net_step_bare, &one[k & 1]));
+		CG_TRY(time_one(n, k & 1 ? net_step_bare : net_step_ours, &one[!(k & 1)]));
 		if (k < 0) {
 			until = cg_milliseconds() + seconds * 1000;
 			continue;
@@ -356,19 +105,6 @@ static int time_both(struct net *n, double seconds, struct times *t)
 	}
 	sort_times(t);
 	return CG_OK;
-}
-
-/* Opens the library's network and runs one training step, which shows whether it works, and the algorithm. */
-static int try_ours(struct net *n)
-{
-	int code;
-
-	look();
-	code = open_ours(n);
-	if (!code)
-		code = step_ours(n);
-	look_away();
-	return code;
 }
 
 /* The limit beyond bare cuDNN: the larger of a share in percent and of microseconds; percent < 0: none. */
@@ -388,8 +124,8 @@ static void print_row(const struct net *n, const char *setting, const struct tim
 
 	if (device > 0)
 		snprintf(by_events, sizeof by_events, "%.4f", device);
-	printf("| %s | %s | %d | %d | %d | %d | %d | %s | %s | %d | %.4f | %.4f | %.4f | %.4f-%.4f | %s |%s\n", cells[n->cell].cell,
-	       cg_dtype_name(n->config.dtype), n->size.T, n->size.B, n->size.I, n->size.U, n->size.layers, algorithms[algorithm_seen & 3], setting,
+	printf("| %s | %s | %d | %d | %d | %d | %d | %s | %s | %d | %.4f | %.4f | %.4f | %.4f-%.4f | %s |%s\n", net_cells[n->cell].cell,
+	       cg_dtype_name(n->config.dtype), n->size.T, n->size.B, n->size.I, n->size.U, n->size.layers, algorithms[net_algorithm & 3], setting,
 	       t->turns, gpu_share(t->ms[0], t->turns, 0.5), gpu_share(t->ms[1], t->turns, 0.5), gpu_share(t->ratio, t->turns, 0.5),
 	       gpu_share(t->ratio, t->turns, 0.1), gpu_share(t->ratio, t->turns, 0.9), by_events, slow ? " **slow** |" : " |");
 }
@@ -406,8 +142,8 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 	static const char *const settings[] = { "favourable", "default" };
 	static struct times t;
 
-	CG_TRY(try_ours(n));
-	CG_TRY(open_bare(n, algorithm_seen));
+	CG_TRY(net_try_ours(n));
+	CG_TRY(net_open_bare(n, net_algorithm));
 	for (int plain = 0; plain < 2; plain++) {
 		int slow;
 
@@ -441,17 +177,6 @@ static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms,
 	qsort(whole, (size_t)turns, sizeof *whole, gpu_compare);
 	*host_ms = gpu_share(host, turns, 0.5);
 	*ms = gpu_share(whole, turns, 0.5);
-	return CG_OK;
-}
-
-static int forward_bare(struct net *n)
-{
-	const struct cg_rnn_call *c = &n->call;
-	struct bare *b = &n->bare;
-
-	CUDNN_TRY(RNNForward, b->handle, b->rnn, CUDNN_FWD_MODE_TRAINING, at(b->lengths), b->x, at(c->input), b->y, at(c->output), b->h,
-	          at(c->input_h), at(c->output_h), b->c, at(c->input_c), at(c->output_c), b->weight_bytes, at(b->weights), b->work_bytes,
-	          at(b->work), b->reserve_bytes, at(b->reserve));
 	return CG_OK;
 }
 
@@ -501,12 +226,12 @@ static int measure_algorithm(struct net *n, unsigned algorithm, const unsigned c
 	double host_ms, forward_ms, both_ms, graph_ms;
 
 	n->noise = 0;                            /* all algorithms get the same weights */
-	CG_TRY(open_bare(n, algorithm));
-	CG_TRY(step_bare(n));
+	CG_TRY(net_open_bare(n, algorithm));
+	CG_TRY(net_step_bare(n));
 	CG_TRY(cg_get(n->stream, to, n->call.output, n->call.output.bytes));
-	CG_TRY(time_steps(n, forward_bare, &host_ms, &forward_ms));
-	CG_TRY(time_steps(n, step_bare, &host_ms, &both_ms));
-	CG_TRY(time_graph(n, step_bare, &graph_ms));
+	CG_TRY(time_steps(n, net_forward_bare, &host_ms, &forward_ms));
+	CG_TRY(time_steps(n, net_step_bare, &host_ms, &both_ms));
+	CG_TRY(time_graph(n, net_step_bare, &graph_ms));
 	printf(graph_ms < 0 ? " %.4f | %.4f | |" : " %.4f | %.4f | %.4f |", forward_ms, both_ms, graph_ms);
 	printf(" %.2g |\n", from ? farthest(from, to, compared, n->config.dtype) : 0);
 	return CG_OK;
@@ -520,18 +245,18 @@ static int measure_algorithms(struct net *n, const void *unused, int *bad)
 
 	(void)unused;
 	(void)bad;                               /* cuDNN may refuse an algorithm */
-	CG_TRY(open_ours(n));
+	CG_TRY(net_open_ours(n));
 	outputs = malloc(2 * n->call.output.bytes);
 	if (!outputs)
 		return cg_fail(CG_NO_MEMORY, "%zu bytes", 2 * n->call.output.bytes);
 	for (size_t k = 0; k < sizeof tried / sizeof *tried && !code; k++) {
 		int n_buffers = n->n_buffers;
 
-		printf("| %s | %s | %d | %d | %d | %d | %d | %d | %s |", cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
+		printf("| %s | %s | %d | %d | %d | %d | %d | %d | %s |", net_cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
 		       n->size.I, n->size.U, n->size.layers, n->size.directions, algorithms[tried[k]]);
 		fflush(stdout);                  /* for the case that cuDNN ends the process */
 		code = measure_algorithm(n, tried[k], k ? outputs : NULL, outputs + (k ? n->call.output.bytes : 0));
-		close_bare(&n->bare);
+		net_close_bare(&n->bare);
 		n->bare = (struct bare){ .handle = NULL };
 		while (n->n_buffers > n_buffers)
 			cg_free(n->context, &n->buffers[--n->n_buffers]);
@@ -557,7 +282,7 @@ static int get_answers(struct net *n, unsigned char *to)
 	const struct cg_mem *const all[] = { &n->call.output, &n->call.input_backprop, &n->call.params_backprop };
 
 	n->call.accumulate = 0;
-	CG_TRY(step_ours(n));
+	CG_TRY(net_step_ours(n));
 	for (size_t k = 0; k < sizeof all / sizeof *all; to += all[k++]->bytes)
 		CG_TRY(cg_get(n->stream, to, *all[k], all[k]->bytes));
 	return CG_OK;
@@ -569,7 +294,7 @@ static int measure_census(struct net *n, const void *repeats, int *bad)
 	int differ = 0, code, count = *(const int *)repeats;
 
 	(void)bad;                               /* other bits are no failure: cuDNN does not promise equal ones */
-	CG_TRY(try_ours(n));
+	CG_TRY(net_try_ours(n));
 	first = malloc(2 * answers_bytes(n));
 	if (!first)
 		return cg_fail(CG_NO_MEMORY, "%zu bytes", answers_bytes(n));
@@ -581,8 +306,8 @@ static int measure_census(struct net *n, const void *repeats, int *bad)
 	}
 	free(first);
 	if (!code)
-		printf("| %s | %s | %d | %d | %d | %s | %s | %d | %d |\n", cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
-		       n->size.U, n->ragged ? "different" : "equal", algorithms[algorithm_seen & 3], count, differ);
+		printf("| %s | %s | %d | %d | %d | %s | %s | %d | %d |\n", net_cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
+		       n->size.U, n->ragged ? "different" : "equal", algorithms[net_algorithm & 3], count, differ);
 	return code;
 }
 
@@ -644,14 +369,14 @@ static int step_forward(struct net *n)
 
 static int measure_steps(struct net *n, const void *unused, int *bad)
 {
-	static const struct { const char *name; int (*step)(struct net *); } passes[] = { { "forward", step_forward }, { "both", step_ours } };
+	static const struct { const char *name; int (*step)(struct net *); } passes[] = { { "forward", step_forward }, { "both", net_step_ours } };
 	double T = n->size.T;
 
 	(void)unused;
 	(void)bad;
-	CG_TRY(open_ours(n));
+	CG_TRY(net_open_ours(n));
 	n->call.accumulate = 0;
-	CG_TRY(step_ours(n));
+	CG_TRY(net_step_ours(n));
 	for (size_t k = 0; k < sizeof passes / sizeof *passes; k++) {
 		double host_ms, ms, graph_ms;
 		char replayed[32] = "";
@@ -661,7 +386,7 @@ static int measure_steps(struct net *n, const void *unused, int *bad)
 		CG_TRY(time_graph(n, passes[k].step, &graph_ms));
 		if (graph_ms >= 0)
 			snprintf(replayed, sizeof replayed, "%.3f", graph_ms * 1000 / T);
-		printf("| %s | %s | %s | %d | %d | %d | %.4f | %.3f | %.3f | %s | %.2f | %.2f |\n", cells[n->cell].cell,
+		printf("| %s | %s | %s | %d | %d | %d | %.4f | %.3f | %.3f | %s | %.2f | %.2f |\n", net_cells[n->cell].cell,
 		       cg_dtype_name(n->config.dtype), passes[k].name, n->size.T, n->size.B, n->size.U, ms, ms * 1000 / T, host_ms * 1000 / T,
 		       replayed, launches / T, products / T);
 	}
@@ -693,7 +418,7 @@ static void close_net(struct net *n)
 	cg_stream_sync(n->stream);
 	if (!cg_cu_enter(n->context->device)) {
 		gpu_timer_close(&n->timer);
-		close_bare(&n->bare);
+		net_close_bare(&n->bare);
 		cg_cu_leave(n->context->device, CG_OK);
 	}
 	cg_rnn_close(n->rnn);
@@ -707,7 +432,7 @@ static int row(const struct what *what, const struct net *like, const void *how,
 	int code;
 
 	cg_rnn_config_init(&n.config, sizeof n.config);
-	n.config.cell = cg_cell_find(cells[n.cell].cell);
+	n.config.cell = cg_cell_find(net_cells[n.cell].cell);
 	n.config.dtype = like->config.dtype;
 	n.config.layers = n.size.layers;
 	n.config.input = n.size.I;

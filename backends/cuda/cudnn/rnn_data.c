@@ -54,7 +54,8 @@ static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s
 
 /*
  * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  The first
- * line counts that fits the cell and has at least the network's units; stacked: several layers, or two directions.  By the
+ * line counts that fits the cell and has at least the network's units; stacked: several layers, or two directions.  Beside
+ * that, more than 8 rows must be a multiple of 8, and the units one of 32, in a GRU of 128: other sizes take several times as long.  By the
  * table `algorithms` of a report on an H200, tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
  */
 static const struct { unsigned cell; int stacked; int64_t units, rows; } suited[] = {
