@@ -85,7 +85,8 @@ class Cell(Recurrent):
     def extra_repr(self) -> str:
         """Returns the cell's name and the arguments that print shows."""
         options = f", options={self._cell_options!r}" if self._cell_options else ""
-        return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}{options}"
+        flags = "".join(f", {name}=True" for name in ("batch_first", "bidirectional") if getattr(self, name))
+        return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}{flags}{options}"
 
     def forward(self, input: Any, hx: Any = None, lengths: Any = None) -> Any:
         """Returns output and the last states; the arguments are those of `LSTM.forward`."""
