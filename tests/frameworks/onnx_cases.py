@@ -16,6 +16,7 @@ FUNCTIONS = {
     "Relu": lambda x, a, b: np.maximum(x, 0),
     "ScaledTanh": lambda x, a, b: a * np.tanh(b * x),
     "Sigmoid": lambda x, a, b: 1 / (1 + np.exp(-x)),
+    "Softplus": lambda x, a, b: np.logaddexp(x, 0),
     "Softsign": lambda x, a, b: x / (1 + np.abs(x)),
     "Tanh": lambda x, a, b: np.tanh(x),
     "ThresholdedRelu": lambda x, a, b: np.where(x >= a, x, 0),

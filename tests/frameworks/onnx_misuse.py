@@ -59,7 +59,6 @@ CALLS = [
     ("RNN", {"wrong": 1}, {}, ARGUMENT, "RNN has no attribute 'wrong'"),
     ("LSTM", {"activations": ["Sigmoid", "Tanh"]}, {}, ARGUMENT, "activations: expected 3 for each of 1 directions, got 2"),
     ("GRU", {"activations": ["Sigmoid", "Swish"]}, {}, ARGUMENT, "activations: there is no 'Swish'; there are Affine"),
-    ("RNN", {"activations": ["Softplus"]}, {}, UNSUPPORTED, "activations: Softplus is not supported; there are"),
     ("RNN", {"activations": ["Affine"]}, {}, ARGUMENT, "activation_alpha: expected a value for Affine"),
     ("RNN", {"activations": ["ScaledTanh"], "activation_alpha": [1.0]}, {}, ARGUMENT, "activation_beta: expected a value for ScaledTanh"),
     ("RNN", {"activation_alpha": [1.0]}, {}, ARGUMENT, "activation_alpha: expected one for each activation that takes one, got 1 more"),

@@ -10,7 +10,7 @@ import math
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._cell import Cell
-from .._errors import ArgumentError, UnsupportedError
+from .._errors import ArgumentError
 
 
 class Activation(NamedTuple):
@@ -24,13 +24,14 @@ class Activation(NamedTuple):
 
 ACTIVATIONS: Dict[str, Activation] = {
     "Affine": Activation("{alpha} * {x} + {beta}", "alpha beta"),
-    "Elu": Activation("relu({x}) + {alpha} * (exp(-relu(-{x})) - 1)", "alpha", alpha=1.0),
-    "HardSigmoid": Activation("relu({alpha} * {x} + {beta}) - relu({alpha} * {x} + {beta} - 1)", "alpha beta", alpha=0.2, beta=0.5),
+    "Elu": Activation("relu({x}) + {alpha} * expm1(-relu(-{x}))", "alpha", alpha=1.0),
+    "HardSigmoid": Activation("min(max({alpha} * {x} + {beta}, 0), 1)", "alpha beta", alpha=0.2, beta=0.5),
     "LeakyRelu": Activation("relu({x}) - {alpha} * relu(-{x})", "alpha", alpha=0.01),
     "Relu": Activation("relu({x})"),
     "ScaledTanh": Activation("{alpha} * tanh({beta} * {x})", "alpha beta"),
     "Sigmoid": Activation("sigmoid({x})"),
-    "Softsign": Activation("{x} / (1 + relu({x}) + relu(-{x}))"),
+    "Softplus": Activation("softplus({x})"),
+    "Softsign": Activation("softsign({x})"),
     "Tanh": Activation("tanh({x})"),
     "ThresholdedRelu": Activation("{x} * step({x} - {alpha})", "alpha", alpha=1.0),
 }
@@ -154,7 +155,7 @@ def read_activations(operator: str, directions: int, names: Optional[Sequence[st
 
     alphas and betas are those of the activations that take one, in order; if there are too few, the last activations get ONNX's defaults.
 
-    Raises UnsupportedError for Softplus, ArgumentError for an unknown name, a wrong number of names, or a missing or spare alpha or beta.
+    Raises ArgumentError for an unknown name, a wrong number of names, or a missing or spare alpha or beta.
     """
     known = {name.lower(): name for name in ACTIVATIONS}
     count = len(DEFAULTS[operator])
@@ -165,8 +166,6 @@ def read_activations(operator: str, directions: int, names: Optional[Sequence[st
     found: List[str] = []
     equations: List[str] = []
     for name in names:
-        if name.lower() == "softplus":
-            raise UnsupportedError("activations: Softplus is not supported; there are " + ", ".join(ACTIVATIONS))
         if name.lower() not in known:
             raise ArgumentError(f"activations: there is no '{name:.40}'; there are {', '.join(ACTIVATIONS)}")
         activation = ACTIVATIONS[known[name.lower()]]

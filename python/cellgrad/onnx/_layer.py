@@ -89,7 +89,7 @@ class Layer:
 
     `networks` and `params` are lists with a `cellgrad.Network` and an array for each direction; forward reads the arrays at each call.
 
-    Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type, UnsupportedError for Softplus.
+    Raises ArgumentError for a wrong value, ArgumentTypeError for a wrong type.
 
     >>> import cellgrad.onnx, numpy as np
     >>> layer = cellgrad.onnx.Layer("GRU", np.zeros((1, 12, 3), np.float32), np.zeros((1, 12, 4), np.float32), clip=5.0)
