@@ -26,11 +26,12 @@ enum {
 	CG_NAME_MAX     = 24,            /* letters in a name */
 	CG_GATES_MAX    = 32,
 	CG_STATES_MAX   = 4,
-	CG_WEIGHTS_MAX  = 32,            /* per-unit weights of all options together */
+	CG_WEIGHTS_MAX  = 32,            /* per-unit weights, those of all options among them */
 	CG_OPTIONS_MAX  = 8,
+	CG_SCALARS_MAX  = 16,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
-	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX,    /* functions of a pass */
+	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX + 1,        /* functions of a pass */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations of a cell */
@@ -39,7 +40,8 @@ enum {
 	CG_TEXT_MAX     = 1 << 20,       /* bytes of a .cell */
 	CG_LINE_MAX     = 200,           /* characters of an equation, as a kernel quotes it */
 	CG_KEY_MAX      = 320,           /* characters of a kernel's name: the names of the cell and of all options, and the rest */
-	CG_SUM_ROWS     = 64             /* rows of the batch that one partial sum adds up */
+	CG_SUM_ROWS     = 64,            /* rows of the batch that one partial sum adds up */
+	CG_LANES        = 64             /* sums in which units are added: lane j has units j, j + 64 and so on */
 };
 
 /* ---- memory: one function of the caller's, blocks freed together ---- */
@@ -123,7 +125,7 @@ long double cg_op_value(int code, long double a, long double b);
 
 /* ---- a cell as its author wrote it ---- */
 
-enum cg_symbol_kind { CG_SYMBOL_GATE, CG_SYMBOL_PREV, CG_SYMBOL_WEIGHT, CG_SYMBOL_PARAM, CG_SYMBOL_VALUE };
+enum cg_symbol_kind { CG_SYMBOL_GATE, CG_SYMBOL_PREV, CG_SYMBOL_WEIGHT, CG_SYMBOL_SCALAR, CG_SYMBOL_PARAM, CG_SYMBOL_VALUE };
 
 struct cg_term {                         /* an operation or an operand, as written */
 	int code;                        /* an enum cg_op_code, or a code of the next enum */
@@ -135,7 +137,10 @@ enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 /* whole: of a split gate, the index of the gate whose recurrent part it is, or -1. position: where the cell's text declares the gate. */
 struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
+/* option: the index of the option with which a cell has the weight; -1: always. */
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
+/* start: the value with which training starts. */
+struct cg_scalar { char name[CG_NAME_MAX + 1]; double start; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };
 struct cg_equation  { char name[CG_NAME_MAX + 1]; int stage, term; char line[CG_LINE_MAX + 1]; };
 /* A previous value: that of a state, or of the output, before the step.  value: the index of the equation that computes the state or
@@ -148,6 +153,7 @@ struct cg_cell {
 	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* one of them is the output */
 	struct cg_option options[CG_OPTIONS_MAX]; int n_options;
 	struct cg_weight weights[CG_WEIGHTS_MAX]; int n_weights;
+	struct cg_scalar scalars[CG_SCALARS_MAX]; int n_scalars;
 	struct cg_param  params[CG_PARAMS_MAX];   int n_params;
 	struct cg_equation  values[CG_VALUES_MAX];   int n_values;
 	int saves[CG_SAVES_MAX];                  int n_saves;    /* indices of values */
@@ -164,6 +170,8 @@ void cg_parse_free(struct cg_cell *);
 /* Checks, for a cell of a network, that each split gate is the recurrent part of a gate, and no gate has two split gates: a network finds
  * their weights by such pairs.  Returns -1 and sets the mistake where a split gate is not, or a gate has two. */
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
+/* Does a cell with these options have the per-unit weight?  options: a bit for each option that is on. */
+int cg_has_weight(const struct cg_weight *, int options);
 /* Does the cell save its output? A cell must do so if its kernels are to compute steps of a sequence. */
 int cg_saves_output(const struct cg_cell *);
 /* Returns a bit for each option of the cell that `names`, a list with commas, contains.  Returns -1 and sets the mistake for a name that
@@ -182,6 +190,7 @@ enum cg_role {
 	CG_ROLE_FEED,                    /* a value that the product of the next stage takes */
 	CG_ROLE_WEIGHT,                  /* a per-unit weight */
 	CG_ROLE_BIAS,                    /* the bias of a gate */
+	CG_ROLE_SCALAR,                  /* a learnt scalar */
 	CG_ROLE_PARAM,
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
 	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: its argument's */
@@ -228,10 +237,21 @@ void cg_derive(struct cg_graph *, int *adjoint, int n, const char *prefix);
 
 /* ---- passes and their functions ---- */
 
-enum cg_kind { CG_KIND_TENSOR, CG_KIND_PER_UNIT, CG_KIND_SCALAR, CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW };
+enum cg_kind {
+	CG_KIND_TENSOR, CG_KIND_PER_UNIT,
+	CG_KIND_ELEMENT,                 /* one element in memory */
+	CG_KIND_SCALAR,                  /* a number that the caller passes by value */
+	CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW
+};
 enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64, CG_TYPE_I32 };
 /* The last two shapes, a matrix product and row copies, are of functions that belong to no cell. */
-enum cg_function_shape { CG_FUNCTION_POINT, CG_FUNCTION_SUM_PART, CG_FUNCTION_SUM, CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS };
+enum cg_function_shape {
+	CG_FUNCTION_POINT,
+	CG_FUNCTION_SUM_PART,            /* sums over blocks of rows, into scratch */
+	CG_FUNCTION_SUM,                 /* for each unit, the sum of its blocks */
+	CG_FUNCTION_SUM_UNITS,           /* the sum of the blocks of all units */
+	CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS
+};
 
 struct cg_argument {
 	const char *name;
@@ -245,6 +265,7 @@ struct cg_function {                     /* one function */
 	int  stage, shape;
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
+	int sum_values;                  /* the values in each block of the scratch of a sum: those of scalars stand last */
 };
 
 /* The text of a matrix product.  The caller sets the members from dtype to c_acc, cg_gemm_tiles() those from fma on.  Equal shapes have
@@ -315,8 +336,10 @@ void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
  * multiprocessor; 0: the second, in which a thread takes one unit. */
 enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
-/* The number of values that a function sums over the rows of the batch.  For each value, the function's scratch holds a partial sum
- * [units] of every block of CG_SUM_ROWS rows. */
+/* The number of outputs of a function beside its scratch. */
+int cg_count_outputs(const struct cg_function *);
+/* The sums over rows for which the scratch of a sum has room: for each value, a partial sum [units] of every block of CG_SUM_ROWS rows.  A
+ * sum part computes them all, its sum adds those of biases and weights, and a sum over units those of scalars, which stand last. */
 int cg_sum_values(const struct cg_function *);
 
 /* ---- text ---- */
@@ -374,6 +397,7 @@ struct cg_dialect {
 	int builds;                               /* a text may be built in several ways, for which the prelude has a section */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
+	const char *load_element, *load_element_plain;           /* NULL: the text passes the element by value */
 	const char *sum_out;                      /* an output of a sum that can go to a second place, too; NULL: unit_out serves */
 	/* For threads that take runs of units: the load of a run of an input and of a per-unit input, the declaration of an output's
 	 * run and its store; then the elements of runs. */

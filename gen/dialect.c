@@ -13,10 +13,12 @@ const char *const cg_lang_names[CG_LANG_COUNT] = { CG_LANGS(NAME) };
 #define AT     "row * @name@_stride + unit"
 #define LOAD(given, offset, open, close) \
 	.load            = "const acc @name@ = " given " ? " open "@name@_at[" offset AT "]" close " : 0;", \
-	.load_unit       = "const acc @name@ = " given " ? " open "@name@_at[" offset "unit]" close " : 0;"
+	.load_unit       = "const acc @name@ = " given " ? " open "@name@_at[" offset "unit]" close " : 0;", \
+	.load_element    = "const acc @name@ = " given " ? " open "@name@_at[" offset "0]" close " : 0;"
 #define LOAD_PLAIN(given, offset) \
 	.load_plain      = "const acc @name@ = " given " ? @name@_at[" offset AT "] : 0;", \
-	.load_unit_plain = "const acc @name@ = " given " ? @name@_at[" offset "unit] : 0;"
+	.load_unit_plain = "const acc @name@ = " given " ? @name@_at[" offset "unit] : 0;", \
+	.load_element_plain = "const acc @name@ = " given " ? @name@_at[" offset "0] : 0;"
 
 const struct cg_dialect cg_dialects[CG_LANG_COUNT] = {
 	[CG_LANG_C] = {

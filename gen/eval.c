@@ -35,6 +35,11 @@ int cg_has_second(const struct cg_function *function, const struct cg_argument *
 
 int cg_sum_values(const struct cg_function *function)
 {
+	return function->sum_values;
+}
+
+int cg_count_outputs(const struct cg_function *function)
+{
 	int n = 0;
 
 	for (int k = 0; k < function->n_arguments; k++)

@@ -222,9 +222,10 @@ static int build(struct cg_graph *graph, const struct cg_cell *cell, int options
 		case CG_SYMBOL_PARAM:  return cg_add_leaf(graph, cell->params[t->b].name, CG_ROLE_PARAM, t->b, CG_VALUE);
 		case CG_SYMBOL_VALUE:  return graph->value[t->b];
 		case CG_SYMBOL_WEIGHT:
-			if (!(options >> cell->weights[t->b].option & 1))
+			if (!cg_has_weight(&cell->weights[t->b], options))
 				return 0;
 			return cg_add_leaf(graph, cell->weights[t->b].name, CG_ROLE_WEIGHT, t->b, CG_VALUE);
+		case CG_SYMBOL_SCALAR: return cg_add_leaf(graph, cell->scalars[t->b].name, CG_ROLE_SCALAR, t->b, CG_VALUE);
 		}
 		return 0;
 	}

@@ -10,12 +10,14 @@
 
 static const char *const roles[] = {
 	[CG_ROLE_GATE] = "gate", [CG_ROLE_PREV] = "prev", [CG_ROLE_STATE] = "state", [CG_ROLE_OUTPUT] = "output",
-	[CG_ROLE_SAVED] = "saved", [CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_BIAS] = "bias", [CG_ROLE_PARAM] = "param",
+	[CG_ROLE_SAVED] = "saved", [CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_BIAS] = "bias",
+	[CG_ROLE_SCALAR] = "scalar", [CG_ROLE_PARAM] = "param",
 	[CG_ROLE_ROWS] = "rows", [CG_ROLE_UNITS] = "units", [CG_ROLE_SCRATCH] = "scratch",
 	[CG_ROLE_ACCUMULATE] = "accumulate",
 };
 static const char *const kinds[] = {
-	[CG_KIND_TENSOR] = "tensor", [CG_KIND_PER_UNIT] = "per_unit", [CG_KIND_SCALAR] = "scalar", [CG_KIND_COUNT] = "count",
+	[CG_KIND_TENSOR] = "tensor", [CG_KIND_PER_UNIT] = "per_unit", [CG_KIND_ELEMENT] = "element", [CG_KIND_SCALAR] = "scalar",
+	[CG_KIND_COUNT] = "count",
 	[CG_KIND_SCRATCH] = "scratch",
 };
 static const char *const orders[] = { [CG_VALUE] = "value", [CG_D] = "d", [CG_G] = "g", [CG_GD] = "gd" };
@@ -49,7 +51,8 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
-		int memory = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH;
+		int is_optional = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT;
+		int memory = is_optional || a->kind == CG_KIND_SCRATCH;
 
 		if (!cg_is_parameter(function, a))
 			continue;
@@ -57,7 +60,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
 		               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", a->name, roles[a->role], a->index,
 		               orders[a->derivative], kinds[a->kind], type(plan, a), a->out ? "out" : "in",
-		               a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT ? "true" : "false");
+		               is_optional ? "true" : "false");
 		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given) {
 			cg_text_put(text, ", \"default\": ");
 			number(text, plan->cell->params[a->index].value);
@@ -111,6 +114,9 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 
 	if (d->strips)
 		cg_text_put(text, "\"launch\": {\"call\": \"once\"}");
+	else if (function->shape == CG_FUNCTION_SUM_UNITS)
+		cg_text_printf(text, "\"launch\": {\"threads\": [%d, %d], \"group\": [%d, 1]}", CG_LANES,
+		               cg_count_outputs(function), CG_LANES);
 	else if (function->shape == CG_FUNCTION_POINT && d->run_in)
 		launch_runs(plan, function, text);
 	else if (function->shape == CG_FUNCTION_POINT)
@@ -129,7 +135,8 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
 {
 	static const char *const shapes[] = {
-		[CG_FUNCTION_POINT] = "point", [CG_FUNCTION_SUM_PART] = "sum_part", [CG_FUNCTION_SUM] = "sum"
+		[CG_FUNCTION_POINT] = "point", [CG_FUNCTION_SUM_PART] = "sum_part", [CG_FUNCTION_SUM] = "sum",
+		[CG_FUNCTION_SUM_UNITS] = "sum_units"
 	};
 	const struct cg_cell *cell = plan->cell;
 	int first = 1;

@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const cg_symbol_kinds[DERIVED] = {
+	[CG_SYMBOL_GATE] = "a gate", [CG_SYMBOL_PREV] = "a value of the step before", [CG_SYMBOL_WEIGHT] = "a per-unit weight",
+	[CG_SYMBOL_SCALAR] = "a scalar", [CG_SYMBOL_PARAM] = "a param", [CG_SYMBOL_VALUE] = "the value of an equation",
+};
+
 const struct symbol *cg_parse_find(const struct parser *p, const char *name)
 {
 	for (int k = 0; k < p->n_symbols; k++)
@@ -111,7 +116,7 @@ int cg_parse_declare(struct parser *p, const char *position, const char *name, i
 		return -1;
 	if (is_used_form(name))
 		return used_form(p, position, name);
-	if ((kind == CG_SYMBOL_GATE || kind == CG_SYMBOL_WEIGHT) && cg_parse_argument(p, position, name))
+	if ((kind == CG_SYMBOL_GATE || kind == CG_SYMBOL_WEIGHT || kind == CG_SYMBOL_SCALAR) && cg_parse_argument(p, position, name))
 		return -1;
 	if (cg_parse_enter(p, position, name, kind, index))
 		return -1;
@@ -124,13 +129,29 @@ int cg_parse_declare(struct parser *p, const char *position, const char *name, i
 	return 0;
 }
 
+/* The symbol whose value before the step the name would be, if that symbol had one. */
+static const struct symbol *find_before(const struct parser *p, const char *name)
+{
+	char own[CG_NAME_MAX + 1];
+
+	if (!ends(name, "_prev"))
+		return NULL;
+	snprintf(own, sizeof own, "%.*s", (int)(strlen(name) - strlen("_prev")), name);
+	return cg_parse_find(p, own);
+}
+
 int cg_parse_unknown(struct parser *p, const char *position, const char *name)
 {
 	const char *names[SYMBOLS_MAX], *near;
+	const struct symbol *before = find_before(p, name);
 	int n = 0;
 
 	if (cg_form_find(name) || cg_operator_find(name) < CG_OP_COUNT)
 		return cg_parse_wrong(p, position, "'%s' is a function: expected '(' after it", name);
+	if (before && before->kind != DERIVED)
+		return cg_parse_wrong(p, position,
+		                      "'%s' is not known here: '%s' is %s, and only states and the output have a value before the step",
+		                      name, before->name, cg_symbol_kinds[before->kind]);
 	for (int k = 0; k < p->n_symbols; k++)
 		if (p->symbols[k].kind != DERIVED)
 			names[n++] = p->symbols[k].name;

@@ -116,6 +116,31 @@ static int ambiguous(struct parser *p, const char *position)
 	return 0;
 }
 
+/* Reads the names of per-unit weights, which the cell has with an option, or always (option -1). */
+static int read_weights(struct parser *p, int option)
+{
+	struct cg_cell *cell = p->cell;
+
+	do {
+		struct cg_weight *weight = &cell->weights[cell->n_weights];
+		const char *position;
+
+		if (full(p, cell->n_weights, CG_WEIGHTS_MAX, "per-unit weights") ||
+		    (cg_parse_skip(p), position = p->at, cg_parse_word(p, weight->name, "a per-unit weight")))
+			return -1;
+		weight->option = option;
+		if (cg_parse_declare(p, position, weight->name, CG_SYMBOL_WEIGHT, cell->n_weights))
+			return -1;
+		cell->n_weights++;
+	} while (!cg_parse_line_end(p));
+	return 0;
+}
+
+static int weights(struct parser *p)
+{
+	return read_weights(p, -1);
+}
+
 static int option(struct parser *p)
 {
 	struct cg_cell *cell = p->cell;
@@ -130,63 +155,83 @@ static int option(struct parser *p)
 			return cg_parse_wrong(p, p->at, "option '%s' is declared already", option->name);
 	if (cg_parse_free_word(p, name, option->name) || ambiguous(p, name))
 		return -1;
-	do {
-		struct cg_weight *weight = &cell->weights[cell->n_weights];
-		const char *position;
-
-		if (full(p, cell->n_weights, CG_WEIGHTS_MAX, "per-unit weights") ||
-		    (cg_parse_skip(p), position = p->at, cg_parse_word(p, weight->name, "a per-unit weight")))
-			return -1;
-		weight->option = cell->n_options;
-		if (cg_parse_declare(p, position, weight->name, CG_SYMBOL_WEIGHT, cell->n_weights))
-			return -1;
-		cell->n_weights++;
-	} while (!cg_parse_line_end(p));
+	if (read_weights(p, cell->n_options))
+		return -1;
 	cell->n_options++;
 	return 0;
 }
 
-static int params(struct parser *p)
+/* Reads "= NUMBER", if it is there.  Returns 1: there is a number; 0: there is none; -1: there is a mistake. */
+static int given_number(struct parser *p, double *value)
+{
+	long double number;
+	int minus;
+
+	cg_parse_skip(p);
+	if (*p->at != '=')
+		return 0;
+	p->at++;
+	cg_parse_skip(p);
+	minus = *p->at == '-';
+	p->at += minus;
+	if (cg_parse_number(p, &number))
+		return -1;
+	*value = (double)(minus ? -number : number);
+	return 1;
+}
+
+static int param(struct parser *p)
 {
 	struct cg_cell *cell = p->cell;
+	struct cg_param *param = &cell->params[cell->n_params];
+	const char *position;
 
+	if (full(p, cell->n_params, CG_PARAMS_MAX, "params") ||
+	    (cg_parse_skip(p), position = p->at, cg_parse_word(p, param->name, "a param")) ||
+	    cg_parse_declare(p, position, param->name, CG_SYMBOL_PARAM, cell->n_params))
+		return -1;
+	cell->n_params++;
+	param->given = given_number(p, &param->value);
+	return param->given < 0 ? -1 : 0;
+}
+
+static int scalar(struct parser *p)
+{
+	struct cg_cell *cell = p->cell;
+	struct cg_scalar *scalar = &cell->scalars[cell->n_scalars];
+	const char *position;
+	int given;
+
+	if (full(p, cell->n_scalars, CG_SCALARS_MAX, "scalars") ||
+	    (cg_parse_skip(p), position = p->at, cg_parse_word(p, scalar->name, "a scalar")) ||
+	    cg_parse_declare(p, position, scalar->name, CG_SYMBOL_SCALAR, cell->n_scalars))
+		return -1;
+	cell->n_scalars++;
+	given = given_number(p, &scalar->start);
+	return given ? given < 0 ? -1 : 0
+	             : cg_parse_wrong(p, p->at, "expected '=' after scalar '%s', and the number with which its training starts",
+	                              scalar->name);
+}
+
+/* Reads a list with commas. */
+static int list(struct parser *p, int (*read)(struct parser *), const char *what)
+{
 	for (;;) {
-		struct cg_param *param = &cell->params[cell->n_params];
-		const char *position;
-		long double value = 0;
-
-		if (full(p, cell->n_params, CG_PARAMS_MAX, "params") || (cg_parse_skip(p), position = p->at, cg_parse_word(p, param->name, "a param")))
+		if (read(p))
 			return -1;
-		if (cg_parse_declare(p, position, param->name, CG_SYMBOL_PARAM, cell->n_params))
-			return -1;
-		cell->n_params++;
-		cg_parse_skip(p);
-		if (*p->at == '=') {
-			int minus;
-
-			p->at++;
-			cg_parse_skip(p);
-			minus = *p->at == '-';
-			p->at += minus;
-			if (cg_parse_number(p, &value))
-				return -1;
-			param->given = 1;
-			param->value = (double)(minus ? -value : value);
-		}
 		if (cg_parse_line_end(p))
 			return 0;
-		if (cg_parse_expect(p, ',', "the param"))
+		if (cg_parse_expect(p, ',', what))
 			return -1;
 	}
 }
 
+static int params(struct parser *p)  { return list(p, param, "the param"); }
+static int scalars(struct parser *p) { return list(p, scalar, "the scalar"); }
+
 /* Reads the name of a value that an equation above computes. */
 static int value(struct parser *p, const char *what)
 {
-	static const char *const kinds[] = {
-		[CG_SYMBOL_GATE] = "a gate", [CG_SYMBOL_PREV] = "a value of the step before",
-		[CG_SYMBOL_WEIGHT] = "a per-unit weight", [CG_SYMBOL_PARAM] = "a param",
-	};
 	char name[CG_NAME_MAX + 1];
 	const struct symbol *symbol;
 	const char *position;
@@ -199,7 +244,8 @@ static int value(struct parser *p, const char *what)
 	if (!symbol || symbol->kind == DERIVED)
 		return cg_parse_unknown(p, position, name);
 	if (symbol->kind != CG_SYMBOL_VALUE)
-		return cg_parse_wrong(p, position, "'%s' is %s: expected a value that an equation above computes", name, kinds[symbol->kind]);
+		return cg_parse_wrong(p, position, "'%s' is %s: expected a value that an equation above computes", name,
+		                      cg_symbol_kinds[symbol->kind]);
 	return symbol->index;
 }
 
@@ -296,11 +342,12 @@ static int split_gates(struct parser *p) { return gates(p, 1); }
 static int states(struct parser *p)      { return prevs(p, 0); }
 static int output(struct parser *p)      { return prevs(p, 1); }
 
-/* The declarations.  note: what the word does not say; "" for most. */
-static const struct { const char *word; int (*read)(struct parser *); const char *note; } declarations[] = {
-	{ "cell", name_cell, "" }, { "gates", whole_gates, "" }, { "split", split_gates, "" }, { "state", states, "" },
-	{ "output", output, "" }, { "option", option, " (per-unit weights)" }, { "param", params, "" }, { "stage", stage, "" },
-	{ "save", save, "" },
+/* The declarations.  note: what the word does not say; "" for most.  is_free: an equation may have the word as the name of its value, as
+ * in cells that are older than the declaration. */
+static const struct { const char *word; int (*read)(struct parser *); const char *note; int is_free; } declarations[] = {
+	{ "cell", name_cell, "", 0 }, { "gates", whole_gates, "", 0 }, { "split", split_gates, "", 0 }, { "state", states, "", 0 },
+	{ "output", output, "", 0 }, { "option", option, " (per-unit weights)", 0 }, { "weight", weights, " (per unit)", 1 },
+	{ "scalar", scalars, " (learnt)", 1 }, { "param", params, " (constant)", 0 }, { "stage", stage, "", 0 }, { "save", save, "", 0 },
 };
 enum { DECLARATIONS = sizeof declarations / sizeof *declarations };
 
@@ -321,6 +368,13 @@ static int no_declaration(struct parser *p, const char *start, const char *name)
 	return cg_parse_wrong(p, p->at, "expected '=' after '%s'", name);
 }
 
+/* Does '=' follow the name that has been read? */
+static int is_equation(struct parser *p)
+{
+	cg_parse_skip(p);
+	return *p->at == '=';
+}
+
 static int line(struct parser *p)
 {
 	char name[CG_NAME_MAX + 1];
@@ -331,7 +385,7 @@ static int line(struct parser *p)
 	if (!p->cell->name[0] && strcmp(name, "cell"))
 		return cg_parse_wrong(p, start, "expected 'cell NAME' first");
 	for (int k = 0; k < DECLARATIONS; k++)
-		if (!strcmp(name, declarations[k].word))
+		if (!strcmp(name, declarations[k].word) && !(declarations[k].is_free && is_equation(p)))
 			return declarations[k].read(p);
 	cg_parse_skip(p);
 	if (*p->at == '=') {
@@ -376,6 +430,9 @@ static int all_used(struct parser *p)
 	for (int k = 0; k < cell->n_weights; k++)
 		if (!p->used[CG_SYMBOL_WEIGHT][k])
 			return unused(p, "per-unit weight", cell->weights[k].name);
+	for (int k = 0; k < cell->n_scalars; k++)
+		if (!p->used[CG_SYMBOL_SCALAR][k])
+			return unused(p, "scalar", cell->scalars[k].name);
 	for (int k = 0; k < cell->n_params; k++)
 		if (!p->used[CG_SYMBOL_PARAM][k])
 			return unused(p, "param", cell->params[k].name);
@@ -537,6 +594,11 @@ int cg_check_split(const struct cg_cell *cell, struct cg_mistake *mistake)
 		return -1;
 	}
 	return 0;
+}
+
+int cg_has_weight(const struct cg_weight *weight, int options)
+{
+	return weight->option < 0 || (options >> weight->option & 1);
 }
 
 int cg_saves_output(const struct cg_cell *cell)

@@ -14,6 +14,9 @@ enum { SYMBOLS_MAX = 2048 };
  * derived name. */
 enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 
+/* What a symbol is, for messages: "a gate". */
+extern const char *const cg_symbol_kinds[DERIVED];
+
 struct symbol { const char *name, *position; int kind, index; }; /* position: where the cell declares it */
 
 /* A form whose expression the parser reads: where the cell calls it, and the terms of its arguments x and y. */

@@ -106,10 +106,11 @@ static void forward(struct maker *m, int stage)
 }
 
 /* Makes the sums over rows in a stage of a gradient: the gradients of its gates' biases and, in stage 1, the last stage to run, of the
- * per-unit weights. */
+ * per-unit weights and the scalars. */
 static void sums(struct maker *m, int stage, int derivative, const int *adjoint, int n)
 {
 	const struct cg_cell *cell = m->plan->cell;
+	int any = 0;
 
 	cut_saved(m);
 	for (int k = 0; k < cell->n_gates; k++) {
@@ -126,8 +127,18 @@ static void sums(struct maker *m, int stage, int derivative, const int *adjoint,
 		if (weight)
 			out(m, CG_ROLE_WEIGHT, k, derivative, weight < n ? adjoint[weight] : 0);
 	}
+	for (int k = 0; stage == 1 && k < cell->n_scalars; k++) {
+		int scalar = used_leaf(m->graph, CG_ROLE_SCALAR, k);
+
+		if (scalar)
+			out(m, CG_ROLE_SCALAR, k, derivative, scalar < n ? adjoint[scalar] : 0);
+		any |= scalar;
+	}
 	cg_function_make(m, stage, CG_FUNCTION_SUM_PART, "_sum_part");
 	cg_function_make(m, stage, CG_FUNCTION_SUM, "_sum");
+	if (any)
+		cg_function_make(m, stage, CG_FUNCTION_SUM_UNITS, "_sum_units");
+	m->n_outs = 0;
 }
 
 /* Adds the outputs of a stage of grad or gradgrad: adjoints of its gates and, in the first stage, of the previous values. */
@@ -191,15 +202,15 @@ static int *derive_once(struct maker *m)
 
 static int *derive_twice(struct maker *m, const int *d, int n)
 {
-	static const int roles[] = { CG_ROLE_GATE, CG_ROLE_PREV, CG_ROLE_WEIGHT };
+	static const int roles[] = { CG_ROLE_GATE, CG_ROLE_PREV, CG_ROLE_WEIGHT, CG_ROLE_SCALAR };
 	const struct cg_cell *cell = m->plan->cell;
-	const int counts[] = { cell->n_gates, cell->n_prevs, cell->n_weights };
+	const int counts[] = { cell->n_gates, cell->n_prevs, cell->n_weights, cell->n_scalars };
 	struct cg_graph *graph = m->graph;
 	int n2 = graph->n, *g = new_adjoints(m, n2);
 
 	if (!g)
 		return NULL;
-	for (int r = 0; r < 3; r++)
+	for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
 		for (int k = 0; k < counts[r]; k++) {
 			int of = used_leaf(graph, roles[r], k);
 

@@ -18,6 +18,7 @@ static const struct { signed char kind, type[4]; } memory[] = {
 	[CG_ROLE_FEED]   = { CG_KIND_TENSOR,   { CG_TYPE_REAL, CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_REAL } },
 	[CG_ROLE_WEIGHT] = { CG_KIND_PER_UNIT, { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
 	[CG_ROLE_BIAS]   = { CG_KIND_PER_UNIT, { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_SCALAR] = { CG_KIND_ELEMENT,  { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
 	[CG_ROLE_PARAM]  = { CG_KIND_SCALAR,   { CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC } },
 	[CG_ROLE_ROWS]   = { CG_KIND_COUNT,    { CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64 } },
 	[CG_ROLE_UNITS]  = { CG_KIND_COUNT,    { CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64 } },
@@ -37,6 +38,7 @@ static const char *own_name(const struct cg_cell *cell, int role, int index)
 	case CG_ROLE_SAVED:  return cell->values[cell->saves[index]].name;
 	case CG_ROLE_FEED:   return cell->values[cell->feeds[index]].name;
 	case CG_ROLE_WEIGHT: return cell->weights[index].name;
+	case CG_ROLE_SCALAR: return cell->scalars[index].name;
 	case CG_ROLE_PARAM:  return cell->params[index].name;
 	}
 	return cell->gates[index].name;
@@ -185,6 +187,14 @@ static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 			p->schedule[p->n_schedule++] = k;
 }
 
+/* Does the function store the output?  Of the two sums, one stores the gradients of biases and weights, the other those of scalars. */
+static int stores(const struct cg_function *p, const struct cg_argument *a)
+{
+	int is_element = a->kind == CG_KIND_ELEMENT;
+
+	return p->shape == CG_FUNCTION_SUM ? !is_element : p->shape == CG_FUNCTION_SUM_UNITS ? is_element : 1;
+}
+
 /* Appends the outputs before the params, which by their role are the last inputs. */
 static void append_outs(struct maker *m, struct cg_function *p)
 {
@@ -195,7 +205,9 @@ static void append_outs(struct maker *m, struct cg_function *p)
 		n++;
 	p->n_arguments -= n;
 	memcpy(scalars, p->arguments + p->n_arguments, (size_t)n * sizeof *scalars);
-	append(p, m->outs, m->n_outs);
+	for (int k = 0; k < m->n_outs; k++)
+		if (stores(p, &m->outs[k]))
+			append(p, &m->outs[k], 1);
 	append(p, scalars, n);
 }
 
@@ -206,6 +218,7 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	struct cg_function *p = &plan->functions[plan->n_functions];
 	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4);
 	unsigned char *nodes = cg_arena_alloc(&plan->memory, (size_t)graph->n);
+	int is_sum = shape == CG_FUNCTION_SUM || shape == CG_FUNCTION_SUM_UNITS;
 
 	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
 		m->failed = 1;
@@ -220,15 +233,17 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	}
 	append_named(m, p, CG_ROLE_ROWS, "rows", 0);
 	append_named(m, p, CG_ROLE_UNITS, "units", 0);
-	if (shape != CG_FUNCTION_SUM)
+	if (!is_sum)
 		trace(m, p, nodes);
-	if (shape != CG_FUNCTION_POINT)
-		append_named(m, p, CG_ROLE_SCRATCH, "partial", shape == CG_FUNCTION_SUM_PART);
+	if (shape != CG_FUNCTION_POINT) {
+		append_named(m, p, CG_ROLE_SCRATCH, "partial", !is_sum);
+		p->sum_values = m->n_outs;
+	}
 	append_outs(m, p);
-	if (shape == CG_FUNCTION_SUM)
+	if (is_sum)
 		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
 	plan->n_functions++;
-	if (shape != CG_FUNCTION_SUM_PART)
+	if (shape == CG_FUNCTION_POINT)
 		m->n_outs = 0;
 	m->failed |= graph->failed;
 }

@@ -109,7 +109,7 @@ static int put_section(struct cg_text *text, const struct cg_dialect *d, int dty
 
 static int converted(const struct cg_argument *a)
 {
-	return (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT) && a->type == CG_TYPE_REAL;
+	return (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT) && a->type == CG_TYPE_REAL;
 }
 
 /* Does any function read (out 0) or write (out 1) memory whose elements must be converted to or from acc? */
@@ -124,7 +124,8 @@ static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 				return 1;
 			/* A sum reads an output, too, where it accumulates. */
 			for (int i = 0; i < function->n_arguments && function->shape != CG_FUNCTION_SUM_PART; i++)
-				if (converted(&function->arguments[i]) && (function->arguments[i].out == out || function->shape == CG_FUNCTION_SUM))
+				if (converted(&function->arguments[i]) &&
+				    (function->arguments[i].out == out || function->shape != CG_FUNCTION_POINT))
 					return 1;
 			for (int i = 0; i < function->n_arguments && function->shape == CG_FUNCTION_SUM_PART && !out; i++)
 				if (converted(&function->arguments[i]) && !function->arguments[i].out)

@@ -22,7 +22,13 @@ static const char *type_name(const struct printer *p, const struct cg_argument *
 
 static int in_memory(const struct cg_argument *a)
 {
-	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT;
+	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT;
+}
+
+/* Does the C text's function over a strip take the argument by value? */
+static int is_by_value(const struct cg_argument *a)
+{
+	return a->kind == CG_KIND_SCALAR || (a->kind == CG_KIND_ELEMENT && !a->out);
 }
 
 static const char *parameter_form(const struct printer *p, const struct cg_argument *a)
@@ -33,7 +39,8 @@ static const char *parameter_form(const struct printer *p, const struct cg_argum
 		return d->sum_out;
 	switch (a->kind) {
 	case CG_KIND_TENSOR:   return a->out ? d->tensor_out : d->tensor_in;
-	case CG_KIND_PER_UNIT: return a->out ? d->unit_out : d->unit_in;
+	case CG_KIND_PER_UNIT:
+	case CG_KIND_ELEMENT:  return a->out ? d->unit_out : d->unit_in;
 	case CG_KIND_SCRATCH:  return a->out ? d->scratch_out : d->scratch_in;
 	case CG_KIND_SCALAR:   return d->scalar;
 	}
@@ -89,7 +96,7 @@ static void put_names(struct printer *p, struct cg_text *text)
 			continue;
 		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
 		put_form(p, text, a->kind == CG_KIND_TENSOR ? tensor :
-		               a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCRATCH ? memory : "@name@", a, NULL);
+		               in_memory(a) || a->kind == CG_KIND_SCRATCH ? memory : "@name@", a, NULL);
 	}
 }
 
@@ -103,7 +110,7 @@ static void run_parameters(struct printer *p, struct cg_text *text)
 		if (a->kind != CG_KIND_SCALAR && !in_memory(a))
 			continue;
 		separate(text, ",\n");
-		put_form(p, text, a->kind == CG_KIND_SCALAR ? p->dialect->scalar :
+		put_form(p, text, is_by_value(a) ? "acc @name@" :
 		               cg_is_parameter(p->function, a) ? form : "acc *restrict sum_@name@", a, NULL);
 	}
 }
@@ -120,6 +127,9 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 		if (a->kind == CG_KIND_SCALAR) {
 			separate(text, ",\n");
 			cg_text_put(text, a->name);
+		} else if (is_by_value(a)) {
+			separate(text, ",\n");
+			put_form(p, text, p->plain ? "@name@ ? *@name@ : 0" : "@name@ ? to_acc(*@name@) : 0", a, NULL);
 		} else if (in_memory(a) && !cg_is_parameter(p->function, a)) {
 			separate(text, ",\n");
 			cg_text_printf(text, "sums + %d * units + first", value++);
@@ -140,7 +150,7 @@ static void absent(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (in_memory(a) && !a->out)
+		if (in_memory(a) && !a->out && !is_by_value(a))
 			reads[a->type == CG_TYPE_ACC && !p->plain] = 1;
 	}
 	if (reads[0])
@@ -164,6 +174,8 @@ static const char *load_form(const struct printer *p, const struct cg_argument *
 {
 	const struct cg_dialect *d = p->dialect;
 
+	if (a->kind == CG_KIND_ELEMENT)
+		return plain(p, a) ? d->load_element_plain : d->load_element;
 	if (p->runs)
 		return plain(p, a) ? d->from_run_plain : d->from_run;
 	if (a->kind == CG_KIND_PER_UNIT)
@@ -176,7 +188,7 @@ static void loads(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (!a->out && in_memory(a)) {
+		if (!a->out && in_memory(a) && load_form(p, a)) {
 			separate(text, "\n");
 			put_form(p, text, load_form(p, a), a, NULL);
 		}
@@ -189,7 +201,7 @@ static void run_ins(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments && p->runs; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (!a->out && in_memory(a)) {
+		if (!a->out && in_memory(a) && a->kind != CG_KIND_ELEMENT) {
 			separate(text, "\n");
 			put_form(p, text, a->kind == CG_KIND_PER_UNIT ? p->dialect->run_in_unit : p->dialect->run_in, a, NULL);
 		}
@@ -248,15 +260,16 @@ static void stores(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* Prints a section of the template sum.in once for each value that the function sums.  Returns the number of values. */
-static int each_value(struct printer *p, struct cg_text *text, const char *section)
+/* Prints a section of the template sum.in once for each value that the function sums. */
+static void each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;
-	int value = 0;
+	/* The values of scalars stand last. */
+	int value = p->function->shape == CG_FUNCTION_SUM_UNITS ? cg_sum_values(p->function) - cg_count_outputs(p->function) : 0;
 
 	if (cg_section_find("sum.in", section, p->dialect->shape, &form) &&
 	    cg_section_find("sum.in", section, cg_lang_names[p->lang], &form))
-		return 0;
+		return;
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 		struct cg_text term = { text->resize, NULL, 0, 0, 0 };
@@ -276,7 +289,6 @@ static int each_value(struct printer *p, struct cg_text *text, const char *secti
 		text->failed |= term.failed;
 		term.resize(term.at, 0);
 	}
-	return value;
 }
 
 /* ---- comments ---- */
@@ -285,7 +297,8 @@ static const char *const roles[] = {
 	[CG_ROLE_PREV] = "value before the step",
 	[CG_ROLE_STATE] = "value after the step", [CG_ROLE_SAVED] = "value that forward saves", [CG_ROLE_FEED] = "operand of the next stage's "
 	"product",
-	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_PARAM] = "param, rounded to real before use",
+	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_SCALAR] = "a learnt scalar",
+	[CG_ROLE_PARAM] = "param, rounded to real before use",
 	[CG_ROLE_SCRATCH] = "partial sums of blocks of rows",
 	[CG_ROLE_ACCUMULATE] = "1: add to the sums in memory; 0: overwrite them",
 };
@@ -307,7 +320,8 @@ static void about_gate(struct cg_text *text, const struct cg_cell *cell, int ind
 static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)
 {
 	static const char *const shapes[] = {
-		[CG_KIND_TENSOR] = "[rows, units]", [CG_KIND_PER_UNIT] = "[units]", [CG_KIND_SCALAR] = "", [CG_KIND_COUNT] = "",
+		[CG_KIND_TENSOR] = "[rows, units]", [CG_KIND_PER_UNIT] = "[units]", [CG_KIND_ELEMENT] = "[1]",
+		[CG_KIND_SCALAR] = "", [CG_KIND_COUNT] = "",
 		[CG_KIND_SCRATCH] = "[blocks, values, units]",
 	};
 	const struct cg_cell *cell = p->plan->cell;
@@ -341,8 +355,10 @@ static void about(struct printer *p, struct cg_text *text)
 		               plan->pass >= CG_PASS_SEQ_FORWARD ? " in a sequence" : "");
 	else if (function->shape == CG_FUNCTION_SUM_PART)
 		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
-	else
+	else if (function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "the sums of the blocks of the function before it");
+	else
+		cg_text_printf(text, "the sums of these blocks over the units, too, in %d lanes", CG_LANES);
 	if (plan->cell->n_stages > 1)
 		cg_text_printf(text, ", stage %d", function->stage);
 	cg_text_put(text, ".\n * A null input reads as zeros; a null output is not written.  Strides are in elements.\n *");
@@ -401,7 +417,7 @@ static void one(struct printer *p, struct cg_text *text)
 
 /* ---- whole texts ---- */
 
-enum { HOLES = 20, WORDS = 16 };
+enum { HOLES = 24, WORDS = 24 };
 
 /* The holes of a template: pairs of a name and a text, with NULL behind them.  put_function() frees the texts in `made`. */
 struct holes {
@@ -426,7 +442,8 @@ static struct cg_text *new_text(struct holes *h, const struct cg_text *like)
 }
 
 /* The lists that fill holes, by the shapes of functions that have them. */
-enum { POINT = 1 << CG_FUNCTION_POINT, PART = 1 << CG_FUNCTION_SUM_PART, ANY = POINT | PART | 1 << CG_FUNCTION_SUM };
+enum { POINT = 1 << CG_FUNCTION_POINT, PART = 1 << CG_FUNCTION_SUM_PART,
+       ANY = POINT | PART | 1 << CG_FUNCTION_SUM | 1 << CG_FUNCTION_SUM_UNITS };
 static void add_lists(struct printer *p, const struct cg_text *text, struct holes *h)
 {
 	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); int shapes; } lists[] = {
@@ -446,29 +463,28 @@ static void add_lists(struct printer *p, const struct cg_text *text, struct hole
 		}
 }
 
-/* Adds the holes for the values of a sum.  Returns the number of values. */
-static int add_values(struct printer *p, const struct cg_text *text, struct holes *h)
+/* Adds the holes for the values of a sum. */
+static void add_values(struct printer *p, const struct cg_text *text, struct holes *h)
 {
 	static const struct { const char *name, *section; } values[] = {
-		{ "zeros", "zero" }, { "adds", "add" }, { "partials", "partial" }, { "totals", "total" }
+		{ "zeros", "zero" }, { "adds", "add" }, { "partials", "partial" }, { "totals", "total" }, { "unit_totals", "unit_total" }
 	};
-	int n = 0;
 
 	for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
 		struct cg_text *made = new_text(h, text);
-		int any = each_value(p, made, values[k].section);
 
-		n = any ? any : n;
+		each_value(p, made, values[k].section);
 		add_hole(h, values[k].name, made->at);
 	}
-	return n;
 }
 
 static void add_words(const struct printer *p, const char *linkage, struct holes *h)
 {
 	const struct cg_dialect *d = p->dialect;
 	const char *const words[] = { "key", p->function->key, "linkage", linkage, "kernel", d->kernel, "inline", d->inlined, "i64", d->i64,
-		"unit", d->unit, "row", d->row, "row_step", d->row_step, "unit_step", d->unit_step,
+		"unit", d->unit, "row", d->row, "row_step", d->row_step, "unit_step", d->unit_step, "global", d->global,
+		"local", d->local, "item", d->item,
+		"group_y", d->group_y, "barrier", d->barrier,
 		"real(", p->plain ? NULL : "to_real(", "acc(", p->plain ? NULL : "to_acc(", ")", p->plain ? NULL : ")" };
 
 	for (size_t k = 0; k < sizeof words / sizeof *words; k += 2)
@@ -484,19 +500,27 @@ static void add_number(struct holes *h, const char *name, int number, char text[
 static int put_function(struct printer *p, struct cg_text *text, const char *linkage)
 {
 	static const struct { const char *file, *section; } templates[] = {
-		[CG_FUNCTION_POINT] = { "point.in", "point" }, [CG_FUNCTION_SUM_PART] = { "sum.in", "part" }, [CG_FUNCTION_SUM] = { "sum.in", "sum" }
+		[CG_FUNCTION_POINT] = { "point.in", "point" }, [CG_FUNCTION_SUM_PART] = { "sum.in", "part" },
+		[CG_FUNCTION_SUM] = { "sum.in", "sum" },
+		[CG_FUNCTION_SUM_UNITS] = { "sum.in", "sum_units" }
 	};
-	int is_point = p->function->shape == CG_FUNCTION_POINT, n_values;
+	int is_point = p->function->shape == CG_FUNCTION_POINT;
 	const char *file = templates[p->function->shape].file, *section = templates[p->function->shape].section;
 	struct holes h = { .n = 0 };
 	struct cg_section shape, element;
-	char block[16], count[16], run[16];
+	char block[16], count[16], lanes[16], first[16], run[16], bounds[80];
 
 	add_lists(p, text, &h);
-	n_values = is_point ? 0 : add_values(p, text, &h);
+	if (!is_point)
+		add_values(p, text, &h);
 	add_words(p, linkage, &h);
 	add_number(&h, "block", CG_SUM_ROWS, block);
-	add_number(&h, "values", n_values, count);
+	add_number(&h, "values", cg_sum_values(p->function), count);
+	add_number(&h, "lanes", CG_LANES, lanes);
+	add_number(&h, "first_value", cg_sum_values(p->function) - cg_count_outputs(p->function), first);
+	add_hole(&h, "partial_offset", p->dialect->offsets ? "partial_offset + " : "");
+	snprintf(bounds, sizeof bounds, p->dialect->bounds ? p->dialect->bounds : "", CG_LANES);
+	add_hole(&h, "bounds", bounds);
 	add_number(&h, "run", cg_run_units(p->plan, p->function), run);
 	if ((cg_section_find(file, section, cg_lang_names[p->lang], &shape) && cg_section_find(file, section, p->dialect->shape, &shape)) ||
 	    cg_section_find("point.in", "element", NULL, &element))

@@ -227,6 +227,13 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 		snprintf(f->shape, sizeof f->shape, "[units]");
 		snprintf(f->is, sizeof f->is, "a weight per unit; may be NULL");
 		break;
+	case CG_ROLE_SCALAR:
+		if (find_field(s, ELEMENT, a->name))
+			return;
+		f = add_field(s, ELEMENT, a->type, 0, a->name, "");
+		snprintf(f->shape, sizeof f->shape, "[1]");
+		snprintf(f->is, sizeof f->is, "a learnt scalar; may be NULL");
+		break;
 	case CG_ROLE_PARAM:
 		if (find_field(s, SCALAR, a->name))
 			return;

@@ -7,9 +7,10 @@
 
 #include "cell.h"
 
-/* Kinds of a field of the struct: a matrix for each step, a matrix of one step, a vector over the units, a scalar.  The last three, an
+/* Kinds of a field of the struct: a matrix for each step, a matrix of one step, a vector over the units, one
+ * element, a number.  The last three, an
  * integer, a recurrent matrix and the workspace, belong to no argument of a cell's function. */
-enum field_kind { SEQUENCE, ONE_STEP, PER_UNIT, SCALAR, COUNT, MATRIX, MEMORY };
+enum field_kind { SEQUENCE, ONE_STEP, PER_UNIT, ELEMENT, SCALAR, COUNT, MATRIX, MEMORY };
 
 struct field {
 	char name[CG_NAME_MAX + 16];
@@ -19,7 +20,7 @@ struct field {
 };
 
 enum { BOTH = 2 };                               /* a field that is read and written */
-enum { FIELDS_MAX = 4 * CG_STATES_MAX + CG_SAVES_MAX + CG_WEIGHTS_MAX + CG_PARAMS_MAX + 4 * CG_STAGES_MAX + 16 };
+enum { FIELDS_MAX = 4 * CG_STATES_MAX + CG_SAVES_MAX + CG_WEIGHTS_MAX + CG_SCALARS_MAX + CG_PARAMS_MAX + 4 * CG_STAGES_MAX + 16 };
 
 /* The layout of a cell's step within a sequence, and the fields. */
 struct steps {

@@ -74,7 +74,8 @@ static void declare(const struct steps *s, const struct field *f, char text[200]
 	case SEQUENCE: snprintf(text, 200, "%s%s *%s; int64_t %s_stride, %s_step;", given, type, name, name, name); break;
 	case ONE_STEP:
 	case MATRIX:   snprintf(text, 200, "%s%s *%s; int64_t %s_stride;", given, type, name, name); break;
-	case PER_UNIT: snprintf(text, 200, "%s%s *%s;", given, type, name); break;
+	case PER_UNIT:
+	case ELEMENT:  snprintf(text, 200, "%s%s *%s;", given, type, name); break;
 	case MEMORY:   snprintf(text, 200, "void *%s;", name); break;
 	default:       snprintf(text, 200, "%s %s;", type, name);
 	}
@@ -220,6 +221,7 @@ static void put_argument(const struct steps *s, const struct cg_argument *a, str
 	case CG_ROLE_WEIGHT:
 		cg_text_printf(text, "AT(a->%s, u.first)", a->name);
 		break;
+	case CG_ROLE_SCALAR:
 	case CG_ROLE_PARAM:
 		cg_text_printf(text, "a->%s", a->name);
 		break;
@@ -387,12 +389,14 @@ int cg_print_steps(const struct cg_pass_plan *plan, int lang, struct cg_text *te
 static void put_entry(const struct steps *s, const struct field *f, struct cg_text *text)
 {
 	static const char *const kinds[] = {
-		[SEQUENCE] = "sequence", [ONE_STEP] = "tensor", [PER_UNIT] = "per_unit", [SCALAR] = "scalar", [COUNT] = "count",
+		[SEQUENCE] = "sequence", [ONE_STEP] = "tensor", [PER_UNIT] = "per_unit", [ELEMENT] = "element", [SCALAR] = "scalar",
+		[COUNT] = "count",
 		[MATRIX] = "matrix", [MEMORY] = "scratch"
 	};
 	static const char *const roles[] = {
 		[CG_ROLE_GATE] = "gate", [CG_ROLE_PREV] = "prev", [CG_ROLE_STATE] = "state", [CG_ROLE_OUTPUT] = "output",
-		[CG_ROLE_SAVED] = "saved", [CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_PARAM] = "param"
+		[CG_ROLE_SAVED] = "saved", [CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_SCALAR] = "scalar",
+		[CG_ROLE_PARAM] = "param"
 	};
 	static const char *const flows[] = { "in", "out", "inout" };
 	int dtype = s->plan->dtype;
@@ -403,7 +407,7 @@ static void put_entry(const struct steps *s, const struct field *f, struct cg_te
 	               f->index, f->derivative == CG_VALUE ? "value" : "d", kinds[f->kind],
 	               f->type == CG_TYPE_I64 ? "i64" : cg_real_names[f->type == CG_TYPE_REAL ? dtype : cg_dtypes[dtype].acc], f->shape,
 	               flows[f->out],
-	               !f->required && (f->kind == SEQUENCE || f->kind == ONE_STEP || f->kind == PER_UNIT) ? "true" : "false");
+	               !f->required && f->kind <= ELEMENT ? "true" : "false");
 	if (f->role == CG_ROLE_GATE) {
 		cg_text_printf(text, ", \"blocks\": %d, \"gates\": [", s->n_blocks);
 		for (int k = 0; k < s->n_blocks; k++)

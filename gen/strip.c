@@ -51,7 +51,17 @@ static acc *reg(const struct strip *s, int node)
 	return s->registers + (size_t)node * STRIP;
 }
 
-/* Sets the registers that stay the same from strip to strip: constants and scalars. */
+/* The value of an argument that is one number: a param, or a scalar in memory. */
+static acc number(const struct strip *s, int k)
+{
+	const struct cg_bound *b = &s->bound[k];
+
+	if (s->function->arguments[k].kind == CG_KIND_SCALAR)
+		return (acc)b->value;
+	return b->data ? to_acc(*(const real *)b->data) : 0;
+}
+
+/* Sets the registers that stay the same from strip to strip: constants, params and scalars. */
 static void constants(const struct strip *s)
 {
 	const struct cg_graph *graph = &s->plan->graph;
@@ -60,10 +70,13 @@ static void constants(const struct strip *s)
 		if (graph->nodes[k].code == CG_OP_CONST)
 			for (int u = 0; u < STRIP; u++)
 				reg(s, k)[u] = (acc)graph->nodes[k].value;
-	for (int k = 0; k < s->function->n_arguments; k++)
-		if (s->function->arguments[k].kind == CG_KIND_SCALAR)
+	for (int k = 0; k < s->function->n_arguments; k++) {
+		const struct cg_argument *a = &s->function->arguments[k];
+
+		if (!a->out && (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_ELEMENT))
 			for (int u = 0; u < STRIP; u++)
-				reg(s, s->function->arguments[k].node)[u] = (acc)s->bound[k].value;
+				reg(s, a->node)[u] = number(s, k);
+	}
 }
 
 /* Loads the inputs of a strip and computes all nodes of the schedule. */
@@ -180,6 +193,43 @@ static void sum(const struct strip *s, int64_t rows, int64_t units, int accumula
 	}
 }
 
+/* The sum of a value's blocks over all units: the lanes, then the halves of the lanes. */
+static acc add_units(const acc *partial, int64_t blocks, int64_t count, int64_t units)
+{
+	acc lanes[CG_LANES] = { 0 };
+
+	for (int64_t u = 0; u < units; u++) {
+		acc total = 0;
+
+		for (int64_t block = 0; block < blocks; block++)
+			total += partial[block * count + u];
+		lanes[u % CG_LANES] += total;
+	}
+	for (int half = CG_LANES / 2; half; half /= 2)
+		for (int k = 0; k < half; k++)
+			lanes[k] += lanes[k + half];
+	return lanes[0];
+}
+
+static void sum_units(const struct strip *s, int64_t rows, int64_t units, int accumulate)
+{
+	int64_t values = cg_sum_values(s->function), blocks = (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS;
+	int64_t value = values - cg_count_outputs(s->function);
+
+	for (int k = 0; k < s->function->n_arguments; k++) {
+		real *to = s->bound[k].data;
+		acc total;
+
+		if (!is_value(&s->function->arguments[k]))
+			continue;
+		if (to) {
+			total = add_units(scratch(s) + value * units, blocks, values * units, units);
+			*to = to_real(accumulate ? to_acc(*to) + total : total);
+		}
+		value++;
+	}
+}
+
 cg_strip PASTE(cg_strip, CG_DTYPE, CG_ISA);
 
 void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows,
@@ -192,5 +242,6 @@ void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const st
 	case CG_FUNCTION_POINT:    point(&s, rows, units); return;
 	case CG_FUNCTION_SUM_PART: sum_part(&s, rows, units); return;
 	case CG_FUNCTION_SUM:      sum(&s, rows, units, bound[function->n_arguments - 1].value != 0); return;
+	case CG_FUNCTION_SUM_UNITS: sum_units(&s, rows, units, bound[function->n_arguments - 1].value != 0); return;
 	}
 }

@@ -380,10 +380,14 @@ struct cg_cell_parts {
 	            n_options, /**< Length of options. */  n_params; /**< Length of params. */
 	const char *gates[CG_CELL_NAMES]; /**< Gates with matrices and biases, "a_i", in their order. */
 	const char *vectors[CG_CELL_NAMES];    /**< Per-unit weights, "p_i". */
-	int         vector_option[CG_CELL_NAMES];      /**< Index in `options` of each vector's option. */
+	/** Index in `options` of each vector's option; -1: the cell always has the vector. */
+	int         vector_option[CG_CELL_NAMES];
 	const char *options[CG_CELL_NAMES];    /**< Options, "peephole". */
 	const char *params[CG_CELL_NAMES];     /**< Scalar parameters, "forget_bias". */
 	double      defaults[CG_CELL_NAMES]; /**< Defaults of `params`; NaN: none, a value is required. */
+	int         n_scalars;                 /**< Length of scalars. */
+	const char *scalars[CG_CELL_NAMES];    /**< Learnt scalars, "tau". */
+	double      starts[CG_CELL_NAMES];     /**< What cg_rnn_init_params() sets `scalars` to. */
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size);
@@ -403,7 +407,7 @@ CG_API int  cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts
 /** Shape of a kernel. */
 enum cg_shape {
 	CG_POINT, /**< One element of [rows units] at a time. */
-	CG_SUM,   /**< Sums over the rows, for the gradients of biases and per-unit weights. */
+	CG_SUM,   /**< Sums, for the gradients of biases, per-unit weights and scalars. */
 	CG_SCAN   /**< All steps of one direction of one layer, with the recurrent products, as on the CPU. */
 };
 /** A kernel of a cell.  Where text is requested, CG_POINT includes the CG_SUM functions that follow it.
@@ -427,10 +431,10 @@ CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang,
 /** Frees a text; NULL is allowed. */
 CG_API void cg_text_free(char *text);
 
-/** An argument of a kernel. */
+/** An argument of a kernel.  Absent inputs are zero. */
 struct cg_arg {
 	const char   *name;      /**< The argument's name in the text: "a_i", "c_prev", "p_o", "cell_clip". */
-	struct cg_mem mem;       /**< Rows of U elements; one row if per-unit.  Absent inputs are zero. */
+	struct cg_mem mem;       /**< Rows of U elements; one row if per-unit; one element of a scalar. */
 	int64_t       stride;    /**< Elements from one row to the next. */
 	double        value;     /**< Value of a param, rounded to dtype before use, or of "accumulate". */
 };
@@ -568,8 +572,10 @@ struct cg_rnn_sizes {
  *
  * params is the same on every backend: for each pseudo-layer the input matrices [U, in] of the gates in the
  * cell's order, the recurrent matrices [U, H], the projection [P, U]; then for each pseudo-layer the biases
- * bW of the gates, then bR; then for each pseudo-layer the per-unit vectors of the options that are on.  The
- * reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
+ * bW of the gates, then bR; then for each pseudo-layer the per-unit vectors that the cell has with its
+ * options; then for each the scalars.
+ *
+ * The reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
  * value that the cell saves, of its output and of its state (the state in acc).  It also has [U] of each gate
  * pre-activation (in acc) if the cell's gradient reads them.  These are in blocks of a multiple of 64 bytes;
  * on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or
@@ -596,8 +602,8 @@ struct cg_rnn_region {
 	        columns; /**< Columns. */
 };
 /** Locates a region by number.  id: 0 to G - 1 a gate's input matrix, or its bias bW if bias is 1; G to 2 G -
- * 1 its recurrent matrix, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors.  CG_BAD_ARGUMENT:
- * no such pseudo-layer or id. */
+ * 1 its recurrent matrix, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors, then the scalars.
+ * CG_BAD_ARGUMENT: no such pseudo-layer or id. */
 CG_API int  cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias,
                           struct cg_rnn_region *region);
 /** Kinds of regions. */
@@ -605,13 +611,13 @@ enum cg_rnn_part {
 	CG_RNN_INPUT, /**< Input matrix of a gate, [U, in]. */
 	CG_RNN_RECURRENT, /**< Recurrent matrix of a gate, [U, H]. */  CG_RNN_PROJECTION, /**< [P, U]. */
 	CG_RNN_BIAS_W, /**< Input bias of a gate, [U]. */  CG_RNN_BIAS_R, /**< Recurrent bias, [U]. */
-	CG_RNN_VECTOR /**< Per-unit weights, [U]. */
+	CG_RNN_VECTOR, /**< Per-unit weights, [U]. */  CG_RNN_SCALAR /**< A learnt scalar, [1]. */
 };
 /** Computes the bytes of params of a network, without a device. */
 CG_API int  cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes);
-/** Locates a region by the cell's name of its gate, "a_i", or per-unit weights, "p_i", without a device; a
- * projection ignores name.  CG_BAD_ARGUMENT: the config is wrong, there is no such region (the message has
- * the nearest name, if one is near), or it belongs to an option that is off. */
+/** Locates a region by the cell's name of its gate, "a_i", per-unit weights, "p_i", or scalar, "tau",
+ * without a device; a projection ignores name.  CG_BAD_ARGUMENT: the config is wrong, there is no such region
+ * (the message has the nearest name, if one is near), or it belongs to an option that is off. */
 CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer,
                                  enum cg_rnn_part part, const char *name, struct cg_rnn_region *region);
 
@@ -621,10 +627,10 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
  *
  * @param rnn The plan.
  * @param words Three rules, blank-separated: for the input matrices, for the recurrent matrices and the
- *        projection, and for biases and per-unit weights.  A fourth word, "unit_forget", sets bW of gate a_f
- *        to 1 and its bR to 0.  To a rule all gates of a pseudo-layer are one matrix [G U, columns].
- *        PyTorch's networks use "uniform uniform uniform", Keras's "xavier_uniform orthogonal zeros
- *        unit_forget".  The last three rules are for matrices only.
+ *        projection, and for biases and per-unit weights; scalars start as the cell says.  A fourth word,
+ *        "unit_forget", sets bW of gate a_f to 1 and its bR to 0.  To a rule all gates of a pseudo-layer are
+ *        one matrix [G U, columns].  PyTorch's networks use "uniform uniform uniform", Keras's
+ *        "xavier_uniform orthogonal zeros unit_forget".  The last three rules are for matrices only.
  *        - zeros, ones
  *        - uniform: between -1 / sqrt(U) and 1 / sqrt(U)
  *        - xavier_uniform: between -a and a, a = sqrt(6 / (G U + columns)) (Glorot and Bengio 2010)
@@ -759,8 +765,8 @@ struct cg_weights {
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_weights_init(struct cg_weights *weights, size_t size);
 /** Describes the k-th tensor of the network in the format; past the last its name is "".  Does not read
- * params.  CG_UNSUPPORTED: the format cannot hold a projection, per-unit weights, skip_input, the cell, or a
- * forget_bias or cell_clip that has an effect. */
+ * params.  CG_UNSUPPORTED: the format cannot hold a projection, per-unit weights, scalars, skip_input, the
+ * cell, or a forget_bias or cell_clip that has an effect. */
 CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg_tensor *tensor);
 /** Copies the k-th tensor, of the size from cg_weights_tensor(), into params.
  *

@@ -28,7 +28,7 @@ static int has(const struct kernel_kind *k, const char *name)
 
 static int is_memory(const struct cg_argument *a)
 {
-	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT;
+	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT;
 }
 
 /* Gathers the arguments that a caller of a kernel gives, all but the sizes and scratch. One call gathers those in memory (memory = 1),
@@ -247,7 +247,7 @@ static int fill(struct trial_state *r, int k, unsigned long long *state)
 	}
 	r->args[k].stride = t->units + t->gap;
 	if (rows_of(t, a))
-		n = (size_t)((rows_of(t, a) - 1) * r->args[k].stride + t->units);
+		n = a->kind == CG_KIND_ELEMENT ? 1 : (size_t)((rows_of(t, a) - 1) * r->args[k].stride + t->units);
 	CG_TRY(area_open(&r->areas[k], n * each, numbers_below(state, 3) * each));
 	r->first[k] = cg_memory(NULL, n * each + 1);
 	if (!r->first[k])

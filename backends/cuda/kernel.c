@@ -214,12 +214,14 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 }
 
 /* The grid of a cell's function: its second direction counts the values of a sum, the blocks of rows of partial sums, or the rows of a
- * function over elements. */
+ * function over elements.  A sum over units has one block of threads for each value. */
 static struct grid function_grid(const struct cg_dev *device, const struct cg_function *p, int most, int64_t rows, int64_t across)
 {
 	int64_t down = p->shape == CG_FUNCTION_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
 	                                             : p->shape == CG_FUNCTION_SUM ? cg_sum_values(p) : rows;
 
+	if (p->shape == CG_FUNCTION_SUM_UNITS)
+		return (struct grid){ 1, (unsigned)cg_count_outputs(p), CG_LANES, 1 };
 	return grid_of(device, most, down, across, p->shape != CG_FUNCTION_SUM);
 }
 
@@ -269,7 +271,7 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_module *built, int func
 	struct parameters parameters;
 	int code;
 
-	if (!rows && p->shape != CG_FUNCTION_SUM)
+	if (!rows && p->shape != CG_FUNCTION_SUM && p->shape != CG_FUNCTION_SUM_UNITS)
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
 	code = built->plan->cell ? launch_function(queue, built, function, rows, units, &parameters)

@@ -26,7 +26,8 @@ class Cell:
     source: the name of a built-in cell, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
 
     Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `params`, each with its default, or None;
-    `has_state`: does the cell have a cell state beside its output?  `stages`: the number of stages.
+    `scalars`, which are learnt, each with the number that it starts from; `has_state`: does the cell have a cell state beside its output?
+    `stages`: the number of stages.
 
     Raises ArgumentError if no built-in cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
     the file does not exist.
@@ -50,6 +51,7 @@ class Cell:
     vectors: Tuple[str, ...]
     options: Tuple[str, ...]
     params: Dict[str, Optional[float]]
+    scalars: Dict[str, float]
     has_state: bool
     stages: int
 
@@ -96,9 +98,15 @@ class Cell:
         self.gates = names(parts.gates, parts.n_gates)
         self.vectors = names(parts.vectors, parts.n_vectors)
         self.options = names(parts.options, parts.n_options)
-        self.vector_options = tuple(self.options[parts.vector_option[k]] for k in range(parts.n_vectors))
+        self._vector_options = tuple(parts.vector_option[k] for k in range(parts.n_vectors))
         self.params = {name: None if math.isnan(parts.defaults[k]) else parts.defaults[k]
                        for k, name in enumerate(names(parts.params, parts.n_params))}
+        self.scalars = dict(zip(names(parts.scalars, parts.n_scalars), parts.starts))
+
+    def vectors_with(self, options: str) -> Tuple[str, ...]:
+        """Returns the names of the per-unit weights that the cell has with these options, a list with commas."""
+        on = options.split(",")
+        return tuple(name for name, option in zip(self.vectors, self._vector_options) if option < 0 or self.options[option] in on)
 
     def __repr__(self) -> str:
         return f"cellgrad.Cell({self.name!r})" if not self._own else f"<cellgrad.Cell {self.name}>"

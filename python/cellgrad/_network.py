@@ -159,7 +159,8 @@ class Network:
                     out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
         """Returns initial params, [params_size]; the same on every machine for the same network, rules and seed.
 
-        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights.  A rule
+        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights; scalars
+        start as the cell says.  A rule
         is zeros, ones or uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal; "unit_forget" after the three gives gate
         a_f a bias of 1.  None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
         out: an array for the params.
@@ -179,22 +180,21 @@ class Network:
 
     @property
     def regions(self) -> Dict[str, Region]:
-        """The region of each matrix, bias and per-unit weight in params, by name.
+        """The region of each matrix, bias, per-unit weight and scalar in params, by name.
 
         The names of layer 0 are "layer0.input.a_i", "layer0.recurrent.a_i", "layer0.projection", "layer0.input_bias.a_i",
-        "layer0.recurrent_bias.a_i" and "layer0.vector.p_i", with the cell's names of gates and per-unit weights, as far as params has them;
+        "layer0.recurrent_bias.a_i", "layer0.vector.p_i" and "layer0.scalar.tau", with the cell's names, as far as params has them;
         those of its second direction begin with "layer0.reverse.".
         """
         if self._regions is None:
             self._regions = {}
-            on = self._options.decode().split(",")
             parts = [(part, name, kind) for part, kind in (("input", C.CG_RNN_INPUT), ("recurrent", C.CG_RNN_RECURRENT))
                      for name in self.cell.gates]
             parts += [("projection", "", C.CG_RNN_PROJECTION)]
             parts += [(part, name, kind) for part, kind in (("input_bias", C.CG_RNN_BIAS_W), ("recurrent_bias", C.CG_RNN_BIAS_R))
                       for name in self.cell.gates]
-            parts += [("vector", name, C.CG_RNN_VECTOR) for name, option in zip(self.cell.vectors, self.cell.vector_options)
-                      if option in on]
+            parts += [("vector", name, C.CG_RNN_VECTOR) for name in self.cell.vectors_with(self._options.decode())]
+            parts += [("scalar", name, C.CG_RNN_SCALAR) for name in self.cell.scalars]
             for k in range(self.config.layers * self.directions):
                 prefix = f"layer{k // self.directions}." + ("reverse." if k % self.directions else "")
                 for part, name, kind in parts:

@@ -102,7 +102,8 @@ void cg_cell_close(struct cg_cell *cell)
 /* ---- the parts of a cell ---- */
 
 _Static_assert((int)CG_GATES_MAX <= (int)CG_CELL_NAMES && (int)CG_WEIGHTS_MAX <= (int)CG_CELL_NAMES &&
-               (int)CG_OPTIONS_MAX <= (int)CG_CELL_NAMES && (int)CG_PARAMS_MAX <= (int)CG_CELL_NAMES, "every name has its place");
+               (int)CG_OPTIONS_MAX <= (int)CG_CELL_NAMES && (int)CG_PARAMS_MAX <= (int)CG_CELL_NAMES &&
+               (int)CG_SCALARS_MAX <= (int)CG_CELL_NAMES, "every name has its place");
 
 void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size)
 {
@@ -131,6 +132,10 @@ static void list_parts(const struct cg_cell *cell, struct cg_cell_parts *p)
 
 		p->params[p->n_params] = param->name;
 		p->defaults[p->n_params] = param->given ? param->value : NAN;
+	}
+	for (; p->n_scalars < cell->n_scalars; p->n_scalars++) {
+		p->scalars[p->n_scalars] = cell->scalars[p->n_scalars].name;
+		p->starts[p->n_scalars] = cell->scalars[p->n_scalars].start;
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of a network's params in one buffer: all matrices, then all biases, then all per-unit vectors, each by pseudo-layer.
+ * The layout of a network's params in one buffer: all matrices, then all biases, then all per-unit vectors, then all scalars, each by
+ * pseudo-layer.
  * Matrices and biases are in the order in which Keras and JAX fill cuDNN's weight buffer.
  */
 #include "gen/rows.h"
@@ -54,7 +55,7 @@ struct cg_rnn_region cg_network_part(const struct cg_network *net, int pseudo_la
 {
 	int64_t U = net->U, G = net->n_weights, n = (int64_t)net->layers * net->directions;
 	int64_t offset = matrices_before(net, pseudo_layer), biases = matrices_before(net, (int)n);
-	int64_t in = input_of(net, pseudo_layer), vectors = biases + n * 2 * G * U;
+	int64_t in = input_of(net, pseudo_layer), vectors = biases + n * 2 * G * U, scalars = vectors + n * net->n_vectors * U;
 
 	switch (part) {
 	case CG_RNN_INPUT:      return (struct cg_rnn_region){ offset + k * in, in ? U : 0, in ? in / U : 0 };
@@ -62,15 +63,16 @@ struct cg_rnn_region cg_network_part(const struct cg_network *net, int pseudo_la
 	case CG_RNN_PROJECTION: return (struct cg_rnn_region){ offset + G * (in + U * net->H), net->P, net->P ? U : 0 };
 	case CG_RNN_BIAS_W:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + k) * U, 1, U };
 	case CG_RNN_BIAS_R:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + G + k) * U, 1, U };
-	case CG_RNN_VECTOR:     break;
+	case CG_RNN_VECTOR:     return (struct cg_rnn_region){ vectors + ((int64_t)pseudo_layer * net->n_vectors + k) * U, 1, U };
+	case CG_RNN_SCALAR:     break;
 	}
-	return (struct cg_rnn_region){ vectors + ((int64_t)pseudo_layer * net->n_vectors + k) * U, 1, U };
+	return (struct cg_rnn_region){ scalars + (int64_t)pseudo_layer * net->n_scalars + k, 1, 1 };
 }
 
 int cg_network_count(struct cg_network *net)
 {
 	int64_t D = net->directions, n = net->layers * D, last = net->layers > 1 ? matrices_of(net, net->directions) : 0;
-	int64_t vectors = times(2 * net->n_weights + net->n_vectors, net->U);
+	int64_t vectors = plus(times(2 * net->n_weights + net->n_vectors, net->U), net->n_scalars);
 
 	net->params = plus(plus(times(D, matrices_of(net, 0)), times(n - D, last)), times(n, vectors));
 	if (net->params > (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(net->dtype)))

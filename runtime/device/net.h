@@ -18,7 +18,7 @@ struct cg_network {
 	double dropout;
 	uint64_t seed;
 	int allow_tf32, allow_vendor_dropout, strict_rounding;
-	int n_weights, n_vectors;                /* number of gates with weights; number of per-unit vectors of the options that are on */
+	int n_weights, n_vectors, n_scalars;     /* numbers of gates with weights, of per-unit vectors, of scalars */
 	int64_t params;                          /* elements of params */
 };
 

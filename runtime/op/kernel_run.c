@@ -7,8 +7,8 @@
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
-/* A stage has at most four functions: for its input, for its elements, for partial sums, and for the sums. */
-enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 4 };
+/* A stage has at most five functions: for its input, for its elements, for partial sums, for the sums, and for sums over units. */
+enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 5 };
 
 struct call {
 	struct cg_stream *stream;
@@ -34,6 +34,12 @@ static size_t element(const struct call *c, const struct cg_argument *a)
 	return a->type == CG_TYPE_ACC ? cg_acc_bytes(c->kernel->dtype) : cg_dtype_bytes(c->kernel->dtype);
 }
 
+/* The elements of an argument in a row. */
+static int64_t width(const struct call *c, const struct cg_argument *a)
+{
+	return a->kind == CG_KIND_ELEMENT ? 1 : c->units;
+}
+
 /* Bytes from an argument's first element to the end of its last. */
 static int extent(const struct call *c, const struct cg_argument *a, const struct cg_arg *given, size_t *bytes)
 {
@@ -46,7 +52,7 @@ static int extent(const struct call *c, const struct cg_argument *a, const struc
 		return REFUSE("%s: stride: expected at least units=%lld, got %lld", a->name, (long long)c->units,
 		              (long long)given->stride);
 	if (__builtin_mul_overflow(rows - 1, rows > 1 ? given->stride : 0, &elements) ||
-	    __builtin_add_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
+	    __builtin_add_overflow(elements, width(c, a), &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
 		return REFUSE("%s: expected rows that span at most PTRDIFF_MAX/8 elements, got %lld rows with a stride of %lld elements", a->name,
 		              (long long)rows, (long long)given->stride);
 	*bytes = (size_t)elements * element(c, a);
@@ -64,7 +70,7 @@ static int check_memory(const struct call *c, const struct cg_argument *a, const
 	CG_TRY(extent(c, a, given, &bytes));
 	if (given->mem.bytes < bytes)
 		return REFUSE("%s: expected [%lld, %lld] %s, at least %zu bytes, got %zu bytes", a->name,
-		              (long long)(a->kind == CG_KIND_TENSOR ? c->rows : 1), (long long)c->units,
+		              (long long)(a->kind == CG_KIND_TENSOR ? c->rows : 1), (long long)width(c, a),
 		              cg_dtype_name(a->type == CG_TYPE_ACC && c->kernel->dtype != CG_F64 ? CG_F32 : c->kernel->dtype), bytes,
 		              given->mem.bytes);
 	if (given->mem.offset % element(c, a) ||
@@ -122,7 +128,8 @@ static int bind_missing(const struct call *c, const struct cg_argument *a, struc
 	if (a->out || a->kind == CG_KIND_COUNT)
 		return CG_OK;
 	if (a->kind != CG_KIND_SCALAR)
-		return REFUSE("%s: missing: expected %s", a->name, a->kind == CG_KIND_TENSOR ? "[rows, units]" : "[units]");
+		return REFUSE("%s: missing: expected %s", a->name,
+		              a->kind == CG_KIND_TENSOR ? "[rows, units]" : a->kind == CG_KIND_PER_UNIT ? "[units]" : "[1]");
 	if (!param->given)
 		return REFUSE("%s: missing: expected a value, since the param has no default", a->name);
 	operand->value = cg_round(c->kernel->dtype, param->value);
@@ -186,6 +193,14 @@ static int check_names(const struct call *c)
 	return CG_OK;
 }
 
+/* The index of the function that computes the partial sums which function p adds. */
+static int part_of(const struct cg_pass_plan *plan, int p)
+{
+	while (plan->functions[p].shape != CG_FUNCTION_SUM_PART)
+		p--;
+	return p;
+}
+
 /* Marks the functions to launch: those that have an output that is present. */
 static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 {
@@ -198,9 +213,9 @@ static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
-		/* The function before a sum computes the partial sums that the sum adds. */
-		if (function->shape == CG_FUNCTION_SUM)
-			wanted[p - 1] = 1;
+		/* A function before a sum computes the partial sums that the sum adds. */
+		if (function->shape != CG_FUNCTION_POINT)
+			wanted[part_of(plan, p)] = 1;
 	}
 }
 
@@ -221,7 +236,7 @@ static void stage_operands(const struct call *c, const struct cg_function *funct
 {
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
-		size_t bytes = (size_t)c->units * element(c, a);
+		size_t bytes = (size_t)width(c, a) * element(c, a);
 
 		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(function, a))
 			continue;
@@ -229,7 +244,7 @@ static void stage_operands(const struct call *c, const struct cg_function *funct
 		               (struct cg_staged_rows){ .blocks = { 1, bytes, bytes },
 		                                        .rows = { a->kind == CG_KIND_TENSOR ? c->rows : 1,
 		                                                  (size_t)operands[k].stride * element(c, a), bytes }, .bytes = bytes },
-		               !a->out || function->shape == CG_FUNCTION_SUM, a->out);
+		               !a->out || function->shape != CG_FUNCTION_POINT, a->out);
 		operands[k].stride = c->units;
 	}
 }

@@ -110,7 +110,7 @@ static void find_saved_values(struct cg_rnn *rnn)
 static void find_vectors(struct cg_rnn *rnn)
 {
 	for (int k = 0; k < rnn->net.cell->n_weights; k++)
-		if (rnn->options >> rnn->net.cell->weights[k].option & 1)
+		if (cg_has_weight(&rnn->net.cell->weights[k], rnn->options))
 			rnn->vectors[rnn->net.n_vectors++] = k;
 }
 
@@ -121,6 +121,7 @@ int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 	lay_out_ranges(rnn);
 	find_saved_values(rnn);
 	find_vectors(rnn);
+	rnn->net.n_scalars = rnn->net.cell->n_scalars;
 	return CG_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the region of a weight matrix, a bias or a per-unit weight in params, by cuDNN's numbers or by the cell's names.
+ * Finds the region of a weight matrix, a bias, a per-unit weight or a scalar in params, by cuDNN's numbers or by the cell's names.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 int cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, struct cg_rnn_region *region)
 {
 	int G = rnn ? rnn->net.n_weights : 0, most = rnn ? rnn->net.layers * rnn->net.directions : 0;
-	int last = bias ? 2 * G - 1 : 2 * G + (rnn ? rnn->net.n_vectors : 0);
+	int vectors = rnn ? rnn->net.n_vectors : 0, last = bias ? 2 * G - 1 : 2 * G + vectors + (rnn ? rnn->net.n_scalars : 0);
 
 	if (!rnn || !region)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_rnn_region: %s: expected a pointer, got NULL", rnn ? "region" : "rnn");
@@ -24,8 +24,10 @@ int cg_rnn_region(const struct cg_rnn *rnn, int pseudo_layer, int id, int bias, 
 		*region = cg_network_part(&rnn->net, pseudo_layer, id < G ? CG_RNN_BIAS_W : CG_RNN_BIAS_R, id % G);
 	else if (id < 2 * G)
 		*region = cg_network_part(&rnn->net, pseudo_layer, id < G ? CG_RNN_INPUT : CG_RNN_RECURRENT, id % G);
-	else
+	else if (id <= 2 * G + vectors)
 		*region = cg_network_part(&rnn->net, pseudo_layer, id == 2 * G ? CG_RNN_PROJECTION : CG_RNN_VECTOR, id - 2 * G - 1);
+	else
+		*region = cg_network_part(&rnn->net, pseudo_layer, CG_RNN_SCALAR, id - 2 * G - 1 - vectors);
 	return CG_OK;
 }
 
@@ -43,25 +45,28 @@ int cg_rnn_params(const struct cg_rnn_config *config, size_t *bytes)
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "cg_rnn_config_region: " __VA_ARGS__)
 
-/* Finds a gate or a per-unit weight of the network by its name; *k receives its number among the gates, or among the per-unit weights,
- * that have a region in params. */
+/* Finds a gate, a per-unit weight or a scalar of the network by its name; *k receives its number among those of its kind that have a
+ * region in params. */
 static int find_part(const struct cg_rnn *rnn, enum cg_rnn_part part, const char *name, int *k)
 {
 	const struct cg_cell *cell = rnn->net.cell;
-	const int is_vector = part == CG_RNN_VECTOR;
+	const int is_vector = part == CG_RNN_VECTOR, is_scalar = part == CG_RNN_SCALAR;
 	const char *names[CG_WEIGHTS_MAX > CG_GATES_MAX ? CG_WEIGHTS_MAX : CG_GATES_MAX], *near;
 	int n = 0;
 
-	for (int gate = 0; gate < cell->n_gates && !is_vector; gate++)
+	for (int gate = 0; gate < cell->n_gates && !is_vector && !is_scalar; gate++)
 		if (!cell->gates[gate].split)
 			names[n++] = cell->gates[gate].name;
 	for (; n < rnn->net.n_vectors && is_vector; n++)
 		names[n] = cell->weights[rnn->vectors[n]].name;
+	for (; n < cell->n_scalars && is_scalar; n++)
+		names[n] = cell->scalars[n].name;
 	for (*k = 0; *k < n; ++*k)
 		if (!strcmp(names[*k], name))
 			return CG_OK;
 	near = cg_nearest(name, names, n);
-	return REFUSE("name: cell %s has no %s '%.60s'%s%s%s", cell->name, is_vector ? "per-unit weight of an option that is on" : "gate", name,
+	return REFUSE("name: cell %s has no %s '%.60s'%s%s%s", cell->name,
+	              is_vector ? "per-unit weight, with these options," : is_scalar ? "scalar" : "gate", name,
 	              near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -74,7 +79,7 @@ int cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_layer, e
 
 	if (!region || (!name && part != CG_RNN_PROJECTION))
 		return REFUSE("%s: expected a pointer, got NULL", region ? "name" : "region");
-	if ((unsigned)part > CG_RNN_VECTOR)
+	if ((unsigned)part > CG_RNN_SCALAR)
 		return REFUSE("part: expected an enum cg_rnn_part, got %d", (int)part);
 	CG_TRY(cg_rnn_describe(cg_rnn_config_complete(config, &whole), &rnn));
 	states = rnn.net.layers * rnn.net.directions;

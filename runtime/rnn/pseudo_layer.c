@@ -15,7 +15,7 @@ static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, stru
 	return (struct cg_matrix){ cg_part(params, at, params.bytes - at), r.columns, 0 };
 }
 
-/* Sets the gradients of matrices, biases and per-unit weights. */
+/* Sets the gradients of matrices, biases, per-unit weights and scalars. */
 static void lay_out_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem grads, struct cg_recurrence *w)
 {
 	w->input.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_INPUT, 0);
@@ -26,6 +26,7 @@ static void lay_out_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_
 	w->d_bias[1] = part_of(rnn, pseudo_layer, grads, CG_RNN_BIAS_R, 0).mem;
 	for (int k = 0; k < rnn->net.n_vectors; k++)
 		w->d_vector[rnn->vectors[k]] = part_of(rnn, pseudo_layer, grads, CG_RNN_VECTOR, k).mem;
+	w->d_scalars = part_of(rnn, pseudo_layer, grads, CG_RNN_SCALAR, 0).mem;
 	w->needs_sums = 1;
 }
 
@@ -57,6 +58,7 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer
 		w->projection.value = part_of(rnn, pseudo_layer, params, CG_RNN_PROJECTION, 0);
 	for (int k = 0; k < rnn->net.n_vectors; k++)
 		w->vector[rnn->vectors[k]] = part_of(rnn, pseudo_layer, params, CG_RNN_VECTOR, k).mem;
+	w->scalars = part_of(rnn, pseudo_layer, params, CG_RNN_SCALAR, 0).mem;
 	if (cg_present(params_backprop))
 		lay_out_grads(rnn, pseudo_layer, params_backprop, w);
 }

@@ -110,6 +110,11 @@ static struct cg_matrix vector_of(const struct cg_recurrence *w, const struct cg
 	return side ? none : (struct cg_matrix){ w->d_vector[a->index], 0, 0 };
 }
 
+static struct cg_matrix scalar_of(const struct cg_recurrence *w, const struct cg_argument *a)
+{
+	return at(w, (struct cg_matrix){ a->derivative == CG_VALUE ? w->scalars : w->d_scalars, 0, 0 }, 0, a->index);
+}
+
 static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s, int side)
 {
 	int64_t row = s == ALL_STEPS ? 0 : off(w, s);
@@ -124,6 +129,7 @@ static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg
 	case CG_ROLE_FEED:    return stage_input_of(w, a, s);
 	case CG_ROLE_BIAS:    return bias_of(w, a->index, side);
 	case CG_ROLE_WEIGHT:  return vector_of(w, a, side);
+	case CG_ROLE_SCALAR:  return scalar_of(w, a);
 	case CG_ROLE_SCRATCH: return (struct cg_matrix){ w->partial, 0, 1 };
 	}
 	return none;
@@ -525,7 +531,7 @@ static int launch_sums(const struct cg_recurrence *w)
 	for (int p = 0; p < plan->n_functions; p++) {
 		int shape = plan->functions[p].shape;
 
-		if (shape == CG_FUNCTION_SUM_PART)
+		if (shape == CG_FUNCTION_SUM_PART || shape == CG_FUNCTION_SUM_UNITS)
 			CG_TRY(launch(w, p, ALL_STEPS, 0));
 		for (int side = 0; shape == CG_FUNCTION_SUM && side < sides; side++)
 			CG_TRY(launch(w, p, ALL_STEPS, side));

@@ -84,7 +84,7 @@ struct cg_rnn {
 	struct cg_gate_range ranges[CG_GATES_MAX];
 	int n_ranges;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the number of weighted gates */
-	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight whose option is on */
+	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that it has with its options */
 	/* indices, among the cell's values of the step before, of the cell state and the output; state -1: no cell state */
 	int state, output;
 	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];     /* the values that the cell saves, then output and cell state if it does not */
@@ -280,6 +280,7 @@ struct cg_recurrence {
 	int in_order;                            /* 1: recurrent products must have the bits of the backend's scan */
 	struct cg_matrix_pair input, recurrent, projection;
 	struct cg_mem vector[CG_WEIGHTS_MAX], d_vector[CG_WEIGHTS_MAX];  /* per-unit weights and their gradients, by the cell's index */
+	struct cg_mem scalars, d_scalars;        /* the cell's scalars and their gradients, in the cell's order */
 	struct cg_mem d_bias[2];                 /* [gates U]: gradients of the biases, of bW and bR if there are two */
 
 	struct cg_matrix x;                      /* the input of the recurrence, [N, width] */

@@ -96,6 +96,9 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 
 	CG_TRY(check(row, op));
 	CG_TRY(describe_rnn(op, &rnn));
+	if (rnn.net.n_scalars)
+		return REFUSE(row, "cell: expected no learnt scalars, since the tensors hold matrices and vectors alone, got %d of cell %s",
+		              rnn.net.n_scalars, rnn.net.cell->name);
 	states = (int64_t)rnn.net.layers * rnn.net.directions;
 	weights = states * n_weights(&rnn);
 	biases = states * n_biases(&rnn);

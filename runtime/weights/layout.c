@@ -129,6 +129,9 @@ static int check(const struct cg_layout *l)
 		return cg_fail(CG_UNSUPPORTED, "format %s: options: expected none, since the format holds no per-unit weights of cell %s, got %s",
 		               name,
 		               l->network.cell->name, l->text.options);
+	if (l->network.n_scalars && !has_part(l->form, 's'))
+		return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected no learnt scalars, since the format holds none, got %d of "
+		               "cell %s; format cellgrad holds them", name, l->network.n_scalars, l->network.cell->name);
 	if (l->network.skip && !l->format->skips)
 		return cg_fail(CG_UNSUPPORTED, "format %s: input_mode: expected linear_input, got skip_input, which formats cellgrad and canonical "
 		               "hold", name);
@@ -137,7 +140,7 @@ static int check(const struct cg_layout *l)
 
 /* ---- opening ---- */
 
-/* Sets the codes of gates and vectors; those of a user's cell are the characters from '0' on. */
+/* Sets the codes of gates, vectors and scalars; those of a user's cell are the characters from '0' on. */
 static void set_gate_codes(struct cg_layout *l)
 {
 	const struct cg_gate_codes *known = cg_find_gate_codes(l->network.cell);
@@ -146,6 +149,8 @@ static void set_gate_codes(struct cg_layout *l)
 		l->gates[k] = known ? known->gates[k] : (char)('0' + k);
 	for (int k = 0; k < l->network.n_vectors; k++)
 		l->vectors[k] = known ? known->vectors[k] : (char)('0' + k);
+	for (int k = 0; k < l->network.n_scalars; k++)
+		l->scalars[k] = (char)('0' + k);
 }
 
 static int set_network(struct cg_layout *l, const struct cg_rnn_config *config)
@@ -347,7 +352,8 @@ struct cg_layer_range cg_layout_layers(const struct cg_layout *l, int k)
 static char part_letter(enum cg_rnn_part part)
 {
 	static const char codes[] = { [CG_RNN_INPUT] = 'W', [CG_RNN_RECURRENT] = 'R', [CG_RNN_PROJECTION] = 'P',
-	                                [CG_RNN_BIAS_W] = 'w', [CG_RNN_BIAS_R] = 'r', [CG_RNN_VECTOR] = 'v' };
+	                                [CG_RNN_BIAS_W] = 'w', [CG_RNN_BIAS_R] = 'r', [CG_RNN_VECTOR] = 'v',
+	                                [CG_RNN_SCALAR] = 's' };
 
 	return codes[part];
 }
@@ -363,7 +369,7 @@ static const char *find_part(const struct cg_template *t, char part)
 /* The region of a part in params. */
 static struct cg_rnn_region region_of(const struct cg_layout *l, int pseudo_layer, enum cg_rnn_part part, char gate)
 {
-	const char *codes = part == CG_RNN_VECTOR ? l->vectors : l->gates, *at = strchr(codes, gate);
+	const char *codes = part == CG_RNN_VECTOR ? l->vectors : part == CG_RNN_SCALAR ? l->scalars : l->gates, *at = strchr(codes, gate);
 
 	return cg_network_part(&l->network, pseudo_layer, part, part == CG_RNN_PROJECTION ? 0 : (int)(at - codes));
 }

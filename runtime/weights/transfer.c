@@ -182,6 +182,9 @@ static void convert_tensor(const struct cg_conversion *m, const struct cg_layout
 		for (const char *gate = side->vectors; *gate; gate++)
 			if (is_in(side, k, p, CG_RNN_VECTOR, *gate))
 				convert_region(m, p, CG_RNN_VECTOR, *gate);
+		for (const char *scalar = side->scalars; *scalar; scalar++)
+			if (is_in(side, k, p, CG_RNN_SCALAR, *scalar))
+				convert_region(m, p, CG_RNN_SCALAR, *scalar);
 		if (side->network.P && is_in(side, k, p, CG_RNN_PROJECTION, ' '))
 			convert_region(m, p, CG_RNN_PROJECTION, ' ');
 	}

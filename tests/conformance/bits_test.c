@@ -100,7 +100,8 @@ static void compare(const struct cg_pass_plan *plan, const struct cg_function *f
 			bound[k].value = absent & 1;
 		} else {
 			size_t count = a->kind == CG_KIND_TENSOR ? (size_t)(rows * (units + PAD))
-			             : a->kind == CG_KIND_PER_UNIT ? (size_t)units : (size_t)((rows / CG_SUM_ROWS + 1) * n * units);
+			             : a->kind == CG_KIND_PER_UNIT ? (size_t)units
+			             : a->kind == CG_KIND_ELEMENT ? 1 : (size_t)((rows / CG_SUM_ROWS + 1) * n * units);
 
 			first.bytes[k] = count * size;
 			first.at[k] = malloc(count * size + 1);

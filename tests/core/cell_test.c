@@ -24,8 +24,10 @@ static const char leaky[] =
 	"param keep\n"
 	"param gain = 2\n"
 	"option tied p_t\n"
-	"c = keep * c_prev + a_u * p_t\n"
-	"h = tanh(gain * c + a_v)\n"
+	"weight u\n"
+	"scalar tau = 10, rate = -0.5\n"
+	"c = keep * c_prev + a_u * p_t * rate + u\n"
+	"h = tanh(gain * c + a_v * tau)\n"
 	"save c h\n";
 
 static struct cg_cell_parts parts_of(const struct cg_cell *cell)
@@ -77,7 +79,10 @@ static void expect_leaky(struct cg_cell *cell)
 	expect_names(p.gates, p.n_gates, "a_u a_v");
 	expect_names(p.params, p.n_params, "keep gain");
 	expect_names(p.options, p.n_options, "tied");
-	assert_int_equal(p.vector_option[0], 0);
+	expect_names(p.vectors, p.n_vectors, "p_t u");
+	assert_true(p.vector_option[0] == 0 && p.vector_option[1] == -1);
+	expect_names(p.scalars, p.n_scalars, "tau rate");
+	assert_true(p.starts[0] == 10 && p.starts[1] == -0.5);
 	assert_true(isnan(p.defaults[0]));
 	assert_true(p.defaults[1] == 2);
 	assert_int_equal(p.has_state, 1);

@@ -177,6 +177,11 @@ static void built_in(void)
 		"log1p = log(k + a * a) - log1p(exp(b * w))\nc = sqrt(1 + c_prev * c_prev) * gelu(softplus(log1p) - expm1(a))\n"
 		"h = gelu(softplus(gelu(c - h_prev))) * erf(sqrt(4) * log1p)\nsave log1p c h\n";
 
+	static const char learnt[] =
+		"cell learnt\ngates a b\nstate c\noutput h\nweight u v\noption one w\nweight y\nscalar tau = 3, s = -1e-3\nparam k = 3\n"
+		"weight = tanh(a + u * c_prev * tau)\nx = v * h_prev\nstage x\ngates m\nscalar = s * m * (y + w) - k * b\n"
+		"c = c_prev * s + weight\nh = tanh(c * tau) * scalar\nsave weight c h\n";
+
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
 		size_t n = strlen(e->name);
 
@@ -186,6 +191,7 @@ static void built_in(void)
 	replay_add_seed(odd, sizeof odd - 1);
 	replay_add_seed(forms, sizeof forms - 1);
 	replay_add_seed(roots, sizeof roots - 1);
+	replay_add_seed(learnt, sizeof learnt - 1);
 }
 
 /* Returns where the line begins in which `at` lies, and in *length its length with its newline. */
@@ -208,7 +214,9 @@ static size_t mutate(unsigned char *b, size_t n)
 		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", "max(", "abs(",
 		"silu(", "softsign(", "hard_sigmoid(silu(", "silu = ", "log(", "log1p(",
 		"sqrt(erf(", "gelu(softplus(", "expm1 = ", ", ", "exp(", "1e37", "1e-40",
-		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n", "\noutput o\n", "#",
+		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n",
+		"\nweight y y1\n", "\nscalar s = 2, s1 = 1\n", "weight = ",
+		"\noutput o\n", "#",
 		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
 		"@@ ", "%s", "\"", "\\\n", "?\?/",
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands before a text in CUDA C without barriers, so that a host's C++ compiler compiles it: keywords, and threads that run one
- * after the other in grids of random sizes.
+ * Stands before a text in CUDA C, so that a host's C++ compiler compiles it: keywords, and threads that run one after the other in grids
+ * of random sizes, so that no kernel with barriers can be run.
  */
 #include <stdint.h>
 
@@ -9,6 +9,9 @@
 #define __device__
 #define __forceinline__ inline
 #define __align__(n) __attribute__((aligned(n)))
+#define __launch_bounds__(n)
+#define __shared__ static
+#define __syncthreads() __builtin_trap()
 
 static struct { unsigned x, y; } threadIdx, blockIdx, blockDim, gridDim;
 

@@ -84,12 +84,14 @@ static const char *bias(const char *prefix, const char *gate)
 
 static long double load(const struct thing *t, const struct cg_argument *a, int row, int unit)
 {
-	return a->kind == CG_KIND_SCALAR ? t->at[0][0] : a->kind == CG_KIND_PER_UNIT ? t->at[0][unit] : t->at[row][unit];
+	if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_ELEMENT)
+		return t->at[0][0];
+	return a->kind == CG_KIND_PER_UNIT ? t->at[0][unit] : t->at[row][unit];
 }
 
 static int is_data(const struct cg_argument *a)
 {
-	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_SCALAR;
+	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT || a->kind == CG_KIND_SCALAR;
 }
 
 static void run(const struct cg_pass_plan *plan, const struct cg_function *function, struct world *w)
@@ -132,7 +134,7 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *funct
 				if (!known[a->node])
 					fail_msg("%s: gives '%s', which it does not compute", function->key, a->name);
 				if (function->shape == CG_FUNCTION_SUM_PART)
-					find(&outs, a->name)->at[0][unit] += value[a->node];
+					find(&outs, a->name)->at[0][a->kind == CG_KIND_ELEMENT ? 0 : unit] += value[a->node];
 				else
 					find(&outs, a->name)->at[row][unit] = value[a->node];
 			}
@@ -166,7 +168,7 @@ struct trial {
 	int step;                                            /* 1: forward and grad run the passes of a step of a sequence */
 	struct cg_pass_plan *plans[CG_PASS_COUNT];
 	long double product[CG_GATES_MAX][UNITS][UNITS];     /* the matrix of the product that feeds a gate; of gates of stage 1 unused */
-	const char *inputs[64]; int n_inputs;                /* the inputs of forward: gates, previous states, weights whose option is on */
+	const char *inputs[64]; int n_inputs;                /* the inputs of forward: gates, previous states, weights, scalars */
 	struct world start;                                  /* the values of the inputs, of the params, and of d<state>, which grad reads */
 	struct world seeds;                                  /* gd<input>, which gradgrad reads */
 };
@@ -317,12 +319,17 @@ static void compare(struct trial *t, int pass, const char *of, struct world *got
 {
 	const struct thing *g = find(got, named(prefix, of)), *x = need(&t->start, of, "compare");
 	const char *name = x->name;
-	int rows = 1;
+	int rows = 1, units = UNITS;
 
 	for (int k = 0; k < t->cell->n_weights; k++)
 		rows &= strcmp(name, t->cell->weights[k].name) != 0;
+	for (int k = 0; k < t->cell->n_scalars; k++)
+		if (!strcmp(name, t->cell->scalars[k].name)) {
+			rows = 0;
+			units = 1;
+		}
 	for (int row = 0; row <= rows; row++)
-		for (int unit = 0; unit < UNITS; unit++) {
+		for (int unit = 0; unit < units; unit++) {
 			/* A gradient that the pass does not give counts as 0. */
 			long double want = difference(t, pass, name, row, unit), is = g ? g->at[row][unit] : 0;
 
@@ -454,8 +461,10 @@ static void open_trial(struct trial *t, const struct cg_cell *cell, int options)
 	for (int k = 0; k < cell->n_prevs; k++)
 		t->inputs[t->n_inputs++] = cell->prevs[k].name;
 	for (int k = 0; k < cell->n_weights; k++)
-		if (options >> cell->weights[k].option & 1)
+		if (cg_has_weight(&cell->weights[k], options))
 			t->inputs[t->n_inputs++] = cell->weights[k].name;
+	for (int k = 0; k < cell->n_scalars; k++)
+		t->inputs[t->n_inputs++] = cell->scalars[k].name;
 }
 
 static void close_trial(struct trial *t)

@@ -17,7 +17,9 @@ enum { EXPRESSIONS = 4000, POINTS = 4, TEXT = 1 << 14 };
 
 /* ---- terms as they stand ---- */
 
-struct point { long double gates[CG_GATES_MAX], prevs[CG_STATES_MAX + 1], weights[CG_WEIGHTS_MAX], params[CG_PARAMS_MAX]; };
+struct point {
+	long double gates[CG_GATES_MAX], prevs[CG_STATES_MAX + 1], weights[CG_WEIGHTS_MAX], scalars[CG_SCALARS_MAX], params[CG_PARAMS_MAX];
+};
 
 static int wild;                                 /* an intermediate result was not finite, or a divisor was 0 */
 
@@ -31,7 +33,8 @@ static long double plain(const struct cg_cell *cell, int options, const struct p
 		case CG_SYMBOL_GATE:   return at->gates[t->b];
 		case CG_SYMBOL_PREV:   return at->prevs[t->b];
 		case CG_SYMBOL_PARAM:  return at->params[t->b];
-		case CG_SYMBOL_WEIGHT: return options >> cell->weights[t->b].option & 1 ? at->weights[t->b] : 0;
+		case CG_SYMBOL_WEIGHT: return cg_has_weight(&cell->weights[t->b], options) ? at->weights[t->b] : 0;
+		case CG_SYMBOL_SCALAR: return at->scalars[t->b];
 		case CG_SYMBOL_VALUE:  return plain(cell, options, at, cell->values[t->b].term);
 		}
 		fail();
@@ -73,6 +76,7 @@ static long double leaf_at(const struct cg_leaf *leaf, const struct point *at)
 	case CG_ROLE_GATE:   return at->gates[leaf->index];
 	case CG_ROLE_PREV:   return at->prevs[leaf->index];
 	case CG_ROLE_WEIGHT: return at->weights[leaf->index];
+	case CG_ROLE_SCALAR: return at->scalars[leaf->index];
 	}
 	return at->params[leaf->index];
 }
@@ -103,6 +107,7 @@ static int agree(const struct cg_cell *cell, int options)
 		for (int k = 0; k < CG_GATES_MAX; k++)   at.gates[k] = somewhere();
 		for (int k = 0; k <= CG_STATES_MAX; k++) at.prevs[k] = somewhere();
 		for (int k = 0; k < CG_WEIGHTS_MAX; k++) at.weights[k] = somewhere();
+		for (int k = 0; k < CG_SCALARS_MAX; k++) at.scalars[k] = somewhere();
 		for (int k = 0; k < CG_PARAMS_MAX; k++)  at.params[k] = somewhere();
 		for (int k = 0; k < graph.n; k++)
 			if (graph.nodes[k].code == CG_OP_LEAF)
@@ -356,7 +361,7 @@ static void test_options(void **state)
 			for (int pass = 0; pass < CG_PASS_COUNT; pass++)
 				for (int k = 0; k < cell->n_weights; k++)
 					assert_int_equal(reads(cell, options, pass, cell->weights[k].name),
-					                 options >> cell->weights[k].option & 1);
+					                 cg_has_weight(&cell->weights[k], options));
 		cg_parse_free(cell);
 	}
 }

@@ -90,8 +90,34 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = \n", "4:5: expected a name, a number or '('" },
 	{ HEAD "h\n", "4:2: expected '=' after 'h'" },
 	{ HEAD "h 1\n", "4:3: expected '=' after 'h'" },
-	{ HEAD "weight a\n", "4:1: there is no declaration 'weight': there are cell, gates, split, state, output, option (per-unit weights), "
-	  "param, stage, save; an equation has '=' here" },
+	{ HEAD "bias k\n", "4:1: there is no declaration 'bias': there are cell, gates, split, state, output, option (per-unit weights), "
+	  "weight (per unit), scalar (learnt), param (constant), stage, save; an equation has '=' here" },
+	{ HEAD "weight a\n", "4:8: 'a' is declared already" },
+	{ HEAD "weight\n", "4:7: expected a per-unit weight" },
+	{ HEAD "weight u, v\n", "4:9: expected a per-unit weight, got ','" },
+	{ HEAD "weight u = 1\n", "4:10: expected a per-unit weight, got '='" },
+	{ HEAD "weight o\nh = a + b * o\n", "4:8: 'o' has the adjoint 'do', a reserved word; choose another name" },
+	{ HEAD "weight u\nh = a + b\n", "4:8: per-unit weight 'u' is not used" },
+	{ HEAD "weigh u\nh = a + b\n", "4:1: there is no declaration 'weigh'; did you mean 'weight'?" },
+	{ HEAD "scalar\n", "4:7: expected a scalar" },
+	{ HEAD "scalar tau\n", "4:11: expected '=' after scalar 'tau', and the number with which its training starts" },
+	{ HEAD "scalar tau = x\n", "4:14: expected a number" },
+	{ HEAD "scalar tau = 1 k = 2\n", "4:16: expected ',' after the scalar" },
+	{ HEAD "scalar tau = 1, tau = 2\n", "4:17: 'tau' is declared already" },
+	{ HEAD "scalar tau = 1\nstate tau\n", "5:7: 'tau' is declared already" },
+	{ HEAD "scalar tau = 1\ntau = a\n", "5:1: 'tau' is declared already" },
+	{ HEAD "scalar tau = 1\nh = a + b * tau_prev\n",
+	  "5:13: 'tau_prev' is not known here: 'tau' is a scalar, and only states and the output have a value before "
+	  "the step" },
+	{ HEAD "u = a\nh = b * u_prev\n",
+	  "5:9: 'u_prev' is not known here: 'u' is the value of an equation, and only states and the output have a "
+	  "value before the step" },
+	{ HEAD "scalar tau = 1\nh = a + b * tau\nsave h tau\n",
+	  "6:8: 'tau' is a scalar: expected a value that an equation above computes" },
+	{ HEAD "scalar o = 1\nh = a + b * o\n", "4:8: 'o' has the adjoint 'do', a reserved word; choose another name" },
+	{ HEAD "scalar tau = 1\nh = a + b\n", "4:8: scalar 'tau' is not used" },
+	{ HEAD "h = a + b\nu = dtau\nscalar tau = 1\n",
+	  "5:5: 'dtau' is not known here: expected a declared name, or one that an equation above computes" },
 	{ HEAD "gatez q\n", "4:1: there is no declaration 'gatez'; did you mean 'gates'?" },
 	{ HEAD "sate h\n", "4:1: there is no declaration 'sate'; did you mean 'state'?" },
 	{ HEAD "7 = a\n", "4:1: expected a declaration or an equation, got '7'" },
@@ -501,6 +527,10 @@ static void test_accepted(void **state)
 	accepted(HEAD "h = a * 1e-30 + b * .5 + 7. + 0.1E+2 + 9999999999999999999999999999999999999\n");
 	accepted(HEAD "param p = -1.5e-3, q, r = 0\nh = a * p + b * q + r\n");
 	accepted(HEAD "u = tanh(a)\nuU = b\nh = u * uU\n");
+	accepted(HEAD "weight = tanh(a)\nscalar = b\nh = weight * scalar\n");
+	accepted("cell x\ngates weight scalar\noutput h\nh = weight + scalar\n");
+	accepted(HEAD "weight weight\nscalar scalar = 1\nh = a * weight + b * scalar\n");
+	accepted(HEAD "scalar tau = -1.5e-3, q = 2\nweight u v\nweight w\nh = a * tau + b * q + u * v * w\n");
 	accepted("cell GATES\ngates a\noutput h\nh = a\n");
 	accepted("cell x\ngates abcdefghijklmnopqrstuvwx\noutput h\nh = abcdefghijklmnopqrstuvwx\n");
 	accepted("cell x\ngates a\nstate c1 c2 c3 c4\noutput h\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
@@ -511,8 +541,9 @@ static void test_accepted(void **state)
 static void test_read(void **state)
 {
 	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v\noption z x\n"
+	                                  "weight y\nscalar tau = -3, g = 1\n"
 	                                  "param p = -2.5, q\nu = ( a_i # one\n\t+  k ) * w\nstage u\ngates m\n"
-	                                  "c = u + v * x * p * q\nh = m * c_prev * q_n\nsave c u\n", "x");
+	                                  "c = u + v * x * p * q * y * tau * g\nh = m * c_prev * q_n\nsave c u\n", "x");
 
 	(void)state;
 	assert_string_equal(cell->name, "x");
@@ -533,6 +564,10 @@ static void test_read(void **state)
 	assert_int_equal(cell->n_options, 2);
 	assert_int_equal(cell->weights[1].option, 0);
 	assert_int_equal(cell->weights[2].option, 1);
+	assert_int_equal(cell->weights[3].option, -1);
+	assert_int_equal(cell->n_scalars, 2);
+	assert_string_equal(cell->scalars[1].name, "g");
+	assert_true(cell->scalars[0].start == -3 && cell->scalars[1].start == 1);
 	assert_true(cell->params[0].given && cell->params[0].value == -2.5 && !cell->params[1].given);
 	assert_string_equal(cell->values[0].line, "u = ( a_i + k ) * w");
 	assert_int_equal(cell->n_saves, 2);

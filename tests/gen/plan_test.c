@@ -25,6 +25,31 @@ static void same_function(const struct cg_function *a, const struct cg_function 
 
 /* Expects, with all options off, that the plan of one stage alone equals that stage of the whole plan, and that behind each function of
    partial sums stands a function that adds them up, with results of the same names. */
+/* How many functions after function k add its partial sums: the sum and, where the cell has scalars, the sum over units. */
+static int n_sums(const struct cg_pass_plan *plan, int k)
+{
+	return 1 + (k + 2 < plan->n_functions && plan->functions[k + 2].shape == CG_FUNCTION_SUM_UNITS);
+}
+
+/* The functions after a sum part store its values, each one of them, in order, and all of them have room for the same partial sums. */
+static void check_sums(const struct cg_function *part, int n)
+{
+	int j = 0;
+
+	while (!part->arguments[j].out || part->arguments[j].kind == CG_KIND_SCRATCH)
+		j++;
+	assert_int_equal(part[1].shape, CG_FUNCTION_SUM);
+	for (const struct cg_function *sum = part + 1; sum <= part + n; sum++) {
+		assert_int_equal(cg_sum_values(sum), cg_sum_values(part));
+		for (int i = 3; i < sum->n_arguments - 1; i++) {
+			assert_string_equal(part->arguments[j].name, sum->arguments[i].name);
+			assert_int_equal(sum->arguments[i].kind == CG_KIND_ELEMENT, sum->shape == CG_FUNCTION_SUM_UNITS);
+			j++;
+		}
+	}
+	assert_int_equal(cg_sum_values(part), cg_count_outputs(part));
+}
+
 static void test_stages(void **state)
 {
 	struct cg_cell *cell;
@@ -48,13 +73,10 @@ static void test_stages(void **state)
 			}
 			assert_int_equal(seen, all->n_functions);
 			for (int k = 0; k + 1 < all->n_functions; k++) {
-				const struct cg_function *part = &all->functions[k], *sum = &all->functions[k + 1];
+				const struct cg_function *part = &all->functions[k];
 
-				if (part->shape != CG_FUNCTION_SUM_PART)
-					continue;
-				assert_int_equal(sum->shape, CG_FUNCTION_SUM);
-				for (int j = part->n_arguments - 1, i = sum->n_arguments - 2; i > 2; i--, j--)
-					assert_string_equal(part->arguments[j].name, sum->arguments[i].name);
+				if (part->shape == CG_FUNCTION_SUM_PART)
+					check_sums(part, n_sums(all, k));
 			}
 			cg_plan_free(all);
 		}

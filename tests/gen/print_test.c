@@ -59,10 +59,11 @@ static void check_first_line(const struct cg_pass_plan *plan, int lang, const ch
 {
 	char want[400], options[200] = "";
 	const char *name = plan->cell->name;
-	static const char *const files[] = { "coupled", "stages", "forms", "roots" };       /* cells of the tests' own, from files */
+	/* cells of the tests' own, from files */
+	static const char *const files[] = { "coupled", "stages", "forms", "roots", "learnt" };
 	int file = 0;
 
-	for (int k = 0; k < 4; k++)
+	for (size_t k = 0; k < sizeof files / sizeof *files; k++)
 		file |= !strcmp(name, files[k]);
 	for (int k = 0; k < plan->cell->n_options; k++)
 		if (plan->options >> k & 1)
@@ -206,7 +207,7 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		         lang == CG_LANG_OPENCL ? "void %s_element(" : function->shape == CG_FUNCTION_POINT ? "void %s_walk(" : "%s(",
 		         function->key);
 		start = strstr(text, head);
-		if (function->shape == CG_FUNCTION_SUM)
+		if (function->shape == CG_FUNCTION_SUM || function->shape == CG_FUNCTION_SUM_UNITS)
 			continue;
 		assert_non_null(start);
 		end = function_end(start);
@@ -254,6 +255,11 @@ static int prototype(const char *text, int lang, const char *function, char name
 
 	snprintf(head, sizeof head, "\n%svoid %s(", functions[lang], function);
 	at = strstr(text, head);
+	/* The size of a group of threads stands before the name, in a line of its own. */
+	if (!at) {
+		snprintf(head, sizeof head, "\nvoid %s(", function);
+		at = strstr(text, head);
+	}
 	if (!at)
 		fail_msg("there is no function %s", function);
 	at += strlen(head);

@@ -180,7 +180,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 				for (size_t j = 0; j < parts; j++)
 					memcpy(scratch[0] + j * size, (char *)&pool[1] + j % POOL * size, size);
 			memcpy(scratch[1], scratch[0], parts * size);
-		} else if (arg->kind == CG_KIND_TENSOR || arg->kind == CG_KIND_PER_UNIT) {
+		} else if (arg->kind == CG_KIND_TENSOR || arg->kind == CG_KIND_PER_UNIT || arg->kind == CG_KIND_ELEMENT) {
 			size_t at = (size_t)random_below(POOL / 2), shift = random_below(2) ? (size_t)random_below(SHIFT) * size : 0;
 
 			count += SHIFT;
@@ -208,7 +208,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 
 		if (arg->kind == CG_KIND_SCRATCH && arg->out)
 			x = scratch[0], y = scratch[1], count = parts;
-		else if (!arg->out || (arg->kind != CG_KIND_TENSOR && arg->kind != CG_KIND_PER_UNIT))
+		else if (!arg->out || (arg->kind != CG_KIND_TENSOR && arg->kind != CG_KIND_PER_UNIT && arg->kind != CG_KIND_ELEMENT))
 			continue;
 		else
 			count += SHIFT;
@@ -233,7 +233,8 @@ static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function 
 			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] > 255))
 				try_function(plan, function, compiled, all_rows[r], all_units[u], -1);
 	for (int k = 0; k < function->n_arguments; k++)
-		if (function->arguments[k].kind == CG_KIND_TENSOR || function->arguments[k].kind == CG_KIND_PER_UNIT)
+		if (function->arguments[k].kind == CG_KIND_TENSOR || function->arguments[k].kind == CG_KIND_PER_UNIT ||
+		    function->arguments[k].kind == CG_KIND_ELEMENT)
 			try_function(plan, function, compiled, 3, 9, k);
 }
 
@@ -308,13 +309,15 @@ static void thunk(FILE *file, const struct cg_function *function, const char *ke
 }
 
 /* Sets the key of the function's kernel or, if `one` is 1, of its second form, in which a thread takes one unit.  Returns whether the text
- * has that kernel. */
+ * has that kernel, and it can run here: threads that run one after the other cannot meet at the barriers of a sum over units. */
 static int key_of(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, int one, char key[CG_KEY_MAX])
 {
 	if (!one)
 		snprintf(key, CG_KEY_MAX, "%s", function->key);
 	else
 		cg_one_key(function, key);
+	if (lang == CG_LANG_CUDA && function->shape == CG_FUNCTION_SUM_UNITS)
+		return 0;
 	return !one || (lang == CG_LANG_CUDA && function->shape == CG_FUNCTION_POINT && cg_run_units(plan, function) > 1);
 }
 

@@ -118,11 +118,12 @@ static void test_refused_regions(void **state)
 	REFUSED(cg_rnn_config_region(NULL, 0, CG_RNN_INPUT, "a_i", &region), "cg_rnn_config");
 	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_INPUT, "a_i", NULL), "region: expected a pointer, got NULL");
 	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_INPUT, NULL, &region), "name: expected a pointer, got NULL");
-	REFUSED(cg_rnn_config_region(&c, 0, (enum cg_rnn_part)6, "a_i", &region), "expected an enum cg_rnn_part, got 6");
+	REFUSED(cg_rnn_config_region(&c, 0, (enum cg_rnn_part)7, "a_i", &region), "expected an enum cg_rnn_part, got 7");
 	REFUSED(cg_rnn_config_region(&c, 1, CG_RNN_INPUT, "a_i", &region), "pseudo_layer: expected 0 to L*D-1=0, got 1");
 	REFUSED(cg_rnn_config_region(&c, -1, CG_RNN_INPUT, "a_i", &region), "got -1");
 	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_INPUT, "a_j", &region), "cell lstm has no gate 'a_j'; did you mean 'a_");
-	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_VECTOR, "p_i", &region), "no per-unit weight of an option that is on 'p_i'");
+	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_VECTOR, "p_i", &region), "cell lstm has no per-unit weight, with these options, 'p_i'");
+	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_SCALAR, "tau", &region), "cell lstm has no scalar 'tau'");
 	c.cell = cg_cell_find("gru");
 	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_RECURRENT, "q_n", &region), "cell gru has no gate 'q_n'");
 	c.units = 0;
@@ -238,6 +239,49 @@ static void test_rules(void **state)
 	assert_true(x[0] == 0 && x[35] == 0);
 	x = part_of(&c, CG_RNN_BIAS_W, "a_i", &r);
 	expect_between(x, 24, 1 / sqrt(3.0));
+}
+
+/* A user's cell: its per-unit weights follow the biases, whether they have an option or not, and its scalars are last. */
+static void test_learnt(void **state)
+{
+	static const char text[] = "cell learnt\ngates a_z a_n\noutput h\nweight u\noption off w\noption on v\nscalar tau = 3, rate = -0.25\n"
+	                           "h = tau * tanh(a_z * u + w) + rate * a_n * v\nsave h\n";
+	enum { LAYERS = 2, UNITS = 3, BIASES = LAYERS * 2 * 2 * UNITS, MATRICES = 2 * 2 * (5 + 3 + 3 + 3) * UNITS / 2 };
+	struct cg_rnn_config c;
+	struct cg_cell *cell;
+	struct cg_rnn *rnn;
+	size_t bytes;
+
+	(void)state;
+	assert_int_equal(cg_cell_parse(text, "learnt", &cell), CG_OK);
+	cg_rnn_config_init(&c, sizeof c);
+	c.cell = cell;
+	c.dtype = CG_F64;
+	c.options = "on";
+	c.layers = LAYERS;
+	c.input = 5;
+	c.units = UNITS;
+	assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
+	assert_int_equal(bytes / sizeof(double), MATRICES + BIASES + LAYERS * (2 * UNITS + 2));
+	rnn = init(&c, "uniform uniform zeros", 1, numbers);
+	for (int layer = 0; layer < LAYERS; layer++)
+		for (int k = 0; k < 4; k++) {
+			static const char *const names[] = { "u", "v", "tau", "rate" };
+			static const double starts[] = { 0, 0, 3, -0.25 };
+			int vector = k < 2, first = MATRICES + BIASES + (vector ? 0 : LAYERS * 2 * UNITS), each = vector ? UNITS : 1;
+			struct cg_rnn_region named, numbered;
+
+			assert_int_equal(cg_rnn_config_region(&c, layer, vector ? CG_RNN_VECTOR : CG_RNN_SCALAR, names[k], &named), CG_OK);
+			assert_int_equal(cg_rnn_region(rnn, layer, 5 + k, 0, &numbered), CG_OK);
+			assert_memory_equal(&named, &numbered, sizeof named);
+			assert_int_equal(named.offset, first + (layer * 2 + k % 2) * each);
+			assert_true(named.rows == 1 && named.columns == each && numbers[named.offset] == starts[k]);
+		}
+	REFUSED(cg_rnn_region(rnn, 0, 9, 0, &(struct cg_rnn_region){ 0, 0, 0 }), "expected 0 to 8, a region of cell learnt, got 9");
+	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_VECTOR, "w", &(struct cg_rnn_region){ 0, 0, 0 }), "no per-unit weight, with these options, 'w'");
+	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_SCALAR, "rat", &(struct cg_rnn_region){ 0, 0, 0 }), "no scalar 'rat'; did you mean 'rate'?");
+	cg_rnn_close(rnn);
+	cg_cell_close(cell);
 }
 
 /* The numbers are the same on every machine, and differ between layers, regions and seeds. */
@@ -408,7 +452,8 @@ static void test_host(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_regions), cmocka_unit_test(test_refused_regions), cmocka_unit_test(test_rules), cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_regions), cmocka_unit_test(test_refused_regions), cmocka_unit_test(test_rules), cmocka_unit_test(test_learnt),
+		cmocka_unit_test(test_seeds),
 		cmocka_unit_test(test_refused_rules), cmocka_unit_test(test_bound), cmocka_unit_test(test_counter),
 		cmocka_unit_test(test_host),
 	};

@@ -17,11 +17,12 @@
 #include "tests/sequence/suite.h"
 #include "tests/sequence/tape.h"
 
-enum { STAGES = 4, GATES = 20, WEIGHTS = 6, OPTIONS = 2, PARAMS_MAX = 3, EQUATIONS = 24, TERMS = 1024, POOL = 96, TEXT = 8192 };
+enum { STAGES = 4, GATES = 20, WEIGHTS = 6, OPTIONS = 2, SCALARS = 2, PARAMS_MAX = 3, EQUATIONS = 24 };
+enum { TERMS = 1024, POOL = 96, TEXT = 8192 };
 enum { UNITS = 5, WIDE = 2 * UNITS };
 
 /* The kinds of values that a term of an equation reads. */
-enum item { GATE, PREV_H, PREV_C, WEIGHT, PARAM, VALUE, NUMBER, ITEMS };
+enum item { GATE, PREV_H, PREV_C, WEIGHT, SCALAR, PARAM, VALUE, NUMBER, ITEMS };
 
 struct term { int op, a, b, item, index; double number; };     /* op: a tape_op; TAPE_LEAF: the term reads an item */
 struct equation { int term, stage; };
@@ -30,7 +31,7 @@ struct drawn {
 	int n_stages, feed[STAGES];              /* feed: the equation that each stage's product reads */
 	struct { int stage, split_of; } gates[GATES];                   /* split_of: the gate whose recurrent part this is; -1: none */
 	int n_gates, has_state, state, output;   /* state, output: indices of equations */
-	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_params;
+	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_scalars, n_params;    /* option -1: the cell always has the weight */
 	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network gives a value */
 	struct equation equations[EQUATIONS];
 	int n_equations;
@@ -169,6 +170,15 @@ static void draw_gates(struct drawn *d, unsigned long long *state, int stage)
 		offer(d, GATE, k, 0);
 }
 
+/* Draws per-unit weights that the cell has with an option, or always (option -1). */
+static void draw_weights(struct drawn *d, unsigned long long *state, int option)
+{
+	for (int n = option < 0 ? below(state, 2) : 1 + below(state, 2); n > 0; n--) {
+		d->option[d->n_weights] = option;
+		offer(d, WEIGHT, d->n_weights++, 0);
+	}
+}
+
 static void draw_scalars(struct drawn *d, unsigned long long *state)
 {
 	d->n_params = below(state, PARAMS_MAX + 1);
@@ -179,13 +189,15 @@ static void draw_scalars(struct drawn *d, unsigned long long *state)
 		offer(d, PARAM, k, 0);
 	}
 	d->n_options = below(state, OPTIONS + 1);
+	draw_weights(d, state, -1);
 	for (int k = 0; k < d->n_options; k++) {
 		d->on[k] = below(state, 2);
-		for (int n = 1 + below(state, 2); n > 0; n--) {
-			d->option[d->n_weights] = k;
-			offer(d, WEIGHT, d->n_weights++, 0);
-		}
+		draw_weights(d, state, k);
 	}
+	draw_weights(d, state, -1);
+	d->n_scalars = below(state, SCALARS + 1);
+	for (int k = 0; k < d->n_scalars; k++)
+		offer(d, SCALAR, k, 0);
 }
 
 /* Adds the equation of the state or of the output, which may be an alias of another value.  It reads all gates that no equation has read
@@ -290,6 +302,7 @@ static void write_term(struct drawn *d, int k)
 	case PREV_H: write(d, "h_prev"); break;
 	case PREV_C: write(d, "c_prev"); break;
 	case WEIGHT: write(d, "w_%d", t->index); break;
+	case SCALAR: write(d, "s%d", t->index); break;
 	case PARAM:  write(d, "p%d", t->index); break;
 	case VALUE:  write_equation_name(d, t->index); break;
 	default:     write(d, t->number < 0 ? "(-%.17g)" : "%.17g", fabs(t->number));
@@ -316,12 +329,12 @@ static void write_scalars(struct drawn *d)
 			write(d, "param p%d = %s%.17g\n", k, d->params[k].value < 0 ? "-" : "", fabs(d->params[k].value));
 		else
 			write(d, "param p%d\n", k);
-	for (int k = 0; k < d->n_options; k++) {
-		write(d, "option o%d", k);
-		for (int w = 0; w < d->n_weights; w++)
-			if (d->option[w] == k)
-				write(d, " w_%d", w);
-		write(d, "\n");
+	for (int k = 0; k < d->n_scalars; k++)
+		write(d, "scalar s%d = 0.5\n", k);
+	for (int w = 0; w < d->n_weights; w++) {
+		if (!w || d->option[w] != d->option[w - 1])
+			write(d, d->option[w] < 0 ? "weight" : "option o%d", d->option[w]);
+		write(d, " w_%d%s", w, w + 1 < d->n_weights && d->option[w + 1] == d->option[w] ? "" : "\n");
 	}
 }
 
@@ -436,16 +449,30 @@ static int gate(const struct evaluation *w, const struct step *s, int g, int uni
 	return tape_store(w->tape, sum, 0, 1);
 }
 
+static int is_on(const struct drawn *d, int weight)
+{
+	return d->option[weight] < 0 || d->on[d->option[weight]];
+}
+
 /* A per-unit weight.  Its derivative in a step may be that of a gate, which memory has rounded. */
 static int vector_of(const struct evaluation *w, const struct step *s, int weight, int unit)
 {
 	int id = 2 * n_weights(w->d) + 1;
 
-	if (!w->d->on[w->d->option[weight]])
+	if (!is_on(w->d, weight))
 		return w->none;
 	for (int k = 0; k < weight; k++)
-		id += w->d->on[w->d->option[k]];
+		id += is_on(w->d, k);
 	return tape_store(w->tape, param(w, s->pseudo_layer, id, 0, 0, unit), 0, 1);
+}
+
+static int scalar_of(const struct evaluation *w, const struct step *s, int scalar)
+{
+	int id = 2 * n_weights(w->d) + 1 + scalar;
+
+	for (int k = 0; k < w->d->n_weights; k++)
+		id += is_on(w->d, k);
+	return tape_store(w->tape, param(w, s->pseudo_layer, id, 0, 0, 0), 0, 1);
 }
 
 static int evaluate(const struct evaluation *w, const struct step *s, int unit, int k)
@@ -462,6 +489,7 @@ static int evaluate(const struct evaluation *w, const struct step *s, int unit, 
 	case PREV_H: return s->h[unit];
 	case PREV_C: return s->c[unit];
 	case WEIGHT: return vector_of(w, s, t->index, unit);
+	case SCALAR: return scalar_of(w, s, t->index);
 	case PARAM:  return w->values[t->index];
 	case VALUE:  return s->value[t->index][unit];
 	}

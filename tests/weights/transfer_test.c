@@ -265,6 +265,38 @@ static void test_bits(void **state)
 /* ---- rounding ---- */
 
 /* Expects that a number that f16 cannot hold is counted as rounded, at every element of every tensor of seven formats. */
+/* Per-unit weights and scalars of a user's cell keep their values in another dtype; formats without a place for scalars refuse them. */
+static void test_learnt(void **state)
+{
+	static const char text[] = "cell learnt\ngates a\noutput h\nweight u\nscalar tau = 3, rate = 2\nh = tau * tanh(a * u) * rate\nsave h\n";
+	struct cg_rnn_config config;
+	struct cg_layout from, to;
+	float numbers[256];
+	double doubles[256] = { 0 };
+	unsigned char *x = (void *)numbers, *y = (void *)doubles;
+	struct cg_cell *cell;
+
+	(void)state;
+	assert_int_equal(cg_cell_parse(text, "learnt", &cell), CG_OK);
+	cg_rnn_config_init(&config, sizeof config);
+	config.cell = cell;
+	config.layers = LAYERS;
+	config.input = I;
+	config.units = U;
+	assert_int_equal(cg_layout_open(&from, cg_format_find("cellgrad"), &config, 0), CG_OK);
+	config.dtype = CG_F64;
+	assert_int_equal(cg_layout_open(&to, cg_format_find("cellgrad"), &config, 0), CG_OK);
+	assert_true(from.network.params <= 256);
+	for (int k = 0; k < from.network.params; k++)
+		numbers[k] = (float)(k + 1) / 7;
+	cg_convert_into(&(struct cg_conversion){ .from = { &from, CG_F32, 0, &x }, .to = { &to, CG_F64, 0, &y } }, 0);
+	for (int k = 0; k < from.network.params; k++)
+		assert_true(doubles[k] == (double)numbers[k]);
+	assert_int_equal(cg_layout_open(&to, cg_format_find("canonical"), &config, 0), CG_UNSUPPORTED);
+	assert_non_null(strstr(cg_message(), "format canonical: cell: expected no learnt scalars, since the format holds none, got 2 of cell learnt"));
+	cg_cell_close(cell);
+}
+
 static void test_rounded(void **state)
 {
 	static const struct format_case formats[] = {
@@ -295,7 +327,7 @@ static void test_rounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors), cmocka_unit_test(test_biases), cmocka_unit_test(test_bits), cmocka_unit_test(test_rounded),
+		cmocka_unit_test(test_vectors), cmocka_unit_test(test_biases), cmocka_unit_test(test_bits), cmocka_unit_test(test_learnt), cmocka_unit_test(test_rounded),
 		cmocka_unit_test(test_nothing_left),
 	};
 

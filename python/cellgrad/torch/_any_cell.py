@@ -2,7 +2,7 @@
 """A module for any cell of the library."""
 import math
 import os
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import nn
@@ -19,8 +19,8 @@ class Cell(Recurrent):
     The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of its params,
     such as {"leak": 0.3}.
     The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, with proj_size weight_hr_l0, bias_ih_l0, bias_hh_l0, for G gates
-    in the cell's order, and weight_p_l0 [n, hidden_size] for the n per-unit weights of the options that are on.  The module keeps the text
-    of a cell's file, so that a pickled module does not need the file.
+    in the cell's order.  For the n per-unit weights that the cell has with these options there is weight_p_l0 [n, hidden_size], and for its n
+    learnt scalars scalar_l0 [n].  The module keeps the text of a cell's file, so that a pickled module does not need the file.
 
     A call returns output and h, or output and (h, c) if the cell has a cell state.  Raises cellgrad.BuildError for a wrong text,
     cellgrad.MissingFileError if there is no such file.
@@ -56,15 +56,18 @@ class Cell(Recurrent):
         text = spec_text(str(cell), input=input_size, units=hidden_size, layers=num_layers, bidirectional=self.bidirectional,
                          proj=proj_size, options=names, values=tuple((values or {}).items()))
         spec = spec_of(text)
-        self.name = parsed.name
+        self.name, self._starts = parsed.name, tuple(parsed.scalars.values())
         shapes = iter(spec.parts)
         ends = [f"l{layer}{end}" for layer in range(num_layers) for end in ("", "_reverse")[:spec.directions]]
-        kinds = [(("weight_ih", "weight_hh", "weight_hr") if proj_size else ("weight_ih", "weight_hh")), ("bias_ih", "bias_hh")]
-        for kind in [*kinds, *([("weight_p",)] if spec.vectors() else [])]:
+        kinds: List[Tuple[str, ...]] = [("weight_ih", "weight_hh", "weight_hr") if proj_size else ("weight_ih", "weight_hh"),
+                                        ("bias_ih", "bias_hh")]
+        kinds += [("weight_p",)] if spec.vectors() else []
+        kinds += [("scalar",)] if parsed.scalars else []
+        for kind in kinds:
             for end in ends:
                 for name in kind:
                     rows, columns = next(shapes)
-                    shape = (rows,) if name.startswith("bias") else (rows, columns)
+                    shape = (rows,) if name in ("bias_ih", "bias_hh", "scalar") else (rows, columns)
                     if bias or not name.startswith("bias"):
                         self.register_parameter(f"{name}_{end}", nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
         self.reset_parameters()
@@ -72,10 +75,15 @@ class Cell(Recurrent):
         self.flatten_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets initial weights as PyTorch does: uniform from -1 / sqrt(hidden_size) to 1 / sqrt(hidden_size)."""
+        """Sets initial weights as PyTorch does: uniform from -1 / sqrt(hidden_size) to 1 / sqrt(hidden_size).  Scalars get the numbers with
+        which the cell declares them."""
         bound = 1 / math.sqrt(self.hidden_size)
-        for weight in self.parameters():
-            nn.init.uniform_(weight, -bound, bound)
+        for name, weight in self.named_parameters():
+            if name.startswith("scalar_"):
+                with torch.no_grad():
+                    weight.copy_(torch.tensor(self._starts, dtype=weight.dtype))
+            else:
+                nn.init.uniform_(weight, -bound, bound)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         result = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]

@@ -63,8 +63,9 @@ class Recurrent(nn.Module):
         matrices = ("weight_ih", "weight_hh", "weight_hr") if self.proj_size else ("weight_ih", "weight_hh")
         self._matrix_names = [f"{name}_{end}" for end in ends for name in matrices]
         self._bias_names = [f"{name}_{end}" for end in ends for name in ("bias_ih", "bias_hh")]
-        self._vector_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
-        self._names = self._matrix_names + self._bias_names + self._vector_names
+        self._cell_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
+        self._cell_names += [f"scalar_{end}" for end in ends] if spec.cell.scalars else []
+        self._names = self._matrix_names + self._bias_names + self._cell_names
         self._has_state = spec.cell.has_state
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
@@ -101,7 +102,7 @@ class Recurrent(nn.Module):
         if self.bias:
             return [getattr(self, name) for name in self._names]
         return [*(getattr(self, name) for name in self._matrix_names), *self._no_bias.unbind(),
-                *(getattr(self, name) for name in self._vector_names)]
+                *(getattr(self, name) for name in self._cell_names)]
 
     def _own_weights(self) -> Optional[List[Tensor]]:
         """Returns the weights, found without nn.Module's search for attributes, which is slow beside a small call; None unless all are
@@ -111,7 +112,7 @@ class Recurrent(nn.Module):
             if self.bias:
                 return [parameters[name] for name in self._names]  # type: ignore[misc]
             return [*(parameters[name] for name in self._matrix_names), *self._no_bias.unbind(),  # type: ignore[list-item]
-                    *(parameters[name] for name in self._vector_names)]  # type: ignore[list-item]
+                    *(parameters[name] for name in self._cell_names)]  # type: ignore[list-item]
         except KeyError:
             return None
 
@@ -120,7 +121,7 @@ class Recurrent(nn.Module):
         if self.bias:
             return self._weights()
         return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
-                *(getattr(self, name) for name in self._vector_names)]
+                *(getattr(self, name) for name in self._cell_names)]
 
     def flatten_parameters(self) -> None:
         """Makes the weights views of one buffer, as the library reads them, unless they are already.  It leaves all weights alone if one of

@@ -65,7 +65,7 @@ class Spec:
         self.config(torch.float32)
 
     def _parts(self) -> List[Tuple[int, int]]:
-        """Returns the shapes of the weights in the order of the library's params, as rows and columns; a bias has one column."""
+        """Returns the shapes of the weights in the order of the library's params: rows and columns; biases and scalars have one column."""
         gates, below, parts = len(self.cell.gates), self.input, []
         for layer in range(self.layers):
             below = self.input if layer == 0 else self.width * self.directions
@@ -75,6 +75,7 @@ class Spec:
         parts += [(gates * self.units, 1)] * (2 * self.layers * self.directions)
         vectors = self.vectors()
         parts += [(vectors, self.units)] * (self.layers * self.directions) if vectors else []
+        parts += [(len(self.cell.scalars), 1)] * (self.layers * self.directions) if self.cell.scalars else []
         return parts
 
     def config(self, dtype: torch.dtype) -> Tuple[Any, Any]:
@@ -97,8 +98,7 @@ class Spec:
 
     def vectors(self) -> int:
         """Returns how many vectors of per-unit weights each layer and direction has."""
-        on = self.options.decode().split(",")
-        return sum(option in on for option in self.cell.vector_options)
+        return len(self.cell.vectors_with(self.options.decode()))
 
     def sizes(self, x: Any) -> Tuple[Any, Any]:
         """Returns the number of steps T and the number of rows B of an input; under torch.compile both may be symbols."""
