@@ -21,6 +21,8 @@ import cellgrad.torch as ours
 T, B, I, U = 6, 3, 4, 5
 F64 = torch.float64
 LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
+LEARNT = ("cell learnt\ngates  a\noutput h\nweight u v\nscalar tau = 2, rate = -0.5\n\n"
+          "h = tanh(a * tau + u * h_prev) * v + rate * h_prev\nsave h\n")
 
 
 def tensors(result):
@@ -163,6 +165,40 @@ class Answers(unittest.TestCase):
         cell.load_state_dict(gru.state_dict())
         self.same([gru(x)[0]], [cell(x)[0]], "gru")
         self.assertEqual(dict(ours.LSTM(I, U, peephole=True).named_parameters())["weight_p_l0"].shape, (3, U))
+
+    def test_learnt(self):
+        """Weights per unit and learnt scalars are parameters, start as the cell says, and have the gradients of PyTorch's own equations"""
+        module = ours.Cell(LEARNT, I, U, 2, bidirectional=True, dtype=F64)
+        weights = dict(module.named_parameters())
+        self.assertEqual(weights["weight_p_l1_reverse"].shape, (2, U))
+        self.assertEqual(weights["scalar_l0"].tolist(), [2.0, -0.5])
+        for weight in weights.values():
+            nn.init.normal_(weight, std=0.5)
+
+        def step(x, h, end):
+            u, v = weights["weight_p_" + end]
+            tau, rate = weights["scalar_" + end]
+            a = x @ weights["weight_ih_" + end].T + weights["bias_ih_" + end] + h @ weights["weight_hh_" + end].T + weights["bias_hh_" + end]
+            return torch.tanh(a * tau + u * h) * v + rate * h
+
+        def network(x):
+            for layer in range(2):
+                sides = []
+                for end, order in ((f"l{layer}", range(T)), (f"l{layer}_reverse", reversed(range(T)))):
+                    h, steps = torch.zeros(B, U, dtype=F64), {}
+                    for t in order:
+                        h = steps[t] = step(x[t], h, end)
+                    sides.append(torch.stack([steps[t] for t in range(T)]))
+                x = torch.cat(sides, 2)
+            return x
+
+        x, weight = torch.randn(T, B, I, dtype=F64, requires_grad=True), torch.randn(T, B, 2 * U, dtype=F64)
+        leaves = [x, *weights.values()]
+        theirs, mine = network(x), module(x)[0]
+        self.same([theirs, *torch.autograd.grad((theirs * weight).sum(), leaves)],
+                  [mine, *torch.autograd.grad((mine * weight).sum(), leaves)], "learnt")
+        module.reset_parameters()
+        self.assertEqual(weights["scalar_l1"].tolist(), [2.0, -0.5])
 
     def test_copies(self):
         """nn.LSTM with the state_dict has the output to 1e-6; pickle, deepcopy and torch.save give equal outputs and new weights"""
