@@ -134,8 +134,11 @@ struct cg_term {                         /* an operation or an operand, as writt
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-/* whole: of a split gate, the index of the gate whose recurrent part it is, or -1. position: where the cell's text declares the gate. */
-struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; const char *position; };
+/* The weights of a gate, and the sum of their products and biases that is its pre-activation: x W + b, h R + b, or both. */
+enum cg_gate_part { CG_PART_W, CG_PART_R, CG_PART_BIAS_W, CG_PART_BIAS_R, CG_GATE_PARTS };
+/* parts: a bit for each part that the pre-activation is the sum of.  A split gate may be the recurrent part of another gate, `whole`, whose
+ * weights it has; a gate with weights of its own has whole -1.  position: where the cell's text declares the gate. */
+struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; unsigned parts; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
 /* option: the index of the option with which a cell has the weight; -1: always. */
 struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
@@ -167,11 +170,15 @@ struct cg_cell {
 /* Reads a cell.  Returns NULL where the text is wrong (the mistake says where and why) or without memory (the mistake is then ""). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
-/* Checks, for a cell of a network, that each split gate is the recurrent part of a gate, and no gate has two split gates: a network finds
- * their weights by such pairs.  Returns -1 and sets the mistake where a split gate is not, or a gate has two. */
+/* Checks, for a cell of a network, that no gate has two split gates, which would have the same weights.  Returns -1 and sets the mistake
+ * where a gate has two. */
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
 /* Does a cell with these options have the per-unit weight?  options: a bit for each option that is on. */
 int cg_has_weight(const struct cg_weight *, int options);
+/* The parts of the weights of a gate with weights of its own: its parts, and those of its split gate. */
+unsigned cg_gate_weights(const struct cg_cell *, int gate);
+/* Does a recurrent product add to gates of the stage? */
+int cg_has_product(const struct cg_cell *, int stage);
 /* Does the cell save its output? A cell must do so if its kernels are to compute steps of a sequence. */
 int cg_saves_output(const struct cg_cell *);
 /* Returns a bit for each option of the cell that `names`, a list with commas, contains.  Returns -1 and sets the mistake for a name that

@@ -12,9 +12,35 @@ static int full(struct parser *p, int n, int most, const char *what)
 	return n < most ? 0 : cg_parse_wrong(p, p->at, "a cell has at most %d %s", most, what);
 }
 
-static int gates(struct parser *p, int split)
+enum { OF_X = 1 << CG_PART_W | 1 << CG_PART_BIAS_W, OF_H = 1 << CG_PART_R | 1 << CG_PART_BIAS_R };
+
+/* Reads "no bias" at the end of a line, if it is there, and takes the biases from the gates of that line. */
+static int no_bias(struct parser *p, int first)
+{
+	const char *at;
+
+	cg_parse_skip(p);
+	at = p->at;
+	if (strncmp(at, "no", 2) || (at[2] != ' ' && at[2] != '\t'))
+		return 0;
+	p->at += 2;
+	cg_parse_skip(p);
+	if (!strncmp(p->at, "bias", 4)) {
+		p->at += 4;
+		if (cg_parse_line_end(p)) {
+			for (int k = first; k < p->cell->n_gates; k++)
+				p->cell->gates[k].parts &= 1 << CG_PART_W | 1 << CG_PART_R;
+			return 1;
+		}
+	}
+	p->at = at;
+	return 0;
+}
+
+static int gates(struct parser *p, int split, unsigned parts)
 {
 	struct cg_cell *cell = p->cell;
+	int first = cell->n_gates;
 
 	do {
 		struct cg_gate *gate = &cell->gates[cell->n_gates];
@@ -25,12 +51,14 @@ static int gates(struct parser *p, int split)
 			return -1;
 		gate->stage = p->stage;
 		gate->split = split;
+		gate->parts = parts;
+		gate->whole = -1;
 		gate->position = position;
 		strcat(bias, gate->name + (strncmp(gate->name, "a_", 2) ? 0 : 2));
 		if (cg_parse_declare(p, position, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, position, bias, DERIVED, 0))
 			return -1;
 		cell->n_gates++;
-	} while (!cg_parse_line_end(p));
+	} while (!cg_parse_line_end(p) && (parts == (OF_X | OF_H) || !no_bias(p, first)));
 	return 0;
 }
 
@@ -337,15 +365,17 @@ static int name_cell(struct parser *p)
 	return cg_parse_free_word(p, p->cell_position, p->cell->name);
 }
 
-static int whole_gates(struct parser *p) { return gates(p, 0); }
-static int split_gates(struct parser *p) { return gates(p, 1); }
+static int whole_gates(struct parser *p) { return gates(p, 0, OF_X | OF_H); }
+static int split_gates(struct parser *p) { return gates(p, 1, OF_H); }
+static int input_gates(struct parser *p) { return gates(p, 0, OF_X); }
 static int states(struct parser *p)      { return prevs(p, 0); }
 static int output(struct parser *p)      { return prevs(p, 1); }
 
 /* The declarations.  note: what the word does not say; "" for most.  is_free: an equation may have the word as the name of its value, as
  * in cells that are older than the declaration. */
 static const struct { const char *word; int (*read)(struct parser *); const char *note; int is_free; } declarations[] = {
-	{ "cell", name_cell, "", 0 }, { "gates", whole_gates, "", 0 }, { "split", split_gates, "", 0 }, { "state", states, "", 0 },
+	{ "cell", name_cell, "", 0 }, { "gates", whole_gates, "", 0 }, { "split", split_gates, " (of h alone)", 0 },
+	{ "input", input_gates, " (of x alone)", 1 }, { "state", states, "", 0 },
 	{ "output", output, "", 0 }, { "option", option, " (per-unit weights)", 0 }, { "weight", weights, " (per unit)", 1 },
 	{ "scalar", scalars, " (learnt)", 1 }, { "param", params, " (constant)", 0 }, { "stage", stage, "", 0 }, { "save", save, "", 0 },
 };
@@ -450,25 +480,40 @@ static int whole_of(const struct cg_cell *cell, const struct cg_gate *split)
 
 	for (int k = 0; k < cell->n_gates && end; k++) {
 		other = strchr(cell->gates[k].name, '_');
-		if (!cell->gates[k].split && cell->gates[k].stage == split->stage && other && !strcmp(end, other))
+		if (cell->gates[k].parts == (OF_X | OF_H) && cell->gates[k].stage == split->stage && other && !strcmp(end, other))
 			return k;
 	}
 	return -1;
 }
 
+/* Finds the gate of each split gate.  Its recurrent part is then in the split gate. */
 static void pair_gates(struct cg_cell *cell)
 {
 	for (int k = 0; k < cell->n_gates; k++)
-		cell->gates[k].whole = cell->gates[k].split ? whole_of(cell, &cell->gates[k]) : -1;
+		if (cell->gates[k].split)
+			cell->gates[k].whole = whole_of(cell, &cell->gates[k]);
+	for (int k = 0; k < cell->n_gates; k++)
+		if (cell->gates[k].whole >= 0)
+			cell->gates[cell->gates[k].whole].parts &= OF_X;
 }
 
-static int stage_has_gates(const struct cg_cell *cell, int stage)
+int cg_has_product(const struct cg_cell *cell, int stage)
 {
 	int any = 0;
 
 	for (int k = 0; k < cell->n_gates; k++)
-		any |= cell->gates[k].stage == stage;
+		any |= cell->gates[k].stage == stage && (cell->gates[k].parts & 1 << CG_PART_R);
 	return any;
+}
+
+unsigned cg_gate_weights(const struct cg_cell *cell, int gate)
+{
+	unsigned parts = cell->gates[gate].parts;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		if (cell->gates[k].whole == gate)
+			parts |= cell->gates[k].parts;
+	return parts;
 }
 
 static int whole(struct parser *p)
@@ -478,6 +523,7 @@ static int whole(struct parser *p)
 
 	if (!cell->name[0])
 		return cg_parse_wrong(p, p->at, "expected 'cell NAME', got the end of the text");
+	pair_gates(cell);
 	if (!cell->n_gates)
 		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no gates: expected a line 'gates', through which it gets its input",
 		                      cell->name);
@@ -492,9 +538,10 @@ static int whole(struct parser *p)
 	if (!output)
 		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no 'output'", cell->name);
 	for (int s = 1; s < cell->n_stages; s++)
-		if (!stage_has_gates(cell, s + 1))
-			return cg_parse_wrong(p, p->stages[s], "stage %d has no gates: expected a line 'gates' below, for the product of the stage", s + 1);
-	pair_gates(cell);
+		if (!cg_has_product(cell, s + 1))
+			return cg_parse_wrong(p, p->stages[s],
+			                      "stage %d has no gates: expected a line 'gates' or 'split' below, for the product of the "
+			                      "stage", s + 1);
 	return all_used(p);
 }
 
@@ -582,14 +629,10 @@ int cg_check_split(const struct cg_cell *cell, struct cg_mistake *mistake)
 
 		while (before < k && cell->gates[before].whole != gate->whole)
 			before++;
-		if (!gate->split || (gate->whole >= 0 && before == k))
+		if (gate->whole < 0 || before == k)
 			continue;
-		if (gate->whole < 0)
-			snprintf(words, sizeof words, "split gate '%s': expected a gate in its stage with the same name from the first _ on",
-			         gate->name);
-		else
-			snprintf(words, sizeof words, "split gate '%s': gate '%s' has the split gate '%s' already", gate->name,
-			         cell->gates[gate->whole].name, cell->gates[before].name);
+		snprintf(words, sizeof words, "split gate '%s': gate '%s' has the split gate '%s' already", gate->name,
+		         cell->gates[gate->whole].name, cell->gates[before].name);
 		cg_mistake_at(mistake, cell, gate->position, words);
 		return -1;
 	}

@@ -118,7 +118,7 @@ static void sums(struct maker *m, int stage, int derivative, const int *adjoint,
 
 		if (cell->gates[k].stage >= stage)
 			cut_at(m, node, CG_ROLE_GATE, k, derivative);
-		if (cell->gates[k].stage == stage)
+		if (cell->gates[k].stage == stage && (cell->gates[k].parts & (1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R)))
 			out(m, CG_ROLE_BIAS, k, derivative, node);
 	}
 	for (int k = 0; stage == 1 && k < cell->n_weights; k++) {
@@ -134,8 +134,10 @@ static void sums(struct maker *m, int stage, int derivative, const int *adjoint,
 			out(m, CG_ROLE_SCALAR, k, derivative, scalar < n ? adjoint[scalar] : 0);
 		any |= scalar;
 	}
-	cg_function_make(m, stage, CG_FUNCTION_SUM_PART, "_sum_part");
-	cg_function_make(m, stage, CG_FUNCTION_SUM, "_sum");
+	if (m->n_outs)
+		cg_function_make(m, stage, CG_FUNCTION_SUM_PART, "_sum_part");
+	if (m->n_outs && m->outs->role != CG_ROLE_SCALAR)
+		cg_function_make(m, stage, CG_FUNCTION_SUM, "_sum");
 	if (any)
 		cg_function_make(m, stage, CG_FUNCTION_SUM_UNITS, "_sum_units");
 	m->n_outs = 0;
@@ -155,9 +157,9 @@ static void adjoints_out(struct maker *m, int stage, int derivative, const int *
 	for (int k = 0; stage == 1 && k < cell->n_prevs; k++) {
 		int prev = used_leaf(m->graph, CG_ROLE_PREV, k);
 
-		/* In a sequence the step before reads the adjoint of its state even where this step does not read that state; the adjoint is zero
-		 * then. */
-		if (prev || (m->plan->pass == CG_PASS_SEQ_GRAD && !cell->prevs[k].output))
+		/* In a sequence the step before reads the adjoint of its state even where this step does not read that state, and the adjoint of
+		 * its output where no product computes it; the adjoint is zero then. */
+		if (prev || (m->plan->pass == CG_PASS_SEQ_GRAD && (!cell->prevs[k].output || !cg_has_product(cell, 1))))
 			out(m, CG_ROLE_PREV, k, derivative, prev < n ? adjoint[prev] : 0);
 	}
 }

@@ -303,18 +303,17 @@ static const char *const roles[] = {
 	[CG_ROLE_ACCUMULATE] = "1: add to the sums in memory; 0: overwrite them",
 };
 
-/* Prints which products and biases a gate is the sum of.  A gate with a split gate has no recurrent part of its own. */
+/* Prints which products and biases a gate is the sum of. */
 static void about_gate(struct cg_text *text, const struct cg_cell *cell, int index)
 {
 	const struct cg_gate *gate = &cell->gates[index];
-	int apart = 0;
+	int x = gate->parts >> CG_PART_W & 1, h = gate->parts >> CG_PART_R & 1;
 
-	for (int k = 0; k < cell->n_gates; k++)
-		apart |= cell->gates[k].whole == index;
-	cg_text_printf(text, "pre-activation: %s", gate->split ? "" : "x W + ");
-	if (!apart)
-		cg_text_printf(text, "%s R + ", gate->stage > 1 ? cell->values[cell->feeds[gate->stage - 2]].name : "h");
-	cg_text_put(text, "b");
+	cg_text_printf(text, "pre-activation: %s", x ? "x W" : "");
+	if (h)
+		cg_text_printf(text, "%s%s R", x ? " + " : "", gate->stage > 1 ? cell->values[cell->feeds[gate->stage - 2]].name : "h");
+	if (gate->parts & (1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R))
+		cg_text_put(text, " + b");
 }
 
 static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)

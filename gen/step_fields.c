@@ -18,17 +18,20 @@ static void lay_out_gates(struct steps *s)
 
 	memset(s->first, 0, sizeof s->first);
 	for (int k = 0; k < cell->n_gates; k++)
-		if (!cell->gates[k].split) {
+		if (cell->gates[k].whole < 0 && (cg_gate_weights(cell, k) & 1 << CG_PART_R)) {
 			s->block[k] = n;
 			s->first[cell->gates[k].stage] = ++n;
 		}
 	/* Products add to the column block of a split gate; the gate of which it is the recurrent part gets a column block behind all those
-	 * that products add to. */
+	 * that products add to, and so does a gate without a recurrent part. */
 	for (int k = 0; k < cell->n_gates; k++)
-		if (cell->gates[k].split) {
+		if (cell->gates[k].whole >= 0) {
 			s->block[k] = s->block[cell->gates[k].whole];
 			s->block[cell->gates[k].whole] = n++;
 		}
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!(cg_gate_weights(cell, k) & 1 << CG_PART_R))
+			s->block[k] = n++;
 	s->n_blocks = n;
 }
 
@@ -351,10 +354,17 @@ static int check_names(const struct cg_pass_plan *plan, struct cg_mistake *mista
 struct cg_pass_plan *cg_plan_steps(const struct cg_cell *cell, int options, int pass, int dtype, cg_resize *resize,
                                    struct cg_mistake *mistake)
 {
-	struct cg_pass_plan *plan = cg_check_split(cell, mistake) ? NULL : cg_plan(cell, options, pass, 0, dtype, resize, mistake);
+	struct cg_pass_plan *plan;
 	size_t length;
 	int n = 0;
 
+	if (!cg_has_product(cell, 1)) {
+		snprintf(mistake->text, sizeof mistake->text,
+		         "cell %s: all steps in one text need a recurrent product in the first stage: expected "
+		         "a line 'gates' or 'split'", cell->name);
+		return NULL;
+	}
+	plan = cg_check_split(cell, mistake) ? NULL : cg_plan(cell, options, pass, 0, dtype, resize, mistake);
 	if (!plan)
 		return NULL;
 	for (int p = 0; p < plan->n_functions; p++)

@@ -330,14 +330,22 @@ static int clears(const struct steps *s)
 	return s->backward && (s->plan->cell->n_stages > 1 || !cg_gives_h_prev(s));
 }
 
+/* Is a function called in the phases, whose text is the last hole? */
+static int is_called(const struct holes *h, const char *name)
+{
+	const char *phases = h->text[h->n - 1].at;
+
+	return phases && strstr(phases, name);
+}
+
 static int put_loop(const struct steps *s, struct cg_text *text)
 {
 	const char *dtype = cg_real_names[s->plan->dtype];
 	struct holes h = { .n = 0 };
-	int places = count_places(s), failed = add_all_holes(s, &h, text->resize);
+	int failed = add_all_holes(s, &h, text->resize), places = s->backward || is_called(&h, "find_place(");
 
 	failed = failed || put(text, "shares", NULL, &h) || put(text, "copies", dtype, &h) ||
-	         (places && (put(text, "places", NULL, &h) || put(text, "place", NULL, &h))) ||
+	         (count_places(s) && put(text, "places", NULL, &h)) || (count_places(s) && places && put(text, "place", NULL, &h)) ||
 	         (s->backward && put(text, "carry", NULL, &h)) || (clears(s) && put(text, "clear", NULL, &h)) ||
 	         put(text, "tile_at", NULL, &h) || put(text, "multiply_some", NULL, &h) ||
 	         (!s->plain && put(text, "element", dtype, &h)) || put(text, "multiply", dtype, &h);

@@ -369,6 +369,11 @@ CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
 /** Closes a cell of cg_cell_parse() or cg_cell_load(); NULL is allowed. */
 CG_API void cg_cell_close(struct cg_cell *cell);
 
+/** The weights that a gate may have. */
+enum {
+	CG_HAS_INPUT = 1, /**< An input matrix. */  CG_HAS_RECURRENT = 2, /**< A recurrent matrix. */
+	CG_HAS_BIAS_W = 4, /**< An input bias. */  CG_HAS_BIAS_R = 8 /**< A recurrent bias. */
+};
 enum { CG_CELL_NAMES = 32 /**< Maximum number of names of one kind in cg_cell_parts. */ };
 /** Description of a cell, for programs that build networks of any cell.  The cell owns the names. */
 struct cg_cell_parts {
@@ -378,7 +383,7 @@ struct cg_cell_parts {
 	            has_state;   /**< 1: the cell has a cell state, its networks input_c and output_c. */
 	int         n_gates, /**< Length of gates. */  n_vectors, /**< Length of vectors. */
 	            n_options, /**< Length of options. */  n_params; /**< Length of params. */
-	const char *gates[CG_CELL_NAMES]; /**< Gates with matrices and biases, "a_i", in their order. */
+	const char *gates[CG_CELL_NAMES]; /**< Gates with weights of their own, "a_i", in their order. */
 	const char *vectors[CG_CELL_NAMES];    /**< Per-unit weights, "p_i". */
 	/** Index in `options` of each vector's option; -1: the cell always has the vector. */
 	int         vector_option[CG_CELL_NAMES];
@@ -388,6 +393,7 @@ struct cg_cell_parts {
 	int         n_scalars;                 /**< Length of scalars. */
 	const char *scalars[CG_CELL_NAMES];    /**< Learnt scalars, "tau". */
 	double      starts[CG_CELL_NAMES];     /**< What cg_rnn_init_params() sets `scalars` to. */
+	int         gate_weights[CG_CELL_NAMES]; /**< Weights of each gate: CG_HAS_INPUT and so on, added. */
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size);

@@ -14,8 +14,9 @@
 enum { ROWS_AT_ONCE = 64 };
 
 /* SHARES_MAX: the most shares of a recurrence.  SHARE and WHOLE_SHARE: the number of multiply-adds that pay for one more share, in the
- * product of a phase and in a whole recurrence.  SMALL: the most bytes of matrices that each thread can keep in its cache. */
-enum { SHARES_MAX = 64, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
+ * product of a phase and in a whole recurrence.  ELEMENT: the number of multiply-adds that take as long as an element of the cell.
+ * SMALL: the most bytes of matrices that each thread can keep in its cache. */
+enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
@@ -132,7 +133,7 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char
 		size_t bytes;
 
 		/* Every unit has the same number of columns, and no size below overflows. */
-		if (!scan->units || g->n < scan->units || g->n % scan->units) {
+		if (!scan->units || (g->n && g->k && (g->n < scan->units || g->n % scan->units))) {
 			snprintf(why, CG_WHY_NOT, "a product of %lld columns for %lld units", (long long)g->n, (long long)scan->units);
 			return 0;
 		}
@@ -200,7 +201,7 @@ static void pack(struct cg_queue *queue, const struct cg_gemm *g, int64_t units,
 {
 	struct packing p = { queue->device, g, units, cut_product(queue->device, g, units), memory };
 
-	if (g->k)
+	if (g->k && g->n)
 		cg_team_run(queue->team, round_up(units, p.cut.units) / p.cut.units, pack_tile, &p);
 }
 
@@ -422,8 +423,13 @@ static int64_t share_rows(const struct cg_scan *scan, int64_t shares)
 	int64_t rows = scan->n_products ? scan->products[0].m : 0;
 	double steps = 1;
 
-	for (int k = 0; k < scan->n_products; k++)
-		steps += (double)scan->phases / scan->n_products * (double)rows * (double)scan->products[k].n * (double)scan->products[k].k / WHOLE_SHARE;
+	for (int k = 0; k < scan->n_products; k++) {
+		double terms = (double)scan->products[k].n * (double)scan->products[k].k;
+
+		/* In a cell without a recurrent product, each share has its elements alone. */
+		terms = terms > 0 ? terms : (double)(ELEMENT * scan->units);
+		steps += (double)scan->phases / scan->n_products * (double)rows * terms / WHOLE_SHARE;
+	}
 	shares = steps < (double)shares ? (int64_t)steps : shares;
 	return (rows + shares - 1) / shares;
 }

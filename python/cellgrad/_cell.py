@@ -98,10 +98,15 @@ class Cell:
         self.gates = names(parts.gates, parts.n_gates)
         self.vectors = names(parts.vectors, parts.n_vectors)
         self.options = names(parts.options, parts.n_options)
+        self._gate_weights = tuple(parts.gate_weights[:parts.n_gates])
         self._vector_options = tuple(parts.vector_option[k] for k in range(parts.n_vectors))
         self.params = {name: None if math.isnan(parts.defaults[k]) else parts.defaults[k]
                        for k, name in enumerate(names(parts.params, parts.n_params))}
         self.scalars = dict(zip(names(parts.scalars, parts.n_scalars), parts.starts))
+
+    def gates_with(self, weight: int) -> int:
+        """Returns the number of gates that have a weight: C.CG_HAS_INPUT, C.CG_HAS_RECURRENT, C.CG_HAS_BIAS_W or C.CG_HAS_BIAS_R."""
+        return sum(bool(weights & weight) for weights in self._gate_weights)
 
     def vectors_with(self, options: str) -> Tuple[str, ...]:
         """Returns the names of the per-unit weights that the cell has with these options, a list with commas."""

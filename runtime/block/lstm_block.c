@@ -16,12 +16,12 @@
 enum { GATES = 4, PARAMS = 2, SUMS = GATES + 3 };
 
 /* The gates' blocks of columns in w, b and dgates, by the order of the gates. */
-#define GATE(block) { block, block, 1, 1 }
+#define GATE(block) { { block, block, block, -1 }, block }
 static const struct cg_rnn_gate gates[][GATES] = {
 	[CG_ICFO] = { GATE(0), GATE(1), GATE(2), GATE(3) },
 	[CG_IFCO] = { GATE(0), GATE(2), GATE(1), GATE(3) },
 };
-static const struct cg_gate_range all_gates = { 0, 0, GATES };
+static const struct cg_gate_range all_gates = { 0, 0, GATES, CG_PART_W, 0 };
 static const int first[] = { 0, GATES };
 
 /* The cell's saved values and per-unit vectors, in the order of the cell. */

@@ -105,6 +105,9 @@ _Static_assert((int)CG_GATES_MAX <= (int)CG_CELL_NAMES && (int)CG_WEIGHTS_MAX <=
                (int)CG_OPTIONS_MAX <= (int)CG_CELL_NAMES && (int)CG_PARAMS_MAX <= (int)CG_CELL_NAMES &&
                (int)CG_SCALARS_MAX <= (int)CG_CELL_NAMES, "every name has its place");
 
+_Static_assert(CG_HAS_INPUT == 1 << CG_PART_W && CG_HAS_RECURRENT == 1 << CG_PART_R && CG_HAS_BIAS_W == 1 << CG_PART_BIAS_W &&
+               CG_HAS_BIAS_R == 1 << CG_PART_BIAS_R, "the parts of a gate's weights have the compiler's bits");
+
 void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size)
 {
 	static const struct cg_cell_parts defaults = { .size = 0 };
@@ -119,8 +122,10 @@ static void list_parts(const struct cg_cell *cell, struct cg_cell_parts *p)
 	for (int k = 0; k < cell->n_prevs; k++)
 		p->has_state |= !cell->prevs[k].output;
 	for (int k = 0; k < cell->n_gates; k++)
-		if (!cell->gates[k].split)
+		if (cell->gates[k].whole < 0) {
+			p->gate_weights[p->n_gates] = (int)cg_gate_weights(cell, k);
 			p->gates[p->n_gates++] = cell->gates[k].name;
+		}
 	for (; p->n_vectors < cell->n_weights; p->n_vectors++) {
 		p->vectors[p->n_vectors] = cell->weights[p->n_vectors].name;
 		p->vector_option[p->n_vectors] = cell->weights[p->n_vectors].option;

@@ -38,9 +38,10 @@ static int64_t input_of(const struct cg_network *net, int pseudo_layer)
 /* The number of elements of all matrices of a pseudo-layer. */
 static int64_t matrices_of(const struct cg_network *net, int pseudo_layer)
 {
-	int64_t of_gate = plus(input_of(net, pseudo_layer), times(net->U, net->H));
+	int64_t input = times(net->n_parts[CG_PART_W], input_of(net, pseudo_layer));
+	int64_t recurrent = times(net->n_parts[CG_PART_R], times(net->U, net->H));
 
-	return plus(times(net->n_weights, of_gate), times(net->P, net->U));
+	return plus(plus(input, recurrent), times(net->P, net->U));
 }
 
 /* The number of elements of all matrices of the pseudo-layers before this one.  Layer 0 may have other sizes than the rest. */
@@ -51,18 +52,31 @@ static int64_t matrices_before(const struct cg_network *net, int pseudo_layer)
 	return first * matrices_of(net, 0) + (pseudo_layer - first) * matrices_of(net, net->directions);
 }
 
+/* The region of the k-th gate's part among those of all gates, from the first one's offset on; empty if the gate lacks the part. */
+static struct cg_rnn_region gate_part(const struct cg_network *net, enum cg_gate_part part, int k, int64_t offset, int64_t rows,
+                                      int64_t columns)
+{
+	int n = net->part[part][k];
+
+	if (n < 0)
+		return (struct cg_rnn_region){ offset, 0, columns };
+	return (struct cg_rnn_region){ offset + n * rows * columns, rows, columns };
+}
+
 struct cg_rnn_region cg_network_part(const struct cg_network *net, int pseudo_layer, enum cg_rnn_part part, int k)
 {
-	int64_t U = net->U, G = net->n_weights, n = (int64_t)net->layers * net->directions;
-	int64_t offset = matrices_before(net, pseudo_layer), biases = matrices_before(net, (int)n);
-	int64_t in = input_of(net, pseudo_layer), vectors = biases + n * 2 * G * U, scalars = vectors + n * net->n_vectors * U;
+	const int *parts = net->n_parts;
+	int64_t U = net->U, n = (int64_t)net->layers * net->directions, each = (int64_t)(parts[CG_PART_BIAS_W] + parts[CG_PART_BIAS_R]) * U;
+	int64_t offset = matrices_before(net, pseudo_layer), biases = matrices_before(net, (int)n), bias = biases + pseudo_layer * each;
+	int64_t in = input_of(net, pseudo_layer), recurrent = offset + parts[CG_PART_W] * in;
+	int64_t vectors = biases + n * each, scalars = vectors + n * net->n_vectors * U;
 
 	switch (part) {
-	case CG_RNN_INPUT:      return (struct cg_rnn_region){ offset + k * in, in ? U : 0, in ? in / U : 0 };
-	case CG_RNN_RECURRENT:  return (struct cg_rnn_region){ offset + G * in + k * U * net->H, U, net->H };
-	case CG_RNN_PROJECTION: return (struct cg_rnn_region){ offset + G * (in + U * net->H), net->P, net->P ? U : 0 };
-	case CG_RNN_BIAS_W:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + k) * U, 1, U };
-	case CG_RNN_BIAS_R:     return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * 2 * G + G + k) * U, 1, U };
+	case CG_RNN_INPUT:      return gate_part(net, CG_PART_W, k, offset, in ? U : 0, in / U);
+	case CG_RNN_RECURRENT:  return gate_part(net, CG_PART_R, k, recurrent, U, net->H);
+	case CG_RNN_PROJECTION: return (struct cg_rnn_region){ recurrent + parts[CG_PART_R] * U * net->H, net->P, net->P ? U : 0 };
+	case CG_RNN_BIAS_W:     return gate_part(net, CG_PART_BIAS_W, k, bias, 1, U);
+	case CG_RNN_BIAS_R:     return gate_part(net, CG_PART_BIAS_R, k, bias + parts[CG_PART_BIAS_W] * U, 1, U);
 	case CG_RNN_VECTOR:     return (struct cg_rnn_region){ vectors + ((int64_t)pseudo_layer * net->n_vectors + k) * U, 1, U };
 	case CG_RNN_SCALAR:     break;
 	}
@@ -72,7 +86,8 @@ struct cg_rnn_region cg_network_part(const struct cg_network *net, int pseudo_la
 int cg_network_count(struct cg_network *net)
 {
 	int64_t D = net->directions, n = net->layers * D, last = net->layers > 1 ? matrices_of(net, net->directions) : 0;
-	int64_t vectors = plus(times(2 * net->n_weights + net->n_vectors, net->U), net->n_scalars);
+	int64_t biases = net->n_parts[CG_PART_BIAS_W] + net->n_parts[CG_PART_BIAS_R];
+	int64_t vectors = plus(times(biases + net->n_vectors, net->U), net->n_scalars);
 
 	net->params = plus(plus(times(D, matrices_of(net, 0)), times(n - D, last)), times(n, vectors));
 	if (net->params > (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(net->dtype)))

@@ -5,6 +5,7 @@
 #ifndef CG_NET_H
 #define CG_NET_H
 
+#include "gen/cell.h"
 #include "runtime/core/core.h"
 
 struct cg_network {
@@ -19,6 +20,8 @@ struct cg_network {
 	uint64_t seed;
 	int allow_tf32, allow_vendor_dropout, strict_rounding;
 	int n_weights, n_vectors, n_scalars;     /* numbers of gates with weights, of per-unit vectors, of scalars */
+	int n_parts[CG_GATE_PARTS];              /* the number of gates that have each part of weights */
+	signed char part[CG_GATE_PARTS][CG_GATES_MAX];   /* the number of a gate's part among those of all gates; -1: none */
 	int64_t params;                          /* elements of params */
 };
 

@@ -9,47 +9,91 @@
 
 #define REFUSE(...) cg_fail(CG_BAD_ARGUMENT, "rnn: " __VA_ARGS__)
 
-/* Sets the weights of each gate and its column block in the pre-activations. */
+/* Numbers the gates with weights, and the parts of their weights. */
 static int lay_out_gates(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
-	struct cg_rnn_gate *gates = rnn->gates;
+	struct cg_network *net = &rnn->net;
 	struct cg_mistake mistake;
-	int parts = 0;
+	int number[CG_GATES_MAX];
 
 	if (cg_check_split(cell, &mistake))
 		return cg_fail(CG_UNSUPPORTED, "rnn: %s", mistake.text);
-	for (int k = 0; k < cell->n_gates; k++)
-		if (!cell->gates[k].split) {
-			gates[k] = (struct cg_rnn_gate){ rnn->net.n_weights, rnn->net.n_weights, 1, 1 };
-			rnn->first[cell->gates[k].stage] = ++rnn->net.n_weights;
-		}
 	for (int k = 0; k < cell->n_gates; k++) {
-		int whole = cell->gates[k].whole;
-
-		if (!cell->gates[k].split)
+		if (cell->gates[k].whole >= 0)
 			continue;
-		gates[k] = (struct cg_rnn_gate){ gates[whole].weight, gates[whole].block, 0, 1 };
-		gates[whole].block = rnn->net.n_weights + parts++;
-		gates[whole].has_recurrent = 0;
+		number[k] = net->n_weights++;
+		for (int part = 0; part < CG_GATE_PARTS; part++)
+			net->part[part][number[k]] = (signed char)(cg_gate_weights(cell, k) >> part & 1 ? net->n_parts[part]++ : -1);
 	}
-	rnn->n_blocks = rnn->net.n_weights + parts;
+	if (!net->n_parts[CG_PART_W])
+		return cg_fail(CG_UNSUPPORTED,
+		               "rnn: cell %s: expected a gate that takes x, of a line 'gates' or 'input', since a network has an input",
+		               cell->name);
+	for (int k = 0; k < cell->n_gates; k++) {
+		int of = number[cell->gates[k].whole < 0 ? k : cell->gates[k].whole];
+
+		for (int part = 0; part < CG_GATE_PARTS; part++)
+			rnn->gates[k].weight[part] = cell->gates[k].parts >> part & 1 ? net->part[part][of] : -1;
+	}
 	return CG_OK;
+}
+
+/* Sets the column block of each gate: first those that a recurrent product adds to, in the order of their matrices, then gates whose
+ * recurrent part is a split gate, then gates without one. */
+static void lay_out_blocks(struct cg_rnn *rnn)
+{
+	const struct cg_cell *cell = rnn->net.cell;
+
+	for (int k = 0; k < cell->n_gates; k++)
+		rnn->gates[k].block = rnn->gates[k].weight[CG_PART_R];
+	for (int stage = 1; stage <= cell->n_stages; stage++) {
+		rnn->first[stage] = rnn->first[stage - 1];
+		for (int k = 0; k < cell->n_gates; k++)
+			rnn->first[stage] += cell->gates[k].stage == stage && rnn->gates[k].block >= 0;
+	}
+	rnn->n_blocks = rnn->first[cell->n_stages];
+	for (int k = 0; k < cell->n_gates; k++)
+		if (cell->gates[k].whole >= 0)
+			rnn->gates[cell->gates[k].whole].block = rnn->n_blocks++;
+	for (int k = 0; k < cell->n_gates; k++)
+		if (rnn->gates[k].block < 0)
+			rnn->gates[k].block = rnn->n_blocks++;
+}
+
+/* Adds the weights with this number of a part to the ranges. */
+static void add_range(struct cg_gate_range *ranges, int *n, struct cg_gate_range r)
+{
+	struct cg_gate_range *last = *n ? &ranges[*n - 1] : NULL;
+
+	if (last && last->part == r.part && last->add == r.add && last->weight + last->n == r.weight && last->block + last->n == r.block)
+		last->n++;
+	else
+		ranges[(*n)++] = r;
+}
+
+/* Adds the weights of a part of all gates, in the order of params. */
+static void add_ranges(const struct cg_rnn *rnn, int part, struct cg_gate_range *ranges, int *n)
+{
+	for (int weight = 0; weight < rnn->net.n_parts[part]; weight++) {
+		int k = 0;
+
+		while (rnn->gates[k].weight[part] != weight)
+			k++;
+		add_range(ranges, n, (struct cg_gate_range){ weight, rnn->gates[k].block, 1, part,
+		                                             part == CG_PART_BIAS_W && rnn->gates[k].weight[CG_PART_BIAS_R] >= 0 });
+	}
 }
 
 static void lay_out_ranges(struct cg_rnn *rnn)
 {
-	for (int weight = 0; weight < rnn->net.n_weights; weight++) {
-		struct cg_gate_range *last = rnn->n_ranges ? &rnn->ranges[rnn->n_ranges - 1] : NULL;
-		int k = 0;
-
-		while (!rnn->gates[k].has_input || rnn->gates[k].weight != weight)
-			k++;
-		if (last && last->block + last->n == rnn->gates[k].block)
-			last->n++;
-		else
-			rnn->ranges[rnn->n_ranges++] = (struct cg_gate_range){ weight, rnn->gates[k].block, 1 };
-	}
+	add_ranges(rnn, CG_PART_W, rnn->ranges, &rnn->n_ranges);
+	add_ranges(rnn, CG_PART_BIAS_R, rnn->biases, &rnn->n_biases);
+	add_ranges(rnn, CG_PART_BIAS_W, rnn->biases, &rnn->n_biases);
+	for (int k = 0; k < rnn->net.cell->n_gates; k++)
+		if (rnn->gates[k].weight[CG_PART_BIAS_W] < 0 && rnn->gates[k].weight[CG_PART_BIAS_R] < 0)
+			add_range(rnn->biases, &rnn->n_biases,
+			          (struct cg_gate_range){ rnn->gates[k].block, rnn->gates[k].block, 1, -1, 0 });
 }
 
 static int find_saved(const struct cg_rnn *rnn, int value)
@@ -118,6 +162,7 @@ int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 {
 	CG_TRY(find_states(rnn));
 	CG_TRY(lay_out_gates(rnn));
+	lay_out_blocks(rnn);
 	lay_out_ranges(rnn);
 	find_saved_values(rnn);
 	find_vectors(rnn);
@@ -143,10 +188,11 @@ static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 
 static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan *forward)
 {
-	int depends = reads(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE);
+	int depends = reads(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE) || !cg_has_product(rnn->net.cell, 1);
 
 	if (rnn->net.P && (rnn->state < 0 || depends || rnn->net.cell->n_stages > 1))
-		return REFUSE("proj: cell %s: a projection needs a cell with a cell state, one stage and equations that do not read %s",
+		return REFUSE("proj: cell %s: a projection needs a cell with a cell state, one stage, a recurrent product, and "
+		              "equations that do not read %s",
 		              rnn->net.cell->name,
 		              rnn->net.cell->prevs[rnn->output].name);
 	return CG_OK;

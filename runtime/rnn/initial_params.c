@@ -154,9 +154,9 @@ static int find_forget(const struct cg_rnn *rnn, int *gate)
 {
 	const struct cg_cell *cell = rnn->net.cell;
 
-	for (int k = 0; k < cell->n_gates; k++)
+	for (int k = 0, number = 0; k < cell->n_gates; number += cell->gates[k++].whole < 0)
 		if (!cell->gates[k].split && !strcmp(cell->gates[k].name, "a_f")) {
-			*gate = rnn->gates[k].weight;
+			*gate = number;
 			return CG_OK;
 		}
 	return REFUSE("words: %s needs a gate a_f, which cell %s does not have", unit_forget, cell->name);
@@ -219,7 +219,7 @@ struct filling { const struct cg_rnn *rnn; char *params; uint64_t seed; const st
 static int fill_part(const struct filling *f, int pseudo_layer, enum cg_rnn_part part, int count, int kind)
 {
 	const struct cg_network *net = &f->rnn->net;
-	const struct cg_rnn_region region = cg_network_part(net, pseudo_layer, part, 0);
+	struct cg_rnn_region region = cg_network_part(net, pseudo_layer, part, 0);
 	const int place[] = { pseudo_layer, part };
 	struct matrix m = {
 		.dtype = net->dtype, .at = f->params + (size_t)region.offset * cg_dtype_bytes(net->dtype), .rows = count * region.rows,
@@ -227,6 +227,11 @@ static int fill_part(const struct filling *f, int pseudo_layer, enum cg_rnn_part
 		sizeof place),
 	};
 
+	/* The first gate may lack the part. */
+	for (int k = 1; !region.rows && k < net->n_weights && part != CG_RNN_PROJECTION && part != CG_RNN_VECTOR; k++)
+		region = cg_network_part(net, pseudo_layer, part, k);
+	m.rows = count * region.rows;
+	m.columns = region.columns;
 	return m.rows && m.columns ? f->choice->rule[kind]->run(&m) : CG_OK;
 }
 
@@ -272,11 +277,11 @@ int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t see
 	f.choice = &choice;
 	f.params = (char *)params.data + params.offset;
 	for (int at = 0; at < rnn->net.layers * rnn->net.directions; at++) {
-		CG_TRY(fill_part(&f, at, CG_RNN_INPUT, rnn->net.n_weights, INPUT));
-		CG_TRY(fill_part(&f, at, CG_RNN_RECURRENT, rnn->net.n_weights, RECURRENT));
+		CG_TRY(fill_part(&f, at, CG_RNN_INPUT, rnn->net.n_parts[CG_PART_W], INPUT));
+		CG_TRY(fill_part(&f, at, CG_RNN_RECURRENT, rnn->net.n_parts[CG_PART_R], RECURRENT));
 		CG_TRY(fill_part(&f, at, CG_RNN_PROJECTION, 1, RECURRENT));
-		CG_TRY(fill_part(&f, at, CG_RNN_BIAS_W, rnn->net.n_weights, BIAS));
-		CG_TRY(fill_part(&f, at, CG_RNN_BIAS_R, rnn->net.n_weights, BIAS));
+		CG_TRY(fill_part(&f, at, CG_RNN_BIAS_W, rnn->net.n_parts[CG_PART_BIAS_W], BIAS));
+		CG_TRY(fill_part(&f, at, CG_RNN_BIAS_R, rnn->net.n_parts[CG_PART_BIAS_R], BIAS));
 		CG_TRY(fill_part(&f, at, CG_RNN_VECTOR, rnn->net.n_vectors, BIAS));
 		fill_scalars(&f, at);
 		if (choice.forget >= 0)

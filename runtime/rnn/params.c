@@ -55,7 +55,7 @@ static int find_part(const struct cg_rnn *rnn, enum cg_rnn_part part, const char
 	int n = 0;
 
 	for (int gate = 0; gate < cell->n_gates && !is_vector && !is_scalar; gate++)
-		if (!cell->gates[gate].split)
+		if (cell->gates[gate].whole < 0)
 			names[n++] = cell->gates[gate].name;
 	for (; n < rnn->net.n_vectors && is_vector; n++)
 		names[n] = cell->weights[rnn->vectors[n]].name;

@@ -6,7 +6,7 @@
 
 #include "runtime/rnn/rnn.h"
 
-/* A part of params, or of their gradient, from its k-th gate or vector on. */
+/* A part of params, or of their gradient, from its first gate on, or from its k-th vector on. */
 static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, enum cg_rnn_part part, int k)
 {
 	struct cg_rnn_region r = cg_network_part(&rnn->net, pseudo_layer, part, k);
@@ -65,18 +65,23 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer
 
 int cg_rnn_add_biases(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *w)
 {
-	struct cg_rows r = { .dtype = rnn->net.dtype, .rows = 1, .columns = rnn->net.n_weights * rnn->net.U, .dst = w->bias };
+	const size_t acc = cg_acc_bytes(rnn->net.dtype), real = cg_dtype_bytes(rnn->net.dtype);
+	const struct cg_backend *backend = w->stream->context->backend;
+	struct cg_rows r = { .dtype = rnn->net.dtype, .rows = 1, .dst = w->bias };
 
-	r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_R, 0);
-	CG_TRY(cg_copy_rows(w->stream, &r));
-	for (int k = 0; k < rnn->n_ranges; k++) {
-		const struct cg_gate_range *range = &rnn->ranges[k];
-		size_t at = (size_t)(range->block * rnn->net.U) * cg_acc_bytes(rnn->net.dtype);
+	for (int k = 0; k < rnn->n_biases; k++) {
+		const struct cg_gate_range *range = &rnn->biases[k];
+		size_t at = (size_t)(range->block * rnn->net.U) * acc, from = (size_t)(range->weight * rnn->net.U) * real;
 
 		r.columns = range->n * rnn->net.U;
-		r.src = part_of(rnn, pseudo_layer, params, CG_RNN_BIAS_W, range->weight);
 		r.dst.mem = cg_part(w->bias.mem, at, w->bias.mem.bytes - at);
-		r.add = range->block < rnn->net.n_weights;
+		if (range->part < 0) {
+			CG_TRY(backend->zero(w->stream->queue, r.dst.mem, (size_t)r.columns * acc));
+			continue;
+		}
+		r.src = part_of(rnn, pseudo_layer, params, range->part == CG_PART_BIAS_W ? CG_RNN_BIAS_W : CG_RNN_BIAS_R, 0);
+		r.src.mem = cg_part(r.src.mem, from, r.src.mem.bytes - from);
+		r.add = range->add;
 		CG_TRY(cg_copy_rows(w->stream, &r));
 	}
 	return CG_OK;

@@ -86,11 +86,12 @@ static struct cg_matrix stage_input_of(const struct cg_recurrence *w, const stru
  * bias has none for side 1. */
 static struct cg_matrix bias_of(const struct cg_recurrence *w, int gate, int side)
 {
-	const struct cg_rnn_gate *g = &w->gate[gate];
+	const int *weight = w->gate[gate].weight;
+	int of_h = side || weight[CG_PART_BIAS_W] < 0, part = of_h ? CG_PART_BIAS_R : CG_PART_BIAS_W;
 
-	if (side && !(g->has_input && g->has_recurrent))
+	if (weight[part] < 0 || (side && weight[CG_PART_BIAS_W] < 0))
 		return none;
-	return at(w, (struct cg_matrix){ w->d_bias[side || !g->has_input], 0, 0 }, 0, g->weight * w->U);
+	return at(w, (struct cg_matrix){ w->d_bias[of_h], 0, 0 }, 0, weight[part] * w->U);
 }
 
 /* The number of elements from the first destination of a bias gradient to the second, if one launch fills both; 0: there is no second. */
@@ -183,7 +184,7 @@ static struct cg_gemm stage_product(const struct cg_recurrence *w, int stage, in
 
 size_t cg_recurrence_measure_packed(const struct cg_context *context, const struct cg_gemm *g, int64_t N)
 {
-	if (!context || !context->backend->packed || N / CG_STEPS_TO_PACK < g->m)
+	if (!context || !context->backend->packed || N / CG_STEPS_TO_PACK < g->m || !g->n || !g->k)
 		return 0;
 	return context->backend->packed(context->device, g);
 }
@@ -352,7 +353,7 @@ static void describe_forward(const void *recurrence, int64_t phase, struct cg_ph
 	p->product = stage_product(w, *stage, cg_packed_rows(w->sequence, s));
 	p->product.a = operand_of(w, *stage, s);
 	p->product.c = p->product.start = gates_at(w, off(w, s), w->first[*stage]);
-	if (!cg_present(p->product.a.mem))
+	if (!cg_present(p->product.a.mem) || !p->product.n)
 		p->product.m = 0;
 	describe_launch(w, *stage, s, p);
 }
@@ -449,7 +450,7 @@ static struct cg_gemm back_product(const struct cg_recurrence *w, int stage, int
 		g.c = at(w, (struct cg_matrix){ w->d_stage_input[stage - 1], w->U, 1 }, w->every_carry ? off(w, s) : 0, 0);
 	else
 		to_step_before(w, s, &g);
-	if (!cg_present(g.c.mem))
+	if (!cg_present(g.c.mem) || !g.k)
 		g.m = 0;
 	return g;
 }

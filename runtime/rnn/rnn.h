@@ -9,13 +9,14 @@
 #include "runtime/op/op.h"
 #include "runtime/rnn/network_op.h"
 
-/* A gate.  Field `weight`: its number among the gates with weights, in the order of params.  Field `block`: the number of its column
- * block.  The matrix of gate pre-activations consists of blocks of U columns: first the gates that a recurrent product adds to, then the
- * input parts of split gates. */
-struct cg_rnn_gate { int weight, block, has_input, has_recurrent; };
+/* A gate.  Field `weight`: for each part of the weights that its pre-activation is the sum of, the number of the part among those of all
+ * gates, in the order of params; -1: the gate lacks the part.  Field `block`: the number of its column block.  The matrix of gate
+ * pre-activations consists of blocks of U columns: first the gates that a recurrent product adds to, then all others. */
+struct cg_rnn_gate { int weight[CG_GATE_PARTS], block; };
 
-/* A range of contiguous column blocks whose input matrices are contiguous too, so that one product computes them all. */
-struct cg_gate_range { int weight, block, n; };
+/* A range of contiguous column blocks whose weights of a part are contiguous, too.  Of input matrices, one product computes them all; of
+ * biases, one copy.  add: the biases are added to others. */
+struct cg_gate_range { int weight, block, n, part, add; };
 
 /* A value [N, U] that each step saves, for the backward pass or for the next step.  Field `acc` 1: its type is acc; 0: the dtype. */
 struct cg_rnn_saved { int acc; };
@@ -83,6 +84,8 @@ struct cg_rnn {
 	int n_blocks;                            /* number of blocks of U columns of gate pre-activations */
 	struct cg_gate_range ranges[CG_GATES_MAX];
 	int n_ranges;
+	struct cg_gate_range biases[3 * CG_GATES_MAX];   /* of bR, then of bW; part -1: of blocks without biases */
+	int n_biases;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the number of weighted gates */
 	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that it has with its options */
 	/* indices, among the cell's values of the step before, of the cell state and the output; state -1: no cell state */

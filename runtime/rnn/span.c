@@ -32,7 +32,7 @@ int cg_span_multiply_inputs(const struct cg_recurrence *w, const struct cg_span 
 	for (int k = 0; k < w->kernel->cell->n_gates; k++) {
 		int64_t block = w->gate[k].block;
 
-		if (w->skip || !w->gate[k].has_input)
+		if (w->skip || w->gate[k].weight[CG_PART_W] < 0)
 			CG_TRY(copy_rows(w, span->rows, w->U, at(w, w->bias, 0, block * w->U), gates_at(w, span->row, block), 0));
 	}
 	for (int k = 0; k < w->n_ranges; k++) {
@@ -129,7 +129,7 @@ static int multiply_shifted_weights(const struct cg_recurrence *w, const struct 
 
 static int multiply_recurrent_weights(const struct cg_recurrence *w, const struct cg_span *span)
 {
-	for (int stage = 0; stage < n_stages(w); stage++) {
+	for (int stage = stage_columns(w, 0) ? 0 : 1; stage < n_stages(w); stage++) {
 		struct cg_matrix c = of_gates(w, w->recurrent.grad, w->first[stage]), start = start_of(w, span, c);
 		struct cg_matrix in = { stage ? w->stage_input[stage - 1] : w->prev_h, stage_width(w, stage), 0 };
 

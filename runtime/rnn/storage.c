@@ -131,7 +131,7 @@ static void carve_sums(const struct cg_rnn *rnn, struct cg_work *work, const str
 
 	r->partial = cg_work_alloc(work, (N + CG_SUM_ROWS - 1) / CG_SUM_ROWS, rnn->sum_values * rnn->net.U, acc);
 	if (shape->is_whole && real != acc)
-		r->sum = cg_work_alloc(work, rnn->net.n_weights * rnn->net.U, rnn->net.H, acc);
+		r->sum = cg_work_alloc(work, rnn->net.n_parts[CG_PART_R] * rnn->net.U, rnn->net.H, acc);
 	for (int k = 0; k < (!shape->is_whole && rnn->net.directions == 2 ? 2 : 1); k++)
 		r->dx[k] = cg_work_alloc(work, N, widest(rnn), acc);
 	if (rnn->net.layers > 1)

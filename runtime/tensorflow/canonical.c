@@ -96,6 +96,10 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 
 	CG_TRY(check(row, op));
 	CG_TRY(describe_rnn(op, &rnn));
+	for (int part = 0; part < CG_GATE_PARTS; part++)
+		if (rnn.net.n_parts[part] != rnn.net.n_weights)
+			return REFUSE(row, "cell: expected gates with both matrices and biases each, which cell %s does not have",
+			              rnn.net.cell->name);
 	if (rnn.net.n_scalars)
 		return REFUSE(row, "cell: expected no learnt scalars, since the tensors hold matrices and vectors alone, got %d of cell %s",
 		              rnn.net.n_scalars, rnn.net.cell->name);

@@ -129,6 +129,11 @@ static int check(const struct cg_layout *l)
 		return cg_fail(CG_UNSUPPORTED, "format %s: options: expected none, since the format holds no per-unit weights of cell %s, got %s",
 		               name,
 		               l->network.cell->name, l->text.options);
+	for (int part = 0; part < CG_GATE_PARTS; part++)
+		if (l->network.n_parts[part] != l->network.n_weights && !(l->form->templates->flags & CG_BUFFER))
+			return cg_fail(CG_UNSUPPORTED,
+			               "format %s: cell: expected gates with both matrices and biases each, which cell %s does not "
+			               "have; format cellgrad holds it", name, l->network.cell->name);
 	if (l->network.n_scalars && !has_part(l->form, 's'))
 		return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected no learnt scalars, since the format holds none, got %d of "
 		               "cell %s; format cellgrad holds them", name, l->network.n_scalars, l->network.cell->name);

@@ -148,7 +148,7 @@ static void convert_bias(const struct cg_conversion *m, int pseudo_layer, int wh
 	double more = gate == 'f' && (to.shared || which) ? m->forget_bias : 0;
 
 	locate_biases(m->from.layout, pseudo_layer, gate, at);
-	for (int64_t u = 0; u < m->to.layout->network.U; u++) {
+	for (int64_t u = 0; u < to.columns; u++) {
 		uint64_t bits = bias_of(m, at, which, to.shared, u);
 
 		if (more != 0)

@@ -19,6 +19,8 @@
 static const char leaky[] =
 	"cell leaky\n"
 	"gates a_u a_v\n"
+	"split q_v\n"
+	"input x_w no bias\n"
 	"state c\n"
 	"output h\n"
 	"param keep\n"
@@ -27,7 +29,7 @@ static const char leaky[] =
 	"weight u\n"
 	"scalar tau = 10, rate = -0.5\n"
 	"c = keep * c_prev + a_u * p_t * rate + u\n"
-	"h = tanh(gain * c + a_v * tau)\n"
+	"h = tanh(gain * c + (a_v + q_v) * tau) * x_w\n"
 	"save c h\n";
 
 static struct cg_cell_parts parts_of(const struct cg_cell *cell)
@@ -76,7 +78,8 @@ static void expect_leaky(struct cg_cell *cell)
 {
 	struct cg_cell_parts p = parts_of(cell);
 
-	expect_names(p.gates, p.n_gates, "a_u a_v");
+	expect_names(p.gates, p.n_gates, "a_u a_v x_w");
+	assert_true(p.gate_weights[0] == 15 && p.gate_weights[1] == 15 && p.gate_weights[2] == CG_HAS_INPUT);
 	expect_names(p.params, p.n_params, "keep gain");
 	expect_names(p.options, p.n_options, "tied");
 	expect_names(p.vectors, p.n_vectors, "p_t u");

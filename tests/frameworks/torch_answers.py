@@ -21,6 +21,8 @@ import cellgrad.torch as ours
 T, B, I, U = 6, 3, 4, 5
 F64 = torch.float64
 LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
+APART = ("cell apart\ninput  x_z\ninput  x_n no bias\nsplit  h_n\noutput h\n\n"
+         "z = sigmoid(x_z)\nh = (1 - z) * h_prev + z * tanh(x_n + h_n)\nsave z h\n")
 LEARNT = ("cell learnt\ngates  a\noutput h\nweight u v\nscalar tau = 2, rate = -0.5\n\n"
           "h = tanh(a * tau + u * h_prev) * v + rate * h_prev\nsave h\n")
 
@@ -150,6 +152,7 @@ class Answers(unittest.TestCase):
             for module in (ours.Cell(file.name, I, U, values={"leak": 0.3}, dtype=F64),
                            ours.Cell(LEAKY, I, U, 2, bidirectional=True, dtype=F64),
                            ours.Cell("lstm", I, U, options="peephole", dtype=F64), ours.LSTM(I, U, peephole=True, dtype=F64),
+                           ours.Cell(APART, I, U, 2, bidirectional=True, dtype=F64), ours.Cell(APART, I, U, bias=False, dtype=F64),
                            ours.Cell(LEAKY, I, U, bias=False, dtype=F64), ours.LSTM(I, U, 2, bidirectional=True, peephole=True, dtype=F64)):
                 x = torch.randn(3, 2, I, dtype=F64, requires_grad=True)
                 weights = list(module.parameters())
@@ -164,6 +167,8 @@ class Answers(unittest.TestCase):
         gru, cell = nn.GRU(I, U, 2, dtype=F64), ours.Cell("gru", I, U, 2, dtype=F64)
         cell.load_state_dict(gru.state_dict())
         self.same([gru(x)[0]], [cell(x)[0]], "gru")
+        self.assertEqual({name: tuple(weight.shape) for name, weight in ours.Cell(APART, I, U).named_parameters()},
+                         {"weight_ih_l0": (2 * U, I), "weight_hh_l0": (U, U), "bias_ih_l0": (U,), "bias_hh_l0": (U,)})
         self.assertEqual(dict(ours.LSTM(I, U, peephole=True).named_parameters())["weight_p_l0"].shape, (3, U))
 
     def test_learnt(self):

@@ -178,8 +178,9 @@ static void built_in(void)
 		"h = gelu(softplus(gelu(c - h_prev))) * erf(sqrt(4) * log1p)\nsave log1p c h\n";
 
 	static const char learnt[] =
-		"cell learnt\ngates a b\nstate c\noutput h\nweight u v\noption one w\nweight y\nscalar tau = 3, s = -1e-3\nparam k = 3\n"
-		"weight = tanh(a + u * c_prev * tau)\nx = v * h_prev\nstage x\ngates m\nscalar = s * m * (y + w) - k * b\n"
+		"cell learnt\ngates a b\ninput i_x\nsplit h_x no bias\nstate c\n"
+		"output h\nweight u v\noption one w\nweight y\nscalar tau = 3, s = -1e-3\nparam k = 3\n"
+		"weight = tanh(a + u * c_prev * tau) * i_x + h_x\nx = v * h_prev\nstage x\ngates m\nscalar = s * m * (y + w) - k * b\n"
 		"c = c_prev * s + weight\nh = tanh(c * tau) * scalar\nsave weight c h\n";
 
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
@@ -215,7 +216,7 @@ static size_t mutate(unsigned char *b, size_t n)
 		"silu(", "softsign(", "hard_sigmoid(silu(", "silu = ", "log(", "log1p(",
 		"sqrt(erf(", "gelu(softplus(", "expm1 = ", ", ", "exp(", "1e37", "1e-40",
 		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n",
-		"\nweight y y1\n", "\nscalar s = 2, s1 = 1\n", "weight = ",
+		"\nweight y y1\n", "\nscalar s = 2, s1 = 1\n", "weight = ", "\ninput x y no bias\n", "\nsplit b_x\n", " no bias",
 		"\noutput o\n", "#",
 		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
 		"@@ ", "%s", "\"", "\\\n", "?\?/",

@@ -188,7 +188,7 @@ static inline struct cg_cell *must_read(const char *name)
 /* The k-th of all cells: the built-in ones, then those of tests/gen; NULL when there are no more.  The caller frees it. */
 static inline struct cg_cell *every_cell(int k)
 {
-	static const char *const more[] = { "coupled", "stages", "forms", "roots", "learnt" };
+	static const char *const more[] = { "coupled", "stages", "forms", "roots", "learnt", "apart" };
 	char name[32];
 	int n = built_ins(), n_more = sizeof more / sizeof *more;
 

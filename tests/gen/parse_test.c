@@ -90,14 +90,21 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = \n", "4:5: expected a name, a number or '('" },
 	{ HEAD "h\n", "4:2: expected '=' after 'h'" },
 	{ HEAD "h 1\n", "4:3: expected '=' after 'h'" },
-	{ HEAD "bias k\n", "4:1: there is no declaration 'bias': there are cell, gates, split, state, output, option (per-unit weights), "
-	  "weight (per unit), scalar (learnt), param (constant), stage, save; an equation has '=' here" },
+	{ HEAD "bias k\n", "4:1: there is no declaration 'bias': there are cell, gates, split (of h alone), input (of x alone), state, output, option "
+	  "(per-unit weights), weight (per unit), scalar (learnt), param (constant), stage, save; an equation has '=' here" },
 	{ HEAD "weight a\n", "4:8: 'a' is declared already" },
 	{ HEAD "weight\n", "4:7: expected a per-unit weight" },
 	{ HEAD "weight u, v\n", "4:9: expected a per-unit weight, got ','" },
 	{ HEAD "weight u = 1\n", "4:10: expected a per-unit weight, got '='" },
 	{ HEAD "weight o\nh = a + b * o\n", "4:8: 'o' has the adjoint 'do', a reserved word; choose another name" },
 	{ HEAD "weight u\nh = a + b\n", "4:8: per-unit weight 'u' is not used" },
+	{ HEAD "input\n", "4:6: expected a gate" },
+	{ HEAD "input a\n", "4:7: 'a' is declared already" },
+	{ HEAD "input x no bias y\nh = a + b + x + y\n", "4:9: gate 'no' is not used" },
+	{ HEAD "input x_i x_n\nh = a + b + x_i\n", "4:11: gate 'x_n' is not used" },
+	{ HEAD "u = a\nstage u\ninput c\nh = b * c\n",
+	  "5:7: stage 2 has no gates: expected a line 'gates' or 'split' below, for the product "
+	  "of the stage" },
 	{ HEAD "weigh u\nh = a + b\n", "4:1: there is no declaration 'weigh'; did you mean 'weight'?" },
 	{ HEAD "scalar\n", "4:7: expected a scalar" },
 	{ HEAD "scalar tau\n", "4:11: expected '=' after scalar 'tau', and the number with which its training starts" },
@@ -188,7 +195,8 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "v = a + b\nstage\n", "5:6: expected the value that the next product takes" },
 	{ HEAD "v = a + b\nstage a\n", "5:7: 'a' is a gate: expected a value that an equation above computes" },
 	{ HEAD "v = a + b\nstage q\n", "5:7: 'q' is not known here: expected a declared name, or one that an equation above computes" },
-	{ HEAD "v = a + b\nstage v\nh = v\n", "5:7: stage 2 has no gates: expected a line 'gates' below, for the product of the stage" },
+	{ HEAD "v = a + b\nstage v\nh = v\n",
+	  "5:7: stage 2 has no gates: expected a line 'gates' or 'split' below, for the product of the stage" },
 	{ HEAD "v = a + b\nstage v w\n", "5:9: expected the end of the line, got 'w'" },
 	{ HEAD "v = a + b\nstage v\ngates q\nu = q\nstage u\ngates r\nw = r\nstage w\ngates z\nh = z\nstage h\ngates e\n",
 	  "14:7: a cell has at most 4 stages" },
@@ -527,6 +535,10 @@ static void test_accepted(void **state)
 	accepted(HEAD "h = a * 1e-30 + b * .5 + 7. + 0.1E+2 + 9999999999999999999999999999999999999\n");
 	accepted(HEAD "param p = -1.5e-3, q, r = 0\nh = a * p + b * q + r\n");
 	accepted(HEAD "u = tanh(a)\nuU = b\nh = u * uU\n");
+	accepted(HEAD "input = tanh(a)\nh = input * b\n");
+	accepted("cell x\ngates input no\noutput h\nh = input * no\n");
+	accepted("cell x\ninput a no\nsplit b bias\noutput h\nh = a * no + b * bias\n");
+	accepted("cell x\ninput input no bias\noutput h\nh = input + h_prev\n");
 	accepted(HEAD "weight = tanh(a)\nscalar = b\nh = weight * scalar\n");
 	accepted("cell x\ngates weight scalar\noutput h\nh = weight + scalar\n");
 	accepted(HEAD "weight weight\nscalar scalar = 1\nh = a * weight + b * scalar\n");
@@ -575,22 +587,50 @@ static void test_read(void **state)
 	cg_parse_free(cell);
 }
 
+/* The parts of gates: x W, h R and their biases, as the gate's line and its split gate leave them. */
+static void test_parts(void **state)
+{
+	enum { W = 1 << CG_PART_W, R = 1 << CG_PART_R, BW = 1 << CG_PART_BIAS_W, BR = 1 << CG_PART_BIAS_R };
+	static const struct { const char *lines; unsigned parts[4], weights[4]; } cells[] = {
+		{ "gates a_r a_n\nsplit q_n\ninput a_i",
+		  { W | R | BW | BR, W | BW, R | BR, W | BW }, { W | R | BW | BR, W | R | BW | BR, R | BR, W | BW } },
+		{ "gates a_r a_n\nsplit q_n no bias\ninput a_i\tno  bias # none",
+		  { W | R | BW | BR, W | BW, R, W }, { W | R | BW | BR, W | R | BW, R, W } },
+		{ "input a_r a_n no bias\nsplit q_n\nsplit a_i no bias", { W, W, R | BR, R }, { W, W, R | BR, R } },
+		{ "input a_r a_n\nsplit q_n a_i", { W | BW, W | BW, R | BR, R | BR }, { W | BW, W | BW, R | BR, R | BR } },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+		struct cg_cell *cell;
+		char text[200];
+
+		snprintf(text, sizeof text, "cell x\n%s\noutput h\nh = a_r + a_n + q_n + a_i\n", cells[k].lines);
+		cell = must_parse(text, "x.cell");
+		assert_int_equal(cell->n_gates, 4);
+		for (int g = 0; g < 4; g++) {
+			assert_int_equal(cell->gates[g].parts, cells[k].parts[g]);
+			assert_int_equal(cg_gate_weights(cell, g), cells[k].weights[g]);
+		}
+		cg_parse_free(cell);
+	}
+}
+
 /* wholes: for each gate the digit of the gate whose recurrent part it is, or - for none; message: the error of cg_check_split(), NULL
    for none. */
 static void test_split(void **state)
 {
-#define NONE "expected a gate in its stage with the same name from the first _ on"
 	static const struct { const char *text, *wholes, *message; } cells[] = {
 		{ "cell x\ngates a_r a_n\nsplit q_n\noutput h\nh = a_r + a_n + q_n\n", "--1", NULL },
 		{ "cell x\nsplit q_n q_m\ngates a_n b_m\noutput h\nh = q_n + q_m + a_n + b_m\n", "23--", NULL },
 		{ "cell x\ngates a_n k_n\nsplit q_n\noutput h\nh = a_n + k_n + q_n\n", "--0", NULL },
 		{ "cell x\ngates a_x_n\nsplit q_x_n\noutput h\nh = a_x_n + q_x_n\n", "-0", NULL },
 		{ "cell x\ngates a_n\noutput h\nu = a_n\nstage u\ngates k_n\nsplit q_n\nh = k_n + q_n\n", "--1", NULL },
-		{ "cell x\ngates a_i\nsplit q_n\noutput h\nh = a_i + q_n\n", "--", "3:7: split gate 'q_n': " NONE },
-		{ "cell x\ngates a_x_n\nsplit q_n\noutput h\nh = a_x_n + q_n\n", "--", "3:7: split gate 'q_n': " NONE },
-		{ "cell x\ngates an\nsplit qn\noutput h\nh = an + qn\n", "--", "3:7: split gate 'qn': " NONE },
-		{ "cell x\ngates a_n\noutput h\nu = a_n\nstage u\ngates b_m\nsplit q_n\nh = b_m + q_n\n", "---",
-		  "7:7: split gate 'q_n': " NONE },
+		{ "cell x\ngates a_i\nsplit q_n\noutput h\nh = a_i + q_n\n", "--", NULL },
+		{ "cell x\ngates a_x_n\nsplit q_n\noutput h\nh = a_x_n + q_n\n", "--", NULL },
+		{ "cell x\ngates an\nsplit qn\noutput h\nh = an + qn\n", "--", NULL },
+		{ "cell x\ngates a_n\noutput h\nu = a_n\nstage u\ngates b_m\nsplit q_n\nh = b_m + q_n\n", "---", NULL },
+		{ "cell x\ninput a_n\nsplit q_n\noutput h\nh = a_n + q_n\n", "--", NULL },
 		{ "cell x\ngates a_n\nsplit q_n p_n\noutput h\nh = a_n + q_n + p_n\n", "-00",
 		  "3:11: split gate 'p_n': gate 'a_n' has the split gate 'q_n' already" },
 	};

@@ -60,7 +60,7 @@ static void check_first_line(const struct cg_pass_plan *plan, int lang, const ch
 	char want[400], options[200] = "";
 	const char *name = plan->cell->name;
 	/* cells of the tests' own, from files */
-	static const char *const files[] = { "coupled", "stages", "forms", "roots", "learnt" };
+	static const char *const files[] = { "coupled", "stages", "forms", "roots", "learnt", "apart" };
 	int file = 0;
 
 	for (size_t k = 0; k < sizeof files / sizeof *files; k++)

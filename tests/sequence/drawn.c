@@ -17,11 +17,12 @@
 #include "tests/sequence/suite.h"
 #include "tests/sequence/tape.h"
 
-enum { STAGES = 4, GATES = 20, WEIGHTS = 6, OPTIONS = 2, SCALARS = 2, PARAMS_MAX = 3, EQUATIONS = 24 };
-enum { TERMS = 1024, POOL = 96, TEXT = 8192 };
+enum { STAGES = 4, GATES = 28, WEIGHTS = 6, OPTIONS = 2, SCALARS = 2, PARAMS_MAX = 3, EQUATIONS = 24 };
+enum { TERMS = 1024, POOL = 112, TEXT = 8192 };
 enum { UNITS = 5, WIDE = 2 * UNITS };
 
 /* The kinds of values that a term of an equation reads. */
+enum { NO_X = 1, NO_H = 2, NO_BIAS = 4 };
 enum item { GATE, PREV_H, PREV_C, WEIGHT, SCALAR, PARAM, VALUE, NUMBER, ITEMS };
 
 struct term { int op, a, b, item, index; double number; };     /* op: a tape_op; TAPE_LEAF: the term reads an item */
@@ -29,7 +30,8 @@ struct equation { int term, stage; };
 
 struct drawn {
 	int n_stages, feed[STAGES];              /* feed: the equation that each stage's product reads */
-	struct { int stage, split_of; } gates[GATES];                   /* split_of: the gate whose recurrent part this is; -1: none */
+	/* split_of: the gate whose recurrent part this is; -1: none.  lacks: NO_X, NO_H, NO_BIAS, added */
+	struct { int stage, split_of, lacks; } gates[GATES];
 	int n_gates, has_state, state, output;   /* state, output: indices of equations */
 	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_scalars, n_params;    /* option -1: the cell always has the weight */
 	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network gives a value */
@@ -156,8 +158,13 @@ static int add_equation(struct drawn *d, int x, int stage, int used)
 
 static void draw_gates(struct drawn *d, unsigned long long *state, int stage)
 {
-	int first = d->n_gates, whole = 1 + below(state, stage ? 2 : 3);
+	int first = d->n_gates, whole = 1 + below(state, stage ? 2 : 3), alone = 0;
 
+	if (!below(state, 3))
+		alone = below(state, 2) ? NO_X : NO_H;
+	/* A stage after the first needs a gate that its product adds to, and a cell a gate that takes x, which the first stage has here. */
+	if (alone && !below(state, 4))
+		whole = stage ? alone == NO_H : alone == NO_X;
 	for (int k = 0; k < whole; k++, d->n_gates++) {
 		d->gates[d->n_gates].stage = stage;
 		d->gates[d->n_gates].split_of = -1;
@@ -165,6 +172,11 @@ static void draw_gates(struct drawn *d, unsigned long long *state, int stage)
 	for (int k = 0; k < whole && !below(state, 3); k++, d->n_gates++) {
 		d->gates[d->n_gates].stage = stage;
 		d->gates[d->n_gates].split_of = first + k;
+	}
+	for (int n = alone ? 1 + below(state, 2) : 0; n > 0; n--, d->n_gates++) {
+		d->gates[d->n_gates].stage = stage;
+		d->gates[d->n_gates].split_of = -1;
+		d->gates[d->n_gates].lacks = alone + below(state, 2) * NO_BIAS;
 	}
 	for (int k = first; k < d->n_gates; k++)
 		offer(d, GATE, k, 0);
@@ -275,6 +287,13 @@ static void write_equation_name(struct drawn *d, int k)
 		write(d, "v%d", k);
 }
 
+static void write_gate_name(struct drawn *d, int k)
+{
+	int whole = d->gates[k].split_of;
+
+	write(d, "%c_%d", whole >= 0 ? 'q' : d->gates[k].lacks & NO_H ? 'x' : d->gates[k].lacks & NO_X ? 'r' : 'a', whole >= 0 ? whole : k);
+}
+
 static void write_term(struct drawn *d, int k)
 {
 	static const char *const signs[TAPE_OPS] = { [TAPE_ADD] = " + ", [TAPE_SUB] = " - ", [TAPE_MUL] = " * ", [TAPE_DIV] = " / ",
@@ -298,7 +317,7 @@ static void write_term(struct drawn *d, int k)
 		return;
 	}
 	switch (t->item) {
-	case GATE:   write(d, d->gates[t->index].split_of < 0 ? "a_%d" : "q_%d", d->gates[t->index].split_of < 0 ? t->index : d->gates[t->index].split_of); break;
+	case GATE:   write_gate_name(d, t->index); break;
 	case PREV_H: write(d, "h_prev"); break;
 	case PREV_C: write(d, "c_prev"); break;
 	case WEIGHT: write(d, "w_%d", t->index); break;
@@ -315,10 +334,18 @@ static void write_gates(struct drawn *d, int stage)
 		for (int k = 0, any = 0; k < d->n_gates; k++) {
 			int whole = d->gates[k].split_of;
 
-			if (d->gates[k].stage != stage || (whole >= 0) != split)
+			if (d->gates[k].stage != stage || (whole >= 0) != split || d->gates[k].lacks)
 				continue;
-			write(d, "%s %c_%d", any++ ? "" : split ? "\nsplit" : "\ngates", split ? 'q' : 'a', split ? whole : k);
+			write(d, "%s ", any++ ? "" : split ? "\nsplit" : "\ngates");
+			write_gate_name(d, k);
 		}
+	for (int k = 0; k < d->n_gates; k++) {
+		if (d->gates[k].stage != stage || !d->gates[k].lacks)
+			continue;
+		write(d, d->gates[k].lacks & NO_H ? "\ninput " : "\nsplit ");
+		write_gate_name(d, k);
+		write(d, d->gates[k].lacks & NO_BIAS ? " no bias" : "");
+	}
 	write(d, "\n");
 }
 
@@ -425,26 +452,37 @@ static int is_split(const struct drawn *d, int gate)
 /* The numbers on the tape of one step of a batch row: the layer's input, the states before it, and all that it computes. */
 struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
 
+/* Adds a bias to a sum; -1: there is no sum yet. */
+static int add_bias(const struct evaluation *w, const struct step *s, int id, int unit, int sum)
+{
+	int bias = param(w, s->pseudo_layer, id, 1, 0, unit);
+
+	return sum < 0 ? bias : tape_apply(w->tape, TAPE_ADD, sum, bias);
+}
+
 /* Computes a gate's pre-activation: x W + bW, h R + bR, or the sum of both, whose derivative is rounded once. */
 static int gate(const struct evaluation *w, const struct step *s, int g, int unit, const int *h, int64_t width)
 {
 	const struct drawn *d = w->d;
-	int weight = weight_of(d, g), G = n_weights(d), sum = -1, row[WIDE];
+	int weight = weight_of(d, g), G = n_weights(d), sum = -1, row[WIDE], lacks = d->gates[g].lacks;
 	int skip = !s->layer && (w->net->config.input_mode == CG_SKIP ||
 	                         (w->net->config.input_mode == CG_AUTO && w->net->config.input == w->net->config.units));
 
-	if (d->gates[g].split_of < 0) {
-		sum = param(w, s->pseudo_layer, weight, 1, 0, unit);
+	if (d->gates[g].split_of < 0 && !(lacks & NO_X)) {
+		sum = lacks & NO_BIAS ? -1 : add_bias(w, s, weight, unit, -1);
 		for (int j = 0; j < s->width && !skip; j++)
 			row[j] = param(w, s->pseudo_layer, weight, 0, unit, j);
-		sum = skip ? tape_apply(w->tape, TAPE_ADD, sum, s->x[unit]) : tape_dot(w->tape, sum, s->width, s->x, row);
+		if (skip)
+			sum = sum < 0 ? s->x[unit] : tape_apply(w->tape, TAPE_ADD, sum, s->x[unit]);
+		else
+			sum = tape_dot(w->tape, sum, s->width, s->x, row);
 	}
-	if (!is_split(d, g)) {
-		int bias = param(w, s->pseudo_layer, G + weight, 1, 0, unit);
-
+	if (!is_split(d, g) && !(lacks & NO_H)) {
+		if (!(lacks & NO_BIAS))
+			sum = add_bias(w, s, G + weight, unit, sum);
 		for (int j = 0; j < width; j++)
 			row[j] = param(w, s->pseudo_layer, G + weight, 0, unit, j);
-		sum = tape_dot(w->tape, sum < 0 ? bias : tape_apply(w->tape, TAPE_ADD, sum, bias), (int)width, h, row);
+		sum = tape_dot(w->tape, sum, (int)width, h, row);
 	}
 	return tape_store(w->tape, sum, 0, 1);
 }
@@ -644,6 +682,15 @@ static void get_answers(const struct drawn *d, struct network *net, struct answe
 
 /* ---- the test ---- */
 
+static int has_product(const struct drawn *d)
+{
+	int any = 0;
+
+	for (int k = 0; k < d->n_gates; k++)
+		any |= !(d->gates[k].lacks & NO_H);
+	return any;
+}
+
 static void draw_network(struct network *net, struct drawn *d, unsigned long long *state)
 {
 	static const int dtypes[] = { CG_F64, CG_F64, CG_F64, CG_F64, CG_F64, CG_F32, CG_F16, CG_BF16 };
@@ -663,7 +710,7 @@ static void draw_network(struct network *net, struct drawn *d, unsigned long lon
 	c->layers = 1 + below(state, 2);
 	c->dropout = 0;
 	c->cell = d->cell;
-	c->proj = d->has_state && d->n_stages == 1 && !d->reads_h && below(state, 2) ? 1 + below(state, (int)c->units) : 0;
+	c->proj = d->has_state && d->n_stages == 1 && !d->reads_h && has_product(d) && below(state, 2) ? 1 + below(state, (int)c->units) : 0;
 	options[0] = 0;
 	for (int k = 0; k < d->n_options; k++)
 		if (d->on[k])

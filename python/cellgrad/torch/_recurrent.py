@@ -60,18 +60,20 @@ class Recurrent(nn.Module):
         self._texts: Dict[Any, Tuple[str, str]] = {}
         spec = spec_of(self._networks(0.0)[1])
         ends = [f"l{layer}{'_reverse' if direction else ''}" for layer in range(self.num_layers) for direction in range(spec.directions)]
-        matrices = ("weight_ih", "weight_hh", "weight_hr") if self.proj_size else ("weight_ih", "weight_hh")
+        matrices, biases = spec.names()
         self._matrix_names = [f"{name}_{end}" for end in ends for name in matrices]
-        self._bias_names = [f"{name}_{end}" for end in ends for name in ("bias_ih", "bias_hh")]
+        self._bias_names = [f"{name}_{end}" for end in ends for name in biases]
         self._cell_names = [f"weight_p_{end}" for end in ends] if spec.vectors() else []
         self._cell_names += [f"scalar_{end}" for end in ends] if spec.cell.scalars else []
         self._names = self._matrix_names + self._bias_names + self._cell_names
+        first = len(self._matrix_names)
+        self._bias_sizes = [rows for rows, _ in spec.parts[first:first + len(self._bias_names)]]
         self._has_state = spec.cell.has_state
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
             # The library's params always have biases: for a module without biases these are zeros, which are not trained.
             like = self.get_parameter(self._matrix_names[0])
-            zeros = torch.zeros(2 * len(ends), like.shape[0], dtype=like.dtype, device=like.device)
+            zeros = torch.zeros(sum(self._bias_sizes), dtype=like.dtype, device=like.device)
             self.register_buffer("_no_bias", zeros, persistent=False)
 
     def _networks(self, dropout: float) -> Tuple[str, str]:
@@ -101,7 +103,7 @@ class Recurrent(nn.Module):
             return own
         if self.bias:
             return [getattr(self, name) for name in self._names]
-        return [*(getattr(self, name) for name in self._matrix_names), *self._no_bias.unbind(),
+        return [*(getattr(self, name) for name in self._matrix_names), *self._no_bias.split(self._bias_sizes),
                 *(getattr(self, name) for name in self._cell_names)]
 
     def _own_weights(self) -> Optional[List[Tensor]]:
@@ -111,8 +113,8 @@ class Recurrent(nn.Module):
         try:
             if self.bias:
                 return [parameters[name] for name in self._names]  # type: ignore[misc]
-            return [*(parameters[name] for name in self._matrix_names), *self._no_bias.unbind(),  # type: ignore[list-item]
-                    *(parameters[name] for name in self._cell_names)]  # type: ignore[list-item]
+            return [*(parameters[name] for name in self._matrix_names), *self._no_bias.split(self._bias_sizes),
+                    *(parameters[name] for name in self._cell_names)]
         except KeyError:
             return None
 

@@ -66,13 +66,14 @@ class Spec:
 
     def _parts(self) -> List[Tuple[int, int]]:
         """Returns the shapes of the weights in the order of the library's params: rows and columns; biases and scalars have one column."""
-        gates, below, parts = len(self.cell.gates), self.input, []
+        rows = [self.cell.gates_with(weight) * self.units
+                for weight in (C.CG_HAS_INPUT, C.CG_HAS_RECURRENT, C.CG_HAS_BIAS_W, C.CG_HAS_BIAS_R)]
+        parts = []
         for layer in range(self.layers):
             below = self.input if layer == 0 else self.width * self.directions
-            for _ in range(self.directions):
-                parts += [(gates * self.units, below), (gates * self.units, self.width)]
-                parts += [(self.proj, self.units)] if self.proj else []
-        parts += [(gates * self.units, 1)] * (2 * self.layers * self.directions)
+            each = [(rows[0], below), (rows[1], self.width), (self.proj, self.units)]
+            parts += [part for part in each if part[0]] * self.directions
+        parts += [(count, 1) for count in rows[2:] if count] * (self.layers * self.directions)
         vectors = self.vectors()
         parts += [(vectors, self.units)] * (self.layers * self.directions) if vectors else []
         parts += [(len(self.cell.scalars), 1)] * (self.layers * self.directions) if self.cell.scalars else []
@@ -95,6 +96,12 @@ class Spec:
         if size.value != self.params * dtype.itemsize:
             raise TensorError(f"network: expected {size.value // dtype.itemsize} parameters, got weights with {self.params}")
         return config, values
+
+    def names(self) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+        """Returns the kinds of matrices and of biases that each layer and direction has, by the names of nn.LSTM's parameters."""
+        has = self.cell.gates_with
+        matrices = ("weight_ih", *(("weight_hh",) if has(C.CG_HAS_RECURRENT) else ()), *(("weight_hr",) if self.proj else ()))
+        return matrices, tuple(name for name, weight in (("bias_ih", C.CG_HAS_BIAS_W), ("bias_hh", C.CG_HAS_BIAS_R)) if has(weight))
 
     def vectors(self) -> int:
         """Returns how many vectors of per-unit weights each layer and direction has."""
