@@ -324,6 +324,9 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	size_t sizes[ROOF_COPIES] = { 1 << 16, 1 << 20, 1 << 24, 1 << 27 };
 
 	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1], time * 1e3) / 128 * 128;
+	/* All copies are within one buffer, which has the last size; with little free memory that is smaller than the others. */
+	for (int k = 0; k < ROOF_COPIES - 1; k++)
+		sizes[k] = sizes[k] < sizes[ROOF_COPIES - 1] ? sizes[k] : sizes[ROOF_COPIES - 1];
 	time *= 1e3 / TURNS;
 	*roofs = (struct roofs){ .threads = threads };
 	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
