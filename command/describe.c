@@ -102,7 +102,7 @@ static int before_last(const struct about *a, const char *head, int origin)
 	char list[ABOUT_LIST];
 
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (p->flow == CG_IN && about_find_origin(a, p) == origin) {
+		if (p->flow == CG_IN && about_shows(a, p->extra) && about_find_origin(a, p) == origin) {
 			name = widest(name, port_name(p, list));
 			shape = widest(shape, about_shape(a, p, list));
 			need = widest(need, about_needed(a, p, list));
@@ -121,7 +121,7 @@ static int show_inputs(const struct about *a)
 		snprintf(head, sizeof head, "%s%s", heads[origin],
 		         a->pair && (origin == ITS_INPUT || origin == ITS_OUTPUT) ? about_name(a, a->pair) : "");
 		for (const struct cg_port *p = a->row->ports; p->name; p++) {
-			if (p->flow != CG_IN || about_find_origin(a, p) != origin)
+			if (p->flow != CG_IN || !about_shows(a, p->extra) || about_find_origin(a, p) != origin)
 				continue;
 			if (!t.n) {
 				print_row(&t, head, "shape", NULL);

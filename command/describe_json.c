@@ -46,6 +46,8 @@ static json_t *port_json(const struct about *a, const struct cg_port *p)
 		json_object_set_new(port, "shape_batch_major", shape_json(a, p));
 		cg_attribute_set(order, a->op, was);
 	}
+	if (p->state)
+		json_object_set_new(port, "state", json_integer(p->state));
 	if (p->about)
 		json_object_set_new(port, "about", json_string(p->about));
 	if (by)
@@ -72,7 +74,7 @@ static json_t *inputs_json(const struct about *a)
 	for (const struct cg_port *p = a->row->ports; p->name; p++) {
 		json_t *port;
 
-		if (p->flow != CG_IN)
+		if (p->flow != CG_IN || !about_shows(a, p->extra))
 			continue;
 		port = port_json(a, p);
 		json_object_set_new(port, "of", json_string(origins[about_find_origin(a, p)]));

@@ -393,6 +393,7 @@ struct cg_cell_parts {
 	int         n_scalars;                 /**< Length of scalars. */
 	const char *scalars[CG_CELL_NAMES];    /**< Learnt scalars, "tau". */
 	double      starts[CG_CELL_NAMES];     /**< What cg_rnn_init_params() sets `scalars` to. */
+	int         n_states;                  /**< Number of cell states. */
 	int         gate_weights[CG_CELL_NAMES]; /**< Weights of each gate: CG_HAS_INPUT and so on, added. */
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
@@ -676,7 +677,7 @@ struct cg_rnn_call {
 	              reserve,   /**< Reserve space, cg_rnn_sizes.reserve bytes or more. */
 	              params;    /**< Parameters, cg_rnn_sizes.params bytes. */
 	struct cg_mem input, /**< Input, [T B I]. */  input_h, /**< Initial hidden state, [L*D B H]. */
-	              input_c;   /**< Initial cell state, [L*D B U]. */
+	              input_c;   /**< Initial cell state, [L*D B U]; of several, the first. */
 	struct cg_mem output, /**< Output, [T B D*H]. */  output_h, /**< Final hidden state, [L*D B H]. */
 	              output_c;  /**< Final cell state, [L*D B U]. */
 	struct cg_mem output_backprop,   /**< Upstream gradient of output. */
@@ -696,6 +697,10 @@ struct cg_rnn_call {
 	 * input, output and their gradients are [N I] and [N D*H], N the sum of batch_sizes: the rows of
 	 * step 0, then those of step 1, and so on.  States have B rows.  NULL: no packed sequence. */
 	const int32_t *batch_sizes;
+	/* The second to fourth state of a cell, shaped as input_c, output_c and their gradients. */
+	struct cg_mem input_s[3], /**< Initial states. */  output_s[3], /**< Final states. */
+	              output_s_backprop[3],    /**< Upstream gradients of output_s. */
+	              input_s_backprop[3];     /**< Gradients of input_s. */
 };
 /** Sets all memory absent and the rest 0.  size: sizeof the struct. */
 CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);

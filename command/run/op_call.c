@@ -18,7 +18,7 @@ static struct cg_mem *mem(const struct call *c, const struct cg_port *port)
 
 int call_has_output(const struct call *c, const struct cg_port *port)
 {
-	return port->flow != CG_IN && !(port->extra && c->theirs);
+	return port->flow != CG_IN && !(port->extra && c->theirs) && (!port->state || c->row->reads(c->row, port, c->op));
 }
 
 int call_open(struct call *c, const char *op)
@@ -73,7 +73,7 @@ int call_file(struct call *c, const char *path)
 /* Is the port an input that the op reads? */
 static int reads(const struct call *c, const struct cg_port *port)
 {
-	return port->flow == CG_IN && (!c->row->reads || c->row->reads(c->row, port, c->op));
+	return port->flow == CG_IN && !(port->extra && c->theirs) && (!c->row->reads || c->row->reads(c->row, port, c->op));
 }
 
 /* Marks outputs as present (on) or absent before they have memory, since cg_op_needs checks which outputs are present. */
@@ -138,7 +138,7 @@ static int find(struct call *c)
 static int reads_tensor(const struct call *c, const char *name)
 {
 	for (const struct cg_port *p = c->row->ports; p->name; p++)
-		if (p->flow == CG_IN && !strcmp(p->name, name))
+		if (p->flow == CG_IN && !(p->extra && c->theirs) && !strcmp(p->name, name))
 			return 1;
 	for (const struct cg_attribute *a = c->row->attributes; a->name; a++)
 		if (a->scalar && !strcmp(a->name, name))

@@ -27,7 +27,7 @@ class Cell:
 
     Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `params`, each with its default, or None;
     `scalars`, which are learnt, each with the number that it starts from; `has_state`: does the cell have a cell state beside its output?
-    `stages`: the number of stages.
+    `stages`: the number of stages.  Of several cell states, the c of networks is the first; the others begin with zeros.
 
     Raises ArgumentError if no built-in cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
     the file does not exist.

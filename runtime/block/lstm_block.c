@@ -30,6 +30,8 @@ static const struct { size_t value, grad; int reads_cs_prev; } vectors[] = {
 	{ LSTM(wci), LSTM(wci_grad), 1 }, { LSTM(wcf), LSTM(wcf_grad), 1 }, { LSTM(wco), LSTM(wco_grad), 0 },
 };
 enum { SAVED = sizeof saved / sizeof *saved, VECTORS = sizeof vectors / sizeof *vectors, CS = 4, H = 6, OUTPUT = 1 };
+static const int saved_c[] = { CS };
+static const signed char slot[] = { 0, -1 };
 
 static struct cg_mem mem_at(const struct cg_lstm_block *op, size_t at)
 {
@@ -176,8 +178,9 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 	*recurrence = (struct cg_recurrence){
 		.stream = stream, .sequence = &sequence->packed, .bytes = { cg_dtype_bytes(op->dtype), cg_acc_bytes(op->dtype) },
 		.values = sequence->params, .gate = gates[op->gates], .ranges = &all_gates, .first = first, .n_ranges = 1, .n_blocks = GATES,
-		.output = OUTPUT, .saved_h = H, .saved_c = CS, .U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
-		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { op->cs_prev, U, 0 }, .bias = { op->b, 0, 0 },
+		.output = OUTPUT, .saved_h = H, .saved_c = saved_c, .slot = slot, .n_states = 1,
+		.U = U, .H = U, .width = op->I, .by_input = 1, .x = { op->x, op->I, 0 },
+		.h = { op->h, U, 0 }, .h_first = { op->h_prev, U, 0 }, .c_first = { { op->cs_prev, U, 0 } }, .bias = { op->b, 0, 0 },
 	};
 	recurrence->input.value = (struct cg_matrix){ op->w, wide, 0 };
 	recurrence->recurrent.value = recurrent(op, op->w);
@@ -273,7 +276,7 @@ static void set_weight_gradients(const struct cg_lstm_block *op, const struct gr
 		recurrence->needs_sums |= cg_present(recurrence->d_vector[k]);
 		/* If no peephole's gradient is requested, prev_c may stay absent: the sum then reads zeros, and nothing uses that sum. */
 		if (vectors[k].reads_cs_prev && cg_present(recurrence->d_vector[k]))
-			recurrence->prev_c = w->cs_prev;
+			recurrence->prev_c[0] = w->cs_prev;
 	}
 	recurrence->partial = w->partial;
 	recurrence->sum = w->sum;
@@ -292,9 +295,9 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	recurrence->dc = (struct cg_matrix){ op->cs_grad, op->U, 0 };
 	recurrence->dx.result = (struct cg_matrix){ op->x_grad, op->I, 0 };
 	recurrence->carry_h = w.carry_h;
-	recurrence->carry_c = w.carry_cs;
+	recurrence->carry_c[0] = w.carry_cs;
 	recurrence->d_h_first = (struct cg_matrix){ op->h_prev_grad, op->U, 0 };
-	recurrence->d_c_first = (struct cg_matrix){ op->cs_prev_grad, op->U, 0 };
+	recurrence->d_c_first[0] = (struct cg_matrix){ op->cs_prev_grad, op->U, 0 };
 	recurrence->d_gates = (struct cg_matrix){ op->dgates, GATES * op->U, 0 };
 	if (!cg_present(op->dgates) && (steps(op) > 1 || cg_present(op->x_grad) || cg_present(op->h_prev_grad) || cg_present(op->w_grad) ||
 	                                recurrence->needs_sums))

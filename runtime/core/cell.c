@@ -120,7 +120,8 @@ static void list_parts(const struct cg_cell *cell, struct cg_cell_parts *p)
 	p->name = cell->name;
 	p->n_stages = cell->n_stages;
 	for (int k = 0; k < cell->n_prevs; k++)
-		p->has_state |= !cell->prevs[k].output;
+		p->n_states += !cell->prevs[k].output;
+	p->has_state = p->n_states > 0;
 	for (int k = 0; k < cell->n_gates; k++)
 		if (cell->gates[k].whole < 0) {
 			p->gate_weights[p->n_gates] = (int)cg_gate_weights(cell, k);

@@ -62,10 +62,12 @@ struct cg_port {
 	/* says when an input is required.  NULL: whenever any output is present.  Names of outputs and boolean attributes, separated by
 	 * blanks: when one of these outputs is present or one of these attributes is on.  "": never. */
 	const char *need;
-	int         extra;               /* for an output, 1: TensorFlow's op does not have the output */
+	int         extra;               /* 1: TensorFlow's op does not have the argument */
 	size_t      at;                  /* offset in the op's struct */
 	int         type;                /* the type of its elements, an enum cg_element */
 	int         flags;               /* an or of enum cg_port_flag */
+	/* 2 to 4: the argument belongs to this state of the cell; the op of a cell without it does not use it */
+	int         state;
 	const char *about;               /* a remark that the command prints; NULL: none */
 };
 
@@ -85,7 +87,7 @@ enum cg_port_flag {
 	CG_SHAPE_ALONE = 32,             /* an input of TensorFlow's op whose shape is checked and whose values are not read */
 	/* for steps that are not computed, TensorFlow leaves the output's memory as it was; this library writes zeros */
 	CG_UNSET       = 64,
-	CG_OF_STATE    = 128             /* the argument belongs to the cell state; the op of a cell without one does not use it */
+	CG_OF_STATE    = 128             /* the argument belongs to the cell's first state; the op of a cell without one does not use it */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };

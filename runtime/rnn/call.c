@@ -59,17 +59,24 @@ const char *cg_rnn_op_route(const void *given)
 	return cg_rnn_route_at(op->rnn, op->call.T);
 }
 
-/* The rows of network calls in the op table, by pass.  By its row a call is checked, its workspace is measured, and its verbose line is
- * written. */
+/* The rows of network calls in the op table, by pass, for cells with at most one state, and for all cells.  By its row a call is checked,
+ * its workspace is measured, and its verbose line is written. */
 #define NETWORK_CALL \
 	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major), \
 	.states_major_at = RNN(states_major), .spacing = cg_rnn_op_spacing
-static const struct cg_op rows[] = {
-	[CG_FORWARD] = { .name = "rnn", .tensorflow = "CudnnRNNV3", NETWORK_CALL, .work = forward_work,
-	                 .attributes = cg_rnn_attributes, .ports = cg_rnn_ports },
-	[CG_GRAD] = { .name = "rnn_backprop", .tensorflow = "CudnnRNNBackpropV3", NETWORK_CALL, .work = backward_work,
-	              .attributes = cg_rnn_backprop_attributes, .ports = cg_rnn_backprop_ports },
+#define FORWARD  .name = "rnn", .tensorflow = "CudnnRNNV3", NETWORK_CALL, .work = forward_work, .attributes = cg_rnn_attributes
+#define BACKWARD .name = "rnn_backprop", .tensorflow = "CudnnRNNBackpropV3", NETWORK_CALL, .work = backward_work, \
+	.attributes = cg_rnn_backprop_attributes
+enum { FEW, ALL };
+static const struct cg_op rows[][2] = {
+	[CG_FORWARD] = { [FEW] = { FORWARD, .ports = cg_rnn_ports }, [ALL] = { FORWARD, .ports = cg_rnn_all_ports } },
+	[CG_GRAD] = { [FEW] = { BACKWARD, .ports = cg_rnn_backprop_ports }, [ALL] = { BACKWARD, .ports = cg_rnn_backprop_all_ports } },
 };
+
+static const struct cg_op *row_of(const struct cg_rnn *rnn, int pass)
+{
+	return &rows[pass][rnn && rnn->n_states > 1 ? ALL : FEW];
+}
 
 /* ---- checks ---- */
 
@@ -99,9 +106,16 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 
 static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, const struct cg_op *row)
 {
-	for (const struct cg_port *p = row->ports; p->name && rnn->state < 0; p++)
-		if (p->flags & CG_OF_STATE && cg_present(*(const struct cg_mem *)((const char *)op + p->at)))
+	for (const struct cg_port *p = row->ports; p->name; p++) {
+		int state = p->flags & CG_OF_STATE ? 1 : p->state;
+
+		if (state <= rnn->n_states || !cg_present(*(const struct cg_mem *)((const char *)op + p->at)))
+			continue;
+		if (!rnn->n_states)
 			return REFUSE("%s: expected absent memory, since cell %s has no cell state", p->name, rnn->net.cell->name);
+		return REFUSE("%s: expected absent memory, since cell %s has %d cell state%s", p->name, rnn->net.cell->name, rnn->n_states,
+		              rnn->n_states > 1 ? "s" : "");
+	}
 	return CG_OK;
 }
 
@@ -162,7 +176,7 @@ static void leave_out(struct cg_rnn_call *call, const struct cg_rnn *rnn, int pa
 	static const struct cg_mem absent = { .bytes = 0 };
 
 	if (pass == CG_GRAD)
-		call->output = call->output_h = call->output_c = absent;
+		call->output = call->output_h = call->output_c = call->output_s[0] = call->output_s[1] = call->output_s[2] = absent;
 	else if (!rnn->net.training)
 		call->reserve = absent;
 }
@@ -175,10 +189,10 @@ static int check(struct call *c, const struct cg_rnn *rnn, int pass)
 	CG_TRY(cg_variable_read(CG_ENV_CHECK, NULL));
 	CG_TRY(cg_rnn_check_call(stream, rnn, pass, c->given, &c->shape));
 	make_op(c, rnn);
-	CG_TRY(check_states(rnn, &c->op, &rows[pass]));
+	CG_TRY(check_states(rnn, &c->op, &rows[pass][ALL]));
 	leave_out(&c->op.call, rnn, pass);
 	CG_TRY(check_reserve(rnn, &c->op, pass));
-	CG_TRY(cg_op_check(&rows[pass], &c->op));
+	CG_TRY(cg_op_check(row_of(rnn, pass), &c->op));
 	/* The header is read only after all other checks have passed. */
 	return pass == CG_GRAD ? cg_reserve_check(stream, rnn, &c->op.call, &c->shape) : CG_OK;
 }
@@ -187,7 +201,7 @@ static int begin(struct call *c, struct cg_stream *stream, const struct cg_rnn *
 {
 	c->given = cg_sized_complete(&sized, given, &c->whole);
 	c->op.call.size = 0;
-	cg_op_begin(&c->run, stream, &rows[pass], &c->op);
+	cg_op_begin(&c->run, stream, row_of(rnn, pass), &c->op);
 	CG_TRY(check(c, rnn, pass));
 	return cg_op_open(&c->run);
 }

@@ -117,25 +117,18 @@ static int reads(const struct cg_pass_plan *plan, int shape, int role, int index
 	return 0;
 }
 
-static int find_states(struct cg_rnn *rnn)
+/* Finds the cell states and the output among the values of the step before. */
+static void find_states(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
 
-	rnn->state = -1;
-	while (!cell->prevs[rnn->output].output)
-		rnn->output++;
 	for (int k = 0; k < cell->n_prevs; k++) {
-		if (k == rnn->output)
-			continue;
-		if (rnn->state >= 0)
-			return cg_fail(CG_UNSUPPORTED, "rnn: cell %s: expected at most one state beside the output %s, got %d", cell->name,
-			               cell->values[cell->prevs[rnn->output].value].name, cell->n_prevs - 1);
-		rnn->state = k;
+		rnn->slot[k] = (signed char)(cell->prevs[k].output ? -1 : rnn->n_states++);
+		rnn->output = cell->prevs[k].output ? k : rnn->output;
 	}
-	return CG_OK;
 }
 
-/* Sets the values that each step saves: those that the cell saves, and always its output and cell state. */
+/* Sets the values that each step saves: those that the cell saves, and always its output and cell states. */
 static void find_saved_values(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
@@ -144,11 +137,15 @@ static void find_saved_values(struct cg_rnn *rnn)
 	rnn->saved_h = find_saved(rnn, cell->prevs[rnn->output].value);
 	if (rnn->saved_h < 0)
 		rnn->saved_h = rnn->n_saved++;
-	rnn->saved_c = rnn->state < 0 ? -1 : find_saved(rnn, cell->prevs[rnn->state].value);
-	if (rnn->state >= 0 && rnn->saved_c < 0)
-		rnn->saved_c = rnn->n_saved++;
-	if (rnn->state >= 0)
-		rnn->saved[rnn->saved_c].acc = 1;
+	for (int k = 0; k < cell->n_prevs; k++) {
+		int saved = rnn->slot[k] < 0 ? 0 : find_saved(rnn, cell->prevs[k].value);
+
+		if (rnn->slot[k] < 0)
+			continue;
+		saved = saved < 0 ? rnn->n_saved++ : saved;
+		rnn->saved_c[rnn->slot[k]] = saved;
+		rnn->saved[saved].acc = 1;
+	}
 }
 
 static void find_vectors(struct cg_rnn *rnn)
@@ -160,7 +157,7 @@ static void find_vectors(struct cg_rnn *rnn)
 
 int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 {
-	CG_TRY(find_states(rnn));
+	find_states(rnn);
 	CG_TRY(lay_out_gates(rnn));
 	lay_out_blocks(rnn);
 	lay_out_ranges(rnn);
@@ -176,7 +173,9 @@ int cg_rnn_lay_out_cell(struct cg_rnn *rnn)
 static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 {
 	rnn->sums_prev_h = reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->output, CG_VALUE);
-	rnn->sums_prev_c = rnn->state >= 0 && reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, rnn->state, CG_VALUE);
+	for (int k = 0; k < rnn->net.cell->n_prevs; k++)
+		if (rnn->slot[k] >= 0)
+			rnn->sums_prev_c[rnn->slot[k]] = reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_PREV, k, CG_VALUE);
 	rnn->sums_carry  = reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_STATE, -1, CG_D) || reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_FEED, -1, CG_D);
 	rnn->keeps_gates = reads(plan, CG_FUNCTION_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
 	                   reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
@@ -190,7 +189,7 @@ static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan 
 {
 	int depends = reads(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE) || !cg_has_product(rnn->net.cell, 1);
 
-	if (rnn->net.P && (rnn->state < 0 || depends || rnn->net.cell->n_stages > 1))
+	if (rnn->net.P && (!rnn->n_states || depends || rnn->net.cell->n_stages > 1))
 		return REFUSE("proj: cell %s: a projection needs a cell with a cell state, one stage, a recurrent product, and "
 		              "equations that do not read %s",
 		              rnn->net.cell->name,

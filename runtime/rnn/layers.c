@@ -131,6 +131,12 @@ static struct cg_matrix state(const struct layers *q, struct cg_mem mem, const s
 	return column(q, m, rnn->net.states_major ? at * q->sequence.B * width : at * width);
 }
 
+/* The caller's memory of a cell state: the first one's, or that of the states after it. */
+static struct cg_mem of_state(struct cg_mem first, const struct cg_mem *others, int c)
+{
+	return c ? others[c - 1] : first;
+}
+
 static int64_t rows_of_first(const struct layers *q)
 {
 	return q->sequence.S ? cg_packed_rows(&q->sequence, 0) : 0;
@@ -233,10 +239,10 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 	CG_TRY(prepare_input(q, p));
 	CG_TRY(prepare_first(q, state(q, q->call->input_h, p, rnn->net.H), rnn->net.H, (struct cg_matrix){ p->own->h_first, rnn->net.H, 0 },
 	                     &w->h_first));
-	if (rnn->state < 0)
-		return CG_OK;
-	return prepare_first(q, state(q, q->call->input_c, p, rnn->net.U), rnn->net.U, (struct cg_matrix){ p->own->c_first, rnn->net.U, 1 },
-	                     &w->c_first);
+	for (int c = 0; c < rnn->n_states; c++)
+		CG_TRY(prepare_first(q, state(q, of_state(q->call->input_c, q->call->input_s, c), p, rnn->net.U), rnn->net.U,
+		                     (struct cg_matrix){ p->own->c_first[c], rnn->net.U, 1 }, &w->c_first[c]));
+	return CG_OK;
 }
 
 /* ---- forward ---- */
@@ -267,10 +273,11 @@ static int end_forward(struct layers *q, const struct pseudo_layer *p)
 	const struct cg_recurrence *w = &p->recurrence;
 
 	CG_TRY(copy_last(q, w->direction, w->h, state(q, c->input_h, p, rnn->net.H), state(q, c->output_h, p, rnn->net.H), rnn->net.H));
-	if (rnn->state < 0)
-		return CG_OK;
-	return copy_last(q, w->direction, (struct cg_matrix){ w->saved[rnn->saved_c], rnn->net.U, 1 }, state(q, c->input_c, p, rnn->net.U),
-	                 state(q, c->output_c, p, rnn->net.U), rnn->net.U);
+	for (int k = 0; k < rnn->n_states; k++)
+		CG_TRY(copy_last(q, w->direction, (struct cg_matrix){ w->saved[rnn->saved_c[k]], rnn->net.U, 1 },
+		                 state(q, of_state(c->input_c, c->input_s, k), p, rnn->net.U),
+		                 state(q, of_state(c->output_c, c->output_s, k), p, rnn->net.U), rnn->net.U));
+	return CG_OK;
 }
 
 /* Zeros the last states if some of them belong to batch rows without steps: no step writes those states. */
@@ -350,7 +357,8 @@ int cg_layers_forward(struct cg_stream *stream, const struct cg_rnn *rnn, const 
 	if (rnn->net.training)
 		CG_TRY(clear_gaps(&q));
 	CG_TRY(clear_states(&q, call->output_h, rnn->net.H));
-	CG_TRY(clear_states(&q, call->output_c, rnn->net.U));
+	for (int c = 0; c < rnn->n_states; c++)
+		CG_TRY(clear_states(&q, of_state(call->output_c, call->output_s, c), rnn->net.U));
 	for (int first = 0, n; first < rnn->net.layers * rnn->net.directions; first += n) {
 		n = set_at_hand(&q, first, recurrences);
 		for (int k = 0; k < n; k++) {
@@ -479,21 +487,24 @@ static int begin_backward(struct layers *q, struct pseudo_layer *p)
 	memcpy(w->d_stage_input, r->d_stage_input, sizeof w->d_stage_input);
 	w->every_carry = rnn->sums_carry;
 	w->carry_h = r->carry_h;
-	w->carry_c = r->carry_c;
+	memcpy(w->carry_c, r->carry_c, sizeof w->carry_c);
 	w->dh = (struct cg_matrix){ r->dh, rnn->net.P, 0 };
 	w->dm = r->dm;
 	w->prev_h = r->prev_h;
-	w->prev_c = r->prev_c;
+	memcpy(w->prev_c, r->prev_c, sizeof w->prev_c);
 	w->partial = q->workspace->partial;
 	w->sum = q->workspace->sum;
 	w->accumulate = c->accumulate;
 	if (cg_present(c->input_h_backprop))
 		w->d_h_first = rnn->net.P ? (struct cg_matrix){ r->carry_h, rnn->net.P, 1 } : cg_recurrence_get_carry(w, r->carry_h, rnn->net.H, -1);
-	if (cg_present(c->input_c_backprop) && rnn->state >= 0)
-		w->d_c_first = cg_recurrence_get_carry(w, r->carry_c, rnn->net.U, -1);
+	for (int k = 0; k < rnn->n_states; k++)
+		if (cg_present(of_state(c->input_c_backprop, c->input_s_backprop, k)))
+			w->d_c_first[k] = cg_recurrence_get_carry(w, r->carry_c[k], rnn->net.U, -1);
 	CG_TRY(p->layer == rnn->net.layers - 1 ? prepare_last_dy(q, p->direction, &w->dy) : prepare_inner_dy(q, p->layer, p->direction, &w->dy));
 	CG_TRY(rnn->net.P ? prefill_projected(q, p) : prefill(q, c->output_h_backprop, p, rnn->net.H, w->carry_h));
-	return rnn->state < 0 ? CG_OK : prefill(q, c->output_c_backprop, p, rnn->net.U, w->carry_c);
+	for (int k = 0; k < rnn->n_states; k++)
+		CG_TRY(prefill(q, of_state(c->output_c_backprop, c->output_s_backprop, k), p, rnn->net.U, w->carry_c[k]));
+	return CG_OK;
 }
 
 /* Copies the gradient of one initial state of a pseudo-layer to the caller. */
@@ -511,7 +522,9 @@ static int end_backward(const struct layers *q, const struct pseudo_layer *p)
 	const struct cg_recurrence *w = &p->recurrence;
 
 	CG_TRY(copy_first_backprop(q, q->call->input_h_backprop, w->d_h_first, p));
-	return q->rnn->state < 0 ? CG_OK : copy_first_backprop(q, q->call->input_c_backprop, w->d_c_first, p);
+	for (int c = 0; c < q->rnn->n_states; c++)
+		CG_TRY(copy_first_backprop(q, of_state(q->call->input_c_backprop, q->call->input_s_backprop, c), w->d_c_first[c], p));
+	return CG_OK;
 }
 
 /* Sets the destination of the gradient of the layer's input.  Each direction adds its gradient to the sum of the directions before it;

@@ -30,7 +30,7 @@ const struct cg_cell *cg_rnn_op_cell(const struct cg_rnn_op *op)
 int cg_rnn_op_reads(const struct cg_op *row, const struct cg_port *port, const void *op)
 {
 	(void)row;
-	return port->type != CG_INT8 && (!(port->flags & CG_OF_STATE) || cg_rnn_op_cell(op)->n_prevs > 1);
+	return port->type != CG_INT8 && (port->flags & CG_OF_STATE ? 1 : port->state) < cg_rnn_op_cell(op)->n_prevs;
 }
 
 int cg_rnn_op_spacing(const struct cg_port *port, const void *given, struct cg_spacing *spacing)
@@ -71,3 +71,11 @@ const struct cg_attribute cg_rnn_backprop_attributes[] = { NETWORK, PROJECTION, 
 
 const struct cg_port cg_rnn_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), END };
 const struct cg_port cg_rnn_backprop_ports[] = { INPUTS(CG_OURS_LACKS), LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), GRADIENTS, END };
+const struct cg_port cg_rnn_all_ports[] = {
+	INPUTS(CG_OURS_LACKS), LENGTHS, STATES(STATE_IN, "input", input_s),
+	OUTPUTS, PLACEHOLDER(CG_OUT, NULL, 0), STATES(STATE_OUT, "output", output_s), END
+};
+const struct cg_port cg_rnn_backprop_all_ports[] = {
+	INPUTS(CG_OURS_LACKS), LENGTHS, FROM_FORWARD, PLACEHOLDER(CG_IN, "", CG_MAY_LACK), STATES(STATE_IN, "input", input_s),
+	STATES_BACK(STATE_IN, "output", output_s_backprop), GRADIENTS, STATES_BACK(STATE_OUT, "input", input_s_backprop), END
+};

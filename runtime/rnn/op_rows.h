@@ -12,7 +12,8 @@
 /* The lists of the library's own calls: all entries of the newest version of TensorFlow's ops, and some of our own. */
 extern const struct cg_dim cg_rnn_dims[];
 extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_backprop_attributes[];
-extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
+/* The inputs and outputs of a network whose cell has at most one state, which are those of TensorFlow's ops, and of any network. */
+extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_ports[], cg_rnn_backprop_all_ports[];
 
 #define RNN_STRUCT CG_READ_ONCE, \
 	.type = "cg_rnn_call", .size = sizeof(struct cg_rnn_op), .init = cg_rnn_op_init, .plan = 1, \
@@ -85,6 +86,15 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[];
 	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
 	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c), .flags = CG_OF_STATE }, \
 	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE, .about = ABOUT_RESERVE }
+/* The cell's second to fourth state, which TensorFlow's ops lack.  first: the index of the second one's memory. */
+#define ABOUT_STATE(k) "of a cell with " #k " states or more"
+#define STATE_IN(name, field, k)  { name, "L*D B U", CG_IN,  "",   1, .at = CALL(field[(k) - 2]), .flags = CG_OURS_LACKS, .state = k, \
+	                            .about = ABOUT_STATE(k) }
+#define STATE_OUT(name, field, k) { name, "L*D B U", CG_OUT, NULL, 1, .at = CALL(field[(k) - 2]), .state = k, .about = ABOUT_STATE(k) }
+#define STATES(put, name, field)  put(name "_s2", field, 2), put(name "_s3", field, 3), put(name "_s4", field, 4)
+#define STATES_BACK(put, name, field) \
+	put(name "_s2_backprop", field, 2), put(name "_s3_backprop", field, 3), put(name "_s4_backprop", field, 4)
+
 #define PLACEHOLDER(flow, need, lack) \
 	{ "host_reserved", "", flow, need, 0, .at = RNN(host_reserved), .type = CG_INT8, .flags = CG_ON_HOST | CG_OPAQUE | lack, \
 	  .about = "not used; TensorFlow's op has it" }

@@ -206,7 +206,7 @@ static void fill_op(struct cg_rnn *rnn)
 	op->I = rnn->net.I;
 	op->U = rnn->net.U;
 	op->H = rnn->net.H;
-	op->C = rnn->state < 0 ? 0 : rnn->net.U;
+	op->C = rnn->n_states ? rnn->net.U : 0;
 	op->states = (int64_t)rnn->net.layers * rnn->net.directions;
 	op->wide = rnn->net.directions * rnn->net.H;
 	op->params = rnn->net.params;

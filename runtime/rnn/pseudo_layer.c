@@ -46,6 +46,8 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *rnn, int pass, int pseudo_layer
 	w->output = rnn->output;
 	w->saved_h = rnn->saved_h;
 	w->saved_c = rnn->saved_c;
+	w->slot = rnn->slot;
+	w->n_states = rnn->n_states;
 	w->uses_h_prev = rnn->uses_h_prev;
 	w->U = rnn->net.U;
 	w->H = rnn->net.H;

@@ -40,33 +40,34 @@ struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *w, struct c
 
 static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
 {
-	int is_h = a->index == w->output;
+	int is_h = a->index == w->output, c = is_h ? 0 : w->slot[a->index];
 
 	if (a->derivative != CG_VALUE && s)
-		return cg_recurrence_get_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s - 1);
+		return cg_recurrence_get_carry(w, is_h ? w->carry_h : w->carry_c[c], w->U, s - 1);
 	if (a->derivative != CG_VALUE)
-		return is_h ? w->d_h_first : w->d_c_first;
+		return is_h ? w->d_h_first : w->d_c_first[c];
 	/* In a sequence of one step, the cell state before it is c_first; prev_c is not filled. */
 	if (s == ALL_STEPS && (is_h || w->sequence->S != 1))
-		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c, w->U, !is_h && is_of_sequence(w) };
+		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c[c], w->U, !is_h && is_of_sequence(w) };
 	if (s == ALL_STEPS || !s)
-		return is_h ? w->h_first : w->c_first;
-	return is_h ? h_of(w, s - 1) : at(w, saved_matrix(w, w->saved_c), saved_row(w, w->saved_c, s - 1), 0);
+		return is_h ? w->h_first : w->c_first[c];
+	return is_h ? h_of(w, s - 1) : at(w, saved_matrix(w, w->saved_c[c]), saved_row(w, w->saved_c[c], s - 1), 0);
 }
 
 static struct cg_matrix state_of(const struct cg_recurrence *w, const struct cg_argument *a, int64_t s)
 {
-	int is_h = a->index == w->output, k = is_h ? w->saved_h : w->saved_c;
+	int is_h = a->index == w->output, c = is_h ? 0 : w->slot[a->index], k = is_h ? w->saved_h : w->saved_c[c];
+	struct cg_mem carry = is_h ? w->carry_h : w->carry_c[c];
 
 	if (a->derivative == CG_VALUE)
 		return at(w, saved_matrix(w, k), saved_row(w, k, s), 0);
 	if (is_h && w->P)
 		return at(w, (struct cg_matrix){ w->dm, w->U, 1 }, w->every_carry && s != ALL_STEPS ? off(w, s) : 0, 0);
 	if (s == ALL_STEPS)
-		return (struct cg_matrix){ is_h ? w->carry_h : w->carry_c, w->U, is_of_sequence(w) };
+		return (struct cg_matrix){ carry, w->U, is_of_sequence(w) };
 	if (!is_of_sequence(w) && s == w->sequence->S - 1)
 		return at(w, is_h ? w->dy : w->dc, off(w, s), 0);
-	return cg_recurrence_get_carry(w, is_h ? w->carry_h : w->carry_c, w->U, s);
+	return cg_recurrence_get_carry(w, carry, w->U, s);
 }
 
 static struct cg_matrix saved_of(const struct cg_recurrence *w, int k, int64_t s)
@@ -473,7 +474,7 @@ static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_pha
 {
 	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))
 		return;
-	p->sum = cg_recurrence_get_carry(w, w->carry_c, w->U, s);
+	p->sum = cg_recurrence_get_carry(w, w->carry_c[0], w->U, s);
 	p->addend = at(w, w->dc, off(w, s), 0);
 }
 

@@ -48,9 +48,18 @@ static inline struct cg_matrix d_gates_at(const struct cg_recurrence *w, int64_t
 	return at(w, w->d_gates, row, block * w->U);
 }
 
+static inline int is_state(const struct cg_recurrence *w, int k)
+{
+	int any = 0;
+
+	for (int c = 0; c < w->n_states; c++)
+		any |= w->saved_c[c] == k;
+	return any;
+}
+
 static inline struct cg_matrix saved_matrix(const struct cg_recurrence *w, int k)
 {
-	return (struct cg_matrix){ w->saved[k], w->U, k == w->saved_c && is_of_sequence(w) };
+	return (struct cg_matrix){ w->saved[k], w->U, is_of_sequence(w) && is_state(w, k) };
 }
 
 /* The part of a weight matrix from its k-th gate on. */

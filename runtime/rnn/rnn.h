@@ -29,8 +29,8 @@ _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space
 
 /* The parts of a pass's workspace that a pseudo-layer has for itself while it runs. */
 struct cg_rnn_own {
-	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_RNN_PACKED_MAX], scan, h_first, c_first, x;
-	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c, prev_h, prev_c;
+	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_RNN_PACKED_MAX], scan, h_first, c_first[CG_STATES_MAX], x;
+	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c[CG_STATES_MAX], prev_h, prev_c[CG_STATES_MAX];
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* memory for saved values; set only without training, when there is no reserve space */
 };
 
@@ -88,16 +88,18 @@ struct cg_rnn {
 	int n_biases;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the number of weighted gates */
 	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that it has with its options */
-	/* indices, among the cell's values of the step before, of the cell state and the output; state -1: no cell state */
-	int state, output;
-	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];     /* the values that the cell saves, then output and cell state if it does not */
-	int n_saved, saved_h, saved_c;
+	/* output: the index of the output among the cell's values of the step before; slot: by that index, the number of a cell state among
+	 * the cell's, or -1 for the output */
+	int n_states, output;
+	signed char slot[CG_STATES_MAX + 1];
+	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];     /* the values that the cell saves, then output and cell states that it does not */
+	int n_saved, saved_h, saved_c[CG_STATES_MAX];
 	/* By pass (0 forward, 1 gradient) and stage: the saved value that is the operand of the product after the stage; -1: the operand is
 	 * not saved and has separate memory. */
 	signed char stage_input_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* the most values that one function of the gradient sums over the rows */
-	/* flags: the gradient's sums over rows read h of the step before; they read c of the step before; they read the carried gradients */
-	int sums_prev_h, sums_prev_c, sums_carry;
+	/* flags: the gradient's sums over rows read h of the step before; a state of the step before; the carried gradients */
+	int sums_prev_h, sums_prev_c[CG_STATES_MAX], sums_carry;
 	int uses_h_prev;                         /* 1: an equation of the cell reads h_prev, beside the recurrent product */
 	int keeps_gates;                         /* the reserve space holds the gate pre-activations, which the gradient reads */
 	struct cg_rnn_op op;                     /* in an open plan: the attributes and sizes of its calls */
@@ -274,7 +276,10 @@ struct cg_recurrence {
 	const struct cg_gate_range *ranges;
 	const int *first;
 	const signed char *stage_input_saved;    /* the plan's array of this name, for this pass */
-	int n_ranges, n_blocks, output, saved_h, saved_c, uses_h_prev;
+	int n_ranges, n_blocks, output, saved_h, uses_h_prev;
+	int n_states;                            /* cell states; below, c stands for any of them */
+	const int *saved_c;                      /* the saved value that each cell state is */
+	const signed char *slot;                 /* by the index of a value of the step before: the number of the state; -1: the output */
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
 	 * TensorFlow. */
@@ -290,7 +295,7 @@ struct cg_recurrence {
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent: an output of a block op that is not requested */
 	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: it holds n steps in turn, [n B, U] */
 	struct cg_matrix h;                      /* [N, H]: the hidden state, that is the saved output or its projection */
-	struct cg_matrix h_first, c_first;       /* the initial states, [B, H] of type real and [B, U], with their rows in the sorted order */
+	struct cg_matrix h_first, c_first[CG_STATES_MAX];        /* the initial states, [B, H] of type real, [B, U], in the sorted order */
 	struct cg_matrix bias;                   /* the biases: one row with the column blocks of all gates */
 	/*
 	 * span: the number of steps whose input products, or gradients of matrices, are computed together, so that their gates are still
@@ -312,14 +317,15 @@ struct cg_recurrence {
 	 * row's last step, so that the row's last step still reads the initial values.  every_carry: all carries are kept, [N + B, U], one for
 	 * each packed row and those of the initial states; set for cells whose sums read the carries.
 	 */
-	struct cg_mem carry_h, carry_c;
-	struct cg_matrix d_h_first, d_c_first;   /* the gradients of h_first and c_first; absent: not computed */
+	struct cg_mem carry_h, carry_c[CG_STATES_MAX];
+	struct cg_matrix d_h_first, d_c_first[CG_STATES_MAX];    /* the gradients of h_first and c_first; absent: not computed */
 	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* gradients of stage_input: [B, U], type acc; with every_carry [N, U], as dm is */
 	int every_carry;
 	struct cg_matrix dh;                     /* with a projection: [N, P], type real, begins as dy.  carry_h is then [B, P], the gradient
 	                                          * of h_first */
 	struct cg_mem dm;                        /* with a projection: the gradient of the cell's output */
-	struct cg_mem prev_h, prev_c;            /* h and c of the step before, [N, H] of type real and [N, U]; absent: h and c_first suffice */
+	/* h and c of the step before, [N, H] of type real and [N, U]; absent: h and c_first suffice */
+	struct cg_mem prev_h, prev_c[CG_STATES_MAX];
 	struct cg_mem partial, sum;              /* partial: partial sums.  sum: in f16 and bf16, a part of dR of type acc */
 	/* The gradient of x, [N, width].  Field `add` 1: `sums`, [N, width] of type acc, holds the gradient by another recurrence, which is
 	 * added.  `sums` is overwritten; `result` may be the same memory as `sums`; if `result` is absent, the gradient is not computed. */

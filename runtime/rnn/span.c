@@ -79,8 +79,10 @@ int cg_span_gather_prev(const struct cg_recurrence *w)
 {
 	if (cg_present(w->prev_h) && cg_present(w->recurrent.grad.mem))
 		CG_TRY(gather_prev(w, w->h, w->h_first, (struct cg_matrix){ w->prev_h, w->H, 0 }));
-	if (cg_present(w->prev_c) && w->needs_sums && w->sequence->S > 1)
-		CG_TRY(gather_prev(w, saved_matrix(w, w->saved_c), w->c_first, (struct cg_matrix){ w->prev_c, w->U, is_of_sequence(w) }));
+	for (int c = 0; c < w->n_states; c++)
+		if (cg_present(w->prev_c[c]) && w->needs_sums && w->sequence->S > 1)
+			CG_TRY(gather_prev(w, saved_matrix(w, w->saved_c[c]), w->c_first[c],
+			                   (struct cg_matrix){ w->prev_c[c], w->U, is_of_sequence(w) }));
 	return CG_OK;
 }
 

@@ -25,7 +25,11 @@ int cg_rnn_drops(const struct cg_rnn *rnn)
 /* Do other steps read saved value k?  A value that other steps read is stored for all steps even without a reserve space. */
 int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 {
-	return k == rnn->saved_c || k == rnn->saved_h;
+	int later = k == rnn->saved_h;
+
+	for (int c = 0; c < rnn->n_states; c++)
+		later |= k == rnn->saved_c[c];
+	return later;
 }
 
 /* ---- pseudo-layers at once ---- */
@@ -111,16 +115,17 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const
 		r->d_stage_input[k] = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
 	r->carry_h = cg_work_alloc(work, rnn->net.P ? B : carries, rnn->net.H, acc);
-	if (rnn->state >= 0)
-		r->carry_c = cg_work_alloc(work, carries, rnn->net.U, acc);
+	for (int c = 0; c < rnn->n_states; c++)
+		r->carry_c[c] = cg_work_alloc(work, carries, rnn->net.U, acc);
 	if (rnn->net.P) {
 		r->dh = cg_work_alloc(work, N, rnn->net.P, real);
 		r->dm = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
 	if (!shape->is_whole || rnn->sums_prev_h)
 		r->prev_h = cg_work_alloc(work, N, rnn->net.H, real);
-	if (rnn->sums_prev_c)
-		r->prev_c = cg_work_alloc(work, N, rnn->net.U, acc);
+	for (int c = 0; c < rnn->n_states; c++)
+		if (rnn->sums_prev_c[c])
+			r->prev_c[c] = cg_work_alloc(work, N, rnn->net.U, acc);
 }
 
 /* Carves from the workspace the parts that all pseudo-layers of the backward pass share. */
@@ -148,7 +153,9 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 	size_t scan = cg_rnn_measure_scan(rnn, pass, B, N);
 
 	r->h_first = cg_work_alloc(work, B, rnn->net.H, real);
-	r->c_first = cg_work_alloc(work, B, rnn->net.U, acc);
+	r->c_first[0] = cg_work_alloc(work, B, rnn->net.U, acc);
+	for (int c = 1; c < rnn->n_states; c++)
+		r->c_first[c] = cg_work_alloc(work, B, rnn->net.U, acc);
 	/* Only the first pseudo-layer has a copy of the input: layers that run at once read the output of the layer below, and both
 	 * directions of a dense call share one input. */
 	if (!k || (rnn->net.directions == 2 && !shape->is_whole))

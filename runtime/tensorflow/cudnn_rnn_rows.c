@@ -81,13 +81,13 @@ static const struct cg_port from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(
 
 const struct cg_op cg_cudnn_rnn_ops[] = {
 	{ .name = "rnn",                 .tensorflow = "CudnnRNNV3",         FORWARD,
-	  .attributes = cg_rnn_attributes,             .ports = cg_rnn_ports },
+	  .attributes = cg_rnn_attributes,             .ports = cg_rnn_all_ports },
 	{ .name = "rnn_v2",              .tensorflow = "CudnnRNNV2",         FORWARD,
 	  .attributes = v1_attributes,          .ports = v2_ports },
 	{ .name = "rnn_v1",              .tensorflow = "CudnnRNN",           FORWARD,
 	  .attributes = v1_attributes,          .ports = v1_ports },
 	{ .name = "rnn_backprop",        .tensorflow = "CudnnRNNBackpropV3", BACKWARD,
-	  .attributes = cg_rnn_backprop_attributes,    .ports = cg_rnn_backprop_ports },
+	  .attributes = cg_rnn_backprop_attributes,    .ports = cg_rnn_backprop_all_ports },
 	{ .name = "rnn_backprop_v2",     .tensorflow = "CudnnRNNBackpropV2", BACKWARD,
 	  .attributes = backprop_v1_attributes, .ports = backprop_v2_ports },
 	{ .name = "rnn_backprop_v1",     .tensorflow = "CudnnRNNBackprop",   BACKWARD,

@@ -173,11 +173,15 @@ static void test_texts_are_read_once(void **state)
 #define NETWORK_BACK  "output[T B D*H] output_h[L*D B H] output_c[L*D B U] output_backprop[T B D*H] output_h_backprop[L*D B H]" \
                       " output_c_backprop[L*D B U] reserve_space[reserve]"
 #define NETWORK_GRAD  "input_backprop[T B I] input_h_backprop[L*D B H] input_c_backprop[L*D B C] params_backprop[params]+"
+#define STATES_IN     " | input_s2[L*D B U] input_s3[L*D B U] input_s4[L*D B U]"
+#define STATES_OUT    " | output_s2[L*D B U] output_s3[L*D B U] output_s4[L*D B U]"
+#define STATES_BACK   " output_s2_backprop[L*D B U] output_s3_backprop[L*D B U] output_s4_backprop[L*D B U]"
+#define STATES_GRAD   " | input_s2_backprop[L*D B U] input_s3_backprop[L*D B U] input_s4_backprop[L*D B U]"
 #define NETWORK       "rnn_mode=2 input_mode=0 direction=0 dropout=0 seed=0 seed2=0"
 #define NETWORK_SIZES "num_layers:1 2147483647 num_units:1 input_size:1"
 #define CELL          " cell=0 options=0 values=0"
 
-/* The rows as TensorFlow registers the ops; a scalar input has its range; after "|" the library's own outputs, or attributes; "+": an
+/* The rows as TensorFlow registers the ops; a scalar input has its range; after "|" the library's own arguments, or attributes; "+": an
    output to which accumulate adds; "*": a list. */
 #define SEQUENCE_GRAD \
 	" x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]" \
@@ -201,11 +205,12 @@ static const char *const signatures[] = {
 	"BlockLSTMV2(seq_len_max:0 T x[T B I] cs_prev[B U] h_prev[B U] w[I+U 4*U] wci[U] wcf[U] wco[U] b[4*U]) ->"
 	" i[T B U] cs[T B U] f[T B U] o[T B U] ci[T B U] co[T B U] h[T B U] {cell_clip=0 use_peephole=0}",
 	"BlockLSTMGradV2(seq_len_max:0 T" SEQUENCE_GRAD,
-	"CudnnRNNV3(" NETWORK_IN " sequence_lengths[B]:int32) -> " NETWORK_OUT " host_reserved[]:int8"
+	"CudnnRNNV3(" NETWORK_IN " sequence_lengths[B]:int32" STATES_IN ") -> " NETWORK_OUT " host_reserved[]:int8" STATES_OUT
 	" {" NETWORK " num_proj=0 is_training=1 time_major=1 |" CELL " num_layers=0 num_units=0 counter=0 first_step=0 no_dropout=0 reverse=0 states_major=0 route=0 strict_rounding=0}",
 	"CudnnRNNV2(" NETWORK_IN ") -> " NETWORK_OUT " host_reserved[]:int8 {" NETWORK " is_training=1}",
 	"CudnnRNN(" NETWORK_IN ") -> " NETWORK_OUT " {" NETWORK " is_training=1}",
-	"CudnnRNNBackpropV3(" NETWORK_IN " sequence_lengths[B]:int32 " NETWORK_BACK " host_reserved[]:int8) -> " NETWORK_GRAD
+	"CudnnRNNBackpropV3(" NETWORK_IN " sequence_lengths[B]:int32 " NETWORK_BACK " host_reserved[]:int8" STATES_IN STATES_BACK ") -> "
+	NETWORK_GRAD STATES_GRAD
 	" {" NETWORK " num_proj=0 time_major=1 |" CELL " num_layers=0 num_units=0 counter=0 first_step=0 no_dropout=0 reverse=0 states_major=0 route=0 strict_rounding=0}",
 	"CudnnRNNBackpropV2(" NETWORK_IN " " NETWORK_BACK " host_reserved[]:int8) -> " NETWORK_GRAD " {" NETWORK "}",
 	"CudnnRNNBackprop(" NETWORK_IN " " NETWORK_BACK ") -> " NETWORK_GRAD " {" NETWORK "}",

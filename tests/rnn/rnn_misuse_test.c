@@ -207,8 +207,6 @@ static void test_cells(void **state)
 	struct cg_rnn_config c = good();
 
 	(void)state;
-	cell_refused("cell x\ngates a\nstate c e\noutput h\nc = a + c_prev\ne = a * e_prev\nh = tanh(c + e)\n", 0, CG_UNSUPPORTED,
-	             "rnn: cell x: expected at most one state beside the output h, got 2");
 	cell_refused("cell x\nsplit q_n\noutput h\nh = tanh(q_n)\n", 0, CG_UNSUPPORTED,
 	             "rnn: cell x: expected a gate that takes x, of a line 'gates' or 'input', since a network has an input");
 	cell_refused("cell x\ngates a_n\nsplit q_n p_n\noutput h\nh = tanh(a_n + q_n * p_n)\n", 0, CG_UNSUPPORTED,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells of many forms in networks, built in and a user's own: gradients compared with differences in f64, and answers in other dtypes
- * compared with those in f64. Also a cell that no network can run, and the rounding of params.
+ * compared with those in f64. Also the rounding of params.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -242,26 +242,6 @@ void test_cells(void **nothing)
 		cg_cell_close(cell);
 	}
 	print_message("# cells: %ld slopes, worst over what is allowed %.3f\n", s.checked, s.worst);
-}
-
-/* A network of a cell with two states beside its output is refused. */
-void test_refused(void **nothing)
-{
-	struct cg_cell *cell;
-	struct cg_rnn *rnn;
-	struct network net;
-
-	(void)nothing;
-	network_init(&net);
-	assert_int_equal(cg_cell_parse(source("tests/gen/stages.cell"), "stages", &cell), CG_OK);
-	net.config.cell = cell;
-	net.values[0] = (struct cg_value){ "slope", 0.5 };
-	net.config.values = net.values;
-	net.config.n_values = 1;
-	assert_int_equal(cg_rnn_open(side.context, &net.config, &rnn), CG_UNSUPPORTED);
-	assert_non_null(strstr(cg_message(), "at most one state"));
-	assert_null(rnn);
-	cg_cell_close(cell);
 }
 
 /* ---- params ---- */

@@ -32,7 +32,7 @@ struct drawn {
 	int n_stages, feed[STAGES];              /* feed: the equation that each stage's product reads */
 	/* split_of: the gate whose recurrent part this is; -1: none.  lacks: NO_X, NO_H, NO_BIAS, added */
 	struct { int stage, split_of, lacks; } gates[GATES];
-	int n_gates, has_state, state, output;   /* state, output: indices of equations */
+	int n_gates, n_states, states[1 + MORE], output;         /* states, output: indices of equations */
 	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_scalars, n_params;    /* option -1: the cell always has the weight */
 	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network gives a value */
 	struct equation equations[EQUATIONS];
@@ -224,6 +224,13 @@ static int result(struct drawn *d, unsigned long long *state, int stage, int all
 	return add_equation(d, x, stage, 1);
 }
 
+/* Adds the equations of the states. */
+static void draw_states(struct drawn *d, unsigned long long *state, int stage, int last)
+{
+	for (int k = 0; k < d->n_states; k++)
+		d->states[k] = result(d, state, stage, last && !k);
+}
+
 static void draw_stage(struct drawn *d, unsigned long long *state, int stage, int state_at, int output_at)
 {
 	int last = stage == d->n_stages - 1, x;
@@ -232,11 +239,11 @@ static void draw_stage(struct drawn *d, unsigned long long *state, int stage, in
 	for (int n = below(state, 4); n > 0; n--)
 		add_equation(d, below(state, 8) ? expression(d, state) : read_any(d, state), stage, 0);
 	if (stage == state_at && stage != output_at)
-		d->state = result(d, state, stage, last);
+		draw_states(d, state, stage, last);
 	if (stage == output_at && !(stage == state_at && last))
 		d->output = result(d, state, stage, last && stage != state_at);
 	if (stage == state_at && stage == output_at)
-		d->state = result(d, state, stage, last);
+		draw_states(d, state, stage, last);
 	if (stage == output_at && stage == state_at && last)
 		d->output = result(d, state, stage, 1);
 	if (last)
@@ -253,12 +260,12 @@ static void draw(struct drawn *d, unsigned long long *state)
 
 	memset(d, 0, sizeof *d);
 	d->n_stages = stages[below(state, sizeof stages / sizeof *stages)];
-	d->has_state = below(state, 2);
-	state_at = d->has_state ? below(state, d->n_stages) : -1;
+	d->n_states = below(state, 2) ? 1 + (below(state, 2) ? below(state, 1 + MORE) : 0) : 0;
+	state_at = d->n_states ? below(state, d->n_stages) : -1;
 	output_at = state_at == d->n_stages - 1 && !below(state, 3) ? below(state, d->n_stages) : d->n_stages - 1;
 	offer(d, PREV_H, 0, 1);
-	if (d->has_state)
-		offer(d, PREV_C, 0, 1);
+	for (int k = 0; k < d->n_states; k++)
+		offer(d, PREV_C, k, 1);
 	draw_scalars(d, state);
 	for (int stage = 0; stage < d->n_stages; stage++)
 		draw_stage(d, state, stage, state_at, output_at);
@@ -277,12 +284,24 @@ static void write(struct drawn *d, const char *format, ...)
 	va_end(list);
 }
 
+static const char *const state_names[] = { "c", "m2", "m3", "m4" };
+
+/* The number of the state that an equation computes, or -1. */
+static int state_of(const struct drawn *d, int equation)
+{
+	int k = d->n_states - 1;
+
+	while (k >= 0 && d->states[k] != equation)
+		k--;
+	return k;
+}
+
 static void write_equation_name(struct drawn *d, int k)
 {
 	if (k == d->output)
 		write(d, "h");
-	else if (d->has_state && k == d->state)
-		write(d, "c");
+	else if (state_of(d, k) >= 0)
+		write(d, "%s", state_names[state_of(d, k)]);
 	else
 		write(d, "v%d", k);
 }
@@ -319,7 +338,7 @@ static void write_term(struct drawn *d, int k)
 	switch (t->item) {
 	case GATE:   write_gate_name(d, t->index); break;
 	case PREV_H: write(d, "h_prev"); break;
-	case PREV_C: write(d, "c_prev"); break;
+	case PREV_C: write(d, "%s_prev", state_names[t->index]); break;
 	case WEIGHT: write(d, "w_%d", t->index); break;
 	case SCALAR: write(d, "s%d", t->index); break;
 	case PARAM:  write(d, "p%d", t->index); break;
@@ -381,8 +400,8 @@ static void write_text(struct drawn *d, unsigned long long *state)
 {
 	write(d, "cell drawn%s", "");
 	write_gates(d, 0);
-	if (d->has_state)
-		write(d, "state c\n");
+	for (int k = 0; k < d->n_states; k++)
+		write(d, "%s%s%s", k ? " " : "state ", state_names[k], k + 1 < d->n_states ? "" : "\n");
 	write(d, "output h\n");
 	write_scalars(d);
 	for (int stage = 0; stage < d->n_stages; stage++) {
@@ -407,7 +426,7 @@ struct evaluation {
 	const struct drawn *d;
 	struct network *net;
 	struct tape *tape;
-	int *params, *input, *first_h, *first_c; /* numbers on the tape, in the order of the elements of each array */
+	int *params, *input, *first_h, *first_c[1 + MORE];       /* numbers on the tape, in the order of the elements of each array */
 	int values[PARAMS_MAX];
 	int none;                                /* the index on the tape of the number 0 */
 };
@@ -450,7 +469,7 @@ static int is_split(const struct drawn *d, int gate)
 }
 
 /* The numbers on the tape of one step of a batch row: the layer's input, the states before it, and all that it computes. */
-struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
+struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[1 + MORE][UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
 
 /* Adds a bias to a sum; -1: there is no sum yet. */
 static int add_bias(const struct evaluation *w, const struct step *s, int id, int unit, int sum)
@@ -525,7 +544,7 @@ static int evaluate(const struct evaluation *w, const struct step *s, int unit, 
 	switch (t->item) {
 	case GATE:   return s->gate[t->index][unit];
 	case PREV_H: return s->h[unit];
-	case PREV_C: return s->c[unit];
+	case PREV_C: return s->c[t->index][unit];
 	case WEIGHT: return vector_of(w, s, t->index, unit);
 	case SCALAR: return scalar_of(w, s, t->index);
 	case PARAM:  return w->values[t->index];
@@ -551,8 +570,8 @@ static void take_step(const struct evaluation *w, struct step *s)
 			for (int unit = 0; unit < U && d->equations[e].stage == stage; unit++)
 				s->value[e][unit] = tape_store(w->tape, evaluate(w, s, unit, d->equations[e].term), 1, 0);
 	}
-	for (int unit = 0; unit < U && d->has_state; unit++)
-		s->c[unit] = s->value[d->state][unit];
+	for (int k = 0; k < d->n_states; k++)
+		memcpy(s->c[k], s->value[d->states[k]], (size_t)U * sizeof *s->c[k]);
 	memcpy(h, s->value[d->output], sizeof h);
 	for (int p = 0; p < P; p++) {
 		for (int unit = 0; unit < U; unit++)
@@ -580,6 +599,12 @@ static int64_t at(const struct network *net, int array, int64_t t, int64_t b)
 	return network_step(net, array, t, b) - net->at[array];
 }
 
+/* The array of a state: the first one's, or that of the states after it. */
+static int of_state(int first, int others, int64_t k)
+{
+	return k ? others + (int)k - 1 : first;
+}
+
 static int64_t state_at(const struct network *net, int array, int64_t state, int64_t b)
 {
 	return network_state(net, array, state, b) - net->at[array];
@@ -605,8 +630,8 @@ static void run_row(const struct evaluation *w, int layer, int direction, int64_
 
 	for (int64_t j = 0; j < H; j++)
 		s.h[j] = w->first_h[state_at(net, INPUT_H, state, b) + j];
-	for (int64_t j = 0; j < U && w->d->has_state; j++)
-		s.c[j] = w->first_c[state_at(net, INPUT_C, state, b) + j];
+	for (int64_t j = 0; j < U * w->d->n_states; j++)
+		s.c[j / U][j % U] = w->first_c[j / U][state_at(net, INPUT_C, state, b) + j % U];
 	for (int64_t k = 0; k < n; k++) {
 		int64_t t = direction ? n - 1 - k : k;
 
@@ -616,8 +641,9 @@ static void run_row(const struct evaluation *w, int layer, int direction, int64_
 	}
 	for (int64_t j = 0; j < H; j++)
 		answer(w, answers, OUTPUT_H, OUTPUT_H_BACKPROP, state_at(net, OUTPUT_H, state, b) + j, s.h[j]);
-	for (int64_t j = 0; j < U && w->d->has_state; j++)
-		answer(w, answers, OUTPUT_C, OUTPUT_C_BACKPROP, state_at(net, OUTPUT_C, state, b) + j, s.c[j]);
+	for (int64_t j = 0; j < U * w->d->n_states; j++)
+		answer(w, answers, of_state(OUTPUT_C, OUTPUT_S, j / U), of_state(OUTPUT_C_BACKPROP, OUTPUT_S_BACKPROP, j / U),
+		       state_at(net, OUTPUT_C, state, b) + j % U, s.c[j / U][j % U]);
 }
 
 static void run_layers(const struct evaluation *w, int64_t b, struct answers *answers)
@@ -663,7 +689,8 @@ static void get_answers(const struct drawn *d, struct network *net, struct answe
 	w.params = leaves(&w, PARAMS);
 	w.input = leaves(&w, INPUT);
 	w.first_h = leaves(&w, INPUT_H);
-	w.first_c = leaves(&w, INPUT_C);
+	for (int k = 0; k <= MORE; k++)
+		w.first_c[k] = leaves(&w, of_state(INPUT_C, INPUT_S, k));
 	for (int k = 0; k < d->n_params; k++)
 		w.values[k] = tape_leaf(w.tape, cg_round(net->config.dtype, d->params[k].value));
 	for (int64_t b = 0; b < net->B; b++)
@@ -671,12 +698,14 @@ static void get_answers(const struct drawn *d, struct network *net, struct answe
 	tape_back(w.tape);
 	answer_slopes(&w, answers, INPUT_BACKPROP, w.input);
 	answer_slopes(&w, answers, INPUT_H_BACKPROP, w.first_h);
-	answer_slopes(&w, answers, INPUT_C_BACKPROP, w.first_c);
+	for (int k = 0; k <= MORE; k++)
+		answer_slopes(&w, answers, of_state(INPUT_C_BACKPROP, INPUT_S_BACKPROP, k), w.first_c[k]);
 	answer_slopes(&w, answers, PARAMS_BACKPROP, w.params);
 	free(w.params);
 	free(w.input);
 	free(w.first_h);
-	free(w.first_c);
+	for (int k = 0; k <= MORE; k++)
+		free(w.first_c[k]);
 	tape_close(w.tape);
 }
 
@@ -710,7 +739,7 @@ static void draw_network(struct network *net, struct drawn *d, unsigned long lon
 	c->layers = 1 + below(state, 2);
 	c->dropout = 0;
 	c->cell = d->cell;
-	c->proj = d->has_state && d->n_stages == 1 && !d->reads_h && has_product(d) && below(state, 2) ? 1 + below(state, (int)c->units) : 0;
+	c->proj = d->n_states && d->n_stages == 1 && !d->reads_h && has_product(d) && below(state, 2) ? 1 + below(state, (int)c->units) : 0;
 	options[0] = 0;
 	for (int k = 0; k < d->n_options; k++)
 		if (d->on[k])

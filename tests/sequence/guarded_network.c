@@ -21,24 +21,34 @@ static struct { const char *test; int number; } now;
 
 /* Which size of the network the width of an array's row is. */
 enum { AS_INPUT, AS_OUTPUT, AS_H, AS_C, AS_PARAMS };
-static const struct { const char *name; int shape; size_t field; int pass; } arrays[ARRAYS] = {
+/* state: of a cell state, its number among the cell's. */
+static const struct { const char *name; int shape; size_t field; int pass, state; } arrays[ARRAYS] = {
 #define CALL(field) offsetof(struct cg_rnn_call, field)
-	[INPUT]             = { "input",             AS_INPUT,  CALL(input),             CG_FORWARD },
-	[INPUT_H]           = { "input_h",           AS_H,      CALL(input_h),           CG_FORWARD },
-	[INPUT_C]           = { "input_c",           AS_C,      CALL(input_c),           CG_FORWARD },
-	[PARAMS]            = { "params",            AS_PARAMS, CALL(params),            CG_FORWARD },
-	[OUTPUT_BACKPROP]   = { "output_backprop",   AS_OUTPUT, CALL(output_backprop),   CG_GRAD    },
-	[OUTPUT_H_BACKPROP] = { "output_h_backprop", AS_H,      CALL(output_h_backprop), CG_GRAD    },
-	[OUTPUT_C_BACKPROP] = { "output_c_backprop", AS_C,      CALL(output_c_backprop), CG_GRAD    },
-	[OLD]               = { "old",               AS_PARAMS, 0,                       CG_GRAD    },
-	[OUTPUT]            = { "output",            AS_OUTPUT, CALL(output),            CG_FORWARD },
-	[OUTPUT_H]          = { "output_h",          AS_H,      CALL(output_h),          CG_FORWARD },
-	[OUTPUT_C]          = { "output_c",          AS_C,      CALL(output_c),          CG_FORWARD },
-	[INPUT_BACKPROP]    = { "input_backprop",    AS_INPUT,  CALL(input_backprop),    CG_GRAD    },
-	[INPUT_H_BACKPROP]  = { "input_h_backprop",  AS_H,      CALL(input_h_backprop),  CG_GRAD    },
-	[INPUT_C_BACKPROP]  = { "input_c_backprop",  AS_C,      CALL(input_c_backprop),  CG_GRAD    },
-	[PARAMS_BACKPROP]   = { "params_backprop",   AS_PARAMS, CALL(params_backprop),   CG_GRAD    },
+#define STATES(array, name, end, field, pass) \
+	[array]     = { name "_s2" end, AS_C, CALL(field[0]), pass, 2 }, \
+	[array + 1] = { name "_s3" end, AS_C, CALL(field[1]), pass, 3 }, \
+	[array + 2] = { name "_s4" end, AS_C, CALL(field[2]), pass, 4 },
+	STATES(INPUT_S, "input", "", input_s, CG_FORWARD)
+	STATES(OUTPUT_S_BACKPROP, "output", "_backprop", output_s_backprop, CG_GRAD)
+	STATES(OUTPUT_S, "output", "", output_s, CG_FORWARD)
+	STATES(INPUT_S_BACKPROP, "input", "_backprop", input_s_backprop, CG_GRAD)
+	[INPUT]             = { "input",             AS_INPUT,  CALL(input),             CG_FORWARD, 0 },
+	[INPUT_H]           = { "input_h",           AS_H,      CALL(input_h),           CG_FORWARD, 0 },
+	[INPUT_C]           = { "input_c",           AS_C,      CALL(input_c),           CG_FORWARD, 0 },
+	[PARAMS]            = { "params",            AS_PARAMS, CALL(params),            CG_FORWARD, 0 },
+	[OUTPUT_BACKPROP]   = { "output_backprop",   AS_OUTPUT, CALL(output_backprop),   CG_GRAD, 0 },
+	[OUTPUT_H_BACKPROP] = { "output_h_backprop", AS_H,      CALL(output_h_backprop), CG_GRAD, 0 },
+	[OUTPUT_C_BACKPROP] = { "output_c_backprop", AS_C,      CALL(output_c_backprop), CG_GRAD, 0 },
+	[OLD]               = { "old",               AS_PARAMS, 0,                       CG_GRAD, 0 },
+	[OUTPUT]            = { "output",            AS_OUTPUT, CALL(output),            CG_FORWARD, 0 },
+	[OUTPUT_H]          = { "output_h",          AS_H,      CALL(output_h),          CG_FORWARD, 0 },
+	[OUTPUT_C]          = { "output_c",          AS_C,      CALL(output_c),          CG_FORWARD, 0 },
+	[INPUT_BACKPROP]    = { "input_backprop",    AS_INPUT,  CALL(input_backprop),    CG_GRAD, 0 },
+	[INPUT_H_BACKPROP]  = { "input_h_backprop",  AS_H,      CALL(input_h_backprop),  CG_GRAD, 0 },
+	[INPUT_C_BACKPROP]  = { "input_c_backprop",  AS_C,      CALL(input_c_backprop),  CG_GRAD, 0 },
+	[PARAMS_BACKPROP]   = { "params_backprop",   AS_PARAMS, CALL(params_backprop),   CG_GRAD, 0 },
 #undef CALL
+#undef STATES
 };
 
 /* ---- cases ---- */
@@ -131,7 +141,7 @@ int64_t network_width(const struct network *net, int array)
 	case AS_INPUT:  return c->input;
 	case AS_OUTPUT: return network_directions(net) * H;
 	case AS_H:      return H;
-	case AS_C:      return c->cell->n_prevs > 1 ? c->units : 0;
+	case AS_C:      return c->cell->n_prevs > (arrays[array].state ? arrays[array].state : 1) ? c->units : 0;
 	}
 	return (int64_t)(net->sizes.params / cg_dtype_bytes(c->dtype));
 }

@@ -9,12 +9,18 @@
 #include "runtime/cellgrad.h"
 #include "tests/conformance/suite_device.h"
 
-/* The arguments of a call, inputs first; OLD is what params_backprop holds before a call that accumulates. */
+/* The arguments of a call, inputs first; OLD is what params_backprop holds before a call that accumulates.  INPUT_S and so on are the
+ * second to fourth states of a cell, MORE of each. */
+enum { MORE = 3 };
 enum array {
-	INPUT, INPUT_H, INPUT_C, PARAMS, OUTPUT_BACKPROP, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OLD,
-	OUTPUT, OUTPUT_H, OUTPUT_C, INPUT_BACKPROP, INPUT_H_BACKPROP, INPUT_C_BACKPROP, PARAMS_BACKPROP, ARRAYS
+	INPUT, INPUT_H, INPUT_C, PARAMS, OUTPUT_BACKPROP, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OLD, INPUT_S,
+	OUTPUT_S_BACKPROP = INPUT_S + MORE, OUTPUT = OUTPUT_S_BACKPROP + MORE, OUTPUT_H, OUTPUT_C, INPUT_BACKPROP, INPUT_H_BACKPROP,
+	INPUT_C_BACKPROP, PARAMS_BACKPROP, OUTPUT_S, INPUT_S_BACKPROP = OUTPUT_S + MORE, ARRAYS = INPUT_S_BACKPROP + MORE
 };
-enum { INPUTS = OUTPUT, FORWARD_OUTPUTS = 1 << OUTPUT | 1 << OUTPUT_H | 1 << OUTPUT_C, ALL_OUTPUTS = (1 << ARRAYS) - (1 << OUTPUT) };
+enum {
+	INPUTS = OUTPUT, ALL_OUTPUTS = (1 << ARRAYS) - (1 << OUTPUT),
+	FORWARD_OUTPUTS = 1 << OUTPUT | 1 << OUTPUT_H | 1 << OUTPUT_C | ((1 << MORE) - 1) << OUTPUT_S
+};
 enum { ROWS_MAX = 32, VALUES_MAX = 4 };
 
 struct network {

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_reserve), cmocka_unit_test(test_in_a_row), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_vectors), cmocka_unit_test(test_sizes), cmocka_unit_test(test_golden_sums),
 		cmocka_unit_test(test_golden_cells), cmocka_unit_test(test_block_lstm),
-		cmocka_unit_test(test_modes), cmocka_unit_test(test_cells), cmocka_unit_test(test_refused), cmocka_unit_test(test_values),
+		cmocka_unit_test(test_modes), cmocka_unit_test(test_cells), cmocka_unit_test(test_values),
 		cmocka_unit_test(test_dtypes), cmocka_unit_test(test_drawn),
 		cmocka_unit_test(test_training), cmocka_unit_test_setup(test_nothing_left, device_close),
 	};

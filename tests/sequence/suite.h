@@ -39,7 +39,6 @@ void test_block_lstm(void **);
 /* modes.c, cells.c: gradients against differences. */
 void test_modes(void **);
 void test_cells(void **);
-void test_refused(void **);
 void test_values(void **);
 void test_dtypes(void **);
 /* drawn.c: random cells, against their equations on a tape. */
