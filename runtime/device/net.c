@@ -49,7 +49,7 @@ static int64_t matrices_before(const struct cg_network *net, int pseudo_layer)
 {
 	int first = pseudo_layer < net->directions ? pseudo_layer : net->directions;
 
-	return first * matrices_of(net, 0) + (pseudo_layer - first) * matrices_of(net, net->directions);
+	return first * net->matrices[0] + (pseudo_layer - first) * net->matrices[1];
 }
 
 /* The region of the k-th gate's part among those of all gates, from the first one's offset on; empty if the gate lacks the part. */
@@ -63,33 +63,46 @@ static struct cg_rnn_region gate_part(const struct cg_network *net, enum cg_gate
 	return (struct cg_rnn_region){ offset + n * rows * columns, rows, columns };
 }
 
+/* The region of a matrix of a pseudo-layer. */
+static struct cg_rnn_region matrix_part(const struct cg_network *net, int pseudo_layer, enum cg_rnn_part part, int k)
+{
+	int64_t offset = matrices_before(net, pseudo_layer), in = input_of(net, pseudo_layer), U = net->U;
+	int64_t recurrent = offset + net->n_parts[CG_PART_W] * in;
+
+	if (part == CG_RNN_INPUT)
+		return gate_part(net, CG_PART_W, k, offset, in ? U : 0, in / U);
+	if (part == CG_RNN_RECURRENT)
+		return gate_part(net, CG_PART_R, k, recurrent, U, net->H);
+	return (struct cg_rnn_region){ recurrent + net->n_parts[CG_PART_R] * U * net->H, net->P, net->P ? U : 0 };
+}
+
 struct cg_rnn_region cg_network_part(const struct cg_network *net, int pseudo_layer, enum cg_rnn_part part, int k)
 {
-	const int *parts = net->n_parts;
-	int64_t U = net->U, n = (int64_t)net->layers * net->directions, each = (int64_t)(parts[CG_PART_BIAS_W] + parts[CG_PART_BIAS_R]) * U;
-	int64_t offset = matrices_before(net, pseudo_layer), biases = matrices_before(net, (int)n), bias = biases + pseudo_layer * each;
-	int64_t in = input_of(net, pseudo_layer), recurrent = offset + parts[CG_PART_W] * in;
-	int64_t vectors = biases + n * each, scalars = vectors + n * net->n_vectors * U;
+	const int of_x = net->n_parts[CG_PART_BIAS_W], states = net->layers * net->directions;
+	int64_t U = net->U, each = (int64_t)(of_x + net->n_parts[CG_PART_BIAS_R]) * U, biases;
 
-	switch (part) {
-	case CG_RNN_INPUT:      return gate_part(net, CG_PART_W, k, offset, in ? U : 0, in / U);
-	case CG_RNN_RECURRENT:  return gate_part(net, CG_PART_R, k, recurrent, U, net->H);
-	case CG_RNN_PROJECTION: return (struct cg_rnn_region){ recurrent + parts[CG_PART_R] * U * net->H, net->P, net->P ? U : 0 };
-	case CG_RNN_BIAS_W:     return gate_part(net, CG_PART_BIAS_W, k, bias, 1, U);
-	case CG_RNN_BIAS_R:     return gate_part(net, CG_PART_BIAS_R, k, bias + parts[CG_PART_BIAS_W] * U, 1, U);
-	case CG_RNN_VECTOR:     return (struct cg_rnn_region){ vectors + ((int64_t)pseudo_layer * net->n_vectors + k) * U, 1, U };
-	case CG_RNN_SCALAR:     break;
-	}
-	return (struct cg_rnn_region){ scalars + (int64_t)pseudo_layer * net->n_scalars + k, 1, 1 };
+	if (part <= CG_RNN_PROJECTION)
+		return matrix_part(net, pseudo_layer, part, k);
+	biases = matrices_before(net, states);
+	if (part == CG_RNN_BIAS_W)
+		return gate_part(net, CG_PART_BIAS_W, k, biases + pseudo_layer * each, 1, U);
+	if (part == CG_RNN_BIAS_R)
+		return gate_part(net, CG_PART_BIAS_R, k, biases + pseudo_layer * each + of_x * U, 1, U);
+	biases += states * each;
+	if (part == CG_RNN_VECTOR)
+		return (struct cg_rnn_region){ biases + ((int64_t)pseudo_layer * net->n_vectors + k) * U, 1, U };
+	return (struct cg_rnn_region){ biases + (int64_t)states * net->n_vectors * U + (int64_t)pseudo_layer * net->n_scalars + k, 1, 1 };
 }
 
 int cg_network_count(struct cg_network *net)
 {
-	int64_t D = net->directions, n = net->layers * D, last = net->layers > 1 ? matrices_of(net, net->directions) : 0;
+	int64_t D = net->directions, n = net->layers * D;
 	int64_t biases = net->n_parts[CG_PART_BIAS_W] + net->n_parts[CG_PART_BIAS_R];
 	int64_t vectors = plus(times(biases + net->n_vectors, net->U), net->n_scalars);
 
-	net->params = plus(plus(times(D, matrices_of(net, 0)), times(n - D, last)), times(n, vectors));
+	net->matrices[0] = matrices_of(net, 0);
+	net->matrices[1] = net->layers > 1 ? matrices_of(net, net->directions) : 0;
+	net->params = plus(plus(times(D, net->matrices[0]), times(n - D, net->matrices[1])), times(n, vectors));
 	if (net->params > (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(net->dtype)))
 		return cg_fail(CG_BAD_ARGUMENT, "rnn: params: a network of layers=%d, I=%lld, U=%lld, P=%lld has params of more than PTRDIFF_MAX bytes",
 		               net->layers, (long long)net->I, (long long)net->U, (long long)net->P);

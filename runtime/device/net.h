@@ -23,6 +23,7 @@ struct cg_network {
 	int n_parts[CG_GATE_PARTS];              /* the number of gates that have each part of weights */
 	signed char part[CG_GATE_PARTS][CG_GATES_MAX];   /* the number of a gate's part among those of all gates; -1: none */
 	int64_t params;                          /* elements of params */
+	int64_t matrices[2];                     /* elements of all matrices of a pseudo-layer: of layer 0, of another layer */
 };
 
 /* Texts of a network's cell, options and values for messages: "./mine.cell", "peephole", "k=0.5".  Field `values` has the params whose
@@ -34,9 +35,9 @@ struct cg_network_text {
 /* Bytes of the header at the start of a reserve space, which the runtime reads and writes. */
 enum { CG_RESERVE_HEADER = 64 };
 
-/* The region of the k-th part of a kind in params, in elements.  An absent input matrix or projection has an empty region. */
+/* The region of the k-th part of a kind in params, in elements, after cg_network_count.  An absent input matrix or projection has an empty region. */
 struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
-/* Sets the number of params; CG_BAD_ARGUMENT if they have more than PTRDIFF_MAX bytes. */
+/* Sets `matrices` and the number of params; CG_BAD_ARGUMENT if they have more than PTRDIFF_MAX bytes. */
 int cg_network_count(struct cg_network *);
 int64_t cg_network_width(const struct cg_network *, int layer);  /* the width of the layer's input */
 /* The key of the dropout mask of a layer's output. */

@@ -104,8 +104,20 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 	return CG_OK;
 }
 
+/* Does the call have an argument of a cell's second to fourth state? */
+static int has_more_states(const struct cg_rnn_call *c)
+{
+	int any = 0;
+
+	for (int k = 0; k < CG_STATES_MAX - 1; k++)
+		any |= cg_present(c->input_s[k]) | cg_present(c->output_s[k]) | cg_present(c->output_s_backprop[k]) | cg_present(c->input_s_backprop[k]);
+	return any;
+}
+
 static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, const struct cg_op *row)
 {
+	if (rnn->n_states && !has_more_states(&op->call))
+		return CG_OK;
 	for (const struct cg_port *p = row->ports; p->name; p++) {
 		int state = p->flags & CG_OF_STATE ? 1 : p->state;
 

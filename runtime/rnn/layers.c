@@ -224,7 +224,11 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_recurrence *w = &p->recurrence;
 
-	*w = (struct cg_recurrence){ .stream = q->stream, .sequence = &q->sequence, .bias = { p->own->bias, 0, 1 } };
+	/* A compiler may clear so large a struct word by word, where memset takes the widest stores. */
+	memset(w, 0, sizeof *w);
+	w->stream = q->stream;
+	w->sequence = &q->sequence;
+	w->bias = (struct cg_matrix){ p->own->bias, 0, 1 };
 	w->direction = p->direction != rnn->net.reverse;
 	cg_rnn_fill_recurrence(rnn, q->pass, p->layer * rnn->net.directions + p->direction, q->call->params, q->call->params_backprop, w);
 	for (int k = 0; k < rnn->n_saved; k++)
