@@ -16,6 +16,13 @@ from ._load import check, lib
 PASSES = ("forward", "grad", "gradgrad", "seq_forward", "seq_grad")
 SHAPES = ("point", "sum", "scan")
 LANGUAGES = ("c", "opencl", "cuda")
+# The axes of an argument that is an array, by its kind.
+AXES = {"tensor": "rows, units", "per_unit": "units", "element": "1"}
+
+
+def _shape(kind: str, rows: int, units: int) -> Tuple[int, ...]:
+    """Returns the shape of an argument that is an array, by its kind."""
+    return {"tensor": (rows, units), "per_unit": (units,), "element": (1,)}[kind]
 
 
 class Kernel:
@@ -23,9 +30,9 @@ class Kernel:
 
     cell: a `Cell`, or an argument of `Cell`.  pass_: "forward", "grad", "gradgrad", "seq_forward" or "seq_grad".  options: the cell's
     options that are on, separated by commas or as a list.  stage: 1 to the number of the cell's stages, or 0 for all; of a cell with
-    several stages, `run` takes one alone.  shape: "point" computes elements, and its text has the sums, too; "sum" sums over rows, for the
-    gradients of biases and per-unit weights, and can be run but not printed; "scan" computes all steps of a sequence, and can be printed
-    but not run.
+    several stages, `run` takes one alone.  shape: "point" computes elements, and its text has the sums, too; "sum" computes the sums, for
+    the gradients of biases, per-unit weights and scalars, and can be run but not printed; "scan" computes all steps of a sequence, and can
+    be printed but not run.
 
     >>> import cellgrad, numpy as np
     >>> kernel = cellgrad.Kernel("rnn_tanh", "grad")
@@ -91,12 +98,13 @@ class Kernel:
             if (function["shape"] == "point") != (self.shape == "point"):
                 continue
             for argument in function["arguments"]:
-                if argument["kind"] in ("tensor", "per_unit", "scalar"):
+                if argument["kind"] in ("scalar", *AXES):
                     found.setdefault(argument["name"], argument)
         return list(found.values())
 
     def inputs(self) -> Dict[str, str]:
-        """Returns the inputs of run(): each name, with "tensor" for [rows, units], "per_unit" for [units], or "scalar".
+        """Returns the inputs of run(): each name, with "tensor" for [rows, units], "per_unit" for [units], "element" for [1], or
+        "scalar" for a number.
 
         >>> import cellgrad
         >>> cellgrad.Kernel("rnn_tanh", "grad").inputs()
@@ -105,15 +113,15 @@ class Kernel:
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "in"}
 
     def outputs(self) -> Dict[str, str]:
-        """Returns the names of the outputs of run(), each with its kind: "tensor" for [rows, units] or "per_unit" for [units]."""
+        """Returns the names of the outputs of run(), each with its kind: "tensor", "per_unit" or "element", as those of inputs()."""
         return {a["name"]: a["kind"] for a in self._arguments() if a["flow"] == "out"}
 
     def run(self, arguments: Mapping[str, Any], want: Optional[Sequence[str]] = None,
             context: Optional[Context] = None) -> Dict[str, "np.ndarray[Any, Any]"]:
         """Runs the kernel on arrays and returns its outputs by name, all or those in `want`.
 
-        arguments: the inputs by name: arrays [rows, units], arrays [units] for per-unit inputs, numbers for scalars.  Rows of an array
-        may be strided.  None stands for an array of zeros; only a scalar that has a default may be left out.
+        arguments: the inputs by name: arrays [rows, units], arrays [units] for per-unit inputs, arrays [1] for learnt scalars, numbers
+        for params.  Rows of an array may be strided.  None stands for an array of zeros; only a param that has a default may be left out.
 
         Raises ArgumentError for an unknown name or a wrong shape, ArgumentTypeError for a wrong dtype.
         """
@@ -135,7 +143,7 @@ class Kernel:
         results = {}
         for at, a in zip(struct[len(arguments):], outputs):
             # A slice of a ctypes array refers to its elements, and does not copy them.
-            array = np.empty((rows, units) if a["kind"] == "tensor" else (units,), dtype_of(OF_MANIFEST[a["type"]]))
+            array = np.empty(_shape(a["kind"], rows, units), dtype_of(OF_MANIFEST[a["type"]]))
             results[a["name"]] = array
             self._bind(at, a, array, rows, units, keep)
         (context or default_context()).call(lib.cg_kernel_run, ctypes.byref(self._struct), rows, units, struct, len(struct))
@@ -148,12 +156,11 @@ class Kernel:
         for name, value in arguments.items():
             if value is None or known[name]["kind"] == "scalar":
                 continue
-            shape = np.shape(value)
-            expected = 2 if known[name]["kind"] == "tensor" else 1
-            if len(shape) != expected:
-                raise ArgumentError(f"{name}: expected {'[rows, units]' if expected == 2 else '[units]'}, got shape {shape}")
-            units = shape[-1] if units is None else units
-            if expected == 2 and rows is None:
+            shape, kind = np.shape(value), known[name]["kind"]
+            if len(shape) != len(AXES[kind].split(",")):
+                raise ArgumentError(f"{name}: expected [{AXES[kind]}], got shape {shape}")
+            units = shape[-1] if units is None and kind != "element" else units
+            if kind == "tensor" and rows is None:
                 rows = shape[0]
         if rows is None or units is None:
             raise ArgumentError("arguments: expected at least one array [rows, units], which gives the numbers of rows and units")
@@ -168,7 +175,7 @@ class Kernel:
         elif value is not None:
             is_tensor = about["kind"] == "tensor"
             dtype = dtype_of(OF_MANIFEST[about["type"]])
-            array = shown(name, value, dtype, (rows, units) if is_tensor else (units,), "rows, units" if is_tensor else "units")
+            array = shown(name, value, dtype, _shape(about["kind"], rows, units), AXES[about["kind"]])
             if not (is_tensor and array.size and array.flags.aligned and array.strides[1] == array.itemsize
                     and array.strides[0] >= units * array.itemsize and array.strides[0] % array.itemsize == 0):
                 array = dense(array)

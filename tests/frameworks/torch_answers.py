@@ -23,6 +23,10 @@ F64 = torch.float64
 LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
 APART = ("cell apart\ninput  x_z\ninput  x_n no bias\nsplit  h_n\noutput h\n\n"
          "z = sigmoid(x_z)\nh = (1 - z) * h_prev + z * tanh(x_n + h_n)\nsave z h\n")
+# The sLSTM of xLSTM (Beck et al. 2024), with its normaliser n and its stabiliser m.
+SLSTM = ("cell slstm\ngates  a_z a_i a_f a_o\nstate  c n m\noutput h\n\n"
+         "z = tanh(a_z)\no = sigmoid(a_o)\nm = max(a_f + m_prev, a_i)\ni = exp(a_i - m)\nf = exp(a_f + m_prev - m)\n"
+         "c = f * c_prev + i * z\nn = f * n_prev + i\nh = o * c / n\nsave z o m i f c n h\n")
 LEARNT = ("cell learnt\ngates  a\noutput h\nweight u v\nscalar tau = 2, rate = -0.5\n\n"
           "h = tanh(a * tau + u * h_prev) * v + rate * h_prev\nsave h\n")
 
@@ -204,6 +208,25 @@ class Answers(unittest.TestCase):
                   [mine, *torch.autograd.grad((mine * weight).sum(), leaves)], "learnt")
         module.reset_parameters()
         self.assertEqual(weights["scalar_l1"].tolist(), [2.0, -0.5])
+
+    def test_states(self):
+        """A cell with three states, which begin with zeros, has the output and the gradients of PyTorch's own equations"""
+        module = ours.Cell(SLSTM, I, U, dtype=F64)
+        weight_ih, weight_hh, bias_ih, bias_hh = module.parameters()
+        x, upstream = torch.randn(T, B, I, dtype=F64, requires_grad=True), torch.randn(T, B, U, dtype=F64)
+        h = c = n = m = torch.zeros(B, U, dtype=F64)
+        steps = []
+        for step in x:
+            z, i, f, o = (step @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh).chunk(4, 1)
+            most = torch.maximum(f + m, i)
+            i, f, m = torch.exp(i - most), torch.exp(f + m - most), most
+            c, n = f * c + i * torch.tanh(z), f * n + i
+            h = torch.sigmoid(o) * c / n
+            steps.append(h)
+        theirs, (mine, (last_h, last_c)) = torch.stack(steps), module(x)
+        leaves = [x, *module.parameters()]
+        self.same([theirs, h[None], c[None], *torch.autograd.grad((theirs * upstream).sum(), leaves)],
+                  [mine, last_h, last_c, *torch.autograd.grad((mine * upstream).sum(), leaves)], "slstm")
 
     def test_copies(self):
         """nn.LSTM with the state_dict has the output to 1e-6; pickle, deepcopy and torch.save give equal outputs and new weights"""
