@@ -878,7 +878,7 @@ int main(void)
 		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_long_line),
 		cmocka_unit_test(test_accepted),
-		cmocka_unit_test(test_read), cmocka_unit_test(test_split),
+		cmocka_unit_test(test_read), cmocka_unit_test(test_parts), cmocka_unit_test(test_split),
 		cmocka_unit_test(test_option_names),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_options),
