@@ -91,6 +91,19 @@ expected()
 	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc)
 }
 
+# links: each link of an installed document to a file leads to one that is installed.
+links()
+{
+	: >"$why"
+	find "$root$DOCDIR" -name '*.md' >"$scratch/pages"
+	while read -r page; do
+		for link in $(grep -o ']([^)]*)' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v ://); do
+			[ -e "${page%/*}/$link" ] || echo "$page: $link is not there" >>"$why"
+		done
+	done <"$scratch/pages"
+	[ -s "$scratch/pages" ] && [ ! -s "$why" ]
+}
+
 in_place()
 {
 	: >"$why"
@@ -230,6 +243,8 @@ if [ "${1:-}" != installed ]; then
 fi
 in_place
 report $? 'the files that make install should leave are in their places'
+links
+report $? 'links of the installed documents lead to installed files'
 [ "$(find_by "$root" --modversion 2>"$why")" = "$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)" ]
 report $? 'pkg-config prints the version'
 
