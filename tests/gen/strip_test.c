@@ -387,7 +387,7 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 	return command_line;
 }
 
-/* Tries the texts of one pass of the built-in cells. all: 1: of cells for which the build has not compiled the pass, with every set of
+/* Tries the texts of one pass of the built-in cells, and of a cell with learnt scalars in one dtype. all: 1: of cells for which the build has not compiled the pass, with every set of
    options, in every dtype; 0: of all cells with all options, in one dtype, f16 or bf16 for a step of a sequence, and of lstm_block in
    every dtype. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
@@ -397,13 +397,14 @@ static void try_pass(int pass, int lang, int all, const char *command_line)
 
 	snprintf(folder, sizeof folder, "%s/strip.XXXXXX", top);
 	assert_non_null(mkdtemp(folder));
-	for (int c = 0; built_in(c, name); c++) {
-		struct cg_cell *cell = must_find(name);
+	for (int c = 0; c <= built_ins(); c++) {
+		struct cg_cell *cell = built_in(c, name) ? must_find(name) : must_read("learnt");
+		int is_learnt = c == built_ins();
 
 		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 			int last = (1 << cell->n_options) - 1, one = pass > CG_PASS_GRADGRAD ? 2 + (c + pass) % 2 : (c + pass) % 4;
 
-			if (all ? is_bundled(cell, pass) : dtype != one && strcmp(name, "lstm_block"))
+			if (all && !is_learnt ? is_bundled(cell, pass) : dtype != one && strcmp(cell->name, "lstm_block"))
 				continue;
 			fill_pool(dtype);
 			for (int options = all ? 0 : last; options <= last; options++) {
