@@ -136,6 +136,7 @@ enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
 /* The weights of a gate, and the sum of their products and biases that is its pre-activation: x W + b, h R + b, or both. */
 enum cg_gate_part { CG_PART_W, CG_PART_R, CG_PART_BIAS_W, CG_PART_BIAS_R, CG_GATE_PARTS };
+enum { CG_GATE_BIASES = 1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R };   /* the bits of both biases in a gate's parts */
 /* parts: a bit for each part that the pre-activation is the sum of.  A split gate may be the recurrent part of another gate, `whole`, whose
  * weights it has; a gate with weights of its own has whole -1.  position: where the cell's text declares the gate. */
 struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; unsigned parts; const char *position; };
@@ -331,6 +332,10 @@ int cg_feed_saved(const struct cg_pass_plan *, int feed);
 /* Is an argument a parameter of the function in its text?  The values of a sum part are not parameters: the function stores them in its
  * scratch. */
 int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
+/* Is an argument of a cell's function an array of the caller: a tensor, a vector per unit or one element? */
+int cg_is_array(const struct cg_argument *);
+/* Does the function add partial sums? */
+int cg_is_sum(const struct cg_function *);
 /* In CUDA C, does a parameter NAME_second follow the argument NAME, an output of a sum?  NAME_second is the distance, in elements, from
  * NAME to a second place for the same sum, or 0. */
 int cg_has_second(const struct cg_function *, const struct cg_argument *);

@@ -22,27 +22,3 @@ size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_function 
 	(void)function;
 	return (size_t)plan->graph.n * 256 * cg_acc_bytes(plan->dtype);
 }
-
-int cg_is_parameter(const struct cg_function *function, const struct cg_argument *a)
-{
-	return function->shape != CG_FUNCTION_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
-}
-
-int cg_has_second(const struct cg_function *function, const struct cg_argument *a)
-{
-	return function->shape == CG_FUNCTION_SUM && a->out;
-}
-
-int cg_sum_values(const struct cg_function *function)
-{
-	return function->sum_values;
-}
-
-int cg_count_outputs(const struct cg_function *function)
-{
-	int n = 0;
-
-	for (int k = 0; k < function->n_arguments; k++)
-		n += function->arguments[k].out && function->arguments[k].kind != CG_KIND_SCRATCH;
-	return n;
-}

@@ -51,7 +51,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
-		int is_optional = a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT;
+		int is_optional = cg_is_array(a);
 		int memory = is_optional || a->kind == CG_KIND_SCRATCH;
 
 		if (!cg_is_parameter(function, a))

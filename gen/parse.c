@@ -29,7 +29,7 @@ static int no_bias(struct parser *p, int first)
 		p->at += 4;
 		if (cg_parse_line_end(p)) {
 			for (int k = first; k < p->cell->n_gates; k++)
-				p->cell->gates[k].parts &= 1 << CG_PART_W | 1 << CG_PART_R;
+				p->cell->gates[k].parts &= ~(unsigned)CG_GATE_BIASES;
 			return 1;
 		}
 	}

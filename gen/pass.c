@@ -118,7 +118,7 @@ static void sums(struct maker *m, int stage, int derivative, const int *adjoint,
 
 		if (cell->gates[k].stage >= stage)
 			cut_at(m, node, CG_ROLE_GATE, k, derivative);
-		if (cell->gates[k].stage == stage && (cell->gates[k].parts & (1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R)))
+		if (cell->gates[k].stage == stage && (cell->gates[k].parts & CG_GATE_BIASES))
 			out(m, CG_ROLE_BIAS, k, derivative, node);
 	}
 	for (int k = 0; stage == 1 && k < cell->n_weights; k++) {

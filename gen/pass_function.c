@@ -218,8 +218,7 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	struct cg_function *p = &plan->functions[plan->n_functions];
 	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4);
 	unsigned char *nodes = cg_arena_alloc(&plan->memory, (size_t)graph->n);
-	int is_sum = shape == CG_FUNCTION_SUM || shape == CG_FUNCTION_SUM_UNITS;
-
+	
 	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
 		m->failed = 1;
 		return;
@@ -233,14 +232,14 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	}
 	append_named(m, p, CG_ROLE_ROWS, "rows", 0);
 	append_named(m, p, CG_ROLE_UNITS, "units", 0);
-	if (!is_sum)
+	if (!cg_is_sum(p))
 		trace(m, p, nodes);
 	if (shape != CG_FUNCTION_POINT) {
-		append_named(m, p, CG_ROLE_SCRATCH, "partial", !is_sum);
+		append_named(m, p, CG_ROLE_SCRATCH, "partial", !cg_is_sum(p));
 		p->sum_values = m->n_outs;
 	}
 	append_outs(m, p);
-	if (is_sum)
+	if (cg_is_sum(p))
 		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
 	plan->n_functions++;
 	if (shape == CG_FUNCTION_POINT)

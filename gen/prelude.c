@@ -109,7 +109,7 @@ static int put_section(struct cg_text *text, const struct cg_dialect *d, int dty
 
 static int converted(const struct cg_argument *a)
 {
-	return (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT) && a->type == CG_TYPE_REAL;
+	return cg_is_array(a) && a->type == CG_TYPE_REAL;
 }
 
 /* Does any function read (out 0) or write (out 1) memory whose elements must be converted to or from acc? */

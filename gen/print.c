@@ -20,11 +20,6 @@ static const char *type_name(const struct printer *p, const struct cg_argument *
 	return a->type == CG_TYPE_REAL ? "real" : a->type == CG_TYPE_ACC ? "acc" : "int64_t";
 }
 
-static int in_memory(const struct cg_argument *a)
-{
-	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT;
-}
-
 /* Does the C text's function over a strip take the argument by value? */
 static int is_by_value(const struct cg_argument *a)
 {
@@ -96,7 +91,7 @@ static void put_names(struct printer *p, struct cg_text *text)
 			continue;
 		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
 		put_form(p, text, a->kind == CG_KIND_TENSOR ? tensor :
-		               in_memory(a) || a->kind == CG_KIND_SCRATCH ? memory : "@name@", a, NULL);
+		               cg_is_array(a) || a->kind == CG_KIND_SCRATCH ? memory : "@name@", a, NULL);
 	}
 }
 
@@ -107,7 +102,7 @@ static void run_parameters(struct printer *p, struct cg_text *text)
 		const struct cg_argument *a = &p->function->arguments[k];
 		const char *form = a->out ? "@type@ *restrict @name@_at" : "const @type@ *restrict @name@_at";
 
-		if (a->kind != CG_KIND_SCALAR && !in_memory(a))
+		if (a->kind != CG_KIND_SCALAR && !cg_is_array(a))
 			continue;
 		separate(text, ",\n");
 		put_form(p, text, is_by_value(a) ? "acc @name@" :
@@ -130,10 +125,10 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 		} else if (is_by_value(a)) {
 			separate(text, ",\n");
 			put_form(p, text, p->plain ? "@name@ ? *@name@ : 0" : "@name@ ? to_acc(*@name@) : 0", a, NULL);
-		} else if (in_memory(a) && !cg_is_parameter(p->function, a)) {
+		} else if (cg_is_array(a) && !cg_is_parameter(p->function, a)) {
 			separate(text, ",\n");
 			cg_text_printf(text, "sums + %d * units + first", value++);
-		} else if (in_memory(a)) {
+		} else if (cg_is_array(a)) {
 			separate(text, ",\n");
 			snprintf(form, sizeof form, a->out ? "@name@ ? @name@ + %s : no_@name@" : "@name@ ? @name@ + %s : absent%s", at,
 			         a->type == CG_TYPE_ACC && !p->plain ? "_acc" : "");
@@ -150,7 +145,7 @@ static void absent(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (in_memory(a) && !a->out && !is_by_value(a))
+		if (cg_is_array(a) && !a->out && !is_by_value(a))
 			reads[a->type == CG_TYPE_ACC && !p->plain] = 1;
 	}
 	if (reads[0])
@@ -160,7 +155,7 @@ static void absent(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (in_memory(a) && a->out && cg_is_parameter(p->function, a))
+		if (cg_is_array(a) && a->out && cg_is_parameter(p->function, a))
 			put_form(p, text, "@type@ no_@name@[STRIP];\n", a, NULL);
 	}
 }
@@ -188,7 +183,7 @@ static void loads(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (!a->out && in_memory(a) && load_form(p, a)) {
+		if (!a->out && cg_is_array(a) && load_form(p, a)) {
 			separate(text, "\n");
 			put_form(p, text, load_form(p, a), a, NULL);
 		}
@@ -201,7 +196,7 @@ static void run_ins(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments && p->runs; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
-		if (!a->out && in_memory(a) && a->kind != CG_KIND_ELEMENT) {
+		if (!a->out && cg_is_array(a) && a->kind != CG_KIND_ELEMENT) {
 			separate(text, "\n");
 			put_form(p, text, a->kind == CG_KIND_PER_UNIT ? p->dialect->run_in_unit : p->dialect->run_in, a, NULL);
 		}
@@ -312,7 +307,7 @@ static void about_gate(struct cg_text *text, const struct cg_cell *cell, int ind
 	cg_text_printf(text, "pre-activation: %s", x ? "x W" : "");
 	if (h)
 		cg_text_printf(text, "%s%s R", x ? " + " : "", gate->stage > 1 ? cell->values[cell->feeds[gate->stage - 2]].name : "h");
-	if (gate->parts & (1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R))
+	if (gate->parts & CG_GATE_BIASES)
 		cg_text_put(text, " + b");
 }
 

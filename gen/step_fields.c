@@ -62,6 +62,12 @@ static struct field *add_field(struct steps *s, int kind, int type, int out, con
 	return f;
 }
 
+/* Adds a field for an argument that has one value for all steps.  Returns NULL where there is such a field already. */
+static struct field *add_constant(struct steps *s, const struct cg_argument *a, int kind)
+{
+	return find_field(s, kind, a->name) ? NULL : add_field(s, kind, a->type, 0, a->name, "");
+}
+
 const char *cg_get_prev_value(const struct steps *s, int prev)
 {
 	return s->plan->cell->values[s->plan->cell->prevs[prev].value].name;
@@ -224,23 +230,17 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 			         is_state(s, a->name) ? "value after each step" : "value that forward saves", f->required ? "" : "; may be NULL");
 		return;
 	case CG_ROLE_WEIGHT:
-		if (find_field(s, PER_UNIT, a->name))
-			return;
-		f = add_field(s, PER_UNIT, a->type, 0, a->name, "");
-		snprintf(f->shape, sizeof f->shape, "[units]");
-		snprintf(f->is, sizeof f->is, "a weight per unit; may be NULL");
-		break;
 	case CG_ROLE_SCALAR:
-		if (find_field(s, ELEMENT, a->name))
+		f = add_constant(s, a, a->role == CG_ROLE_WEIGHT ? PER_UNIT : ELEMENT);
+		if (!f)
 			return;
-		f = add_field(s, ELEMENT, a->type, 0, a->name, "");
-		snprintf(f->shape, sizeof f->shape, "[1]");
-		snprintf(f->is, sizeof f->is, "a learnt scalar; may be NULL");
+		snprintf(f->shape, sizeof f->shape, a->role == CG_ROLE_WEIGHT ? "[units]" : "[1]");
+		snprintf(f->is, sizeof f->is, "a %s; may be NULL", a->role == CG_ROLE_WEIGHT ? "weight per unit" : "learnt scalar");
 		break;
 	case CG_ROLE_PARAM:
-		if (find_field(s, SCALAR, a->name))
+		f = add_constant(s, a, SCALAR);
+		if (!f)
 			return;
-		f = add_field(s, SCALAR, a->type, 0, a->name, "");
 		snprintf(f->is, sizeof f->is, "param, rounded to %s before use", cg_real_names[s->plan->dtype]);
 		break;
 	default:

@@ -26,11 +26,6 @@ static int has(const struct kernel_kind *k, const char *name)
 	return 0;
 }
 
-static int is_memory(const struct cg_argument *a)
-{
-	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT;
-}
-
 /* Gathers the arguments that a caller of a kernel gives, all but the sizes and scratch. One call gathers those in memory (memory = 1),
  * the next one the numbers. */
 static void gather(struct kernel_kind *k, int memory)
@@ -41,7 +36,7 @@ static void gather(struct kernel_kind *k, int memory)
 		for (int j = 0; j < function->n_arguments && (function->shape == CG_FUNCTION_POINT) == (k->shape == CG_POINT); j++) {
 			const struct cg_argument *a = &function->arguments[j];
 
-			if (a->role != CG_ROLE_ROWS && a->role != CG_ROLE_UNITS && a->kind != CG_KIND_SCRATCH && is_memory(a) == memory
+			if (a->role != CG_ROLE_ROWS && a->role != CG_ROLE_UNITS && a->kind != CG_KIND_SCRATCH && cg_is_array(a) == memory
 			    && !has(k, a->name) && k->n < KERNEL_ARGUMENTS)
 				k->arguments[k->n++] = a;
 		}
@@ -241,7 +236,7 @@ static int fill(struct trial_state *r, int k, unsigned long long *state)
 	size_t each = cg_dtype_bytes(dtype), n = 0;
 
 	r->args[k] = (struct cg_arg){ .name = a->name };
-	if (!is_memory(a)) {
+	if (!cg_is_array(a)) {
 		r->args[k].value = a->kind == CG_KIND_COUNT ? t->accumulate : scalars[numbers_below(state, 6)];
 		return CG_OK;
 	}

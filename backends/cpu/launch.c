@@ -30,7 +30,7 @@ static int64_t cut_parts(struct shared_launch *s)
 	s->rows_each = s->rows;
 	s->units_each = s->units;
 	s->across = 1;
-	if (s->function->shape == CG_FUNCTION_SUM || s->function->shape == CG_FUNCTION_SUM_UNITS || s->rows <= 2 * PART / s->units)
+	if (cg_is_sum(s->function) || s->rows <= 2 * PART / s->units)
 		return 1;
 	if (s->function->shape == CG_FUNCTION_POINT && s->units > PART)
 		s->units_each = PART;

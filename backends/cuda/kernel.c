@@ -271,7 +271,7 @@ int cg_cu_launch(struct cg_queue *queue, const struct cg_module *built, int func
 	struct parameters parameters;
 	int code;
 
-	if (!rows && p->shape != CG_FUNCTION_SUM && p->shape != CG_FUNCTION_SUM_UNITS)
+	if (!rows && !cg_is_sum(p))
 		return CG_OK;
 	bind(&parameters, built->plan, p, rows, units, operands);
 	code = built->plan->cell ? launch_function(queue, built, function, rows, units, &parameters)

@@ -274,23 +274,15 @@ static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size
 	return CG_OK;
 }
 
-/* Does the function add partial sums? */
-static int is_sum(const struct cg_function *function)
-{
-	return function->shape == CG_FUNCTION_SUM || function->shape == CG_FUNCTION_SUM_UNITS;
-}
-
 /* Is no argument of the launch absent?  A sum tests for absent outputs in both programs, so that its outputs do not count. */
 static int is_whole(const struct cg_function *function, const struct cg_operand *operands)
 {
-	if (is_sum(function))
+	if (cg_is_sum(function))
 		return 1;
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
 
-		if (cg_is_parameter(function, a) && (a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT ||
-		                                     a->kind == CG_KIND_ELEMENT) &&
-		    !operands[k].mem.data)
+		if (cg_is_parameter(function, a) && cg_is_array(a) && !operands[k].mem.data)
 			return 0;
 	}
 	return 1;
@@ -298,7 +290,7 @@ static int is_whole(const struct cg_function *function, const struct cg_operand 
 
 static int64_t blocks_of(const struct cg_function *function, int64_t rows)
 {
-	return function->shape == CG_FUNCTION_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : is_sum(function) ? 1 : rows;
+	return function->shape == CG_FUNCTION_SUM_PART ? (rows + CG_SUM_ROWS - 1) / CG_SUM_ROWS : cg_is_sum(function) ? 1 : rows;
 }
 
 static size_t least(size_t a, size_t b)
@@ -345,16 +337,21 @@ static void find_sizes(const struct cg_dev *device, const struct cg_pass_plan *p
 {
 	size_t group = least(INT_MAX, least(most, least(device->group_most, device->item_most)));
 
-	if (function->shape == CG_FUNCTION_PRODUCT)
+	switch (function->shape) {
+	case CG_FUNCTION_PRODUCT:
 		cg_gemm_launch(&plan->gemm, rows, units, global, local);
-	else if (function->shape == CG_FUNCTION_SUM_UNITS) {
+		return;
+	case CG_FUNCTION_ROWS:
+		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, (int)group, 1, global, local);
+		return;
+	case CG_FUNCTION_SUM_UNITS:
 		global[0] = local[0] = CG_LANES;
 		global[1] = (size_t)cg_count_outputs(function);
 		local[1] = 1;
-	} else if (function->shape == CG_FUNCTION_ROWS)
-		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, (int)group, 1, global, local);
-	else
+		return;
+	default:
 		set_grid(device, most, function->shape, blocks_of(function, rows), units, global, local);
+	}
 }
 
 static int launch(struct cg_queue *queue, const struct cg_module *built, int function, int64_t rows, int64_t units,

@@ -92,7 +92,7 @@ static long double load(const struct thing *t, const struct cg_argument *a, int 
 
 static int is_data(const struct cg_argument *a)
 {
-	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT || a->kind == CG_KIND_SCALAR;
+	return cg_is_array(a) || a->kind == CG_KIND_SCALAR;
 }
 
 static void run(const struct cg_pass_plan *plan, const struct cg_function *function, struct world *w)
@@ -364,7 +364,7 @@ static void sums_of_gates(struct trial *t, struct world *w, const char *prefix)
 	for (int k = 0; k < t->cell->n_gates; k++) {
 		const struct thing *a = need(w, named(prefix, t->cell->gates[k].name), "sum"), *b;
 
-		if (!(t->cell->gates[k].parts & (1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R))) {
+		if (!(t->cell->gates[k].parts & CG_GATE_BIASES)) {
 			assert_null(find(w, bias(prefix, t->cell->gates[k].name)));
 			continue;
 		}

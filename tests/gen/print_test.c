@@ -207,7 +207,7 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		         lang == CG_LANG_OPENCL ? "void %s_element(" : function->shape == CG_FUNCTION_POINT ? "void %s_walk(" : "%s(",
 		         function->key);
 		start = strstr(text, head);
-		if (function->shape == CG_FUNCTION_SUM || function->shape == CG_FUNCTION_SUM_UNITS)
+		if (cg_is_sum(function))
 			continue;
 		assert_non_null(start);
 		end = function_end(start);

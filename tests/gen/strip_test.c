@@ -180,7 +180,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 				for (size_t j = 0; j < parts; j++)
 					memcpy(scratch[0] + j * size, (char *)&pool[1] + j % POOL * size, size);
 			memcpy(scratch[1], scratch[0], parts * size);
-		} else if (arg->kind == CG_KIND_TENSOR || arg->kind == CG_KIND_PER_UNIT || arg->kind == CG_KIND_ELEMENT) {
+		} else if (cg_is_array(arg)) {
 			size_t at = (size_t)random_below(POOL / 2), shift = random_below(2) ? (size_t)random_below(SHIFT) * size : 0;
 
 			count += SHIFT;
@@ -208,7 +208,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 
 		if (arg->kind == CG_KIND_SCRATCH && arg->out)
 			x = scratch[0], y = scratch[1], count = parts;
-		else if (!arg->out || (arg->kind != CG_KIND_TENSOR && arg->kind != CG_KIND_PER_UNIT && arg->kind != CG_KIND_ELEMENT))
+		else if (!arg->out || !cg_is_array(arg))
 			continue;
 		else
 			count += SHIFT;
@@ -233,8 +233,7 @@ static void try_sizes(const struct cg_pass_plan *plan, const struct cg_function 
 			if (all_rows[r] < 3 || all_units[u] < 8 || (all_rows[r] == 65 && all_units[u] > 255))
 				try_function(plan, function, compiled, all_rows[r], all_units[u], -1);
 	for (int k = 0; k < function->n_arguments; k++)
-		if (function->arguments[k].kind == CG_KIND_TENSOR || function->arguments[k].kind == CG_KIND_PER_UNIT ||
-		    function->arguments[k].kind == CG_KIND_ELEMENT)
+		if (cg_is_array(&function->arguments[k]))
 			try_function(plan, function, compiled, 3, 9, k);
 }
 

@@ -56,7 +56,7 @@ static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args
 			const struct cg_argument *a = &plan->functions[p].arguments[k];
 			int known = 0;
 
-			if (a->kind != CG_KIND_TENSOR && a->kind != CG_KIND_PER_UNIT && a->kind != CG_KIND_ELEMENT)
+			if (!cg_is_array(a))
 				continue;
 			if ((plan->functions[p].shape == CG_FUNCTION_POINT) != (kernel->shape == CG_POINT))
 				continue;

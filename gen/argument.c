@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers what a function and its arguments are. */
+#include "cell.h"
+
+int cg_is_parameter(const struct cg_function *function, const struct cg_argument *a)
+{
+	return function->shape != CG_FUNCTION_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
+}
+
+int cg_has_second(const struct cg_function *function, const struct cg_argument *a)
+{
+	return function->shape == CG_FUNCTION_SUM && a->out;
+}
+
+int cg_is_array(const struct cg_argument *a)
+{
+	return a->kind == CG_KIND_TENSOR || a->kind == CG_KIND_PER_UNIT || a->kind == CG_KIND_ELEMENT;
+}
+
+int cg_is_sum(const struct cg_function *function)
+{
+	return function->shape == CG_FUNCTION_SUM || function->shape == CG_FUNCTION_SUM_UNITS;
+}
+
+int cg_sum_values(const struct cg_function *function)
+{
+	return function->sum_values;
+}
+
+int cg_count_outputs(const struct cg_function *function)
+{
+	int n = 0;
+
+	for (int k = 0; k < function->n_arguments; k++)
+		n += function->arguments[k].out && function->arguments[k].kind != CG_KIND_SCRATCH;
+	return n;
+}
