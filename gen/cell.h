@@ -71,8 +71,9 @@ void cg_text_printf(struct cg_text *, const char *format, ...) __attribute__((fo
 
 struct cg_mistake { char text[640]; };   /* "name:line:column: message", then the line and a caret; or the message alone */
 
-/* Is the name a word of a dialect, of the kernels' own text or of the language of cells, which no cell may use as a name? */
-int cg_is_reserved(const char *name);
+/* Who reserves the name, so that no cell may have it: a dialect, the kernels' text or another, in words that fit behind "a reserved word
+ * of".  NULL: nobody. */
+const char *cg_find_reserved(const char *name);
 /* The name of a list that is nearest to a misspelt one, or NULL where none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
 /* Writes a list of names as "a, b or c", with `word` before the last name, cut off at the capacity of `text`.  Returns `text`. */

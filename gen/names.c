@@ -61,9 +61,9 @@ int cg_parse_argument(struct parser *p, const char *position, const char *name)
 		char derived[CG_NAME_MAX + 3];
 
 		snprintf(derived, sizeof derived, "%s%s", prefixes[k], name);
-		if (cg_is_reserved(derived))
-			return cg_parse_wrong(p, position, "'%s' has the adjoint '%s', a reserved word; choose another name", name,
-			                      derived);
+		if (cg_find_reserved(derived))
+			return cg_parse_wrong(p, position, "'%s' has the adjoint '%s', a reserved word of %s; choose another name", name,
+			                      derived, cg_find_reserved(derived));
 	}
 	return 0;
 }
@@ -75,8 +75,8 @@ static int used_form(struct parser *p, const char *position, const char *name)
 
 int cg_parse_free_word(struct parser *p, const char *position, const char *name)
 {
-	if (cg_is_reserved(name))
-		return cg_parse_wrong(p, position, "'%s' is a reserved word; choose another name", name);
+	if (cg_find_reserved(name))
+		return cg_parse_wrong(p, position, "'%s' is a reserved word of %s; choose another name", name, cg_find_reserved(name));
 	if (name[strlen(name) - 1] == '_' || strstr(name, "__"))
 		return used_form(p, position, name);
 	return 0;

@@ -83,7 +83,7 @@ static int is_inline(const struct cg_node *node, const struct use *use)
 static void choose_name(const struct names *names, const char *own, int *temporaries, char text[TEXT_MAX])
 {
 	if (own)
-		snprintf(text, TEXT_MAX, "%s%s", own, cg_is_reserved(own) ? "_" : "");
+		snprintf(text, TEXT_MAX, "%s%s", own, cg_find_reserved(own) ? "_" : "");
 	else
 		snprintf(text, TEXT_MAX, "t%d", ++*temporaries);
 	for (int again = 1; *slot(names, text); again++) {

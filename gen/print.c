@@ -289,9 +289,8 @@ static void each_value(struct printer *p, struct cg_text *text, const char *sect
 /* ---- comments ---- */
 
 static const char *const roles[] = {
-	[CG_ROLE_PREV] = "value before the step",
-	[CG_ROLE_STATE] = "value after the step", [CG_ROLE_SAVED] = "value that forward saves", [CG_ROLE_FEED] = "operand of the next stage's "
-	"product",
+	[CG_ROLE_PREV] = " before the step", [CG_ROLE_STATE] = " after the step",   /* after "state" or "output" */
+	[CG_ROLE_FEED] = "operand of the next stage's product",
 	[CG_ROLE_WEIGHT] = "a weight per unit", [CG_ROLE_BIAS] = "a bias", [CG_ROLE_SCALAR] = "a learnt scalar",
 	[CG_ROLE_PARAM] = "param, rounded to real before use",
 	[CG_ROLE_SCRATCH] = "partial sums of blocks of rows",
@@ -311,6 +310,21 @@ static void about_gate(struct cg_text *text, const struct cg_cell *cell, int ind
 		cg_text_put(text, " + b");
 }
 
+static const char *state_or_output(const struct cg_prev *prev)
+{
+	return prev->output ? "output" : "state";
+}
+
+static void about_saved(struct cg_text *text, const struct cg_cell *cell, int index)
+{
+	for (int k = 0; k < cell->n_prevs; k++)
+		if (cell->prevs[k].value == cell->saves[index]) {
+			cg_text_printf(text, "%s after the step, which forward saves", state_or_output(&cell->prevs[k]));
+			return;
+		}
+	cg_text_put(text, "value that forward saves");
+}
+
 static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)
 {
 	static const char *const shapes[] = {
@@ -326,6 +340,10 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 		cg_text_printf(text, "param, rounded to %s before use", cg_real_names[p->plan->dtype]);
 	else if (a->derivative == CG_VALUE && a->role == CG_ROLE_GATE)
 		about_gate(text, cell, a->index);
+	else if (a->derivative == CG_VALUE && a->role == CG_ROLE_SAVED)
+		about_saved(text, cell, a->index);
+	else if (a->derivative == CG_VALUE && (a->role == CG_ROLE_PREV || a->role == CG_ROLE_STATE))
+		cg_text_printf(text, "%s%s", state_or_output(&cell->prevs[a->index]), roles[a->role]);
 	else if (a->derivative == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
 	else if (a->role == CG_ROLE_OUTPUT)

@@ -418,16 +418,19 @@ static void test_reserved_words(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof reserved / sizeof *reserved; k++) {
-		refused_everywhere(reserved[k], "is a reserved word");
-		refused_within(reserved[k], "is a reserved word");
-		assert_true(cg_is_reserved(reserved[k]));
+		char why[100];
+
+		assert_non_null(cg_find_reserved(reserved[k]));
+		snprintf(why, sizeof why, "is a reserved word of %s", cg_find_reserved(reserved[k]));
+		refused_everywhere(reserved[k], why);
+		refused_within(reserved[k], why);
 	}
 	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
 		refused_everywhere(forms[k], "has a form that macros, C++ or kernels use for their own names");
 	for (size_t k = 0; k < sizeof joined / sizeof *joined; k++)
 		refused_within(joined[k], "has a form that macros, C++ or kernels use for their own names");
 	refused("cell x\ngates __shared__\n", "", "x:2:7: expected a gate, got '_'\n");
-	refused("cell x\ngates a\noutput h\nkernel = a\n", "", "x:4:1: 'kernel' is a reserved word; choose another name\n");
+	refused("cell x\ngates a\noutput h\nkernel = a\n", "", "x:4:1: 'kernel' is a reserved word of OpenCL C; choose another name\n");
 	refused("cell x\ngates a\nstate c\noutput h\nh_prev = a\n", "", "x:5:1: 'h_prev' is declared already\n");
 }
 
@@ -438,12 +441,12 @@ static void test_adjoints(void **state)
 	struct cg_cell *cell;
 
 	(void)state;
-	refused("cell x\ngates %s\n", "o", "x:2:7: 'o' has the adjoint 'do', a reserved word; choose another name\n");
-	refused("cell x\ngates %s\n", "lobal", "x:2:7: 'lobal' has the adjoint 'global', a reserved word");
-	refused("cell x\nstate %s\n", "ouble", "x:2:7: 'ouble' has the adjoint 'double', a reserved word");
-	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a reserved word");
-	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a reserved word");
-	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a reserved word");
+	refused("cell x\ngates %s\n", "o", "x:2:7: 'o' has the adjoint 'do', a reserved word of C; choose another name\n");
+	refused("cell x\ngates %s\n", "lobal", "x:2:7: 'lobal' has the adjoint 'global', a reserved word of OpenCL C");
+	refused("cell x\nstate %s\n", "ouble", "x:2:7: 'ouble' has the adjoint 'double', a reserved word of C");
+	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a reserved word of C");
+	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a reserved word of C++ and CUDA C");
+	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a reserved word of C");
 	/* Elsewhere the adjoint is the kernel's own variable, which gets another name. */
 	cell = cg_parse(HEAD "o = tanh(a)\nh = o * b\nsave o\n", "x", counted, &mistake);
 	assert_non_null(cell);

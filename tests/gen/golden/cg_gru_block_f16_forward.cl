@@ -248,7 +248,7 @@ static inline __attribute__((always_inline)) void cg_gru_block_s1_f16_forward_el
  *
  *	a_r          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_u          in  acc     [rows, units]   pre-activation: x W + h R + b
- *	h_prev       in  real    [rows, units]   value before the step
+ *	h_prev       in  real    [rows, units]   output before the step
  *	r            out real    [rows, units]   value that forward saves
  *	u            out real    [rows, units]   value that forward saves
  *	hr           out real    [rows, units]   operand of the next stage's product
@@ -326,10 +326,10 @@ static inline __attribute__((always_inline)) void cg_gru_block_s2_f16_forward_el
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	a_c          in  acc     [rows, units]   pre-activation: x W + hr R + b
- *	h_prev       in  real    [rows, units]   value before the step
+ *	h_prev       in  real    [rows, units]   output before the step
  *	u            in  real    [rows, units]   value that forward saves
  *	c            out real    [rows, units]   value that forward saves
- *	h            out real    [rows, units]   value that forward saves
+ *	h            out real    [rows, units]   output after the step, which forward saves
  */
 __kernel void cg_gru_block_s2_f16_forward(
 	long rows, long units,

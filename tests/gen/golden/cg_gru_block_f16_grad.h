@@ -60,7 +60,7 @@ void cg_gru_block_s2_f16_grad_sum(
  * cg_gru_block_s1_f16_grad: the gradient of cell gru_block, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	h_prev       in  uint16_t [rows, units]   value before the step
+ *	h_prev       in  uint16_t [rows, units]   output before the step
  *	dh           in  uint16_t [rows, units]   adjoint of h
  *	r            in  uint16_t [rows, units]   value that forward saves
  *	u            in  uint16_t [rows, units]   value that forward saves

@@ -176,7 +176,7 @@ static __device__ __forceinline__ void cg_gru_f32_gradgrad_walk(
  *	gda_z        in  acc     [rows, units]   adjoint of da_z
  *	gda_n        in  acc     [rows, units]   adjoint of da_n
  *	gdq_n        in  acc     [rows, units]   adjoint of dq_n
- *	h_prev       in  real    [rows, units]   value before the step
+ *	h_prev       in  real    [rows, units]   output before the step
  *	gdh_prev     in  real    [rows, units]   adjoint of dh_prev
  *	dh           in  real    [rows, units]   adjoint of h
  *	r            in  real    [rows, units]   value that forward saves

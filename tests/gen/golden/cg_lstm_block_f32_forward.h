@@ -16,14 +16,14 @@ extern "C" {
  *	a_ci         in  float    [rows, units]   pre-activation: x W + h R + b
  *	a_f          in  float    [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  float    [rows, units]   pre-activation: x W + h R + b
- *	cs_prev      in  float    [rows, units]   value before the step
+ *	cs_prev      in  float    [rows, units]   state before the step
  *	i            out float    [rows, units]   value that forward saves
  *	ci           out float    [rows, units]   value that forward saves
  *	f            out float    [rows, units]   value that forward saves
  *	o            out float    [rows, units]   value that forward saves
- *	cs           out float    [rows, units]   value that forward saves
+ *	cs           out float    [rows, units]   state after the step, which forward saves
  *	co           out float    [rows, units]   value that forward saves
- *	h            out float    [rows, units]   value that forward saves
+ *	h            out float    [rows, units]   output after the step, which forward saves
  *	forget_bias  in  float                    param, rounded to f32 before use
  *	cell_clip    in  float                    param, rounded to f32 before use
  */

@@ -102,7 +102,7 @@ static APART void cg_lstm_block_peephole_f32_grad_run(int count,
  * cg_lstm_block_peephole_f32_grad: the gradient of cell lstm_block.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	cs_prev      in  real    [rows, units]   value before the step
+ *	cs_prev      in  real    [rows, units]   state before the step
  *	dcs          in  real    [rows, units]   adjoint of cs
  *	dh           in  real    [rows, units]   adjoint of h
  *	i            in  real    [rows, units]   value that forward saves
@@ -221,8 +221,8 @@ static APART void cg_lstm_block_peephole_f32_grad_sum_part_run(int count,
  *	da_ci        in  real    [rows, units]   adjoint of a_ci
  *	da_f         in  real    [rows, units]   adjoint of a_f
  *	da_o         in  real    [rows, units]   adjoint of a_o
- *	cs_prev      in  real    [rows, units]   value before the step
- *	cs           in  real    [rows, units]   value that forward saves
+ *	cs_prev      in  real    [rows, units]   state before the step
+ *	cs           in  real    [rows, units]   state after the step, which forward saves
  *	partial      out acc     [blocks, values, units] partial sums of blocks of rows
  */
 void cg_lstm_block_peephole_f32_grad_sum_part(

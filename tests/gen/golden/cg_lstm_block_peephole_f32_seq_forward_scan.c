@@ -328,7 +328,7 @@ static APART void cg_lstm_block_peephole_f32_seq_forward_run(int count,
  *	a_ci         in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_f          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  acc     [rows, units]   pre-activation: x W + h R + b
- *	cs_prev      in  acc     [rows, units]   value before the step
+ *	cs_prev      in  acc     [rows, units]   state before the step
  *	wci          in  real    [units]         a weight per unit
  *	wcf          in  real    [units]         a weight per unit
  *	wco          in  real    [units]         a weight per unit
@@ -336,9 +336,9 @@ static APART void cg_lstm_block_peephole_f32_seq_forward_run(int count,
  *	ci           out real    [rows, units]   value that forward saves
  *	f            out real    [rows, units]   value that forward saves
  *	o            out real    [rows, units]   value that forward saves
- *	cs           out acc     [rows, units]   value that forward saves
+ *	cs           out acc     [rows, units]   state after the step, which forward saves
  *	co           out real    [rows, units]   value that forward saves
- *	h            out real    [rows, units]   value that forward saves
+ *	h            out real    [rows, units]   output after the step, which forward saves
  *	forget_bias  in  acc                     param, rounded to real before use
  *	cell_clip    in  acc                     param, rounded to real before use
  */

@@ -292,13 +292,13 @@ static __device__ __forceinline__ void cg_lstm_f16_seq_forward_walk(
  *	a_f          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_g          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  acc     [rows, units]   pre-activation: x W + h R + b
- *	c_prev       in  acc     [rows, units]   value before the step
+ *	c_prev       in  acc     [rows, units]   state before the step
  *	i            out real    [rows, units]   value that forward saves
  *	f            out real    [rows, units]   value that forward saves
  *	g            out real    [rows, units]   value that forward saves
  *	o            out real    [rows, units]   value that forward saves
- *	c            out acc     [rows, units]   value that forward saves
- *	h            out real    [rows, units]   value that forward saves
+ *	c            out acc     [rows, units]   state after the step, which forward saves
+ *	h            out real    [rows, units]   output after the step, which forward saves
  */
 extern "C" __global__ void cg_lstm_f16_seq_forward(
 	long long rows, long long units,

@@ -233,7 +233,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
  * cg_lstm_f16_seq_grad: the gradient of cell lstm in a sequence.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
- *	c_prev       in  acc     [rows, units]   value before the step
+ *	c_prev       in  acc     [rows, units]   state before the step
  *	dc           in  acc     [rows, units]   adjoint of c
  *	dh           in  acc     [rows, units]   adjoint of h
  *	dh_out       in  real    [rows, units]   adjoint of h, too: from the layer above
@@ -241,7 +241,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
  *	f            in  real    [rows, units]   value that forward saves
  *	g            in  real    [rows, units]   value that forward saves
  *	o            in  real    [rows, units]   value that forward saves
- *	c            in  acc     [rows, units]   value that forward saves
+ *	c            in  acc     [rows, units]   state after the step, which forward saves
  *	da_i         out real    [rows, units]   adjoint of a_i
  *	da_f         out real    [rows, units]   adjoint of a_f
  *	da_g         out real    [rows, units]   adjoint of a_g

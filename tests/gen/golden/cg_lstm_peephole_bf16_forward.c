@@ -271,7 +271,7 @@ static APART void cg_lstm_peephole_bf16_forward_run(int count,
  *	a_f          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_g          in  acc     [rows, units]   pre-activation: x W + h R + b
  *	a_o          in  acc     [rows, units]   pre-activation: x W + h R + b
- *	c_prev       in  real    [rows, units]   value before the step
+ *	c_prev       in  real    [rows, units]   state before the step
  *	p_i          in  real    [units]         a weight per unit
  *	p_f          in  real    [units]         a weight per unit
  *	p_o          in  real    [units]         a weight per unit
@@ -279,8 +279,8 @@ static APART void cg_lstm_peephole_bf16_forward_run(int count,
  *	f            out real    [rows, units]   value that forward saves
  *	g            out real    [rows, units]   value that forward saves
  *	o            out real    [rows, units]   value that forward saves
- *	c            out real    [rows, units]   value that forward saves
- *	h            out real    [rows, units]   value that forward saves
+ *	c            out real    [rows, units]   state after the step, which forward saves
+ *	h            out real    [rows, units]   output after the step, which forward saves
  */
 void cg_lstm_peephole_bf16_forward(
 	int64_t rows, int64_t units,

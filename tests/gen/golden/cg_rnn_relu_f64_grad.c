@@ -109,7 +109,7 @@ static APART void cg_rnn_relu_f64_grad_run(int count,
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	dh           in  real    [rows, units]   adjoint of h
- *	h            in  real    [rows, units]   value that forward saves
+ *	h            in  real    [rows, units]   output after the step, which forward saves
  *	da           out real    [rows, units]   adjoint of a
  */
 void cg_rnn_relu_f64_grad(
