@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value of an option that
-# bash's file offers, except ops, is in the command's help; and bash completes five words by its file.  srcdir: the source; CELLGRAD: the
-# command.
+# bash's file offers, except ops, is in the command's help; and bash offers by its file what may stand at a place.  srcdir: the source;
+# CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 folder=$srcdir/command/completion
@@ -33,7 +33,7 @@ for pair in bash:cellgrad.bash zsh:_cellgrad; do
 	report $? "${pair#*:} is what make.sh prints: sh command/completion/make.sh ${pair%%:*} ./cellgrad"
 done
 sed -n "s/^	\([a-z]*\):--\([a-z]*\)[^)]*) words='\(.*\)' ;;/\1 \2 \3/p" "$folder/cellgrad.bash" | while read -r command option values; do
-	case $option in op) continue ;; esac
+	case $option:$values in op:* | *:@*) continue ;; esac
 	"$CELLGRAD" "$command" --help >"$scratch/help"
 	for value in $values; do grep -q -w -e "$value" "$scratch/help" || echo "$command --$option: no $value"; done
 done >"$why"
@@ -46,8 +46,38 @@ if command -v bash >/dev/null; then
 		[ "$(offers cellgrad run LSTMBlockCellG 2>>"$why")" = LSTMBlockCellGrad ] &&
 		[ "$(offers cellgrad convert --from '=' py 2>>"$why")" = pytorch ] && [ "$(offers cellgrad cache cl 2>>"$why")" = clear ] && [ ! -s "$why" ]
 	report $? 'bash completes a command, an option, an op and two values'
+	mkdir files files/folder && cd files || exit 99
+	printf 'cell mine\n\toption near w\noption far v\n' >mine.cell
+	: >other
+	# expect WORDS WORD...: what bash must offer for the last of the words, in any order.
+	expect()
+	{
+		want=$1
+		shift
+		got=$(offers "$@" 2>&1 | sort | tr '\n' ' ')
+		[ "$got" = "$want" ] || [ "$got" = "$want " ] || echo "$*: offers $got, not $want"
+	}
+	{
+		expect 'far near' cellgrad emit ./mine.cell --options ''
+		expect 'near,far near,near' cellgrad emit mine.cell --options '=' near,
+		expect 'peephole' cellgrad emit lstm --options ''
+		expect '' cellgrad emit gru --options ''
+		expect 'mine.cell' cellgrad emit mi
+		expect 'folder' cellgrad emit fold
+		expect '' cellgrad emit oth
+		expect 'other' cellgrad convert oth
+		expect 'other' cellgrad emit lstm -o oth
+		expect 'folder' cellgrad demo --data ''
+		expect '' cellgrad demo ''
+		expect '' cellgrad cache oth
+		expect '' cellgrad check --seed ''
+		expect 'bf16 f16 f32 f64' cellgrad bench -d ''
+	} >"$why"
+	[ ! -s "$why" ]
+	report $? 'bash offers files, folders, files of cells and options of a cell where they may stand, and nowhere else'
 else
 	skip 'bash completes a command, an option, an op and two values' 'there is no bash'
+	skip 'bash offers files, folders, files of cells and options of a cell where they may stand, and nowhere else' 'there is no bash'
 fi
 if command -v zsh >/dev/null; then
 	zsh -n "$folder/_cellgrad" 2>"$why"

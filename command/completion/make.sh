@@ -17,15 +17,90 @@ formats=$("$cellgrad" convert --help | sed -n '/^IN and OUT/,/^cellgrad/s/^  \([
 # line WORDS: prints the words on one line.
 line() { echo "$@" | tr '\n' ' ' | sed 's/ $//'; }
 
+# with_value COMMAND: prints the options of a subcommand that take a value, long and short, each as "subcommand:option".
+with_value()
+{
+	"$cellgrad" "$1" --help | sed -n "s/^  -\([a-zA-Z]\), --\([a-zA-Z][a-zA-Z-]*\)=.*/$1:--\2 $1:-\1/p; s/^      --\([a-zA-Z][a-zA-Z-]*\)=.*/$1:--\1/p"
+}
+
+# The tables: a pattern of "subcommand:word", a bar that stands alone, and the words that the completion offers.  The word @files stands for
+# files, @folders for folders, @cells for files of cells, and @options for the options of the cell on the command line.
+# Values of options, after the option.
+listed()
+{
+	cat <<END
+run:--output | run:-o | run:--expect | run:-e || @files
+emit:--output | emit:-o | emit:--manifest | emit:-m || @files
+bench:--plot | bench:-p | demo:--svg || @files
+demo:--data | demo:-d || @folders
+emit:--options || @options
+*:--dtype | check:-d | emit:-d | bench:-d || f16 bf16 f32 f64
+*:--backend | check:-b | *:--ref | check:-r | *:--switch | *:--why | info:-w || cpu cuda opencl
+convert:--from | convert:--to || $(line "$formats")
+emit:--pass | emit:-p || forward grad gradgrad seq_forward seq_grad
+emit:--lang | emit:-l || c opencl cuda
+emit:--shape | emit:-s || point scan
+bench:--op | bench:-o || $(line "$ops")
+bench:--what | bench:-w || fwd bwd fwd+bwd
+bench:--mode | bench:-m || lstm gru rnn_tanh rnn_relu
+check:--suite | check:-s || quick full
+demo:--only || compare train
+help:* || $(line "$commands")
+END
+}
+# The same, and the options with values of which the completion lists none.
+values()
+{
+	listed
+	for command in $commands; do with_value "$command"; done | tr ' ' '\n' |
+		awk 'NR == FNR { sub(/ \|\|.*/, ""); n = split($0, word, / \| /); while (n) seen[word[n--]]; next }
+			!($0 in seen) && !("*" substr($0, index($0, ":")) in seen) { all = all (all == "" ? "" : " | ") $0 }
+			END { print all " ||" }' "$table" -
+}
+# All other words; argument: what ends the name of an option that takes a value.
+places()
+{
+	for command in $commands; do echo "$command:-* || $(line "$(options "$command" | sed "s/=\$/$1/")")"; done
+	cat <<END
+run:* || $(line "$ops") @files
+check:* || $(line "$ops") $(line "$cells")
+info:* || $(line "$ops")
+emit:* || $(line "$cells") @cells
+convert:* || @files
+cache:* || path list clear
+END
+}
+# The options of each built-in cell that has some.
+cell_options() { "$cellgrad" emit --list | awk 'NR > 1 && $3 != "-" { print $1 "|" $3 }' | tr , ' '; }
+
+# The options of a cell in a file are the words after `option` in its text.
+read_options="sed -n 's/^[[:space:]]*option[[:space:]]\{1,\}\([A-Za-z_0-9]*\).*/\1/p'"
+
+table=$(mktemp) || exit 1
+trap 'rm -f "$table"' EXIT
+listed >"$table"
 [ "$shell" != zsh ] || echo '#compdef cellgrad'
 echo "# SPDX-License-Identifier: Apache-2.0"
 echo "# Printed by command/completion/make.sh $shell: change that file."
 case $shell in
 bash)
+	cat <<END
+# Prints the options of the cells among the words.
+_cellgrad_options()
+{
+	local word
+	for word; do
+		case \$word in
+$(cell_options | sed "s/\(.*\)|\(.*\)/		\1) echo '\2' ;;/")
+		*/* | *.cell) [[ ! -f \$word ]] || $read_options "\$word" ;;
+		esac
+	done
+}
+END
 	cat <<'END'
 _cellgrad()
 {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words list=
 	COMPREPLY=()
 	# Bash cuts --option=value at the sign.
 	if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
@@ -38,71 +113,79 @@ END
 	fi
 	case $command:$prev in
 END
-	echo "	*:--dtype | *:-d) words='f16 bf16 f32 f64' ;;"
-	echo "	*:--backend | *:--ref | *:--switch | *:--why) words='cpu cuda opencl' ;;"
-	echo "	convert:--from | convert:--to) words='$(line "$formats")' ;;"
-	echo "	emit:--pass | emit:-p) words='forward grad gradgrad seq_forward seq_grad' ;;"
-	echo "	emit:--lang | emit:-l) words='c opencl cuda' ;;"
-	echo "	emit:--shape | emit:-s) words='point scan' ;;"
-	echo "	bench:--op | bench:-o) words='$(line "$ops")' ;;"
-	echo "	bench:--what | bench:-w) words='fwd bwd fwd+bwd' ;;"
-	echo "	bench:--mode | bench:-m) words='lstm gru rnn_tanh rnn_relu' ;;"
-	echo "	check:--suite | check:-s) words='quick full' ;;"
-	echo "	demo:--only) words='compare train' ;;"
-	echo "	help:*) words='$(line "$commands")' ;;"
+	values | sed "s/^\(.*\) ||\$/	\1) words= ;;/; s/^\(.*\) || \(.*\)/	\1) words='\2' ;;/"
 	cat <<'END'
 	*)
 		case $command:$cur in
 END
-	for command in $commands; do echo "		$command:-*) words='$(line "$(options "$command")")' ;;"; done
-	echo "		run:* | check:* | info:*) words='$(line "$ops")' ;;"
-	echo "		emit:*) words='$(line "$cells")' ;;"
-	echo "		cache:*) words='path list clear' ;;"
+	places '=' | sed "s/^\(.*\) || *\(.*\)/		\1) words='\2' ;;/"
 	cat <<'END'
 		*) words= ;;
 		esac ;;
 	esac
-	COMPREPLY=($(compgen -W "$words" -- "$cur") $(compgen -f -- "$cur"))
+	case $words in
+	*@options)
+		# The last option of the list is completed.
+		[[ $cur != *,* ]] || list=${cur%,*},
+		words=$(_cellgrad_options "${COMP_WORDS[@]:2}") ;;
+	*@files) COMPREPLY=($(compgen -f -- "$cur")) ;;
+	*@folders) COMPREPLY=($(compgen -d -- "$cur")) ;;
+	*@cells) COMPREPLY=($(compgen -d -- "$cur") $(compgen -f -X '!*.cell' -- "$cur")) ;;
+	esac
+	COMPREPLY+=($(compgen -P "$list" -W "${words%@*}" -- "${cur#"$list"}"))
 	[[ ${COMPREPLY[0]-} != --*= ]] || compopt -o nospace 2>/dev/null
 }
 complete -o filenames -F _cellgrad cellgrad
 END
 	;;
 zsh)
+	# offer: turns a table into the branches of a case.
+	offer()
+	{
+		sed 's/^\(.*\) ||$/	\1) ;;/; s/^\(.*\) || \(.*\) @\([a-z]*\)$/	\1) compadd -- \2; _cellgrad_\3 ;;/
+			s/^\(.*\) || @\([a-z]*\)$/	\1) _cellgrad_\2 ;;/; s/^\(.*\) || \(.*\)$/	\1) compadd -- \2 ;;/'
+	}
+	cat <<END
+_cellgrad_files() { _files }
+_cellgrad_folders() { _files -/ }
+_cellgrad_cells() { _files -g '*.cell' }
+# Offers the options of the cells among the words.
+_cellgrad_options()
+{
+	local word
+	for word in \${words[3,-1]}; do
+		case \$word in
+$(cell_options | sed "s/\(.*\)|\(.*\)/		\1) _values -s , option \2 ;;/")
+		*/* | *.cell) [[ ! -f \$word ]] || _values -s , option \$($read_options "\$word") ;;
+		esac
+	done
+}
+END
 	cat <<'END'
 _cellgrad()
 {
-	local command=${words[2]} previous=${words[CURRENT - 1]} list
+	local command=${words[2]} previous=${words[CURRENT - 1]}
 	if ((CURRENT == 2)); then
 END
-	echo "		compadd $(line "$commands") help --help --version"
+	echo "		compadd -- $(line "$commands") help --help --version"
 	cat <<'END'
 		return
 	fi
+	# A value after the sign of --option=.
+	if [[ $PREFIX == --*=* ]]; then
+		previous=${PREFIX%%=*}
+		compset -P '*='
+	fi
 	case $command:$previous in
 END
-	echo "	*:--dtype | *:-d) compadd f16 bf16 f32 f64; return ;;"
-	echo "	*:--backend | *:--ref | *:--switch | *:--why) compadd cpu cuda opencl; return ;;"
-	echo "	convert:--from | convert:--to) compadd $(line "$formats"); return ;;"
-	echo "	emit:--pass | emit:-p) compadd forward grad gradgrad seq_forward seq_grad; return ;;"
-	echo "	emit:--lang | emit:-l) compadd c opencl cuda; return ;;"
-	echo "	emit:--shape | emit:-s) compadd point scan; return ;;"
-	echo "	bench:--op | bench:-o) compadd $(line "$ops"); return ;;"
-	echo "	bench:--what | bench:-w) compadd fwd bwd fwd+bwd; return ;;"
-	echo "	bench:--mode | bench:-m) compadd lstm gru rnn_tanh rnn_relu; return ;;"
-	echo "	check:--suite | check:-s) compadd quick full; return ;;"
-	echo "	demo:--only) compadd compare train; return ;;"
-	echo "	help:*) compadd $(line "$commands"); return ;;"
+	values | offer
 	cat <<'END'
-	esac
-	case $command:$PREFIX in
+	*)
+		case $command:$PREFIX in
 END
-	for command in $commands; do echo "	$command:-*) compadd -- $(line "$(options "$command" | tr -d =)") ;;"; done
-	echo "	run:* | check:* | info:*) compadd $(line "$ops"); _files ;;"
-	echo "	emit:*) compadd $(line "$cells"); _files ;;"
-	echo "	cache:*) compadd path list clear ;;"
+	places "" | offer | sed 's/^/	/'
 	cat <<'END'
-	*) _files ;;
+		esac ;;
 	esac
 }
 _cellgrad "$@"
