@@ -51,6 +51,18 @@ libcellgrad_la_LIBADD = %D%/libwhole.la
 libcellgrad_la_LIBTOOLFLAGS =
 libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:1 -export-symbols-regex '^cg_'
 
+# Libtool writes the configured prefix into its .la files, also with make install prefix=OTHER.
+install_exec_last += install-la-prefix
+install-la-prefix:
+	for folder in '$(libdir)' '$(pkglibdir)'; do \
+		for file in "$(DESTDIR)$$folder/"*cellgrad*.la; do \
+			if test -f "$$file"; then \
+				sed "s,^libdir=.*,libdir='$$folder'," "$$file" >"$$file.new" && chmod 755 "$$file.new" && mv -f "$$file.new" "$$file" || exit 1; \
+			fi; \
+		done; \
+	done
+.PHONY: install-la-prefix
+
 # make uninstall removes the project's own folders, if they are empty after all files were removed.
 uninstall-hook:
 	for folder in '$(cmakedir)' '$(libdir)/cmake' '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
