@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random cells: stages, splits, states, options, params, any saved values, equations with all functions but step. A cell is drawn as
+ * numbers, from which its text in the language of cells is written.
+ */
+#ifndef DRAW_CELL_H
+#define DRAW_CELL_H
+
+#include "tests/sequence/guarded_network.h"
+
+enum { STAGES = 4, GATES = 28, WEIGHTS = 6, OPTIONS = 2, SCALARS = 2, PARAMS_MAX = 3, EQUATIONS = 24 };
+enum { TERMS = 1024, POOL = 112, TEXT = 8192 };
+
+enum { NO_X = 1, NO_H = 2, NO_BIAS = 4 };
+/* The kinds of values that a term of an equation reads. */
+enum item { GATE, PREV_H, PREV_C, WEIGHT, SCALAR, PARAM, VALUE, NUMBER, ITEMS };
+
+struct term { int op, a, b, item, index; double number; };     /* op: a tape_op; TAPE_LEAF: the term reads an item */
+struct equation { int term, stage; };
+
+struct drawn {
+	int n_stages, feed[STAGES];              /* feed: the equation that each stage's product reads */
+	/* split_of: the gate whose recurrent part this is; -1: none.  lacks: NO_X, NO_H, NO_BIAS, added */
+	struct { int stage, split_of, lacks; } gates[GATES];
+	int n_gates, n_states, states[1 + MORE], output;         /* states, output: indices of equations */
+	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_scalars, n_params;    /* option -1: the cell always has the weight */
+	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network gives a value */
+	struct equation equations[EQUATIONS];
+	int n_equations;
+	struct term terms[TERMS];
+	int n_terms, reads_h;
+	struct { int item, index, used; } pool[POOL];                   /* what an equation may read at this point */
+	int n_pool;
+	char text[TEXT];
+	struct cg_cell *cell;
+};
+
+/* Draws all of a cell but its text and the values that it saves. */
+void draw_cell(struct drawn *, unsigned long long *state);
+/* Writes the text of a drawn cell, for which it draws the values that the cell saves. */
+void write_cell(struct drawn *, unsigned long long *state);
+
+#endif
