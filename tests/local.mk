@@ -6,7 +6,7 @@ unit_tests = \
 	%D%/op/op_test %D%/op/check_test %D%/op/verbose_test %D%/op/kernel_run_test \
 	%D%/rnn/rnn_once_test %D%/rnn/rnn_span_test %D%/rnn/rnn_call_test %D%/rnn/rnn_size_test %D%/rnn/rnn_layout_test %D%/rnn/rnn_params_test %D%/rnn/rnn_memory_test %D%/rnn/rnn_misuse_test %D%/rnn/rnn_streams_test \
 	%D%/weights/weights_test %D%/weights/transfer_test \
-	%D%/gen/parse_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/halves_test %D%/gen/gemm_test %D%/gen/rows_test %D%/gen/math_test \
+	%D%/gen/parse_test %D%/gen/mistake_test %D%/gen/change_test %D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/halves_test %D%/gen/gemm_test %D%/gen/rows_test %D%/gen/math_test \
 	%D%/library/misuse_test %D%/library/reuse_test %D%/library/memory_test %D%/library/threads_test %D%/library/fault_test %D%/library/late_fault_test %D%/library/late_test \
 	%D%/backends/cpu/processors_test %D%/backends/cpu/pool_test %D%/backends/cpu/all_steps_test \
 	%D%/backends/cpu/team_test %D%/backends/cpu/product_test %D%/backends/opencl/likely_test %D%/backends/opencl/opencl_header_test %D%/backends/cuda/cuda_header_test \
@@ -61,7 +61,7 @@ EXTRA_DIST += \
 	%D%/python/README.md %D%/sequence/README.md %D%/verify/README.md %D%/weights/README.md \
 	%D%/prose.words %D%/source_files.sh %D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/gpu_modules.py %D%/gpu_modules_checks.py %D%/bench %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
-	%D%/gen/golden %D%/gen/every.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/gen/forms.cell %D%/gen/roots.cell %D%/gen/learnt.cell %D%/gen/apart.cell %D%/command/files.bash \
+	%D%/gen/golden %D%/gen/every.h %D%/gen/cell_text.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/gen/forms.cell %D%/gen/roots.cell %D%/gen/learnt.cell %D%/gen/apart.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
 	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)

@@ -2,7 +2,7 @@
 /*
  * Cells at the limits: long or deep ones, ones with many declarations, and short ones with huge derivatives. Each cell, and each pass of
  * it, is rejected by the right message, or compiled in every dialect, in bounded time and memory; and two of the largest run on the cpu.
- * parse_test.c tests the plain errors of the language.
+ * mistake_test.c tests the plain errors of the language.
  */
 #include <math.h>
 #include <setjmp.h>
