@@ -350,8 +350,8 @@ mutate:
 
 # make valgrind: finds leaks and reads of unwritten memory in the programs of valgrind_tests and two fuzzers; valgrind emulates avx2 but not
 # avx512.  This list must not have change_test, limit_test and team_test, which take too long; blas_test, whose workers spin while valgrind
-# runs one thread at a time; parse_test, print_test, math_test, reference_*test, data_test and conformance, since valgrind computes long
-# double in double; bits_test, since valgrind does not flush subnormal numbers to zero.
+# runs one thread at a time; parse_test, mistake_test, print_test, math_test, reference_*test, data_test and conformance, since valgrind
+# computes long double in double; bits_test, since valgrind does not flush subnormal numbers to zero.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \
