@@ -36,7 +36,7 @@ command_tests = \
 	%D%/command/check.bats %D%/command/rnn.bats %D%/command/demo.bats %D%/command/bench.bats
 # Tests of the Python package.
 python_tests = \
-	%D%/python/py_header.py %D%/python/py_answers.py %D%/python/py_misuse.py %D%/python/py_memory.py %D%/python/py_rows.py \
+	%D%/python/py_header.py %D%/python/py_answers.py %D%/python/py_misuse.py %D%/python/py_memory.py %D%/python/py_rows.py %D%/python/py_states.py \
 	%D%/python/py_docs.py %D%/python/py_threads.py %D%/python/py_load.py %D%/python/py_wheel.py
 # Tests that take minutes under emulation, so that cross builds for other processors do not run them.
 long_tests = %D%/gen/floats_test

@@ -42,6 +42,32 @@ static void set_ports(struct call_frame *f, struct cg_rnn_call *call, const stru
 			jax_memory(f, values, first + k, ports[k].name, ports[k].type ? ports[k].type : dtype);
 }
 
+/* Cuts the memory of all cell states, which is one array, into that of each. */
+static void cut_states(struct call_frame *f, struct cg_rnn_call *call)
+{
+	const struct { struct cg_mem *first, *others; const char *name; } arrays[] = {
+		{ &call->input_c, call->input_s, "input_c" }, { &call->output_c, call->output_s, "output_c" },
+		{ &call->output_c_backprop, call->output_s_backprop, "output_c_backprop" },
+		{ &call->input_c_backprop, call->input_s_backprop, "input_c_backprop" },
+	};
+	const int most = 1 + (int)(sizeof call->input_s / sizeof *call->input_s);
+	size_t states = (size_t)jax_integer(f, "states", 1, most);
+
+	for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
+		size_t all = arrays[k].first->bytes;
+
+		if (all % states) {
+			jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected %zu cell states of one size, got %zu bytes", arrays[k].name, states, all);
+			return;
+		}
+		arrays[k].first->bytes = all / states;
+		for (size_t j = 1; all && j < states; j++) {
+			arrays[k].others[j - 1] = *arrays[k].first;
+			arrays[k].others[j - 1].data = (char *)arrays[k].first->data + j * (all / states);
+		}
+	}
+}
+
 static void set_lengths(struct call_frame *f, struct cg_rnn_call *call)
 {
 	struct cg_mem lengths = jax_memory(f, &f->xla->arguments, LENGTHS, "lengths", XLA_S32);
@@ -79,6 +105,7 @@ static void describe_call(struct call_frame *f, const struct pass *pass, const s
 	call->counter = read_halves(f, COUNTER, "counter");
 	set_ports(f, call, arguments, FIRST_OWN, pass->arguments, pass->n_arguments, input->dtype);
 	set_ports(f, call, &f->xla->results, 0, pass->results, pass->n_results, input->dtype);
+	cut_states(f, call);
 }
 
 /* Asks for huge pages for large results.  XLA allocates new memory for them in each call, and huge pages avoid most of its page faults. */

@@ -26,8 +26,8 @@ class Cell:
     source: the name of a built-in cell, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
 
     Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `params`, each with its default, or None;
-    `scalars`, which are learnt, each with the number that it starts from; `has_state`: does the cell have a cell state beside its output?
-    `stages`: the number of stages.  Of several cell states, the c of networks is the first; the others begin with zeros.
+    `scalars`, which are learnt, each with the number that it starts from; `n_states`: the number of cell states beside the output;
+    `has_state`: is that above 0?  `stages`: the number of stages.
 
     Raises ArgumentError if no built-in cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
     the file does not exist.
@@ -53,6 +53,7 @@ class Cell:
     params: Dict[str, Optional[float]]
     scalars: Dict[str, float]
     has_state: bool
+    n_states: int
     stages: int
 
     def __init__(self, source: Union[str, "os.PathLike[str]"]):
@@ -94,7 +95,7 @@ class Cell:
             return tuple(array[k].decode() for k in range(count))
 
         self.name = parts.name.decode()
-        self.stages, self.has_state = parts.n_stages, bool(parts.has_state)
+        self.stages, self.has_state, self.n_states = parts.n_stages, bool(parts.has_state), parts.n_states
         self.gates = names(parts.gates, parts.n_gates)
         self.vectors = names(parts.vectors, parts.n_vectors)
         self.options = names(parts.options, parts.n_options)

@@ -23,9 +23,9 @@ class Run:
     """The results of a forward pass, and everything that its backward pass reads.
 
     output: [T, B, D*H], or [B, T, D*H] unless time_major, or [N, D*H] for a packed sequence.  h: [L*D, B, H].  c: [L*D, B, units], None if
-    the cell has no cell state.  Both are [B, L*D, .] unless time_major or states_major.  reserve: the reserve space as bytes, None unless
-    training.  The other attributes are the arguments of the forward pass: network, params, x, h0, c0, lengths, batch_sizes, counter,
-    first_step, drop.
+    the cell has no cell state, and [S, L*D, B, units] if it has S > 1 cell states, in the cell's order.  Both have B before L*D unless
+    time_major or states_major.  reserve: the reserve space as bytes, None unless training.  The other attributes are the arguments of the
+    forward pass: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
     """
 
     __slots__ = ("network", "params", "x", "h0", "c0", "lengths", "batch_sizes", "counter", "first_step", "drop", "output", "h", "c", "reserve")
@@ -87,6 +87,17 @@ def _state_axes(network: "Network", width: str) -> str:
     return f"L*D, B, {width}" if network.config.time_major or network.config.states_major else f"B, L*D, {width}"
 
 
+def _put_states(call: Any, network: "Network", name: str, c: Optional[Array]) -> None:
+    """Sets the memory of all cell states.  name: "input", "output", or one of these with "_backprop" at the end."""
+    if c is None:
+        return
+    first, end = name.split("_")[0], "_backprop" if "_" in name else ""
+    states = c if network.cell.n_states > 1 else c[np.newaxis]
+    setattr(call, f"{first}_c{end}", memory(states[0]))
+    for k, state in enumerate(states[1:]):
+        getattr(call, f"{first}_s{end}")[k] = memory(state)
+
+
 def _shapes(network: "Network", T: int, B: int, batch_sizes: Optional[Array]) -> Dict[str, Tuple[Tuple[int, ...], str]]:
     """Returns the shapes of input, output, h, c and params, each with the names of its axes."""
     config = network.config
@@ -97,10 +108,13 @@ def _shapes(network: "Network", T: int, B: int, batch_sizes: Optional[Array]) ->
             return (N, width), f"N, {name}"
         return _sequence_shape(network, T, B, width), _sequence_axes(network, name)
 
+    states = _state_shape(network, B, config.units), _state_axes(network, "units")
+    if network.cell.n_states > 1:
+        states = (network.cell.n_states, *states[0]), "S, " + states[1]
     return {
         "input": of(config.input, "input"), "output": of(network.output_width, "D*H"),
         "h": (_state_shape(network, B, config.proj or config.units), _state_axes(network, "H")),
-        "c": (_state_shape(network, B, config.units), _state_axes(network, "units")),
+        "c": states,
         "params": ((network.params_size,), "params_size"),
     }
 
@@ -149,7 +163,8 @@ def _begin(run: Run, T: int, B: int) -> Any:
     call.T, call.B, call.counter, call.first_step = T, B, run.counter, run.first_step
     call.lengths, call.batch_sizes, call.no_dropout = address(run.lengths), address(run.batch_sizes), 0 if run.drop else 1
     call.input_t_stride, call.input_b_stride = strides_of(run.x, run.network.config.time_major) or DENSE
-    call.params, call.input, call.input_h, call.input_c = map(memory, (run.params, run.x, run.h0, run.c0))
+    call.params, call.input, call.input_h = map(memory, (run.params, run.x, run.h0))
+    _put_states(call, run.network, "input", run.c0)
     return call
 
 
@@ -206,7 +221,8 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
         check(lib.cg_rnn_call_sizes(plan.pointer, ctypes.byref(call), ctypes.byref(sizes)))
         run.reserve = _reserve(arrays.get("reserve"), sizes.reserve)
         call.reserve = memory(run.reserve)
-    call.output, call.output_h, call.output_c = map(memory, (run.output, run.h, run.c))
+    call.output, call.output_h = memory(run.output), memory(run.h)
+    _put_states(call, network, "output", run.c)
     network.context.call(lib.cg_rnn_forward, plan.pointer, ctypes.byref(call))
     return run
 
@@ -267,7 +283,8 @@ def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, wa
         call.output_t_stride, call.output_b_stride = strides_of(d_output, network.config.time_major) or DENSE
     call.reserve, call.accumulate = memory(run.reserve), int(accumulate)
     call.spend_reserve = integer("spend_reserve", spend_reserve, 0, 1)
-    call.output_backprop, call.output_h_backprop, call.output_c_backprop = map(memory, (d_output, d_h, d_c))
+    call.output_backprop, call.output_h_backprop = memory(d_output), memory(d_h)
+    _put_states(call, network, "output_backprop", d_c)
     found: Dict[str, Optional[Array]] = {}
     for name in Gradients._fields:
         is_there = (name in wanted or name in arrays) and (name != "c" or network.cell.has_state)
@@ -276,6 +293,7 @@ def backward(network: "Network", run: Run, d_output: Any, d_h: Any, d_c: Any, wa
         else:
             found[name] = _make(network, arrays, name, shapes[name], strided=name == "input") if is_there else None
     call.input_backprop, call.input_h_backprop = memory(found["input"]), memory(found["h"])
-    call.input_c_backprop, call.params_backprop = memory(found["c"]), memory(found["params"])
+    call.params_backprop = memory(found["params"])
+    _put_states(call, network, "input_backprop", found["c"])
     network.context.call(lib.cg_rnn_backward, network.plan().pointer, ctypes.byref(call))
     return Gradients(**found)

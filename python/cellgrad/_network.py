@@ -160,9 +160,8 @@ class Network:
         """Returns initial params, [params_size]; the same on every machine for the same network, rules and seed.
 
         rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights; scalars
-        start as the cell says.  A rule
-        is zeros, ones or uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal; "unit_forget" after the three gives gate
-        a_f a bias of 1.  None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
+        start as the cell says.  A rule is zeros, ones or uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal;
+        "unit_forget" after the three gives gate a_f a bias of 1.  None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
         out: an array for the params.
 
         Raises ArgumentError for an unknown rule.
@@ -229,7 +228,8 @@ class Network:
         """Runs the forward pass.  `network.forward(params, x).output` is the output for whole sequences and zero initial states.
 
         params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
-        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, or [B, L*D, .] unless time_major or states_major; None is zeros.
+        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, with B before L*D unless time_major or states_major; None is zeros.  For a
+        cell with S > 1 cell states c0 is [S, L*D, B, units].
         lengths: [B] integers, the number of valid steps of each row; the outputs of further steps are zero.
         batch_sizes: [T] integers, none larger than the one before: x and the output are then packed sequences, [N, .], as in PyTorch.
         counter: the number of the call, on which dropout's masks depend; first_step: the number of the first step, if x is a piece of a

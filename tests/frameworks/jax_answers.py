@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 import jax_tap
-from jax_tap import LEAKY, py_tap
+from jax_tap import LEAKY, SLSTM, py_tap
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -161,6 +161,24 @@ class Answers(unittest.TestCase):
             zeros = jax.tree.map(jnp.zeros_like, (h, c))
             gradient = numpy.backward(run, d_output=run.output)
             self.same(pull((output, zeros)), (gradient.params, gradient.input), keywords)
+
+    def test_states(self):
+        """A cell with three cell states has the states and gradients of cellgrad.Network, to the bit, under vmap, too, and check_grads"""
+        network = ours.Network(SLSTM, input=I, units=U, layers=2)
+        numpy = network.numpy("float64")
+        params, x, h0 = normal(1, network.params_size), normal(2, T, B, I), normal(3, 2, B, U)
+        c0 = normal(4, 3, 2, B, U).at[1].set(1.5)
+        run = numpy.forward(params, x, h0, c0)
+        results, pull = jax.vjp(jax.jit(network), params, x, h0, c0)
+        self.same(results, (run.output, (run.h, run.c)))
+        gradient = numpy.backward(run, run.output, run.h, run.c)
+        self.same(pull(results), (gradient.params, gradient.input, gradient.h, gradient.c))
+        self.same(network(params, x)[1][1], numpy.forward(params, x).c)
+        both = jax.vmap(lambda c: network(params, x, h0, c))(jnp.stack([c0, 2 * c0]))
+        self.same([leaf[1] for leaf in jax.tree.leaves(both)], network(params, x, h0, 2 * c0))
+        check_grads(network, (0.3 * params, x, h0, c0), order=1, modes=["rev"])
+        with self.assertRaisesRegex(cellgrad.ArgumentError, r"c0: expected shape .*\[S, L\*D, B, units\]"):
+            network(params, x, h0, c0[0])
 
     def test_cells(self):
         """A user's cell with a param, given by its text, its file or a Cell, and pickled, has the output of cellgrad.Network"""

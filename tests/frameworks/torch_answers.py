@@ -13,7 +13,7 @@ import unittest.mock
 import torch_tap
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence
 
 import cellgrad
 import cellgrad.torch as ours
@@ -209,12 +209,10 @@ class Answers(unittest.TestCase):
         module.reset_parameters()
         self.assertEqual(weights["scalar_l1"].tolist(), [2.0, -0.5])
 
-    def test_states(self):
-        """A cell with three states, which begin with zeros, has the output and the gradients of PyTorch's own equations"""
-        module = ours.Cell(SLSTM, I, U, dtype=F64)
+    def slstm(self, module, x, states):
+        """Returns PyTorch's own output and last states of a module of SLSTM."""
         weight_ih, weight_hh, bias_ih, bias_hh = module.parameters()
-        x, upstream = torch.randn(T, B, I, dtype=F64, requires_grad=True), torch.randn(T, B, U, dtype=F64)
-        h = c = n = m = torch.zeros(B, U, dtype=F64)
+        h, c, n, m = (state[0] for state in states)
         steps = []
         for step in x:
             z, i, f, o = (step @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh).chunk(4, 1)
@@ -223,10 +221,43 @@ class Answers(unittest.TestCase):
             c, n = f * c + i * torch.tanh(z), f * n + i
             h = torch.sigmoid(o) * c / n
             steps.append(h)
-        theirs, (mine, (last_h, last_c)) = torch.stack(steps), module(x)
-        leaves = [x, *module.parameters()]
-        self.same([theirs, h[None], c[None], *torch.autograd.grad((theirs * upstream).sum(), leaves)],
-                  [mine, last_h, last_c, *torch.autograd.grad((mine * upstream).sum(), leaves)], "slstm")
+        return torch.stack(steps), (h[None], c[None], n[None], m[None])
+
+    def weighted(self, results, leaves):
+        """Returns the tensors in results, and the gradients of a weighted sum of them."""
+        found = tensors(results)
+        total = sum((k + 1) * (one * torch.linspace(-1, 2, one.numel(), dtype=F64).reshape(one.shape)).sum() for k, one in enumerate(found))
+        return [*found, *torch.autograd.grad(total, leaves)]
+
+    def test_states(self):
+        """A cell with three cell states has the answers of PyTorch's own equations, also for one sequence, packed ones, and compiled"""
+        torch.manual_seed(4)
+        module = ours.Cell(SLSTM, I, U, dtype=F64)
+        x = torch.randn(T, B, I, dtype=F64, requires_grad=True)
+        given = [torch.randn(1, B, U, dtype=F64, requires_grad=True) for _ in range(4)]
+        with torch.no_grad():
+            given[2].abs_().add_(1)
+        zeros = [torch.zeros(1, B, U, dtype=F64)] * 4
+        weights = list(module.parameters())
+        for hx, begin, leaves in ((None, zeros, weights), (tuple(given), given, [*weights, *given])):
+            theirs = self.weighted(self.slstm(module, x, begin), [x, *leaves])
+            self.same(theirs, self.weighted(module(x, hx), [x, *leaves]), "slstm")
+            with unittest.mock.patch.object(ours._operators, "_is_plain", lambda tensors: False):
+                self.same(theirs, self.weighted(module(x, hx), [x, *leaves]), "the operator")
+            compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+            self.same(theirs, self.weighted(compiled(x, hx), [x, *leaves]), "torch.compile")
+        # With two of the four states, the others are zeros.
+        some = (given[0], None, given[2], None)
+        self.same(self.weighted(self.slstm(module, x, [given[0], zeros[1], given[2], zeros[3]]), [x, *weights, given[0], given[2]]),
+                  self.weighted(module(x, some), [x, *weights, given[0], given[2]]), "two states")
+        row, states = x[:, 1], tuple(state[:, 1] for state in given)
+        self.same([one.squeeze(1) for one in tensors(self.slstm(module, x[:, 1:2], [state[:, 1:2] for state in given]))],
+                  tensors(module(row, states)), "one sequence")
+        output, last = module(pack_sequence([x[:n, b] for b, n in enumerate((2, 6, 3))], enforce_sorted=False), tuple(given))
+        padded, _ = pad_packed_sequence(output)
+        for b, n in enumerate((2, 6, 3)):
+            theirs, states = self.slstm(module, x[:n, b:b + 1], [state[:, b:b + 1] for state in given])
+            self.same([theirs[:, 0], *(state[:, 0] for state in states)], [padded[:n, b], *(state[:, b] for state in last)], b)
 
     def test_copies(self):
         """nn.LSTM with the state_dict has the output to 1e-6; pickle, deepcopy and torch.save give equal outputs and new weights"""

@@ -77,7 +77,7 @@ class Network:
         # The network keeps a copy of the values, since the caller may change the mapping later.
         self._keywords["values"] = numbers
         self._attributes.update(cell=self.cell.source, options=config.options.decode(), dropout=np.float64(config.dropout),
-                                value_names=",".join(numbers))
+                                value_names=",".join(numbers), states=np.int64(max(1, self.cell.n_states)))
         self._attributes.update((f"value_{name}", np.float64(number)) for name, number in numbers.items())
         self._key: Hashable = (config.input, tuple(sorted(self._attributes.items())))
 
@@ -121,12 +121,14 @@ class Network:
         return {**self._attributes, "training": np.int64(has_reserve), **more}
 
     def shapes(self, x: Sequence[Any]) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Optional[Tuple[Any, ...]]]:
-        """Returns the shapes of output, h and c for the shape of an input; that of c is None if the cell has no cell state."""
+        """Returns the shapes of output, h and c for the shape of an input; that of c is None if the cell has no cell state, and that of S > 1
+        cell states is [S, L*D, B, units]."""
         numpy = self.numpy()
         config, B = numpy.config, x[1] if self.time_major else x[0]
         count = config.layers * numpy.directions
+        states, each = self.cell.n_states, (count, B, config.units)
         return ((*x[:2], numpy.output_width), (count, B, config.proj or config.units),
-                (count, B, config.units) if self.cell.has_state else None)
+                each if states == 1 else (states, *each) if states else None)
 
     def reserve_size(self, dtype: Any, x: Sequence[Any]) -> Any:
         """Returns a number of bytes that suffices for the reserve space, for the shape of an input, whatever the lengths are."""
@@ -231,7 +233,8 @@ class Network:
         """Runs the network in the dtype of params, which x, h0 and c0 must have.
 
         params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
-        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, in either layout; None is zeros.
+        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, in either layout; None is zeros.  For a cell with S > 1 cell states c0 is
+        [S, L*D, B, units].
         lengths: [B] integers, the number of valid steps of each row; the outputs of further steps are zero.
         key: a key of jax.random, on which the masks of dropout depend; None switches dropout off, as in evaluation.
 
@@ -253,7 +256,7 @@ class Network:
             raise ArgumentError(f"c0: expected None, since the cell {self.cell.name} has no cell state")
         _, h_shape, c_shape = self.shapes(x.shape)
         h0 = None if h0 is None else self._checked("h0", h0, x.dtype, h_shape, "L*D, B, H")
-        c0 = None if c0 is None or c_shape is None else self._checked("c0", c0, x.dtype, c_shape, "L*D, B, units")
+        c0 = None if c0 is None or c_shape is None else self._checked("c0", c0, x.dtype, c_shape, "S, L*D, B, units"[0 if self.cell.n_states > 1 else 3:])
         lengths = self._checked_lengths(lengths, h_shape[1])
         drops = key is not None and self._attributes["dropout"] > 0
         counter = _call.halves_of(key) if drops else None

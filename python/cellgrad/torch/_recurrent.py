@@ -68,7 +68,7 @@ class Recurrent(nn.Module):
         self._names = self._matrix_names + self._bias_names + self._cell_names
         first = len(self._matrix_names)
         self._bias_sizes = [rows for rows, _ in spec.parts[first:first + len(self._bias_names)]]
-        self._has_state = spec.cell.has_state
+        self._has_state, self._n_states = spec.cell.has_state, spec.cell.n_states
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
             # The library's params always have biases: for a module without biases these are zeros, which are not trained.
@@ -174,13 +174,14 @@ class Recurrent(nn.Module):
             raise TensorError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {x.dim()}D instead")
         elif x.dim() == 2:
             is_batched, x = False, x.unsqueeze(0 if self.batch_first else 1)
-        h, c = self._states(hx, is_batched)
+        states = self._states(hx, is_batched)
         if lengths is not None:
             time, batch = (1, 0) if self.batch_first else (0, 1)
             lengths = row_lengths(lengths, x.shape[batch], x.shape[time])
         dropout = self._dropout()
         output: Any
-        output, h, c = rnn(x, weights, h, c, lengths, dropout > 0, self._networks(dropout))
+        output, h, c = rnn(x, weights, *self._joined(states), lengths, dropout > 0, self._networks(dropout))
+        last = self._parted(h, c)
         if packed:
             order = input.sorted_indices
             if order is not None:
@@ -188,36 +189,38 @@ class Recurrent(nn.Module):
             data = pack_padded_sequence(output, lengths.to(torch.int64), self.batch_first).data
             output = PackedSequence(data, input.batch_sizes, order, input.unsorted_indices)
         elif not is_batched:
-            output, h = output.squeeze(0 if self.batch_first else 1), h.squeeze(1)
-            c = c.squeeze(1) if self._has_state else c
-        return output, ((h, c) if self._has_state else h)
+            output, last = output.squeeze(0 if self.batch_first else 1), [state.squeeze(1) for state in last]
+        return output, (tuple(last) if self._has_state else last[0])
 
     def _forward_packed(self, input: PackedSequence, hx: Any, weights: List[Tensor]) -> Any:
         """Runs a PackedSequence without padding it.  Rows of a PackedSequence are sorted by length; states are in the caller's order."""
-        states: List[Any] = list(self._states(hx, True))
+        states = self._states(hx, True)
         if input.sorted_indices is not None:
             states = [None if state is None else state.index_select(1, input.sorted_indices) for state in states]
         dropout = self._dropout()
-        data, *last = rnn(input.data, weights, states[0], states[1], None, dropout > 0, self._networks(dropout),
-                          input.batch_sizes.to(torch.int32))
+        data, h, c = rnn(input.data, weights, *self._joined(states), None, dropout > 0, self._networks(dropout),
+                         input.batch_sizes.to(torch.int32))
+        last = self._parted(h, c)
         if input.unsorted_indices is not None:
-            last = [state.index_select(1, input.unsorted_indices) if state.dim() == 3 else state for state in last]
+            last = [state.index_select(1, input.unsorted_indices) for state in last]
         output = PackedSequence(data, input.batch_sizes, input.sorted_indices, input.unsorted_indices)
         return output, (tuple(last) if self._has_state else last[0])
 
     def _dropout(self) -> float:
         return self.dropout if self.training and self.num_layers > 1 else 0.0
 
-    def _states(self, hx: Any, is_batched: bool) -> Tuple[Optional[Tensor], Optional[Tensor]]:
-        """Returns the initial states, [L*D, B, .]."""
+    def _states(self, hx: Any, is_batched: bool) -> List[Optional[Tensor]]:
+        """Returns the initial hidden state and cell states, each [L*D, B, .] or None."""
         if hx is None:
-            return None, None
+            return [None] * (1 + self._n_states)
         if self._has_state:
-            if not isinstance(hx, (tuple, list)) or len(hx) != 2:
-                raise TensorTypeError(f"hx: expected (h_0, c_0), got {type(hx).__name__}")
+            if not isinstance(hx, (tuple, list)) or len(hx) != 1 + self._n_states:
+                expected = "(h_0, c_0)" if self._n_states == 1 else f"h_0 and {self._n_states} cell states"
+                raise TensorTypeError(f"hx: expected {expected}, got {type(hx).__name__}"
+                                      f"{f' of {len(hx)}' if isinstance(hx, (tuple, list)) else ''}")
             states = list(hx)
         else:
-            states = [hx, None]
+            states = [hx]
         for k, state in enumerate(states):
             if state is None:
                 continue
@@ -228,4 +231,22 @@ class Recurrent(nn.Module):
                                   f"{'3-D' if is_batched else '2-D'} but got {state.dim()}-D tensor")
             if not is_batched:
                 states[k] = state.unsqueeze(1)
-        return states[0], states[1]
+        return states
+
+    @staticmethod
+    def _joined(states: List[Optional[Tensor]]) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+        """Returns h and c as the operator takes them: several cell states are one tensor, [S, L*D, B, units]."""
+        h, *cells = states
+        if len(cells) < 2:
+            return h, cells[0] if cells else None
+        given = [cell for cell in cells if cell is not None]
+        if not given:
+            return h, None
+        for cell in given:
+            if cell.shape != given[0].shape:
+                raise TensorError(f"hx: expected cell states of one shape, got {list(given[0].shape)} and {list(cell.shape)}")
+        return h, torch.stack([torch.zeros_like(given[0]) if cell is None else cell for cell in cells])
+
+    def _parted(self, h: Tensor, c: Tensor) -> List[Tensor]:
+        """Returns the hidden state and the cell states, each [L*D, B, .]."""
+        return [h, *(c.unbind(0) if self._n_states > 1 else (c,) if self._has_state else ())]

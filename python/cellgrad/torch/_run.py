@@ -86,14 +86,13 @@ def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, l
     if h0 is None and c0 is None and lengths is None:
         return
     _, B = _sizes(spec, x, batch_sizes)
-    count = spec.layers * spec.directions
     if c0 is not None and not spec.cell.has_state:
         raise TensorError(f"c0: expected None, since the cell {spec.cell.name} has no cell state")
-    for name, state, width in (("h0", h0, spec.width), ("c0", c0, spec.units)):
+    for name, state, expected in zip(("h0", "c0"), (h0, c0), spec.shapes(x, B)[1:]):
         if state is None:
             continue
-        if state.shape != (count, B, width):
-            raise TensorError(f"{name}: expected [{count}, {B}, {width}] for an input of {list(shape)}, got {list(state.shape)}")
+        if state.shape != expected:
+            raise TensorError(f"{name}: expected {list(expected)} for an input of {list(shape)}, got {list(state.shape)}")
         if state.dtype != dtype:
             raise TensorTypeError(f"{name}: expected {dtype}, as the input, got {state.dtype}")
         if state.device != device:
@@ -109,6 +108,16 @@ def _sizes(spec: Spec, x: Any, batch_sizes: Any) -> Tuple[Any, Any]:
 
 def _put(mem: Any, tensor: Any, size: int, place: int) -> None:
     mem.data, mem.bytes, mem.place = tensor.data_ptr(), size, place
+
+
+def _put_c(first: Any, others: Any, c: Any, itemsize: int, place: int) -> None:
+    """Sets the memory of the cell states; a tensor with 4 dimensions has several of them."""
+    count = c.shape[0] if c.dim() == 4 else 1
+    size = c.numel() // count * itemsize
+    _put(first, c, size, place)
+    for k in range(1, count):
+        other = others[k - 1]
+        other.data, other.bytes, other.place = c.data_ptr() + k * size, size, place
 
 
 class _Begun(NamedTuple):
@@ -153,7 +162,7 @@ def _begin(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths
     if h0 is not None:
         _put(call.input_h, h0, rows * spec.width, place)
     if c0 is not None:
-        _put(call.input_c, c0, rows * spec.units, place)
+        _put_c(call.input_c, call.input_s, c0, size, place)
     if lengths is not None and B:
         call.lengths = lengths.data_ptr()
     call.counter = counter
@@ -197,7 +206,7 @@ def forward(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, length
     _put(call.output, output, output.numel() * size, place)
     _put(call.output_h, h, rows * spec.width, place)
     if spec.cell.has_state:
-        _put(call.output_c, c, rows * spec.units, place)
+        _put_c(call.output_c, call.output_s, c, size, place)
     count = (need if reserve_size is None else reserve_size) if spec.reserve else 0
     reserve = _memory.empty(x, (count,), torch.uint8)
     if count:
@@ -236,9 +245,11 @@ def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any
     _put(call.reserve, reserve, reserve.shape[0], place)
     upstream: List[Any] = [_gradient(name, tensor, x, shape) for name, tensor, shape in
                            zip(("d_output", "d_h", "d_c"), gradients, shapes)]
-    for mem, tensor in zip((call.output_backprop, call.output_h_backprop, call.output_c_backprop), upstream):
+    for mem, tensor in zip((call.output_backprop, call.output_h_backprop), upstream):
         if tensor is not None and tensor.numel():
             _put(mem, tensor, tensor.numel() * size, place)
+    if upstream[2] is not None and upstream[2].numel():
+        _put_c(call.output_c_backprop, call.output_s_backprop, upstream[2], size, place)
     made = []
     for k, (mem, is_wanted, shape) in enumerate(zip(
             (call.input_backprop, call.input_h_backprop, call.input_c_backprop, call.params_backprop), wanted,
@@ -249,7 +260,10 @@ def backward(spec: Spec, gradients: Sequence[Any], x: Any, weights: Sequence[Any
         else:
             tensor = _memory.empty(x, shape if is_wanted else (0,))
         if is_wanted and tensor.numel():
-            _put(mem, tensor, begun.input_size if k == 0 else tensor.numel() * size, place)
+            if k == 2:
+                _put_c(mem, call.input_s_backprop, tensor, size, place)
+            else:
+                _put(mem, tensor, begun.input_size if k == 0 else tensor.numel() * size, place)
         made.append(tensor)
     if any(wanted):
         _run(begun, lib.cg_rnn_backward)

@@ -30,6 +30,8 @@ def small_call(module: Any, input: Any, hx: Any) -> Any:
     if is_watched("cpu") or module._dropout() > 0:
         return None
     has_state = module._has_state
+    if module._n_states > 1:
+        return None
     h0 = c0 = None
     if hx is not None:
         if not has_state:

@@ -112,10 +112,12 @@ class Spec:
         return (x.shape[1], x.shape[0]) if self.batch_first else (x.shape[0], x.shape[1])
 
     def shapes(self, x: Any, B: Any) -> Tuple[Tuple[Any, ...], Tuple[Any, ...], Tuple[Any, ...]]:
-        """Returns the shapes of output, h and c, for an input with B rows; c is empty for a cell without a cell state."""
-        count = self.layers * self.directions
+        """Returns the shapes of output, h and c, for an input with B rows; c is empty for a cell without a cell state, and [S, L*D, B, U]
+        for a cell with S > 1 cell states."""
+        count, states = self.layers * self.directions, self.cell.n_states
+        each = (count, B, self.units)
         return ((*x.shape[:-1], self.directions * self.width), (count, B, self.width),
-                (count, B, self.units) if self.cell.has_state else (0,))
+                each if states == 1 else (states, *each) if states else (0,))
 
     def plan(self, dtype: torch.dtype, place: Any) -> "Plan":
         """Returns the library's plan on a device, opened in this process."""

@@ -102,10 +102,10 @@ def route() -> str:
 
 
 def plan_of(plan: Any) -> Any:
-    """Returns the extension's object for a `_spec.Plan`; None without an extension, or for device memory, which the extension does not
-    support."""
+    """Returns the extension's object for a `_spec.Plan`; None without an extension, or for device memory or a cell of several cell states,
+    which the extension does not support."""
     module, spec = extension(), plan.spec
-    if module is None or plan.place.place != C.CG_HOST:
+    if module is None or plan.place.place != C.CG_HOST or spec.cell.n_states > 1:
         return None
     parts: List[int] = [number for part in spec.parts for number in part]
     return module.plan(plan.place.context().pointer.value, plan.pointer.value, plan.code, spec.reserve, spec.batch_first,

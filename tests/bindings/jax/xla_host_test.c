@@ -44,6 +44,9 @@ static const struct { int xla, ours; size_t bytes; } DTYPES[] = {
 	{ XLA_F32, CG_F32, 4 }, { XLA_F64, CG_F64, 8 }, { XLA_F16, CG_F16, 2 }, { XLA_BF16, CG_BF16, 2 },
 };
 static const char LEAKY[] = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n";
+static const char TWO[] = "cell two\ngates  a\nstate  c n\noutput h\n\nc = a + c_prev\nn = tanh(n_prev + a)\nh = n * c\nsave c n h\n";
+/* The network of frames: the cell's name or text, the cell, how many cell states it has, and the network's layers and directions. */
+static struct { const char *text; const struct cg_cell *cell; int states, layers, directions; } net = { "lstm", NULL, 1, LAYERS, 2 };
 static _Thread_local struct xla_error *made;     /* the object that the next error is written to */
 
 static struct xla_error *create_error(struct xla_error_create *create)
@@ -135,14 +138,14 @@ static void set_buffer(struct host *h, struct xla_buffer *b, int place, int dtyp
 	assert_true(n * (dtype == XLA_U8 ? 1 : 8) <= MOST);
 }
 
-/* Sets the config of the network of set_attributes(), an lstm, for the library's own calls. */
+/* Sets the config of the network of set_attributes() for the library's own calls. */
 static void set_config(struct cg_rnn_config *config, int dtype)
 {
 	cg_rnn_config_init(config, sizeof *config);
-	config->cell = cg_cell_find("lstm");
+	config->cell = net.cell ? net.cell : cg_cell_find(net.text);
 	config->dtype = dtype;
-	config->layers = LAYERS;
-	config->bidirectional = 1;
+	config->layers = net.layers;
+	config->bidirectional = net.directions - 1;
 	config->input = I;
 	config->units = U;
 	config->dropout = 0.5;
@@ -151,11 +154,11 @@ static void set_config(struct cg_rnn_config *config, int dtype)
 
 static void set_attributes(struct host *h)
 {
-	static const struct { const char *name; int64_t value; } integers[] = {
-		{ "layers", LAYERS }, { "bidirectional", 1 }, { "input_mode", 0 }, { "time_major", 1 }, { "reverse", 0 }, { "training", 1 },
-		{ "units", U }, { "proj", 0 }, { "drop", 1 },
+	const struct { const char *name; int64_t value; } integers[] = {
+		{ "layers", net.layers }, { "bidirectional", net.directions - 1 }, { "input_mode", 0 }, { "time_major", 1 }, { "reverse", 0 }, { "training", 1 },
+		{ "units", U }, { "proj", 0 }, { "drop", 1 }, { "states", net.states },
 	};
-	static const char *const texts[][2] = { { "cell", "lstm" }, { "options", "" }, { "value_names", "" } };
+	const char *const texts[][2] = { { "cell", net.text }, { "options", "" }, { "value_names", "" } };
 
 	for (size_t k = 0; k < sizeof integers / sizeof *integers; k++)
 		add_integer(h, integers[k].name, integers[k].value);
@@ -181,7 +184,7 @@ static void set_frame(struct host *h, int is_backward, int d)
 {
 	static const int32_t lengths[B] = { 2, T, 0 };
 	static const uint32_t counter[2] = { 7, 0x80000001 };
-	int dtype = DTYPES[d].xla, states = 2 * LAYERS;
+	int dtype = DTYPES[d].xla, states = net.directions * net.layers, D = net.directions;
 	int64_t params = (int64_t)(params_bytes(DTYPES[d].ours) / DTYPES[d].bytes);
 	struct xla_buffer *a = h->arguments, *r = h->results;
 
@@ -199,7 +202,7 @@ static void set_frame(struct host *h, int is_backward, int d)
 	set_attributes(h);
 	set_buffer(h, &a[INPUT], INPUT, dtype, T, B, I);
 	set_buffer(h, &a[INPUT_H], INPUT_H, dtype, states, B, U);
-	set_buffer(h, &a[INPUT_C], INPUT_C, dtype, states, B, U);
+	set_buffer(h, &a[INPUT_C], INPUT_C, dtype, net.states * states, B, U);
 	set_buffer(h, &a[PARAMS], PARAMS, dtype, params, 0, 0);
 	set_buffer(h, &a[LENGTHS], LENGTHS, XLA_S32, B, 0, 0);
 	memcpy(a[LENGTHS].data, lengths, sizeof lengths);
@@ -207,17 +210,17 @@ static void set_frame(struct host *h, int is_backward, int d)
 	memcpy(a[COUNTER].data, counter, sizeof counter);
 	if (is_backward) {
 		set_buffer(h, &a[RESERVE], RESERVE, XLA_U8, 0, 0, 0);
-		set_buffer(h, &a[D_OUTPUT], D_OUTPUT, dtype, T, B, 2 * U);
+		set_buffer(h, &a[D_OUTPUT], D_OUTPUT, dtype, T, B, D * U);
 		set_buffer(h, &a[D_H], D_H, dtype, states, B, U);
-		set_buffer(h, &a[D_C], D_C, dtype, states, B, U);
+		set_buffer(h, &a[D_C], D_C, dtype, net.states * states, B, U);
 		set_buffer(h, &r[0], BUFFERS, dtype, T, B, I);
 		set_buffer(h, &r[3], BUFFERS + 3, dtype, params, 0, 0);
 	} else {
-		set_buffer(h, &r[0], BUFFERS, dtype, T, B, 2 * U);
+		set_buffer(h, &r[0], BUFFERS, dtype, T, B, D * U);
 		set_buffer(h, &r[3], BUFFERS + 3, XLA_U8, RESERVE_BYTES, 0, 0);
 	}
 	set_buffer(h, &r[1], BUFFERS + 1, dtype, states, B, U);
-	set_buffer(h, &r[2], BUFFERS + 2, dtype, states, B, U);
+	set_buffer(h, &r[2], BUFFERS + 2, dtype, net.states * states, B, U);
 }
 
 static struct xla_error *call(struct host *h, struct xla_error *(*handler)(struct xla_frame *))
@@ -266,6 +269,7 @@ static void run_library(struct host *f, struct host *g, int d, char mine[][MOST]
 
 #define AT(b) cg_host((b).data, size_of(&(b), bytes))
 #define OWN(k, b) cg_host(mine[k], size_of(&(b), bytes))
+#define STATE(data, b, k) cg_host((char *)(data) + (k) * size_of(&(b), bytes) / net.states, size_of(&(b), bytes) / net.states)
 	set_config(&config, DTYPES[d].ours);
 	assert_int_equal(cg_open(where ? where : "cpu", &context), CG_OK);
 	assert_int_equal(cg_stream_open(context, NULL, &stream), CG_OK);
@@ -278,18 +282,24 @@ static void run_library(struct host *f, struct host *g, int d, char mine[][MOST]
 	call.params = AT(f->arguments[PARAMS]);
 	call.input = AT(f->arguments[INPUT]);
 	call.input_h = AT(f->arguments[INPUT_H]);
-	call.input_c = AT(f->arguments[INPUT_C]);
+	call.input_c = STATE(f->arguments[INPUT_C].data, f->arguments[INPUT_C], 0);
 	call.output = OWN(0, f->results[0]);
 	call.output_h = OWN(1, f->results[1]);
-	call.output_c = OWN(2, f->results[2]);
+	call.output_c = STATE(mine[2], f->results[2], 0);
+	if (net.states == 2) {
+		call.input_s[0] = STATE(f->arguments[INPUT_C].data, f->arguments[INPUT_C], 1);
+		call.output_s[0] = STATE(mine[2], f->results[2], 1);
+		call.output_s_backprop[0] = STATE(g->arguments[D_C].data, g->arguments[D_C], 1);
+		call.input_s_backprop[0] = STATE(mine[6], g->results[2], 1);
+	}
 	call.reserve = cg_host(mine[3], RESERVE_BYTES);
 	assert_int_equal(cg_rnn_forward(stream, rnn, &call), CG_OK);
 	call.output_backprop = AT(g->arguments[D_OUTPUT]);
 	call.output_h_backprop = AT(g->arguments[D_H]);
-	call.output_c_backprop = AT(g->arguments[D_C]);
+	call.output_c_backprop = STATE(g->arguments[D_C].data, g->arguments[D_C], 0);
 	call.input_backprop = OWN(4, g->results[0]);
 	call.input_h_backprop = OWN(5, g->results[1]);
-	call.input_c_backprop = OWN(6, g->results[2]);
+	call.input_c_backprop = STATE(mine[6], g->results[2], 0);
 	call.params_backprop = OWN(7, g->results[3]);
 	assert_int_equal(cg_rnn_backward(stream, rnn, &call), CG_OK);
 	cg_rnn_close(rnn);
@@ -300,9 +310,8 @@ static void run_library(struct host *f, struct host *g, int d, char mine[][MOST]
 static struct host one, two;
 static _Alignas(64) char own[2 * RESULTS][MOST];
 
-static void test_answers(void **state)
+static void check_answers(void)
 {
-	(void)state;
 	for (int d = 0; d < 4; d++) {
 		run_both(&one, &two, d);
 		run_library(&one, &two, d, own);
@@ -314,6 +323,29 @@ static void test_answers(void **state)
 				assert_memory_equal(own[k], one.results[k].data, size_of(&one.results[k], DTYPES[d].bytes));
 		}
 	}
+}
+
+static void test_answers(void **state)
+{
+	(void)state;
+	check_answers();
+}
+
+/* An array of the states of a cell with two cell states has the first one, then the second one. */
+static void test_states(void **state)
+{
+	struct cg_cell *cell;
+
+	(void)state;
+	assert_int_equal(cg_cell_parse(TWO, "two", &cell), CG_OK);
+	net.text = TWO, net.cell = cell, net.states = 2, net.directions = 1;
+	check_answers();
+	set_frame(&one, 0, 0);
+	one.results[2].dims[2] = 1;
+	set_integer(&one, "states", 4);
+	assert_non_null(call(&one, cellgrad_jax_forward));
+	net.text = "lstm", net.cell = NULL, net.states = 1, net.directions = 2;
+	cg_cell_close(cell);
 }
 
 static void test_absent(void **state)
@@ -497,6 +529,9 @@ static void many_layers(struct host *h)    { set_integer(h, "layers", (int64_t)I
 static void no_layers(struct host *h)      { set_integer(h, "layers", 0); }
 static void wrong_mode(struct host *h)     { set_integer(h, "input_mode", 7); }
 static void wrong_drop(struct host *h)     { set_integer(h, "drop", 2); }
+static void more_states(struct host *h)    { set_integer(h, "states", 2); }
+static void five_states(struct host *h)    { set_integer(h, "states", 5); }
+static void odd_states(struct host *h)     { set_integer(h, "states", 3); set_buffer(h, &h->arguments[INPUT_C], INPUT_C, XLA_F32, 1, 0, 0); }
 static void wrong_dropout(struct host *h)  { h->dropout = 1.5; }
 static void few_arguments(struct host *h)  { h->frame.arguments.count = 4; }
 static void few_results(struct host *h)    { h->frame.results.count = 3; }
@@ -546,6 +581,9 @@ static const struct { void (*spoil)(struct host *); int code; const char *words;
 	{ no_layers,      XLA_INVALID_ARGUMENT, "layers" },
 	{ wrong_mode,     XLA_INVALID_ARGUMENT, "input_mode" },
 	{ wrong_drop,     XLA_INVALID_ARGUMENT, "drop: expected 0 to 1, got 2" },
+	{ more_states,    XLA_INVALID_ARGUMENT, "input_s2: expected absent memory, since cell lstm has 1 cell state" },
+	{ five_states,    XLA_INVALID_ARGUMENT, "states: expected 1 to 4, got 5" },
+	{ odd_states,     XLA_INVALID_ARGUMENT, "input_c: expected 3 cell states of one size, got 4 bytes" },
 	{ wrong_dropout,  XLA_INVALID_ARGUMENT, "dropout" },
 	{ few_arguments,  XLA_INVALID_ARGUMENT, "expected 6 arguments and 4 results, got 4 and 4" },
 	{ few_results,    XLA_INVALID_ARGUMENT, "expected 6 arguments and 4 results, got 6 and 3" },
@@ -657,7 +695,7 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_absent), cmocka_unit_test(test_masks), cmocka_unit_test(test_stages),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_states), cmocka_unit_test(test_absent), cmocka_unit_test(test_masks), cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_empty), cmocka_unit_test(test_init), cmocka_unit_test(test_cells), cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_reserve), cmocka_unit_test(test_threads),
 	};
