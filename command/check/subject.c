@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds the subjects of `cellgrad check`, and chooses the next case of each. Fields that the user gave have that value in all cases.
+ * Adds the subjects of `cellgrad check`, and chooses the next case of each. Fields that the user gave have the user's values in all cases.
  */
 #include <stdio.h>
 #include <string.h>
@@ -280,7 +280,7 @@ int subject_add(struct check *c, const struct cg_op *op, const struct cg_cell *c
 
 	*why = 0;
 	if (c->n_subjects == SUBJECTS_MAX)
-		return cg_fail(CG_UNSUPPORTED, "there is room for %d subjects", SUBJECTS_MAX);
+		return cg_fail(CG_UNSUPPORTED, "expected at most %d ops and cells, counted once for each dtype, got more", SUBJECTS_MAX);
 	*s = (struct subject){ .name = op ? op->name : cell->name, .op = op, .cell = cell, .dtype = dtype,
 	                         .kind = !op ? &kernels : network_has_reference(op) ? &networks : &ops };
 	code = op ? add_op(c, s, why) : add_cell(c, s, why);

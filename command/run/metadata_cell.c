@@ -142,7 +142,8 @@ static int cannot_open(const struct safetensors *file, const char *name)
 	cg_fail_in(CG_BAD_ARGUMENT, "%scell", metadata_where(file, where));
 	/* The message about a mistake in a cell's text ends with a line that points to it. */
 	return strchr(cg_message(), '\n') ? CG_BAD_ARGUMENT :
-	       cg_fail(CG_BAD_ARGUMENT, "%s; cell=PATH says where it is, --ignore-metadata leaves out what files say", cg_message());
+	       cg_fail(CG_BAD_ARGUMENT, "%s; cell=PATH says where the cell's file is, --ignore-metadata leaves out what files say",
+	               cg_message());
 }
 
 static int is_another(const struct safetensors *file, const char *name, uint64_t then, uint64_t now)

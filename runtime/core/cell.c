@@ -256,7 +256,7 @@ static int plan_of(const struct cg_kernel *kernel, int lang, const char *call, s
 	return mistake.text[0] ? cg_fail(CG_BUILD, "%s: %s", call, mistake.text) : CG_NO_MEMORY;
 }
 
-static int emit(const struct cg_kernel *kernel, const char *lang, char **result, const char *call,
+static int emit(const struct cg_kernel *kernel, const char *lang, char **result, const char *call, const char *argument,
                 int (*print)(const struct cg_pass_plan *, int, struct cg_text *))
 {
 	struct cg_text text = { cg_memory, NULL, 0, 0, 0 };
@@ -264,7 +264,7 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 	int k = 0, code;
 
 	if (!result)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: text: expected a pointer for the result, got NULL", call);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected a pointer for the result, got NULL", call, argument);
 	*result = NULL;
 	while (k < CG_LANG_COUNT && (!lang || strcmp(lang, cg_lang_names[k])))
 		k++;
@@ -296,12 +296,12 @@ static int is_scan(const struct cg_kernel *kernel)
 
 int cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text)
 {
-	return emit(kernel, lang, text, "cg_kernel_emit", is_scan(kernel) ? cg_print_steps : cg_print);
+	return emit(kernel, lang, text, "cg_kernel_emit", "text", is_scan(kernel) ? cg_print_steps : cg_print);
 }
 
 int cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json)
 {
-	return emit(kernel, lang, json, "cg_kernel_manifest", is_scan(kernel) ? cg_print_steps_manifest : cg_print_manifest);
+	return emit(kernel, lang, json, "cg_kernel_manifest", "json", is_scan(kernel) ? cg_print_steps_manifest : cg_print_manifest);
 }
 
 static int print_header(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
@@ -312,7 +312,7 @@ static int print_header(const struct cg_pass_plan *plan, int lang, struct cg_tex
 
 int cg_kernel_header(const struct cg_kernel *kernel, char **text)
 {
-	return emit(kernel, cg_lang_names[CG_LANG_C], text, "cg_kernel_header", print_header);
+	return emit(kernel, cg_lang_names[CG_LANG_C], text, "cg_kernel_header", "text", print_header);
 }
 
 void cg_text_free(char *text)

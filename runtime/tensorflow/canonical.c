@@ -83,8 +83,8 @@ static int check_count(const struct cg_op *row, const void *op, const struct cg_
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if (!strcmp(a->name, name) && (int64_t)cg_attribute_number(a, op) != want)
-			return REFUSE(row, "%s: expected the value %lld, the number of tensors of cell %s with L=%d layers, D=%d directions%s, "
-			              "got the value %lld", name, (long long)want, rnn->net.cell->name, rnn->net.layers,
+			return REFUSE(row, "%s: expected the value %lld, the number of tensors of weights or of biases of cell %s with L=%d layers, "
+			              "D=%d directions%s, got the value %lld", name, (long long)want, rnn->net.cell->name, rnn->net.layers,
 			              rnn->net.directions, rnn->net.P ? " and a projection" : "", (long long)cg_attribute_number(a, op));
 	return CG_OK;
 }
@@ -98,7 +98,7 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 	CG_TRY(describe_rnn(op, &rnn));
 	for (int part = 0; part < CG_GATE_PARTS; part++)
 		if (rnn.net.n_parts[part] != rnn.net.n_weights)
-			return REFUSE(row, "cell: expected gates with both matrices and biases each, which cell %s does not have",
+			return REFUSE(row, "cell: expected gates that each have both matrices, W and R, and both biases, which cell %s does not have",
 			              rnn.net.cell->name);
 	if (rnn.net.n_scalars)
 		return REFUSE(row, "cell: expected no learnt scalars, since the tensors hold matrices and vectors alone, got %d of cell %s",

@@ -81,7 +81,8 @@ static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound
 	if (op->L > INT_MAX / 2)
 		return REFUSE(row, "%s: expected at most %d layers, got %lld", name, INT_MAX / 2, (long long)op->L);
 	if (op->num_layers && op->num_layers != op->L)
-		return REFUSE(row, "num_layers: expected L=%lld, as in the shape of input_h, got %lld", (long long)op->L, (long long)op->num_layers);
+		return REFUSE(row, "num_layers: expected L=%lld%s, got %lld", (long long)op->L, bound ? ", as in the shape of input_h" : "",
+		              (long long)op->num_layers);
 	return CG_OK;
 }
 

@@ -83,7 +83,7 @@ static int fail_no_form(const struct cg_layout *l)
 
 	for (const struct cg_form *k = l->format->forms; k->templates; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", k->cell);
-	return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected %s, got %s; formats cellgrad and canonical hold any cell", l->format->name,
+	return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected %s, got %s; format cellgrad holds any cell", l->format->name,
 	               list,
 	               l->text.cell);
 }
@@ -132,7 +132,7 @@ static int check(const struct cg_layout *l)
 	for (int part = 0; part < CG_GATE_PARTS; part++)
 		if (l->network.n_parts[part] != l->network.n_weights && !(l->form->templates->flags & CG_BUFFER))
 			return cg_fail(CG_UNSUPPORTED,
-			               "format %s: cell: expected gates with both matrices and biases each, which cell %s does not "
+			               "format %s: cell: expected gates that each have both matrices, W and R, and both biases, which cell %s does not "
 			               "have; format cellgrad holds it", name, l->network.cell->name);
 	if (l->network.n_scalars && !has_part(l->form, 's'))
 		return cg_fail(CG_UNSUPPORTED, "format %s: cell: expected no learnt scalars, since the format holds none, got %d of "

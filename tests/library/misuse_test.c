@@ -212,6 +212,7 @@ static void test_cells(void **state)
 	REFUSED(cg_kernel_emit(&kernel, "c", &text), CG_BAD_ARGUMENT, "cell");
 	kernel.cell = cg_cell_find("gru_block");
 	REFUSED(cg_kernel_emit(&kernel, "c", NULL), CG_BAD_ARGUMENT, "text");
+	REFUSED(cg_kernel_manifest(&kernel, "c", NULL), CG_BAD_ARGUMENT, "cg_kernel_manifest: json: expected a pointer");
 	REFUSED(cg_kernel_emit(&kernel, NULL, &text), CG_BAD_ARGUMENT, "lang");
 	REFUSED(cg_kernel_emit(&kernel, "cud", &text), CG_BAD_ARGUMENT, "did you mean 'cuda'?");
 	kernel.options = "peephole";
