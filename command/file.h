@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 struct file {
-	char path[PATH_MAX];             /* the file's path with symbolic links resolved */
+	char path[PATH_MAX];             /* the file's path; of a symbolic link, the path to which the link leads */
 	char temporary[PATH_MAX];        /* the temporary file's path; "": there is none */
 	int  fd, mode;
 	struct claim *claim;

@@ -11,7 +11,7 @@
 #include "runtime/device/inspect.h"
 
 /* Every device: [{ "name": "cuda:0", "opens": true, "about": cg_describe's line, or why the device does not open, "ops": { name:
- * [dtype] }, "networks": { "lstm peephole": { dtype: route } }, "parts": the entry of the backend's list }]. NULL: no memory. */
+ * [dtype] }, "networks": { "lstm peephole": { dtype: route } }, "parts": the device's line in the backend's list }]. NULL: no memory. */
 json_t *inspect_devices(void);
 /* The device that cg_open(NULL) chooses: { "opens": true, "about": its line, or why none opens }, and in "passed_over", if
  * CELLGRAD_BACKEND is unset, the reason for each backend that cg_open passes over without loading its driver. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parses a subcommand's arguments by popt and keeps the options' values by number. This file also does what popt does not: it refuses an
- * option with a value that is given twice, and prints the help without ending the program.
+ * option that takes a value and is given twice, and prints the help without ending the program.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -129,7 +129,7 @@ static int tensor(const char *path, const char *key, const json_t *entry, const 
 	dtype = dtype_of(t->dtype);
 	t->cg = dtype ? dtype->cg : -1;
 	if (!dtype)
-		return CG_OK;                    /* no op reads it; others may */
+		return CG_OK;                    /* no op reads such a tensor, but other programs may */
 	CG_TRY(size_of(path, name, t, dtype, &bytes));
 	if (bytes != t->bytes)
 		return WRONG("%s: %s: %s %s takes %llu bytes, but \"data_offsets\" give it %zu", path, name,

@@ -27,7 +27,7 @@ const char *problem_name(const struct problem *);
 int64_t     problem_get_size(const struct problem *, const char *symbol);
 double      problem_rows(const struct problem *);        /* valid rows, summed over all steps */
 const char *problem_mode(const struct problem *);        /* "lstm"; for a network the name of its cell */
-/* Writes the problem as arguments of `cellgrad bench`; returns text. */
+/* Writes the problem into `text`, as arguments of `cellgrad bench`; returns `text`. */
 const char *problem_line(const struct problem *, char *text, size_t capacity);
 int         problem_dtype(const struct problem *);
 
@@ -42,14 +42,14 @@ struct request {
 	const char **attributes;                 /* NAME=VALUE, attributes of the op; ends with NULL */
 	int64_t list[PROBLEM_SIZES][PROBLEM_LIST];
 	int     lengths[PROBLEM_SIZES];          /* of the lists of sizes; 0: the list was not given */
-	int     what, dtype;                     /* what: 0 where the op's name says it; dtype: -1 where not given */
+	int     what, dtype;                     /* what: 0 where --what is not given; dtype: -1 where --dtype is not given */
 	double  valid;
 };
 
 struct problems {
 	struct problem *list;
 	size_t n;
-	struct call named;                       /* the named op, to whose attributes the problems point; without a row: none was named */
+	struct call named;                       /* of the op that --op names; the problems use its attributes; row = NULL: no --op */
 };
 int  problems_add(struct problems *, const struct request *);
 void problems_free(struct problems *);

@@ -109,7 +109,7 @@ static int check_mode(const struct request *r, const struct cg_op *row)
 	return CG_OK;
 }
 
-/* Sets a network's mode, unless its attributes name one. */
+/* Sets the attribute rnn_mode of a network to `mode`, unless the user gave rnn_mode. */
 static int set_mode(struct call *c, const char *mode)
 {
 	const struct cg_attribute *a = mode_of(c->row);

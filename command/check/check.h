@@ -22,7 +22,7 @@ struct subject {
 	int n_kinds, left_out;
 	struct cg_cell *again;           /* the cell parsed from text, whose kernels are interpreted; NULL: another device computes */
 	struct trial_cursor at;          /* the next case of the table */
-	int absent, number;              /* counters for the next case: absent: of ops, after the table; number: of others */
+	int absent, number;              /* numbers of the next case: absent: of an op, after its table; number: of a network or kernels */
 	long cases, failed;
 	struct finding total;            /* measured over all cases that did not fail */
 	unsigned shown;                  /* one bit for each kind of finding that was shown */
@@ -43,7 +43,7 @@ enum { SUBJECTS_MAX = 256, SKIPS_MAX = 64, SHOWN_MAX = 10 };
 struct check {
 	struct side sides[2];            /* the device that is checked, and that of --ref, if --ref names one */
 	int n_sides;
-	struct side other;               /* computes kernels a second time; no context: the first device, from the cell's text */
+	struct side other;               /* the device that kernels are compared with; no context: sides[0], on the cell given as text */
 	struct subject subjects[SUBJECTS_MAX];
 	int n_subjects;
 	const char **attributes;         /* NAME=VALUE, fixed in every case; ends with NULL */
@@ -53,7 +53,7 @@ struct check {
 	int n_skips, lost_skips;
 	long cases, failed, skipped, planned;
 	int shown, json, single;
-	int stopped;                     /* the time limit ended the run */
+	int stopped;                     /* 1: the time limit ended the run */
 	double seconds, most_seconds;    /* seconds: passed so far; most_seconds: the limit, 0: none */
 };
 
@@ -68,7 +68,8 @@ void subjects_close(struct check *);
 /* Sets an example to the next case in the subject's table that is possible with the user's attributes and not too large; returns 0 where
  * none is left. */
 int  subject_next(const struct check *, struct subject *, unsigned long long seed, struct example *);
-/* Sets an example to a random case of the subject; returns 0 where no such case has the user's attributes, after several tries. */
+/* Sets an example to a random case of the subject. Returns 0 if each of many random cases is too large or impossible with the user's
+ * attributes. */
 int  subject_any(const struct check *, struct subject *, unsigned long long seed, struct example *);
 /* Sets an example to the case that has the user's attributes and is otherwise small and plain. */
 void subject_only(const struct check *, struct subject *, struct example *);

@@ -308,7 +308,8 @@ static int other_bits(const struct side *s)
 	return s->context && strstr(cg_describe(s->context), "not the same bits");
 }
 
-/* Is the kernel always interpreted on the cpu? The library has it not compiled, so the cpu computes it in one way only. */
+/* Is the kernel always interpreted on the cpu? The library contains no compiled form of such a kernel, so the cpu
+ * computes it in one way only. */
 static int interpreted(const struct kernel_kind *k)
 {
 	return k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));

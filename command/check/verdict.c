@@ -85,7 +85,7 @@ static void write_text(const char *text)
 {
 	ssize_t written = write(STDERR_FILENO, text, strlen(text));
 
-	(void)written;                           /* no reader is left to be told */
+	(void)written;                           /* a failed write cannot be reported anywhere */
 }
 
 /* The signal handler prints the command only once, since a signal that is sent twice may arrive in two threads at the same time. */
@@ -117,7 +117,7 @@ void verdict_watch(const struct check *c, struct example *e)
 	running = !running;
 	for (int k = 0; k < SIGNALS && !watching; k++) {
 		sigaction(signals[k].number, &action, &before[k]);
-		if (before[k].sa_handler == SIG_IGN)     /* as SIGINT is in a command that a script runs in the background */
+		if (before[k].sa_handler == SIG_IGN)     /* ignored signals stay ignored, as SIGINT in a script's background command */
 			sigaction(signals[k].number, &before[k], NULL);
 	}
 	watching = 1;

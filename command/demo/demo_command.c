@@ -102,7 +102,7 @@ struct demo {
 	size_t tensors, wrong;
 	struct outcome worst[WORST];     /* min(tensors, WORST) tensors, mismatches first, then by error / allowed error */
 	struct train_plan plan;
-	int untrained;                   /* 1: after all steps the model's loss is not below the bigram entropy */
+	int untrained;                   /* 1: after all steps the loss on the part held out is not below the bigram entropy */
 };
 
 /* ---- the cases ---- */

@@ -280,7 +280,7 @@ static double softmax_loss(real *score, int n, int right, real share)
 	return log(sum) - (to_right - most);
 }
 
-/* Computes the gradients of the softmax's weights and of h from the gradients of n rows of scores. */
+/* Computes the gradients of the softmax's weights and biases, and of h, from the gradients of n rows of scores. */
 static void softmax_grad(struct model *m, int n)
 {
 	size_t symbols = (size_t)m->shape.symbols, units = (size_t)m->shape.units, rows = (size_t)n;

@@ -22,7 +22,8 @@ static const char title[] = "Alice's Adventures in Wonderland";
 
 enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B, and T, the largest length of a row in a batch */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
-enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };      /* the most JSON reports; each fifth measures the held-out part */
+/* REPORTS: the most JSON reports after that of step 0. The loss on the part held out is in each report number k MEASURE and in the last. */
+enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };
 enum { WARM = 50 };                                      /* steps in which the learning rate rises; with fewer, rounding shows in losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
 static const double rate_most = 0.02, temperature = 0.7;

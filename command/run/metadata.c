@@ -288,7 +288,7 @@ int metadata_sizes(const struct call *c, unsigned bound)
 	int64_t units = size_of(c, "U", bound), states = size_of(c, "L*D", bound);
 	const struct cg_rnn_op *op = c->row->plan ? c->op : NULL;
 
-	/* Without a projection the output is as wide as the hidden state. */
+	/* Without a projection, the width H of the hidden state is the number of units. */
 	if (!units && op && !op->num_proj)
 		units = size_of(c, "H", bound);
 	CG_TRY(is_size(c, "input_size", size_of(c, "I", bound)));

@@ -30,8 +30,8 @@ int  metadata_differ(const struct call *, const char *name, struct statement, st
 enum { METADATA_WHERE = 120 };
 const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE]);
 
-/* call_bind calls the following functions in this order, convert/network.c some of them. metadata_attributes reads from the files all
- * attributes of the op except the cell, its options and its values. */
+/* call_bind calls the following functions in this order; convert/network.c calls some of them. metadata_attributes reads from the files
+ * all attributes of the op except the cell, its options and its values. */
 int  metadata_attributes(struct call *);
 /* Checks that the files agree with the properties that the op fixes without an attribute. */
 int  metadata_means(const struct call *);

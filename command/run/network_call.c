@@ -196,8 +196,8 @@ static void set_sizes(struct cg_rnn_op *op)
 	op->num_units = op->U;
 }
 
-/* Keeps the name of the format that the route's reserve space has, from the first word of the route's text: the reason in the rest of the
- * text, why no other route was taken, does not matter for a reserve space. */
+/* Keeps the name of the format of the route's reserve space. The first word of the route's text names the route; the rest, which says why
+ * no other route was taken, does not matter for a reserve space. */
 static void read_route(const struct call *c)
 {
 	const char *route = c->row->route(c->op);
