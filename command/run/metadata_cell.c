@@ -150,9 +150,9 @@ static int is_another(const struct safetensors *file, const char *name, uint64_t
 {
 	char where[METADATA_WHERE], shown[PRINT_NAME];
 
-	return cg_fail(CG_BAD_ARGUMENT, "%scell: the text of %s was changed since: expected digest %016llx, got %016llx; cell=PATH says where "
-	               "the former text is, --ignore-metadata leaves out what files say", metadata_where(file, where), print_name(shown, name),
-	               (unsigned long long)then, (unsigned long long)now);
+	return cg_fail(CG_BAD_ARGUMENT, "%scell: the text of %s was changed after the file was written: expected digest %016llx, got %016llx; "
+	               "cell=PATH says where the former text is, --ignore-metadata leaves out what files say", metadata_where(file, where),
+	               print_name(shown, name), (unsigned long long)then, (unsigned long long)now);
 }
 
 /* Orders names by which files call the same cell, so that the choice of one does not depend on the order of files: built-in cells first,
