@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes all steps of a recurrence on the cpu.  If the recurrent matrices are small and there are rows to share, a share has some rows of
- * the batch, and a thread computes it in all phases and waits for no other thread.  Else a share has some units of all rows: in each phase
- * a thread multiplies by the share's columns of the matrix and computes the cell on the share's units, right after their product; one
- * barrier ends a phase.  The sum of an element is one chain in the order of k, so neither the threads nor other rows change its bits.
+ * Computes all steps of a recurrence on the cpu.  The work is divided into shares.  If the recurrent matrices are small and there are
+ * several rows and threads, a share is some rows of the batch: one thread computes it in all phases and waits for no other thread.
+ * Otherwise a share is some units of all rows: in each phase a thread multiplies by the share's columns of the matrix and computes the cell
+ * on the share's units, right after their product; one barrier ends a phase.  The sum of an element is one chain in the order of k, so
+ * neither the threads nor other rows change its bits.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 enum { ROWS_AT_ONCE = 64 };
 
 /* SHARES_MAX: the most shares of a recurrence.  SHARE and WHOLE_SHARE: the number of multiply-adds that pay for one more share, in the
- * product of a phase and in a whole recurrence.  ELEMENT: the number of multiply-adds that take as long as an element of the cell.
+ * product of a phase and in a whole recurrence.  ELEMENT: the number of multiply-adds that take as long as the cell's work on one element.
  * SMALL: the most bytes of matrices that each thread can keep in its cache. */
 enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
@@ -36,8 +37,8 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- tiles ---- */
 
-/* How the columns of a product are cut.  If a unit has several columns of the product, one for each gate, a tile has a vector of units for
- * each gate; if a unit has one column, a tile has one or more vectors of units side by side. */
+/* How the columns of a product are cut into tiles.  If a unit has several columns of the product, one for each gate, a tile has a vector of
+ * units for each gate; if a unit has one column, a tile has one or more vectors of units side by side. */
 struct cut {
 	const struct cg_tiles *tiles;
 	int gates, vectors;
@@ -50,7 +51,7 @@ static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, i
 	struct cut c = { .tiles = d->isa->tiles[g->dtype], .gates = (int)(g->n / units) };
 
 	c.vectors = c.gates;
-	/* A tile has fewer vectors than the registers hold if otherwise some threads would get no tile. */
+	/* If a unit has one column, a tile has fewer vectors than the registers hold if otherwise some threads would get no tile. */
 	if (c.gates == 1)
 		for (c.vectors = CG_TILE_VECTORS; c.vectors > 1 && units < (int64_t)c.vectors * c.tiles->lanes * d->threads; )
 			c.vectors /= 2;
@@ -79,7 +80,8 @@ static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int
 
 struct layout {
 	size_t matrix[CG_STAGES_MAX], bytes;     /* the offset of each matrix, and the bytes of all */
-	/* bytes for each share: the interpreter's registers; a copy of the operand a; sums to be rounded later */
+	/* bytes of scratch memory for each share of units, or each thread: the interpreter's registers; a copy of the operand a; sums to be
+	 * rounded later */
 	size_t registers, operand, sums;
 };
 
@@ -132,7 +134,7 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char
 		const struct cg_gemm *g = &scan->products[k];
 		size_t bytes;
 
-		/* Every unit has the same number of columns, and no size below overflows. */
+		/* Refuses a product in which units have different numbers of columns, and sizes that would overflow below. */
 		if (!scan->units || (g->n && g->k && (g->n < scan->units || g->n % scan->units))) {
 			snprintf(why, CG_WHY_NOT, "a product of %lld columns for %lld units", (long long)g->n, (long long)scan->units);
 			return 0;
@@ -212,14 +214,14 @@ struct sharing {
 	const struct cg_scan *scan;
 	struct layout layout;
 	char *work, *scratch;
-	/* units, rows: those of a share, which has all rows and some units, or some rows and all units; rows 0: all rows */
+	/* rows: the number of rows of a share, which then has all units; 0: each share has `units` units of all rows */
 	int64_t shares, units, rows;
 };
 
 /* What a share computes in a phase: some rows, of which the phase may have only the first ones, and some units. */
 struct range { int64_t row, rows_end, unit, units_end; };
 
-/* Writes the start of a product to some columns of the product's sums: zeros if the start is absent. */
+/* Writes the values from which a product's sums start (field start) to some columns of the sums; zeros if they are absent. */
 static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns, char *to,
                   size_t stride)
 {
@@ -257,8 +259,8 @@ static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const 
 	}
 }
 
-/* Multiplies some rows of a product, tile by tile.  Every other step goes through the tiles backwards, since the tiles that were read
- * last are still in the cache if it is too small for all tiles.  scratch: the scratch memory of the share. */
+/* Multiplies some rows of a product, tile by tile.  Every other step of the recurrence goes through the tiles backwards, since the tiles
+ * that were read last are still in the cache if it is too small for all tiles.  scratch: the scratch memory of the share. */
 static void multiply_rows(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
 {
 	const struct cg_isa *isa = s->device->isa;
@@ -303,7 +305,7 @@ static void multiply(const struct sharing *s, const struct cg_gemm *g, int stage
 	}
 }
 
-/* Adds the two matrices of a phase's sum, on the rows and units of a share. */
+/* Adds the matrix `addend` of a phase to the matrix `sum`, on the rows and units of a share. */
 static void add(const struct sharing *s, const struct cg_phase *phase, const struct range *r)
 {
 	const int dtype = s->scan->module->plan->dtype;
@@ -341,7 +343,7 @@ static void compute(const struct sharing *s, const struct cg_phase *phase, const
 		s->device->isa->strip[module->plan->dtype](module->plan, function, rows, units, bound, registers);
 }
 
-/* Runs a share of a phase, with the scratch memory of a share or of a thread. */
+/* Runs a share of a phase.  place: the number of the share, or of the thread, whose scratch memory is used. */
 static void run_phase(const struct sharing *s, int64_t k, const struct range *r, int place)
 {
 	char *scratch = s->scratch + (size_t)place * (s->layout.registers + s->layout.operand + s->layout.sums);
@@ -426,7 +428,7 @@ static int64_t share_rows(const struct cg_scan *scan, int64_t shares)
 	for (int k = 0; k < scan->n_products; k++) {
 		double terms = (double)scan->products[k].n * (double)scan->products[k].k;
 
-		/* In a cell without a recurrent product, each share has its elements alone. */
+		/* Without a recurrent product the work is that on the cell's elements alone. */
 		terms = terms > 0 ? terms : (double)(ELEMENT * scan->units);
 		steps += (double)scan->phases / scan->n_products * (double)rows * terms / WHOLE_SHARE;
 	}
@@ -443,8 +445,9 @@ static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 	return p.rows;
 }
 
-/* The most shares into which the rows of a recurrence are cut: one for each thread, or up to four if the first step and the last have
- * different numbers of rows.  The phase before the last has a launch, as the first phase has. */
+/* The most shares into which the rows of a recurrence are cut: one for each thread, or up to four for each if the first step and the last
+ * have different numbers of rows.  The last phase may have no launch and so no number of rows; the phase before it has one, as the first
+ * phase has. */
 static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t most = most_shares(d);

@@ -11,9 +11,9 @@
 enum { VECTOR_BYTES = 64 };
 #include "backends/cpu/items_bf16.h"
 
-/* A register has 16 rows of 64 bytes: 16 columns of sums, 32 steps of a, or 16 items of b in 16 columns.  A panel of the operand a is
- * two registers high, and a panel of the operand b is two registers wide.  A panel of b for DEPTH steps fits in the first-level cache, a
- * block of a, HEIGHT rows for DEPTH steps, in the second-level cache. */
+/* A register has 16 rows of 64 bytes: a row is 16 columns of sums, 32 steps of a row of a, or one item of each of 16 columns of b.  A panel
+ * of the operand a is two registers high, and a panel of the operand b is two registers wide.  A panel of b for DEPTH steps fits in the
+ * first-level cache, a block of a, HEIGHT rows for DEPTH steps, in the second-level cache. */
 enum { HIGH = 16, ROWS = 2 * HIGH, COLUMNS = 2 * LANES_bf16, STEPS = STEPS_bf16 * AT_ONCE_bf16, DEPTH = 512, HEIGHT = 256 };
 
 /* Packs rows of the operand a that are rows of memory: 32 steps of each row side by side. */
@@ -94,7 +94,7 @@ static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b
 	const int64_t row = ldc * (int64_t)sizeof *c, start_row = start_stride * (int64_t)sizeof *start;
 	const float *below = c + ROWS * ldc;
 
-	/* Stores to memory must be done before registers are loaded. */
+	/* Keeps the compiler from moving earlier stores to memory behind the loads of the registers. */
 	__asm__ volatile("" : : : "memory");
 	if (start) {
 		_tile_loadd(0, start, start_row);

@@ -12,9 +12,9 @@
 /* SLAB: the most bytes of the packed operand b, and of sums that are rounded after all blocks.  BLOCK_SUMS: the most bytes of sums that
  * are rounded at the end of their block; so many fit in the second-level cache of a processor that multiplies bf16. */
 enum { SLAB = 8 << 20, BLOCK_SUMS = 3 << 19, LINE = 64 };
-/* LOW_BLOCKS and BLOCKS: the number of blocks that each thread should have, if each thread packs all of the operand a, and in other
- * products.  LEAST_ROWS: there is at most one block for so many rows, rounded up.  STEPS: the number of multiply-adds that pay for one more
- * block, and of elements that pay for more than one thread where they are packed or converted. */
+/* The number of blocks that each thread should have: LOW_BLOCKS if each thread packs all of the operand a, else BLOCKS.  LEAST_ROWS: blocks
+ * that are made lower so that there are enough of them have about this many rows or more.  STEPS: the number of multiply-adds that pay for
+ * one more block, and of elements that pay for more than one thread where they are packed or converted. */
 enum { LOW_BLOCKS = 2, BLOCKS = 4, LEAST_ROWS = 24, STEPS = 1 << 16 };
 
 struct blocked {
@@ -23,16 +23,17 @@ struct blocked {
 	const struct cg_panels *panels;
 	size_t real, acc;                        /* bytes of an element of the dtype, and of acc */
 	cg_widen *widen;                         /* the conversion from the dtype to acc; NULL if both are the same type */
-	/* the rows of c that are computed now; if sums are rounded after all blocks, as many rows as there is memory for */
+	/* the first of the rows of c that are computed now, and their number; if sums are rounded after all blocks, as many rows as SLAB bytes
+	 * of sums have */
 	int64_t row, rows;
-	int64_t column, columns;                 /* the columns of b that are packed now */
+	int64_t column, columns;                 /* the first of the columns of b that are packed now, and their number */
 	/* from, steps: the part of k that is multiplied now; depth: the steps of a block, a multiple of those that the panels multiply at
 	 * once */
 	int64_t from, steps, depth;
 	int64_t stored;                          /* the number of steps in a panel, including those of zeros at its end */
-	int64_t down, across;                    /* blocks of c below each other, and side by side */
-	/* the sums and the start for the current rows and columns of c; start is in acc.  If sums are rounded at the end of a block, they are
-	 * in block_sums, and a start with rows of its own is converted there. */
+	int64_t down, across;                    /* the number of blocks of c below each other, and side by side */
+	/* sums: those of the current rows and columns of c; start: the values, in acc, from which they start.  If sums are rounded at the end
+	 * of a block, they are in block_sums, and starting values with rows of their own are converted there. */
 	struct cg_matrix sums, start;
 	int is_low;                              /* c is one block high, and each thread has one panel of b */
 	char *b, *a;                             /* the packed operands; a: one packed block for each thread */
@@ -111,7 +112,7 @@ static int64_t share_start(int64_t n, int64_t panel, int64_t k, int64_t shares)
 	return least(n, divide_up(n, panel) * k / shares * panel);
 }
 
-/* A block of c, and the sums and the start of its elements. */
+/* A block of c: its place, its sums, and the values from which the sums start. */
 struct block { int64_t row, rows, column, columns; struct cg_matrix sums, start; };
 
 /* The part of a matrix from a row and a column on.  An absent matrix stays absent. */
@@ -122,7 +123,7 @@ static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, si
 	return x;
 }
 
-/* Finds the sums and the start of a block.  thread: the thread that computes the block. */
+/* Finds the sums of a block and the values from which they start.  thread: the thread that computes the block. */
 static void find_sums(const struct blocked *p, int thread, struct block *c)
 {
 	const struct cg_matrix *start = &p->g->start;
@@ -142,8 +143,8 @@ static void find_sums(const struct blocked *p, int thread, struct block *c)
 	c->start = c->sums;
 }
 
-/* Adds the products of some steps of k to some columns of a block: to the sums that they hold, or in the first steps to the start of the
- * product.  column: the first of the columns, counted from that of the block. */
+/* Adds the products of some steps of k to some columns of a block: to the sums that they hold or, in the first steps, to the values from
+ * which the product's sums start.  column: the first of the columns, counted from that of the block. */
 static void add_steps(const struct blocked *p, const struct block *c, int64_t column, int64_t columns, int64_t k, int64_t steps, const char *a,
                       const char *b, int64_t b_apart)
 {
@@ -197,7 +198,7 @@ static void round_row(void *context, int64_t row, int thread)
 	cg_float_leave(state);
 }
 
-/* Converts one row of the product's start to acc, and writes it to the row of sums. */
+/* Converts one row of the values from which the product's sums start to acc, and writes it to the row of sums. */
 static void begin_row(void *context, int64_t row, int thread)
 {
 	const struct blocked *p = context;

@@ -13,7 +13,7 @@ struct cg_compiled {
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *arguments);
 };
 
-/* The arguments of a compiled row copy, in the form of the generated text, for rows p with row <= p < rows. */
+/* The arguments of a compiled row copy, in the form of the generated text. */
 struct cg_rows_bound {
 	void *src, *dst;
 	int64_t src_stride, dst_stride;
@@ -24,7 +24,7 @@ struct cg_rows_bound {
 	int add;
 };
 
-/* A compiled row copy; its table is indexed by cg_rows_index() of the shape. */
+/* A compiled row copy, for rows p with row <= p < rows; its table is indexed by cg_rows_index() of the shape. */
 typedef void cg_rows_compiled(int64_t row, int64_t rows, const struct cg_rows_bound *);
 
 #define CG_COMPILED__(cell, dtype, isa) cg_compiled_##cell##_##dtype##_##isa

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cpu backend.  Those kernels of the built-in cells that `cellgen bundle` prints are compiled at build time for several instruction
- * sets, of which open chooses one; other kernels are interpreted.  launch.c launches kernels, gemm_tiles.c computes products, and team.c
- * has the threads that share both.
+ * sets, of which one is chosen when a device opens; other kernels are interpreted.  launch.c launches kernels, gemm_tiles.c computes
+ * products, and team.c has the threads that share both.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/core/environment.h"
 
-/* Chooses the instruction set that CELLGRAD_CPU_ISA names, else the first in cg_isas that runs here and is the best here. */
+/* Chooses the instruction set that CELLGRAD_CPU_ISA names or, if that is unset, the first in cg_isas that runs here and is the best
+ * here. */
 static int choose(const struct cg_isa **isa)
 {
 	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);
@@ -62,8 +63,8 @@ static int read_threads(const char *where, int *threads)
 	return CG_OK;
 }
 
-/* Loads OpenBLAS for an instruction set whose own big products are slower than OpenBLAS's.  Then a library that the environment names is
- * used, or refused with a failure. */
+/* Loads OpenBLAS for an instruction set whose own big products are slower than OpenBLAS's.  For such an instruction set it is a failure if
+ * the environment names a library that cannot be used. */
 static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
 	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };
@@ -155,7 +156,7 @@ static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 	return CG_OK;
 }
 
-/* Gives the device's team, whose threads start with the first queue. */
+/* Sets *team to the device's team, whose threads start with the first queue. */
 static int borrow_team(struct cg_dev *device, struct cg_team **team)
 {
 	int code = CG_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathers, scatters, adds and drops rows on the cpu: the team's threads share the rows and run the compiled text over their parts.  Each
- * element is computed by itself, so the number of threads changes no bit.
+ * Gathers, scatters and adds rows, with or without dropout of their elements, on the cpu: the team's threads share the rows, and each runs
+ * the compiled row copy over its parts.  Each element is computed by itself, so the number of threads changes no bit.
  */
 #include "backends/cpu/cpu.h"
 

@@ -11,7 +11,7 @@
 #include "backends/cpu/cpu.h"
 
 enum { TILE_M = 256, TILE_N = 512, TILE_K = 1024, LINE = 16 };   /* LINE: floats of a cache line */
-enum { TILES = 8, NARROW = 128 };        /* a product of fewer tiles gets narrower ones, so that threads can share it */
+enum { TILES = 8, NARROW = 128 };        /* a product of fewer than TILES tiles gets narrower ones, so that threads can share it */
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };          /* cblas's values */
 
@@ -28,8 +28,8 @@ static const struct cg_openblas *library_for(const struct cg_dev *d, const struc
 	return g->in_order ? &none : d->blas;
 }
 
-/* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying?  A product
- * whose operand a is transposed, or, where a BLAS is taken, b, does not count as one. */
+/* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying?  The answer is
+ * no if the operand a is transposed, or if b is and the instruction set takes a BLAS. */
 static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
 {
 	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
@@ -41,8 +41,8 @@ static int has_own_product(const struct cg_dev *d, int dtype)
 	return !cg_is_plain(dtype) && d->isa->panels[dtype]->bytes == cg_dtype_bytes(dtype);
 }
 
-/* Does blocked_gemm.c compute the product?  That file computes big products, and of the code for single products only it multiplies bf16
- * without widening it. */
+/* Does blocked_gemm.c compute the product?  That file computes big products, and every product of bf16 that needs no widening, since no
+ * other code for single products avoids it. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	if (has_own_product(d, g->dtype))
@@ -76,14 +76,14 @@ static void product_f64(const struct cg_dev *d, const struct cg_gemm *g, int64_t
 		d->isa->product_f64->multiply(ta, tb, m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-/* Copies bytes; does nothing if source and destination are the same, as when a product's start is its own c. */
+/* Copies bytes; does nothing if source and destination are the same, as when a product's sums start from the values in its c. */
 static void copy(char *to, const char *from, size_t bytes)
 {
 	if (to != from)
 		memmove(to, from, bytes);
 }
 
-/* Puts the start of a tile's sums into c: zeros, a repeated row, or a matrix, which may be c itself. */
+/* Puts the values from which a tile's sums start into c: zeros, a repeated row, or a matrix, which may be c itself. */
 static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, int64_t j, int64_t m, int64_t n, char *c,
                   int64_t ldc, size_t acc)
 {

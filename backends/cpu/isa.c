@@ -32,7 +32,8 @@ static int has_fast_avx512bf16(void)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Asks Linux for permission to use the registers of AMX, which holds for the process from then on; asking again is harmless. */
+/* Looks for AMX in the processor, and asks Linux for permission to use its registers, which holds for the process from then on; asking
+ * again is harmless. */
 static int has_amxbf16(void)
 {
 	enum { FEATURES = 7, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, ARCH_REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18 };

@@ -5,8 +5,8 @@
  */
 #include "backends/cpu/cpu.h"
 
-/* PART: the number of elements of a part of a launch, a microsecond or two of work: enough for a thread that is awake, as between the
- * products of a sequence.  ALIGN: the number of bytes to which the interpreter's registers are aligned. */
+/* PART: the number of elements of a part of a launch, a microsecond or two of work: enough to pay for one more thread that is awake, as
+ * threads are between the products of a sequence.  ALIGN: the number of bytes to which the interpreter's registers are aligned. */
 enum { PART = 1 << 11, ALIGN = 64 };
 
 struct shared_launch {

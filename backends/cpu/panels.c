@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes panels of big products; compiled once for each instruction set (CG_ISA) but amxbf16.  Both operands are packed in panels, of
- * some rows of the operand a or some columns of the operand b, in which the elements of a step of k are side by side.  The sums of two
- * panels stay in registers while k runs, so each sum is one chain in the order of k, wherever its element stands.
+ * Computes panels of big products; compiled once for each instruction set (CG_ISA) that has code of its own for them, except amxbf16.  Both
+ * operands are packed in panels, of some rows of the operand a or some columns of the operand b, in which the elements of a step of k are
+ * side by side.  The sums of two panels stay in registers while k runs, so each sum is one chain in the order of k, wherever its element
+ * stands.
  */
 #include <string.h>
 
@@ -63,7 +64,7 @@ static void pack_b_##t(int by_rows, int64_t k, int64_t width, const void *from, 
 	pack_##t(COLUMNS_##t, by_rows, k, width, from, ld, panel); \
 } \
 \
-/* c = start + a b for whole panels of `items` items and the first `vectors` vectors of columns; next: the c to prefetch. */ \
+/* Computes c = start + a b for whole panels of `items` items, in the first `vectors` vectors of columns.  next: sums to prefetch. */ \
 __attribute__((always_inline)) static inline void vectors_##t(const int vectors, int64_t items, const item_##t *restrict a, \
                                                               const item_##t *restrict b, const number_##t *start, int64_t start_stride, \
                                                               number_##t *c, int64_t ldc, const number_##t *next) \
@@ -107,7 +108,7 @@ static inline void copy_##t(int64_t n, const number_##t *from, number_##t *to) \
 		memcpy(to, from, (size_t)n * sizeof(number_##t)); \
 } \
 \
-/* c = start + a b at c's edge, with a copy. */ \
+/* Computes c = start + a b at an edge of c, by way of a copy of that part of c. */ \
 static void edge_##t(int64_t m, int64_t n, int64_t items, const item_##t *a, const item_##t *b, const number_##t *start, \
                      int64_t start_stride, number_##t *c, int64_t ldc) \
 { \

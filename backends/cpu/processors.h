@@ -17,7 +17,8 @@ struct cg_avoided {
 	unsigned char mask[2048];                /* the affinity mask that the thread set then */
 };
 /* If the calling thread runs on this processor and may run on others, moves the thread to one of the others and keeps it off this processor
- * until it has to avoid another processor.  A mask that somebody else sets meanwhile stays.  Without cpu_set_t nothing happens. */
+ * until it has to avoid another processor.  If other code has set another mask meanwhile, the processor that was avoided before is not put
+ * back.  Without cpu_set_t nothing happens. */
 void cg_avoid_processor(struct cg_avoided *, int processor);
 
 #endif

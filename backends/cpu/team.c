@@ -6,7 +6,7 @@
  * since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between shares:
  * another takes its share.
  *
- * A caller's thread pool may run parts one after the other, so there each phase is a call of its own.
+ * A caller's thread pool may run parts one after the other, so each phase is a call of the pool's function of its own.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a cuBLAS handle whose workspace this
- * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  Where it has an algorithm
- * for them, cublasLt computes products whose start is not c itself: a start of one repeated row is its epilogue for biases.
+ * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  Where it has an algorithm for them,
+ * cublasLt computes products whose sums start from other values than those in c: one repeated row is added by its epilogue for biases.
  */
 #include <string.h>
 
@@ -17,7 +17,8 @@ struct key {
 	unsigned a, b, start, c;
 };
 
-/* A product with a start, described for cublasLt.  A problem for which cublasLt has no algorithm is kept, too. */
+/* A product whose sums start from other values than those in c, described for cublasLt.  A problem for which cublasLt has no algorithm is
+ * kept, too. */
 struct problem {
 	struct key key;
 	int used, possible;
@@ -339,8 +340,8 @@ static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem
 	return CG_OK;
 }
 
-/* Can cublasLt read the start?  cublasLt's preferences cannot state the alignment of a bias, which an algorithm may read 16 bytes at a
- * time. */
+/* Can cublasLt read the values from which the product's sums start?  cublasLt's preferences cannot state the alignment of a bias, which an
+ * algorithm may read 16 bytes at a time. */
 static int suits_start(const struct cg_gemm *g)
 {
 	return !is_bias(g) || cg_cu_address(g->start.mem) % ALIGNED == 0;
@@ -354,7 +355,7 @@ int cg_cu_blas_start(struct cg_queue *queue, const struct cg_gemm *g, int *done)
 	unsigned status;
 
 	*done = 0;
-	/* For cublasLt the product's start must have the type of c. */
+	/* For cublasLt the values from which the sums start must have the type of c. */
 	if (!blas->lt || !suits_start(g) || c_type(g) != (g->start.acc ? acc_type(g->dtype) : real_type(g->dtype)))
 		return CG_OK;
 	CG_TRY(find(blas, g, &p));

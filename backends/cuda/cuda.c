@@ -371,8 +371,8 @@ static int alloc(struct cg_dev *device, struct cg_queue *queue, size_t bytes, st
 	return code;
 }
 
-/* Checks that the device can use memory.  Memory of a pool, or memory that the caller mapped, belongs to no CUDA context: every context
- * of the memory's device can use it. */
+/* Checks that the device can use the memory at an address.  Memory of a pool, or memory that the caller mapped, belongs to no CUDA context:
+ * every context of the memory's device can use it. */
 static int check_owner(struct cg_dev *device, CUdeviceptr at, struct CUctx_st **context)
 {
 	unsigned code = cg_cu.PointerGetAttribute(context, CU_POINTER_ATTRIBUTE_CONTEXT, at);
@@ -393,7 +393,8 @@ static int check_owner(struct cg_dev *device, CUdeviceptr at, struct CUctx_st **
 	return id == device->id ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "the memory belongs to device %d, the stream to device %d", id, device->id);
 }
 
-/* Checks that memory is large enough.  Mapped memory may consist of pieces, each beginning where the one before it ends. */
+/* Checks that the device can use memory and that the memory is large enough.  Mapped memory may consist of pieces, each beginning where the
+ * one before it ends. */
 static int check_memory(struct cg_dev *device, struct cg_mem mem)
 {
 	CUdeviceptr at = cg_cu_address(mem), from = at, base = 0;

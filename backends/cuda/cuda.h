@@ -33,7 +33,7 @@ struct cg_queue {
 	int adopted;                             /* 1: the stream is the caller's, who may capture it */
 	struct cg_cu_blas *blas;                 /* the queue's cuBLAS, made at the first product */
 	struct cudnnContext *dnn;                /* the queue's cuDNN handle, made at the first call of a network */
-	struct cg_dnn_state *left;               /* the states of closed networks; under the device's lock */
+	struct cg_dnn_state *left;               /* the states of closed networks, to be freed; changes under the device's lock */
 };
 
 /*
@@ -83,7 +83,7 @@ int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
  * must be current. */
 struct cg_cu_moves {
 	int dtype;
-	struct cg_drop drop;                     /* all of the dropout but its key, for the moves that have dropout */
+	struct cg_drop drop;                     /* all fields of the dropout but its key, for the moves that have dropout */
 	int n;
 	struct cg_rows_move list[CG_ROWS_MOVES];
 };
@@ -99,7 +99,7 @@ void cg_cu_release_blas(struct cg_queue *);
 /* Computes c [m n] = op(a) op(b) by cuBLAS, added to c if `add` is 1; k > 0, sizes within cuBLAS's limits.  *done 0: cuBLAS has no such
  * product, and nothing was enqueued. */
 int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add, int *done);
-/* Computes a product whose start is not c itself, if cublasLt has an algorithm for it.  *done 0: it has none, and nothing was enqueued. */
+/* Computes a product whose sums start from other values than those in c, if cublasLt can.  *done 0: it cannot, and nothing was enqueued. */
 int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 
 /* Networks by cuDNN. */

@@ -2,8 +2,8 @@
 /*
  * Loads CUDA's libraries by soname and keeps them open for the life of the process, since they have threads and state.  A library that the
  * process has loaded already is preferred.  The driver is loaded first; NVRTC, cuBLAS and cuDNN are loaded when a kernel is compiled, a
- * product is computed or a network is opened, or when devices are listed.  A library that the environment names is loaded when a device is
- * opened.
+ * product is computed or a network is opened, or when devices are listed.  NVRTC is also loaded when a device opens because no backend is
+ * named.  A library that the environment names is loaded when a device is opened.
  */
 #include <dlfcn.h>
 #if defined(__linux__) || defined(__FreeBSD__)
@@ -60,7 +60,7 @@ static const struct name cudnn_names[] = { { 0, "libcudnn.so.9" }, { 0, "libcudn
 /* The default folder of NVIDIA's toolkit, for systems whose loader does not search that folder. */
 static const char toolkit[] = "/usr/local/cuda/lib64/";
 
-/* A function of a library, by name; `to` is where its address is stored, NULL if the library lacks it and it is optional. */
+/* A function of a library, by name.  to: where the function's address is stored, or NULL if the library lacks an optional function. */
 struct symbol { const char *name; void *to; int optional; };
 static const struct symbol driver_symbols[] = {
 #define CU_CALL(name, parameters, names) { "cu" #name, &cg_cu.name, 0 },
@@ -191,7 +191,7 @@ static int suits(struct library *l, const char *name)
 	return 0;
 }
 
-/* Adds to the loader's message "no such file" that a library is for another processor, if it is. */
+/* Writes to `text`, for a library for another processor, that it is one, since the loader's message may be a mere "no such file". */
 static void explain(const char *name, char text[64])
 {
 	static const struct { int machine; const char *name; } machines[] = {
@@ -342,8 +342,9 @@ static int load_from(struct library *l, const char *folder)
 	return 0;
 }
 
-/* Tries libraries in this order: one that the process has loaded; one beside such a library; one that the system's loader finds; one in the
- * toolkit's folder.  The driver is not searched beside other libraries and in the toolkit's folder. */
+/* Tries libraries in this order: one that the process has loaded; one beside another of CUDA's libraries that the process has loaded; one
+ * that the system's loader finds; one in the toolkit's folder.  The driver is searched neither beside other libraries nor in the toolkit's
+ * folder. */
 static int load_names(struct library *l)
 {
 	if (l == &libraries[CG_CUDA_DRIVER])

@@ -135,8 +135,8 @@ static int compile_for(const char *text, const char *key, const struct options *
 
 /*
  * A cache entry says which compiler made it.  The key of the entry does not say it, since finding the compiler's version requires loading
- * the compiler.  The text is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid while that file is unchanged or missing; if
- * another toolkit has replaced the file, the entry is made again.
+ * the compiler.  The entry's text about it is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid while FILE, the compiler's
+ * library, is unchanged or missing; if another toolkit has replaced FILE, the entry is made again.
  */
 static int about_compiler(char about[ABOUT])
 {

@@ -11,7 +11,8 @@
 
 #include "backends/opencl/opencl.h"
 
-/* For a device that is a processor.  STRIP: the units of a strip, which one work-item computes; ROWS: the most rows of a work-item. */
+/* For a device that counts as a processor, STRIP is the number of units of a strip, which one work-item computes, and ROWS the most rows of
+ * a work-item. */
 enum { STRIP = 1024, ROWS = 16 };
 
 struct program {
@@ -274,7 +275,7 @@ static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size
 	return CG_OK;
 }
 
-/* Is no argument of the launch absent?  A sum tests for absent outputs in both programs, so that its outputs do not count. */
+/* Is no argument of the launch absent?  A sum counts as having none absent, since it tests for absent outputs in both programs. */
 static int is_whole(const struct cg_function *function, const struct cg_operand *operands)
 {
 	if (cg_is_sum(function))

@@ -13,8 +13,8 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/core.h"
 
-/* The names of OpenCL's loader, that of the Khronos group or of the system.  The name without a version is for linking and is never
- * tried. */
+/* The names of OpenCL's loader: the soname on most systems, and the path of Apple's framework.  The name without a version is for linking
+ * and is never tried. */
 static const char *const names[] = {
 	"libOpenCL.so.1",
 	"/System/Library/Frameworks/OpenCL.framework/OpenCL",

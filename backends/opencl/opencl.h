@@ -31,8 +31,8 @@ struct cg_queue {
 
 /* Does this machine seem to have a GPU with a driver?  Loads no driver: looks for the device file of a GPU below the folder `root`, and
  * reads in .icd files which drivers there are, those below `root` or those that OpenCL's environment variables name.  Returns CG_OK if so;
- * else CG_NO_DEVICE, and the message says why the backend is passed over; or CG_BAD_ARGUMENT if CELLGRAD_OPENCL_LIB cannot be read.  On
- * systems other than Linux only that variable is checked, and the result is otherwise CG_OK. */
+ * else CG_NO_DEVICE, and the message says why the backend is passed over; or CG_BAD_ARGUMENT if the library that CELLGRAD_OPENCL_LIB names
+ * cannot be read.  On systems other than Linux only that variable is checked, and the result is otherwise CG_OK. */
 int cg_cl_is_likely(const char *root);
 /* Reads the properties that a device's driver reports.  name: the number of the device in messages, "0.1". */
 int cg_cl_probe_device(struct cg_dev *, const char *name);

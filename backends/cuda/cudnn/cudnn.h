@@ -58,13 +58,14 @@ struct cg_dnn_shape {
 	int32_t *lengths;                        /* the valid steps of each batch row, [B]; NULL: all are T */
 	int64_t N, live;                         /* N: valid steps; live: the batch rows with at least one valid step */
 	int whole;                               /* all batch rows have T steps */
-	/* some batch rows have no step, or the memory has more steps than the range: cuDNN gets the range's steps of the other rows,
-	 * gathered and time-major */
+	/* 1: some batch rows have no step, the memory has more steps than the range, or a persistent algorithm suits batch-major sequences:
+	 * cuDNN gets the range's steps of the rows with steps, gathered and time-major */
 	int compact;
 	int moves;                               /* 1: states are copied: `compact` is set, or cuDNN's have another order than the caller's */
 	/* the index of the persistent algorithm that suits these sizes, the same in each segment; 0: none suits */
 	int algorithm;
-	/* bytes for cuDNN.  work: the largest workspace of all segments; reserve: that of the first segment, and of each other one */
+	/* bytes for cuDNN.  work: the largest workspace of all segments; reserve: cuDNN's reserve of the first segment, and that of each other
+	 * one */
 	size_t work, reserve[2];
 	/* descriptors of sequences.  x: the input of the first segment, and of the others; y: the output */
 	struct cudnnRNNDataStruct *x[2], *y;
@@ -96,7 +97,7 @@ struct cg_dnn_state {
 };
 
 struct cg_net {
-	/* the next open network of the device; this field, as all that change later but `persistent`, changes under the device's lock */
+	/* the next open network of the device.  This field and all others that change after the opening change under the device's lock */
 	struct cg_net *next;
 	struct cg_dev *device;
 	const struct cg_network *rnn;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a network's forward and backward by cuDNN.  cuDNN gets the caller's memory itself where possible; all memory that must be gathered,
- * copied, dropped out or cleared before or after a call of cuDNN is handled by one launch, or by several if there are more than
- * CG_ROWS_MOVES moves.  In training the last layer's output is saved in the reserve space, since cuDNN's backward reads that output and
- * callers do not pass it again.  If this library applies dropout masks between layers, each layer is a call of cuDNN, and the output of
+ * copied, multiplied by dropout masks or cleared before or after a call of cuDNN is handled by one launch, or by several if there are more
+ * than CG_ROWS_MOVES moves.  In training the last layer's output is saved in the reserve space, since cuDNN's backward reads that output
+ * and callers do not pass it again.  If this library applies dropout masks between layers, each layer is a call of cuDNN, and the output of
  * each layer is saved.
  */
 #include <pthread.h>
@@ -293,8 +293,8 @@ static int call_forward(const struct range_call *r, int segment, const struct fo
 	return CG_OK;
 }
 
-/* Tries a persistent algorithm.  The first forward call decides for good whether the network uses persistent algorithms or only cuDNN's
- * standard one: cuDNN refuses them only in a call, and a reserve space belongs to one algorithm. */
+/* Tries a persistent algorithm.  The first forward call that tries one decides for good whether the network uses persistent algorithms or
+ * only cuDNN's standard one: cuDNN refuses them only in a call, and a reserve space belongs to one algorithm. */
 static int try_persistent(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	struct cg_net *net = r->net;

@@ -185,9 +185,10 @@ static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, uns
 }
 
 /*
- * Adds cuDNN's persistent algorithms, in the order of their speed, if calls of the network may have sizes that suit them; rnn_data.c decides
- * by the sizes of a call.  The tanh of these algorithms is an instruction that is accurate to 2^-11, so f32 networks use them only if TF32 is
- * allowed.  In bf16 cuDNN 9.14 on an H200 accepts the static algorithm, but runs the standard one: it takes as long and gives the same bits.
+ * Adds cuDNN's standard algorithm, then, if the network's dtype and options allow them, its persistent algorithms, the fastest last;
+ * rnn_data.c chooses by the sizes of a call.  The tanh of these algorithms is an instruction that is accurate to 2^-11, so f32 networks use
+ * them only if TF32 is allowed.  In bf16 cuDNN 9.14 on an H200 accepts the static algorithm, but runs the standard one: it takes as long
+ * and gives the same bits.
  */
 static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 {

@@ -106,7 +106,7 @@ static void add(size_t *sum, size_t bytes)
 		*sum = SIZE_MAX;
 }
 
-/* Adds the bytes behind the reserve spaces of all ranges, and behind the workspace of one range. */
+/* Adds the bytes of the states between ranges, which lie behind the reserve spaces of all ranges, and behind the workspace of one range. */
 static void add_states(const struct cg_net *net, int64_t T, int64_t B, struct cg_net_sizes *sizes)
 {
 	struct cg_work one = { .used = 0 };
@@ -291,7 +291,7 @@ static int lay_out_states(struct split_call *w, struct cg_mem work)
 	return CG_OK;
 }
 
-/* Clears the bytes between the saved states, so that equal calls leave equal reserve spaces. */
+/* Clears the memory of the saved states with the gaps between them, so that equal calls leave equal reserve spaces. */
 static int clear_saved(struct split_call *w)
 {
 	struct cg_work one = { .used = 0 };

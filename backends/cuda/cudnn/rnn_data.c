@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes what depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and index arrays that map batch rows.  cuDNN
- * refuses a batch row without a step; if a call has such rows, cuDNN gets the other rows, gathered.  The steps of sequences in
- * batch-major order are gathered for a persistent algorithm, which needs time-major order.
+ * Makes what depends on the sizes of a call: cuDNN's descriptors, the sizes of its memory, and index arrays that map steps, states and
+ * batch rows.  cuDNN refuses a batch row without a step; if a call has such rows, cuDNN gets the other rows, gathered.  The steps of
+ * sequences in batch-major order are gathered for a persistent algorithm, which needs time-major order.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -53,10 +53,10 @@ static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s
 }
 
 /*
- * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  The first
- * line counts that fits the cell and has at least the network's units; stacked: several layers, or two directions.  Beside
- * that, more than 8 rows must be a multiple of 8, and the units one of 32, in a GRU of 128: other sizes take several times as long.  By the
- * table `algorithms` of a report on an H200, tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
+ * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  Of the
+ * lines with the network's cell and `stacked` (1: several layers, or two directions), the first with at least the network's units counts.
+ * Beside that, more than 8 rows must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128: other sizes take several times
+ * as long.  The numbers are from the table `algorithms` of a report on an H200, tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
  */
 static const struct { unsigned cell; int stacked; int64_t units, rows; } suited[] = {
 	{ CUDNN_LSTM,     0, 1024, 128 }, { CUDNN_LSTM,     0, 1536, 16 }, { CUDNN_LSTM,     1, 512,  64 }, { CUDNN_LSTM,     1, 1024, 32 },
@@ -96,8 +96,8 @@ static int suits_small(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return net->device->major >= 6 && net->rnn->U <= (timed_cell(net) == CUDNN_RNN_TANH ? 2 * most : most);
 }
 
-/* Are the states of each layer aligned?  The states of the layers lie one behind the other, and a persistent algorithm needs each
- * layer's states at a multiple of 16 bytes. */
+/* Are the states of each layer aligned?  If each layer is a call of cuDNN, a persistent algorithm needs each layer's states, which lie one
+ * behind the other, at a multiple of 16 bytes. */
 static int suits_states(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	return net->n_segments == 1 || net->rnn->directions * s->live * net->rnn->U * (int64_t)cg_dtype_bytes(net->rnn->dtype) % 16 == 0;
@@ -158,7 +158,7 @@ static int make_all(const struct cg_net *net, struct cg_dnn_shape *s, const int3
 	return make_state(net, s, net->rnn->U, &s->c);
 }
 
-/* Makes cuDNN's descriptors of the sequences, with the lengths of the batch rows that have a step. */
+/* Makes cuDNN's descriptors of the sequences and states, with the lengths of the batch rows that have a step. */
 static int describe(const struct cg_net *net, struct cg_dnn_shape *s)
 {
 	int32_t *lengths = cg_memory(NULL, (size_t)s->live * sizeof *lengths);

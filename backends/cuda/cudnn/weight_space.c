@@ -9,7 +9,7 @@
 
 /* ---- asking cuDNN ---- */
 
-/* A query of cuDNN's layout, as addresses from `base` on. */
+/* A query of cuDNN's layout; cuDNN answers with addresses in a weight space that begins at `base`. */
 struct question {
 	struct cudnnRNNStruct *rnn;
 	struct cg_dnn_layout *layout;
