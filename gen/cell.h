@@ -41,7 +41,7 @@ enum {
 	CG_LINE_MAX     = 200,           /* characters of an equation, as a kernel quotes it */
 	CG_KEY_MAX      = 320,           /* characters of a kernel's name: the names of the cell and of all options, and the rest */
 	CG_SUM_ROWS     = 64,            /* rows of the batch that one partial sum adds up */
-	CG_LANES        = 64             /* sums in which units are added: lane j has units j, j + 64 and so on */
+	CG_LANES        = 64             /* partial sums of a sum over units: sum j adds units j, j + 64 and so on */
 };
 
 /* ---- memory: one function of the caller's, blocks freed together ---- */
@@ -71,8 +71,8 @@ void cg_text_printf(struct cg_text *, const char *format, ...) __attribute__((fo
 
 struct cg_mistake { char text[640]; };   /* "name:line:column: message", then the line and a caret; or the message alone */
 
-/* Who reserves the name, so that no cell may have it: a dialect, the kernels' text or another, in words that fit behind "a reserved word
- * of".  NULL: nobody. */
+/* What uses a name as a reserved word, in words that fit behind "a reserved word of": a dialect, some compilers, the kernels' text or other
+ * texts.  NULL: the name is not reserved. */
 const char *cg_find_reserved(const char *name);
 /* The name of a list that is nearest to a misspelt one, or NULL where none is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
@@ -129,13 +129,13 @@ long double cg_op_value(int code, long double a, long double b);
 enum cg_symbol_kind { CG_SYMBOL_GATE, CG_SYMBOL_PREV, CG_SYMBOL_WEIGHT, CG_SYMBOL_SCALAR, CG_SYMBOL_PARAM, CG_SYMBOL_VALUE };
 
 struct cg_term {                         /* an operation or an operand, as written */
-	int code;                        /* an enum cg_op_code, or a code of the next enum */
+	int code;                        /* an enum cg_op_code, or one of the CG_TERM_ codes below */
 	int a, b;                        /* indices of the operands' terms; for a symbol its kind and its index */
 	long double value;
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-/* The weights of a gate, and the sum of their products and biases that is its pre-activation: x W + b, h R + b, or both. */
+/* The weights of a gate.  Its pre-activation is the sum of their products and biases: x W + b, h R + b, or both. */
 enum cg_gate_part { CG_PART_W, CG_PART_R, CG_PART_BIAS_W, CG_PART_BIAS_R, CG_GATE_PARTS };
 enum { CG_GATE_BIASES = 1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R };   /* the bits of both biases in a gate's parts */
 /* parts: a bit for each part that the pre-activation is the sum of.  A split gate may be the recurrent part of another gate, `whole`, whose
@@ -155,7 +155,7 @@ struct cg_prev   { char name[CG_NAME_MAX + 6]; int value, output; };
 struct cg_cell {
 	char name[CG_NAME_MAX + 1];
 	struct cg_gate   gates[CG_GATES_MAX];     int n_gates;
-	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* one of them is the output */
+	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* one of them is that of the output */
 	struct cg_option options[CG_OPTIONS_MAX]; int n_options;
 	struct cg_weight weights[CG_WEIGHTS_MAX]; int n_weights;
 	struct cg_scalar scalars[CG_SCALARS_MAX]; int n_scalars;
@@ -274,19 +274,19 @@ struct cg_function {                     /* one function */
 	int  stage, shape;
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
-	int sum_values;                  /* the values in each block of the scratch of a sum: those of scalars stand last */
+	int sum_values;                  /* of a sum: the number of values in each block of its scratch; those of scalars stand last */
 };
 
 /* The text of a matrix product.  The caller sets the members from dtype to c_acc, cg_gemm_tiles() those from fma on.  Equal shapes have
  * equal texts.  Shapes with equal members from dtype to fma give the same bits. */
 struct cg_gemm_shape {
 	int dtype, transpose_a, transpose_b;
-	int start_acc, c_acc;            /* 1: the elements of the product's start, or of its result c, have type acc; 0: type real */
+	int start_acc, c_acc;            /* 1: the elements of matrix start, or of the result c, have type acc; 0: type real */
 	int fma;                         /* the device has a fused multiply-add; else each product is rounded before it is added */
 	int local;                       /* 1: a group's work-items share tiles in local memory; 0: each group is one work-item */
 	int rows, columns, depth;        /* rows, columns: of a group's tile of matrix c; depth: its steps of k at a time */
-	int item_rows, item_columns;     /* sums that a work-item keeps in registers */
-	int vector;                      /* columns of matrix c in a vector, or with local those beside each other */
+	int item_rows, item_columns;     /* rows and columns of the sums that a work-item keeps in registers */
+	int vector;                      /* columns of matrix c in a vector or, with local, in a run that a work-item has side by side */
 };
 
 /* The text of row copies: rows gathered, scattered or added, with or without dropout of their elements.  See rows.h. */
@@ -323,12 +323,12 @@ extern const char *const cg_pass_names[CG_PASS_COUNT];
  * cannot hold a constant of an equation; the mistake's text says which of the latter two it is. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
-/* A plan of one function that belongs to no cell.  The function's first two arguments are the rows and units of a launch.  NULL: no
- * memory. */
+/* A plan of one function that belongs to no cell.  If the function has arguments, the first two are the rows and units of a launch.  NULL:
+ * no memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
-/* The index of a saved value of the cell: the one that the product after stage feed + 1 multiplies, where no function of the plan has an
- * argument for the feed itself.  -1 where a function has such an argument. */
+/* If no function of the plan has an argument for a feed: the index, among the cell's saved values, of the value that the product after
+ * stage feed + 1 takes in its place.  -1: a function has such an argument. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
 /* Is an argument a parameter of the function in its text?  The values of a sum part are not parameters: the function stores them in its
  * scratch. */
@@ -351,8 +351,9 @@ enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
 /* The number of outputs of a function beside its scratch. */
 int cg_count_outputs(const struct cg_function *);
-/* The sums over rows for which the scratch of a sum has room: for each value, a partial sum [units] of every block of CG_SUM_ROWS rows.  A
- * sum part computes them all, its sum adds those of biases and weights, and a sum over units those of scalars, which stand last. */
+/* The number of values that are summed over rows.  The scratch of a sum holds, for each value, a partial sum [units] of every block of
+ * CG_SUM_ROWS rows.  A sum part computes all partial sums, its sum adds those of biases and weights, and a sum over units those of scalars,
+ * which stand last. */
 int cg_sum_values(const struct cg_function *);
 
 /* ---- text ---- */

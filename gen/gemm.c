@@ -78,7 +78,8 @@ static int fits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limi
 	return cg_gemm_local_bytes(s) <= limits->local_bytes && items <= limits->group;
 }
 
-/* Does the tile give every compute unit a group, or on a CPU GROUPS_PER_UNIT groups, and on a GPU waste less than half of itself? */
+/* Does the tile give every compute unit a group, or on a CPU GROUPS_PER_UNIT groups, and on a GPU waste less than half of its rows and less
+ * than half of its columns? */
 static int suits(const struct cg_gemm_shape *s, const struct cg_gemm_limits *limits, int64_t m, int64_t n)
 {
 	int64_t across = tiles_of(n, s->columns), down = tiles_of(m, s->rows);

@@ -129,7 +129,7 @@ int cg_parse_declare(struct parser *p, const char *position, const char *name, i
 	return 0;
 }
 
-/* The symbol whose value before the step the name would be, if that symbol had one. */
+/* The symbol NAME, if the name is NAME_prev; NULL: there is none. */
 static const struct symbol *find_before(const struct parser *p, const char *name)
 {
 	char own[CG_NAME_MAX + 1];

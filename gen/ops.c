@@ -23,7 +23,7 @@ long double cg_op_value(int code, long double a, long double b)
 	case CG_OP_EXP:     return expl(a);
 	case CG_OP_TANH:    return tanhl(a);
 	case CG_OP_SIGMOID: return 1 / (1 + expl(-a));
-	/* The value of RELU, STEP, CLIP, MAX, MIN and ABOVE for a NaN is NaN. */
+	/* The value of RELU, STEP, CLIP, MAX, MIN and ABOVE for a NaN is NaN, except that a limit of CLIP that is NaN clips nothing. */
 	case CG_OP_RELU:    return a < 0 ? 0 : a;
 	case CG_OP_STEP:    return a > 0 ? 1 : a <= 0 ? 0 : a;
 	case CG_OP_CLIP:    return b > 0 ? (a < -b ? -b : a > b ? b : a) : a;

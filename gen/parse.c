@@ -287,7 +287,7 @@ static int stage(struct parser *p)
 	position = p->at;
 	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the next product takes")) < 0)
 		return -1;
-	/* A value that is a state or the output would be an argument of the function already. */
+	/* No product may take a state or the output, since that value is an argument of the function already. */
 	for (int k = 0; k < cell->n_prevs; k++)
 		if (cell->prevs[k].value == feed)
 			return cg_parse_wrong(p, position, "'%s' is a state or the output; give an equation of its own to the value that "
@@ -486,7 +486,7 @@ static int whole_of(const struct cg_cell *cell, const struct cg_gate *split)
 	return -1;
 }
 
-/* Finds the gate of each split gate.  Its recurrent part is then in the split gate. */
+/* Finds, for each split gate, the gate whose recurrent part it is, and removes that part from the parts of the gate found. */
 static void pair_gates(struct cg_cell *cell)
 {
 	for (int k = 0; k < cell->n_gates; k++)

@@ -63,8 +63,8 @@ static void cut_saved(struct maker *m)
 		cut_at(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
 }
 
-/* Is the node a saved value of type real, the type that products read?  A state that a sequence carries from step to step is saved with
- * type acc, so that it is not. */
+/* Is the node a saved value of type real, the type that products read?  A state that a sequence carries from step to step is not, since it
+ * is saved with type acc. */
 static int is_saved_real(const struct maker *m, int node)
 {
 	const struct cut *c = &m->cuts[node];
@@ -254,7 +254,8 @@ static void gradient_functions(struct maker *m, const struct derived *a)
 		if (!has_stage(m, s))
 			continue;
 		cut_saved(m);
-		/* The gradient of the weights of the stage's product multiplies by the feed, so grad computes the feed again, as an output. */
+		/* The gradient of the next stage's weights is a product with the feed, so grad computes a feed again, as an output, unless it is
+		 * saved with type real. */
 		if (s < cell->n_stages && !is_saved_real(m, feed))
 			out(m, CG_ROLE_FEED, s - 1, CG_VALUE, feed);
 		adjoints_out(m, s, CG_D, a->d, a->n);

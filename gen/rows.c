@@ -339,7 +339,7 @@ static int64_t quotient_up(int64_t x, int64_t by)
 
 int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group, int tall, size_t global[2], size_t local[2])
 {
-	enum { GROUP = 256, MOST = 65535 };      /* MOST: groups in a direction, for CUDA */
+	enum { GROUP = 256, MOST = 65535 };      /* MOST: the most groups in a direction, as in CUDA */
 	int64_t draws = quotient_up(columns, 4) + (first_unit % 4 != 0), across, down;
 
 	if (!rows || !columns)

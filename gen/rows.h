@@ -47,7 +47,7 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
 enum { CG_ROWS_MOVES = 48 };             /* the arguments of a kernel have at most 4096 bytes */
 struct cg_rows_move {                    /* the text declares the same struct */
 	uint64_t src, dst;               /* addresses of elements; src 0: the move writes zeros */
-	uint64_t from, to;               /* addresses of int64 [rows], row numbers; 0: row p is row p */
+	uint64_t from, to;               /* addresses of int64 [rows], row numbers; 0: row p has number p */
 	int64_t  rows, columns;          /* neither is 0 */
 	uint64_t drop_key;
 	int32_t  drop;
@@ -60,7 +60,8 @@ int  cg_print_rows_moves(int dtype, struct cg_text *);
 enum {
 	CG_MOVES_LIST, CG_MOVES_T, CG_MOVES_B, CG_MOVES_FIRST_T, CG_MOVES_BATCH, CG_MOVES_BELOW, CG_MOVES_SCALE, CG_MOVES_ARGUMENTS
 };
-/* Makes a plan of one function: the text of moves, whose arguments the caller passes by value.  NULL: no memory. */
+/* Makes a plan of one function: the text of moves.  The plan lists no arguments; the caller passes those from CG_MOVES_LIST to
+ * CG_MOVES_SCALE.  NULL: no memory. */
 struct cg_pass_plan *cg_rows_moves_plan(int dtype, cg_resize *);
 /* Divides the blocks of a launch among the moves.  threads: the number of threads in a block, a power of two.  units: the number of
  * multiprocessors of the device.  Returns the number of blocks of the launch. */
