@@ -13,7 +13,7 @@ struct side {
 	const char *name;                /* for messages */
 	struct cg_context *context;
 	struct cg_stream *stream;
-	const char *route;               /* of networks; NULL: the plan chooses its route */
+	const char *route;               /* the route of networks; NULL: each plan chooses its route */
 };
 
 /* In which memory a case has its arguments. AREA_MIXED: the device's or the host's memory, by the argument's number. AREA_ARENA: in one
@@ -29,7 +29,7 @@ struct area {
 	int in_arena;
 };
 
-/* Fills the argument and its guards with poison. shift: bytes between guard and argument, a multiple of the element's size. */
+/* Allocates the argument with its guards, filled with poison. shift: bytes between guard and argument, a multiple of the element's size. */
 int  area_open(struct area *, size_t bytes, size_t shift);
 void area_close(struct area *);
 /* The argument's bytes without the guards. area_in: the bytes before a call, to be filled; area_out: the bytes that the call left, to be

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic in long double in which each value carries a bound, to first order, of the error that a correct implementation may have.
- * The references are written in it.  The references decide what is computed; bound.c compares an answer with a reference's result.
+ * Arithmetic in long double in which each value carries a bound, to first order, of the error that a correct implementation may have.  The
+ * references are written in this arithmetic.  The references decide what is computed; bound.c compares an answer with a reference's result.
  *
  * The error model.  The reference of a new op must follow these rules, and a change of a rule changes every verdict.
  *
@@ -20,11 +20,11 @@
  *     that is off by 2 * u * |x|, which for x < 0 comes to (4 + 2 |x|) * u of the result; tanh by an instruction, 2^-11 of the result.
  *  6. clip has derivative 1 and adds no error.  The gradient passes straight through, so that an element at the edge may be clipped
  *     or not.
- *  7. Memory.  Where an implementation may store a value in real before it computes with it, reading it back costs u_real * |value|.
- *     LSTM: dgates before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes, but not before cs_prev_grad, which is
- *     computed in the same kernel.  GRU: r and u before anything is computed from them, h_prev * r before its product and before d_w_c,
- *     d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix products (pre-activations, d_hr) stay in acc.  f32 and
- *     f64 pay one u for storing.
+ *  7. Memory.  Where an implementation may store a value in real before it computes with it, reading it back costs u_real * |value|.  In an
+ *     LSTM block that is dgates, before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes are computed from it, but not
+ *     before cs_prev_grad, which the same kernel computes.  In a GRU block that is r and u before anything is computed from them, h_prev *
+ *     r before its product and before d_w_c, and d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix products
+ *     (pre-activations, d_hr) stay in acc.  f32 and f64 pay one u for storing.
  *  8. Small numbers.  Where acc is f32, its subnormal numbers may be flushed when read and when written: an operation may lose 2^-126, a
  *     subnormal input may lose its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below
  *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss inside a product is multiplied by the factors that follow, at most by all that are

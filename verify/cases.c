@@ -194,7 +194,7 @@ void trial_random(const struct cg_op *op, int dtype, unsigned long long seed, st
 		if (a->kind == CG_BOOL)
 			set_attribute(t, a->name, numbers_below(at, 2));
 		else if (a->kind == CG_REAL && numbers_below(at, 2))
-			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two decimals, so that it prints short */
+			set_attribute(t, a->name, (numbers_below(at, 600) - 200.0) / 100);       /* two decimals, so that the number prints short */
 	if (op->gates_at)
 		*(int *)member(&t->is, op->gates_at) = (int)numbers_below(at, 2);
 	*(int *)member(&t->is, op->accumulate_at) = (int)numbers_below(at, 2);

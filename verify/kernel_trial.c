@@ -323,7 +323,7 @@ static int once(struct trial_state *r, const struct side *side, const struct cg_
 	if (!code) {
 		int done = cg_kernel_run(side->stream, &r->kernel, t->rows, t->units, r->args, t->kind->n);
 
-		/* A call with host memory waits for the device itself. */
+		/* A call with arguments in host memory alone returns only when it is done. */
 		if (!done && t->memory != AREA_HOST)
 			done = cg_stream_sync(side->stream);
 		if (done)

@@ -506,7 +506,7 @@ static int call(struct trial_state *r, const struct side *side)
 	CG_TRY(cg_rnn_forward(side->stream, r->rnn, &r->call));
 	if (r->trial.grad)
 		CG_TRY(cg_rnn_backward(side->stream, r->rnn, &r->call));
-	/* A call with host memory waits for the device itself. */
+	/* A call with arguments in host memory alone returns only when it is done. */
 	return r->trial.memory == AREA_HOST ? CG_OK : cg_stream_sync(side->stream);
 }
 

@@ -10,7 +10,8 @@
 
 /* A uniform number strictly between 0 and 1. Advances the state. */
 double numbers_uniform(unsigned long long *state);
-/* Draws a normally distributed number with mean 0 and deviation `scale`; the result is never 0. */
+/* Draws a number from a normal distribution with mean 0 and deviation `scale`, and moves it away from 0 by 0.02 * scale; the result is not
+ * 0. */
 double numbers_draw(unsigned long long *state, double scale);
 /* A uniform integer from 0 to n - 1. */
 unsigned numbers_below(unsigned long long *state, unsigned n);

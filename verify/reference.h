@@ -105,12 +105,12 @@ double ref_round(int dtype, double x);
 void ref_read_back(int dtype, int64_t n, struct ref_out a);
 
 /* The largest error of a right answer: 2 * bound, plus the error of rounding value to the dtype; infinity where overflow or an infinite
- * bound allows any answer. */
+ * bound allows any answer; 0 for any other value that is not finite. */
 long double ref_tolerance(int dtype, long double value, long double bound);
 
 /*
- * Is `got` a right answer? `got` is right if it differs from `value` by at most ref_tolerance(), if `value` is an infinity and `got` is the
- * same, or if both are NaN.
+ * Is `got` a right answer? `got` is right if it differs from `value` by at most ref_tolerance(), if that is infinite, if `value` is an
+ * infinity and `got` is the same, or if both are NaN.
  */
 int ref_within(int dtype, long double value, long double bound, double got);
 

@@ -24,7 +24,7 @@ struct pseudo {
 	const struct val *x;            /* [T, B, in] */
 	struct val *gate;               /* [T, B, G, U], after activation */
 	struct val *q;                  /* [T, B, U]; gru: R h + bR of the candidate; rnn_relu: the argument of relu */
-	struct val *c, *m;              /* [T, B, U]; m, with a projection: o * tanh(c) */
+	struct val *c, *m;              /* [T, B, U]; m: o * tanh(c), which a projection multiplies */
 	struct val *h;                  /* [T, B, H] */
 	struct val *h_first, *c_first;  /* initial states: [B, H], [B, U] */
 };

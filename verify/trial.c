@@ -16,7 +16,7 @@
 
 enum { PORTS = 32 };
 
-/* The struct of a reference. That of a sequence begins with the struct of its cell. */
+/* The struct of a reference. The struct for a sequence begins with that of its cell. */
 union trial_ref { struct ref_lstm_block lstm; struct ref_block_lstm sequence; struct ref_gru_block gru; };
 
 /* The members of the reference's struct that a port corresponds to: as an input, as an output, and as the old value that accumulate
@@ -309,7 +309,7 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 
 	if (!code) {
 		code = r->trial->op->call(side->stream, &r->op);
-		/* A call with host memory waits for the device itself. */
+		/* A call with arguments in host memory alone returns only when it is done. */
 		if (!code && r->trial->memory != AREA_HOST)
 			code = cg_stream_sync(side->stream);
 		if (code)
