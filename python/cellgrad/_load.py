@@ -32,9 +32,9 @@ def _advice() -> str:
 
 
 def _use_scipy_openblas() -> None:
-    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, if that is installed and the variable is not set; imports no
-    module of the extra."""
-    if "CELLGRAD_OPENBLAS_LIB" in os.environ:
+    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, if that is installed and the variable is unset or empty;
+    imports no module of the extra."""
+    if os.environ.get("CELLGRAD_OPENBLAS_LIB"):
         return
     try:
         spec = importlib.util.find_spec("scipy_openblas32")

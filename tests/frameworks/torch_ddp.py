@@ -66,6 +66,7 @@ class Processes(unittest.TestCase):
         for expected, variables in ((f"cpu:threads={max(1, count // 2)}", {"LOCAL_WORLD_SIZE": "2"}), ("cpu", {"LOCAL_WORLD_SIZE": "1"}),
                                     ("cpu:threads=1", {"LOCAL_WORLD_SIZE": "100000"}), ("cpu", {"LOCAL_WORLD_SIZE": "two"}),
                                     ("cpu", {"LOCAL_WORLD_SIZE": "2", "CELLGRAD_CPU_THREADS": "3"}),
+                                    (f"cpu:threads={max(1, count // 2)}", {"LOCAL_WORLD_SIZE": "2", "CELLGRAD_CPU_THREADS": ""}),
                                     ("opencl", {"LOCAL_WORLD_SIZE": "2", "CELLGRAD_BACKEND": "opencl"})):
             names = ("LOCAL_WORLD_SIZE", "CELLGRAD_CPU_THREADS", "CELLGRAD_BACKEND")
             before = {name: os.environ.pop(name, None) for name in names}

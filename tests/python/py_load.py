@@ -124,6 +124,7 @@ class Load(unittest.TestCase):
             with open(name, "w", encoding="utf-8"):
                 pass
         self.assertEqual(python(program, self.folder, CELLGRAD_LIBRARY=LIBRARY)[1], f"{path} False\n")
+        self.assertEqual(python(program, self.folder, CELLGRAD_LIBRARY=LIBRARY, CELLGRAD_OPENBLAS_LIB="")[1], f"{path} False\n")
         self.assertEqual(python(program, self.folder, CELLGRAD_LIBRARY=LIBRARY, CELLGRAD_OPENBLAS_LIB="none")[1], "none False\n")
 
     def test_bfloat16(self):

@@ -108,7 +108,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--size", metavar="T,B,I,U", type=size_of, action="append", help="rather than the two of this file")
     parser.add_argument("--block", metavar="T,B,I,U", type=size_of, help="print the least time of BlockLSTM by this process's kernels, in seconds")
     given = parser.parse_args(arguments)
-    os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
+    os.environ["CELLGRAD_BACKEND"] = os.environ.get("CELLGRAD_BACKEND") or "cpu"
     if given.block:
         print(alone(block_step(given.block))(given.seconds))
         return 0

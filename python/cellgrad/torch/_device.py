@@ -22,7 +22,7 @@ def cpu_name() -> str:
     """Returns the argument by which the context of the cpu is opened."""
     where = os.environ.get("CELLGRAD_BACKEND") or "cpu"
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
-    if where != "cpu" or "CELLGRAD_CPU_THREADS" in os.environ or not ranks.isdigit() or int(ranks) < 2:
+    if where != "cpu" or os.environ.get("CELLGRAD_CPU_THREADS") or not ranks.isdigit() or int(ranks) < 2:
         return where
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return f"cpu:threads={max(1, count // int(ranks))}"
