@@ -53,7 +53,7 @@ int main(void)
 	for (int layer = 0; layer < LAYERS; layer++) {
 		struct cg_rnn_region bias;
 
-		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* that of the forget gate, first direction */
+		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* the forget gate's input bias, first direction */
 		printf(" %9.5f", ((float *)call.params_backprop.data)[bias.offset]);
 	}
 	printf("\n");

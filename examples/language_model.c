@@ -196,8 +196,8 @@ static double step(struct training *t)
 	cg_rnn_call_init(&call, sizeof call);
 	call.T = LENGTH;
 	call.B = ROWS;
-	call.counter = (uint64_t)t->place.pass;          /* dropout has the masks of one long sequence, */
-	call.first_step = t->place.at;                   /* of which this is a piece */
+	call.counter = (uint64_t)t->place.pass;          /* each pass over the text is one long sequence, with its own dropout masks */
+	call.first_step = t->place.at;                   /* where this piece begins in that sequence */
 	call.params = host(t->weights, t->n);
 	call.reserve = t->reserve;
 	call.input = host(t->x, piece);

@@ -23,7 +23,7 @@ struct training {
 	long    T, B, I, U, L, repeats;
 	const char *path;                        /* FILE, or NULL */
 	int     rank, ranks;
-	long    first, rows;                     /* the share: rows of the batch */
+	long    first, rows;                     /* this rank's share: its first row of the batch, and how many */
 	float  *weights, *gradient, *batch;      /* [n] [n] [T B I] */
 	size_t  n;
 	struct cg_context *context;

@@ -8,7 +8,7 @@
 
 #include "bindings/jax/call_frame.h"
 
-/* XLA's element types that the handlers accept; ours: the enum cg_dtype, or -1. */
+/* XLA's element types that the handlers accept; ours: the enum cg_dtype of the type; -1: a type of integers. */
 static const struct type { int dtype; const char *name; size_t bytes; int ours; } TYPES[] = {
 	{ XLA_F32,  "f32",  4, CG_F32 },
 	{ XLA_F64,  "f64",  8, CG_F64 },

@@ -33,7 +33,7 @@ static const struct pass BACKWARD = {
 	{ PORT(input_backprop, 0), PORT(input_h_backprop, 0), PORT(input_c_backprop, 0), PORT(params_backprop, 0) },
 };
 
-/* Sets the call's fields for n ports from values first, first + 1, ... */
+/* Sets the call's fields for n ports to the memory of the arguments, or of the results, number first, first + 1, ... */
 static void set_ports(struct call_frame *f, struct cg_rnn_call *call, const struct xla_values *values, int first, const struct port *ports,
                       int n, int dtype)
 {
@@ -108,7 +108,8 @@ static void describe_call(struct call_frame *f, const struct pass *pass, const s
 	cut_states(f, call);
 }
 
-/* Asks for huge pages for large results.  XLA allocates new memory for them in each call, and huge pages avoid most of its page faults. */
+/* Asks for huge pages for large results.  XLA allocates new memory for them in each call; in huge pages this memory has few page
+ * faults. */
 static void advise(const struct cg_rnn_call *call, const struct port *ports, int n)
 {
 	for (int k = 0; k < n; k++) {

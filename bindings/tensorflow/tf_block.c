@@ -82,7 +82,7 @@ int cg_tf_run_gru_block(struct cg_tf_call *call)
 
 /* ---- rows ---- */
 
-/* A row of a batch, [B width], or of each step of a sequence, [T B width]. */
+/* The shapes of a step, [B width], of a sequence, [T B width], and of weights. */
 #define STEP(width) { CG_TF_B, width }
 #define STEPS(width) { CG_TF_T, CG_TF_B, width }
 #define WHOLE(...) { __VA_ARGS__ }

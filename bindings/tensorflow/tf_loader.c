@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file for TensorFlow's folder tensorflow-plugins, whose libraries TensorFlow loads while it is imported: it loads the plugin.  If a
- * library in that folder does not load, TensorFlow cannot be imported.  The loader needs no other library, and if the plugin does not load,
- * the loader keeps the reason and TensorFlow's import goes on.
+ * library in that folder does not load, TensorFlow cannot be imported.  The loader needs no library but the system's, and if the plugin
+ * does not load, the loader keeps the reason and TensorFlow's import goes on.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ static int find_folder(char folder[PATH_MAX])
 
 /*
  * Finds the path of the plugin: the path in CELLGRAD_TF_PLUGIN; else the file in the loader's folder, as `make install` puts it; else the
- * file of the Python package, in the folder beside tensorflow-plugins.
+ * file of the Python package, in the folder cellgrad beside tensorflow-plugins.
  */
 static int find_plugin(char *path, size_t capacity)
 {

@@ -169,7 +169,7 @@ int cg_tf_run_from_canonical(struct cg_tf_call *call)
 	if ((status = cg_tf_make_output(call, 0, call->kernel->type, &count, 1, call->kernel->element, &params)))
 		return status;
 	list.weights.params = cg_tf.TensorData(params);
-	/* Params that no tensor of the list sets, such as peepholes that the format lacks, are 0. */
+	/* Params that no tensor of the list sets are 0. */
 	memset(list.weights.params, 0, list.weights.bytes);
 	for (int k = 0; !status && k < list.n; k++)
 		status = load_one(call, &list, k);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the wheels of cellgrad and of cellgrad-tensorflow.  The wheel of cellgrad has the package with the library, its modules for JAX
-and TensorFlow, the header and, if there is one, the command; all of these are built by configure and make or taken from CELLGRAD_PREFIX.
+and TensorFlow, the header and, if there is one, the command with the demo's cases; all of these are built by configure and make or taken
+from CELLGRAD_PREFIX.
 
 The tag of both wheels is py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow opens the loader, so that one wheel
 works with every version of Python that pyproject.toml allows.

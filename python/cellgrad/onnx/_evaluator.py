@@ -99,7 +99,7 @@ class Prepared(onnx.backend.base.BackendRep):
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
         """Runs the model, and returns all outputs in the graph's order.
 
-        inputs: a list of arrays in the graph's order, or a dict of them by name.  Raises ArgumentError for a wrong number of them.
+        inputs: a list of arrays in the graph's order, or a dict of them by name.  Raises ArgumentError for a list of a wrong length.
         """
         return tuple(self.evaluator.run(None, _feeds(self.evaluator.input_names, inputs)))
 

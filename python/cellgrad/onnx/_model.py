@@ -87,8 +87,8 @@ def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: 
 def write_layer(model: onnx.ModelProto, layer: Layer, node: Optional[str] = None) -> None:
     """Writes a layer's weights into the model from which it was read, in place of the old ones.
 
-    node: as for read_layer.  A node without B gets one if the layer's biases are not all zero; its name is the node's, or else the
-    operator's, with _B, and more _ if the name is taken.  An initializer that other nodes also read changes for them, too.
+    node: as for read_layer.  A node without B gets one if the layer's biases are not all zero; the name of the new input is the node's
+    name, or else the operator's, with _B, and more _ if that is taken.  An initializer that other nodes also read changes for them, too.
 
     Raises ArgumentError if there is no such node, or if its weights are not initializers of the shapes and the dtype of the layer's.
     """

@@ -87,7 +87,8 @@ def enable_keras() -> None:
     CudnnRNNV3; masks must be right-padded, and outputs of masked steps are zeros.  A layer with use_cudnn=False is not changed.
 
     Raises UnsupportedError if there is no Keras, if its backend is not TensorFlow, if its version was not tried, unless
-    CELLGRAD_TF_FORCE=1, if its functions are others, or if answers differ; LibraryError as `load` does.  Keras is then unchanged.
+    CELLGRAD_TF_FORCE=1, if it lacks the functions that `enable_keras` replaces, if it does not call CudnnRNNV3, or if answers differ;
+    LibraryError as `load` does.  Keras is then unchanged.
 
     >>> import cellgrad.tensorflow, keras, numpy as np
     >>> cellgrad.tensorflow.enable_keras()
