@@ -83,6 +83,8 @@ int cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell *
 {
 	struct cg_mistake mistake;
 
+	if (cell)
+		*cell = NULL;
 	if (!text || !cell)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_parse: %s: expected a pointer, got NULL", text ? "cell" : "text");
 	*cell = cg_parse(text, name_in_errors ? name_in_errors : "cell", cg_memory, &mistake);

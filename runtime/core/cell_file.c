@@ -51,9 +51,10 @@ int cg_cell_load(const char *path, struct cg_cell **cell)
 	char *text;
 	int fd, code;
 
+	if (cell)
+		*cell = NULL;
 	if (!path || !cell)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_load: %s: expected a pointer, got NULL", path ? "cell" : "path");
-	*cell = NULL;
 	/* O_NONBLOCK: opening a pipe without a writer would wait forever. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)

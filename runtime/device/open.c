@@ -213,10 +213,11 @@ int cg_adopt(const char *backend, void *native, void *device, struct cg_context 
 	const struct cg_backend *found;
 	struct cg_dev *own;
 
+	if (context)
+		*context = NULL;
 	if (!backend || !native || !context)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_adopt: %s: expected a pointer, got NULL",
 		               !backend ? "backend" : !native ? "native" : "context");
-	*context = NULL;
 	CG_TRY(cg_environment_check());
 	found = find(backend, strlen(backend));
 	if (!found)

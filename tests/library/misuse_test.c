@@ -32,6 +32,9 @@ static void test_open(void **state)
 	REFUSED(cg_open("cpu", NULL), CG_BAD_ARGUMENT, "context");
 	REFUSED(cg_open("cpuu", &c), CG_BAD_ARGUMENT, "cg_open: there is no backend 'cpuu'; did you mean 'cpu'?");
 	assert_null(c);
+	c = (void *)&c;
+	REFUSED(cg_adopt("cpu", NULL, NULL, &c), CG_BAD_ARGUMENT, "native");
+	assert_null(c);
 	REFUSED(cg_open("", &c), CG_BAD_ARGUMENT, "expected names separated by commas");
 	REFUSED(cg_open(",cpu", &c), CG_BAD_ARGUMENT, "expected names separated by commas");
 	REFUSED(cg_open("cpu:1", &c), CG_NO_DEVICE, "cpu:1");
@@ -190,7 +193,7 @@ static void test_ops(void **state)
 static void test_cells(void **state)
 {
 	struct cg_kernel kernel = { .cell = NULL };
-	struct cg_cell *cell = NULL;
+	struct cg_cell *cell = (struct cg_cell *)&cell;
 	char *text = (char *)&text;
 
 	(void)state;
@@ -201,6 +204,10 @@ static void test_cells(void **state)
 		assert_non_null(cg_cell_find(cg_cell_name(i)));
 	assert_null(cg_cell_name(-1));
 	REFUSED(cg_cell_parse(NULL, "x", &cell), CG_BAD_ARGUMENT, "text");
+	assert_null(cell);
+	cell = (struct cg_cell *)&cell;
+	REFUSED(cg_cell_load(NULL, &cell), CG_BAD_ARGUMENT, "path");
+	assert_null(cell);
 	REFUSED(cg_cell_parse("cell x", "x", NULL), CG_BAD_ARGUMENT, "cell");
 	REFUSED(cg_cell_parse("cell x\n", NULL, &cell), CG_BUILD, "cell:1:6: cell 'x' has no gates");
 	cg_cell_close(NULL);
