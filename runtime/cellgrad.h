@@ -12,8 +12,8 @@
  * reason.  When an argument is rejected, the memory of no output is changed; a call that makes an object
  * sets the pointer to it to NULL.  The library never exits or aborts.  The library prints only if
  * CELLGRAD_VERBOSE=1 was set when cg_open() or cg_adopt() ran: then one line on standard error for each call
- * that computes, for each choice among the backends when none is named, and, in cg_open(), for each unknown
- * CELLGRAD_ variable.
+ * that computes, for each choice among the backends when none is named, and, in the first such cg_open(), for
+ * each unknown CELLGRAD_ variable.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
@@ -127,10 +127,10 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
 
 /** Opens a device.
  *
- * If no backend is named, a driver is loaded only if there are signs of a GPU for it.  For OpenCL that is, on
- * Linux only, a GPU's device file and a driver that is not for processors alone.  CG_BAD_ARGUMENT: unknown
- * name (the message lists the backends), a number of threads out of range, or an environment variable with
- * a value that is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
+ * If no backend is named, the library on Linux loads OpenCL drivers only if there are signs of a GPU: the
+ * device file of a GPU, and a driver that is not for processors alone.  CG_BAD_ARGUMENT: unknown name (the
+ * message lists the backends), a number of threads out of range, or an environment variable with a value that
+ * is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
  *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a
@@ -155,7 +155,7 @@ CG_API void cg_close(struct cg_context *context);
 /** Describes a context in one line, such as its device, instruction set, libraries and their paths.  The text
  * lives as long as the context. */
 CG_API const char *cg_describe(const struct cg_context *context);
-/** Returns the i-th device as a name for cg_open(), or NULL past the last.  *about (which may be NULL)
+/** Returns the i-th device as a name for cg_open(), or NULL past the last.  Unless about is NULL, *about
  * receives a description of the device, or why it cannot be opened.  Loads the drivers of all backends up to
  * that of the device; past the last device, those of every backend.  Both texts live until this thread's next
  * call of cg_device(). */
@@ -166,7 +166,7 @@ struct cg_pool {
 	int     threads;         /**< Maximum number of parts of a call, 1 to 4096. */
 	/** Calls part(arg, k) once for each k from 0 to parts - 1, on any threads, in any order, concurrently
 	 * or one after the other, and returns when all have returned.  parts is at most `threads`.  Several
-	 * threads may call it at once if they use streams of one context.  `run` must not throw or unwind. */
+	 * threads may call `run` at once if they use streams of one context.  `run` must not throw or unwind. */
 	void  (*run)(void *user, int parts, void (*part)(void *arg, int k), void *arg);
 	void   *user;            /**< First argument of `run`; must live as long as the context. */
 };
@@ -187,11 +187,12 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
  * Calls on a CPU stream return when they are complete.  Calls on other streams enqueue work and return; if
  * any argument is in host memory, they return when it has been read and written.  While a CUstream is being
  * captured, only calls whose arguments are all in device memory may be captured.  Until the capture ends,
- * calls that allocate memory or load code return CG_UNSUPPORTED on every stream of the context, because they
- * would invalidate a capture in every mode but the relaxed one: the first use of a kernel, cg_rnn_open()
- * with route cudnn, cg_alloc().  During a capture nothing of the context may be freed or closed.
+ * cg_alloc() and calls that load code (the first use of a kernel, cg_rnn_open() with route cudnn) return
+ * CG_UNSUPPORTED on every stream of the context, because they would invalidate a capture in every mode but
+ * the relaxed one.  So do calls that allocate a workspace on the captured stream or, on a device without
+ * memory pools, on any stream.  During a capture nothing of the context may be freed or closed.
  *
- * @param context The device.  The stream keeps it open.
+ * @param context The device.  The stream keeps the context open.
  * @param native An in-order queue of the backend's own API, or NULL to create one: a cl_command_queue, which
  *        is retained, or a CUstream, which must live as long as the stream; NULL for a CPU.  CUDA's
  *        default stream, a NULL CUstream (also PyTorch's default), is passed as CU_STREAM_LEGACY, ((void
@@ -219,7 +220,7 @@ CG_API int  cg_stream_give(struct cg_stream *stream);
  * larger. */
 struct cg_mem {
 	void   *data;            /**< A host pointer, or the device's handle: a cl_mem, a CUdeviceptr. */
-	size_t  offset;          /**< Bytes from `data` to the first element; a multiple of the element's. */
+	size_t  offset;          /**< Bytes from `data` to the first element, a multiple of an element's. */
 	size_t  bytes;           /**< Size of the argument, from `offset` on. */
 	int     place;           /**< An enum cg_place. */
 };
@@ -230,8 +231,9 @@ CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
  * is first written.  The call changes no byte, and does nothing for memory without a whole huge page, for
  * NULL, and on other systems. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
-/** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux it has huge pages
- * where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees it. */
+/** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux such memory has
+ * huge pages where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees
+ * it. */
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
 /** Frees memory of cg_alloc() and zeroes the struct.  Absent memory is left alone. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
@@ -255,8 +257,8 @@ CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_
  * @{
  */
 
-/** Arguments of LSTMBlockCell and LSTMBlockCellGrad and, if T is not 1, of BlockLSTM and BlockLSTMGrad.  With
- * [i c f o] = x W_x + h_prev W_h + b, in the order of `gates`:
+/** Arguments of LSTMBlockCell, of BlockLSTM, which is a sequence of T such steps, and of their gradients.
+ * With [i c f o] = x W_x + h_prev W_h + b, in the order of `gates`:
  *
  *     i = sigmoid(i + wci cs_prev)   f = sigmoid(f + forget_bias + wcf cs_prev)   ci = tanh(c)
  *     cs = clip(i ci + f cs_prev)    o = sigmoid(o + wco cs)    co = tanh(cs)     h = o co
@@ -264,13 +266,14 @@ CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_
  * (Hochreiter and Schmidhuber 1997; forget gate: Gers, Schmidhuber and Cummins 2000; peepholes: Gers and
  * Schmidhuber 2000).  The gradient is the derivative of these equations, except that it passes through the
  * clip unchanged.  TensorFlow's CUDA kernel adds the peephole terms of cs_prev_grad twice; this library adds
- * them once.  Scalars are rounded to dtype before use.
+ * them once.  forget_bias and cell_clip are rounded to dtype before use.
  *
  * A sequence repeats the step for t = 0 .. seq_len_max - 1.  Each step reads cs and h of the step before,
  * the first one cs_prev and h_prev.  cs, h and the gradients that pass between steps are rounded to dtype at
- * each step.  BlockLSTMV2 is gates = CG_IFCO, forget_bias = 0, cell_clip = 0.  From seq_len_max on, inputs
- * are not read and all outputs are zero; TensorFlow leaves i, f, o, ci and co uninitialised there, and ends
- * the process if seq_len_max is less than 0 or more than T.  With seq_len_max = 0 all gradients are zero. */
+ * each step.  BlockLSTMV2 is gates = CG_IFCO, forget_bias = 0, cell_clip = 0.  From step seq_len_max on,
+ * inputs are not read and all outputs are zero; TensorFlow leaves i, f, o, ci and co uninitialised there, and
+ * ends the process if seq_len_max is less than 0 or more than T.  With seq_len_max = 0 all gradients are
+ * zero; with accumulate the weight gradients then keep their values. */
 struct cg_lstm_block {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	int64_t T, /**< Steps. */ B, /**< Batch size. */ I, /**< Input size. */ U, /**< Units. */
@@ -290,7 +293,7 @@ struct cg_lstm_block {
 	              cs, /**< Cell state, clipped, before tanh, [T B U]. */
 	              f, /**< Forget gate, [T B U]. */  o, /**< Output gate, [T B U]. */
 	              ci, /**< Candidate, [T B U]. */  co, /**< tanh(cs), [T B U]. */
-	              h; /**< Hidden state, [T B U]; the gradient reads it if T > 1. */
+	              h; /**< Hidden state, [T B U]; w_grad is computed from it if T > 1. */
 	struct cg_mem cs_grad, /**< Upstream gradient of cs. */  h_grad; /**< Upstream gradient of h. */
 	struct cg_mem x_grad, /**< Gradient of x. */  cs_prev_grad, /**< Gradient of cs_prev. */
 	              h_prev_grad, /**< Gradient of h_prev. */
@@ -362,9 +365,10 @@ CG_API const struct cg_cell *cg_cell_find(const char *name);
 CG_API const char *cg_cell_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
- * closes the cell.  Kernels and plans made from it keep what they need, so it may be closed before them. */
+ * closes the cell.  Kernels and plans of a cell keep what they need, so the cell may be closed first. */
 CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
-/** Reads a cell from a file; errors name its path.  CG_FILE: it is unreadable or over 2^20 bytes. */
+/** Reads a cell from a file; errors name its path.  CG_FILE: the file is not readable text or is over
+ * 2^20 bytes. */
 CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
 /** Closes a cell of cg_cell_parse() or cg_cell_load(); NULL is allowed. */
 CG_API void cg_cell_close(struct cg_cell *cell);
@@ -380,10 +384,10 @@ struct cg_cell_parts {
 	size_t      size;        /**< sizeof the struct; set by _init. */
 	const char *name;        /**< Name of the cell. */
 	int         n_stages,    /**< Number of stages. */
-	            has_state;   /**< 1: the cell has a cell state, its networks input_c and output_c. */
+	            has_state;   /**< 1: the cell has a cell state: networks have input_c, output_c. */
 	int         n_gates, /**< Length of gates. */  n_vectors, /**< Length of vectors. */
 	            n_options, /**< Length of options. */  n_params; /**< Length of params. */
-	const char *gates[CG_CELL_NAMES]; /**< Gates with weights of their own, "a_i", in their order. */
+	const char *gates[CG_CELL_NAMES]; /**< Gates with own weights, "a_i", in the cell's order. */
 	const char *vectors[CG_CELL_NAMES];    /**< Per-unit weights, "p_i". */
 	/** Index in `options` of each vector's option; -1: the cell always has the vector. */
 	int         vector_option[CG_CELL_NAMES];
@@ -432,8 +436,9 @@ struct cg_kernel {
  * alone, or CG_SCAN of another pass.  CG_BAD_ARGUMENT: CG_SCAN of one stage or in another language.
  * CG_BUILD: a name in the cell has another meaning in such a text. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
-/** Prints, as JSON, what a program needs in order to call the functions of cg_kernel_emit(), whose errors it
- * has.  "command" names a cell of a file as ./NAME.cell.  The caller frees the text with cg_text_free(). */
+/** Prints, as JSON, what a program needs in order to call the functions that cg_kernel_emit() prints; fails
+ * as that call does.  Member "command" names a cell of a file as ./NAME.cell.  The caller frees the text with
+ * cg_text_free(). */
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
 /** Frees a text; NULL is allowed. */
 CG_API void cg_text_free(char *text);
@@ -445,8 +450,8 @@ struct cg_arg {
 	int64_t       stride;    /**< Elements from one row to the next. */
 	double        value;     /**< Value of a param, rounded to dtype before use, or of "accumulate". */
 };
-/** Runs a kernel over [rows units]: CG_POINT the functions over elements, CG_SUM the sums over rows that
- * follow.
+/** Runs a kernel over [rows units]: shape CG_POINT runs the functions over elements, CG_SUM the sums over
+ * rows that follow them.
  *
  * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  Each input
  * is named once.  A param with a default may be left out, and so may outputs: one output alone can be
@@ -480,7 +485,7 @@ struct cg_rnn;                   /**< A plan: a network, its route, and its kern
 /** How layer 0 uses its input. */
 enum cg_input {
 	CG_LINEAR, /**< The input is multiplied by input matrices. */
-	CG_SKIP,   /**< The input is added to every gate; layer 0 has no input matrices.  Requires I = U. */
+	CG_SKIP,   /**< The input is added to each gate that takes x, without input matrices.  Requires I = U. */
 	CG_AUTO    /**< CG_SKIP if I = U, else CG_LINEAR. */
 };
 /** Value of a param of a cell. */
@@ -491,14 +496,14 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  * Layer l > 0 reads the outputs of all D directions of layer l - 1, after dropout.  Direction 1 starts at
  * each row's last valid step; so does the only direction if `reverse` is set.  A projection (Sak, Senior and
  * Beaufays 2014) makes h = P m of the cell's output m.  A projection requires a cell of one stage with a cell
- * state, whose equations do not read h_prev.
+ * state and a recurrent product, whose equations do not read h_prev.
  *
- * Routes.  If a library fails, the call fails; no other route replaces it.
+ * Routes.  If a vendor's library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
  * - "scan": on the CPU, every network without a projection.  A thread computes its units for all steps of a
  *   direction, with the roundings of composed.  The bits depend on the network and the instruction set.
- *   Given its input products, a row has the same bits alone, in a batch with other lengths and, in f32 and
- *   f64, cut into chunks.
+ *   If its input products have the same bits, a row of the batch has the same bits alone, beside rows of
+ *   other lengths and, in f32 and f64, in a sequence that is computed in chunks of steps.
  * - "cudnn": NVIDIA's cuDNN, 8.1 to 9, if the cuda backend finds it: lstm, gru, rnn_tanh and rnn_relu
  *   without options or reverse, a projection smaller than U, bf16 from 9.13 on; with strict_rounding not f16
  *   and bf16.  With dropout between layers each layer is one call of cuDNN and the library computes the
@@ -529,8 +534,8 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  */
 struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
-	const struct cg_cell *cell; /**< The network's cell.  Unlike the cell of a kernel it has at most one
-	                               * state beside the output, and for each split gate q_n a gate a_n. */
+	const struct cg_cell *cell; /**< The network's cell.  Unlike in the cell of a kernel, no two
+	                               * split gates are parts of the same gate. */
 	const char *options;     /**< The cell's options that are on, comma-separated; NULL or "": none. */
 	const struct cg_value *values; /**< The cell's params; one without a default needs a value. */
 	int     n_values;        /**< Length of `values`. */
@@ -553,7 +558,7 @@ struct cg_rnn_config {
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
 /** Checks a network and, unless its route is cudnn, compiles its kernels for a device.  The plan keeps the
- * context open and what it needs of the cell.  The caller closes the plan. */
+ * context open, and keeps what it needs of the cell.  The caller closes the plan. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Releases one reference to a plan; NULL is allowed. */
 CG_API void cg_rnn_close(struct cg_rnn *rnn);
@@ -567,8 +572,9 @@ CG_API void cg_rnn_hold(struct cg_rnn *rnn);
 /** Names the route and, if a faster one declined, why: "scan", "cudnn", "composed (peephole: not cudnn)".
  * The text lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
-/** Names the route of calls of T steps: "composed (more than 65535 steps in both directions: not cudnn)" if
- * the plan's route is cudnn and was not requested by name.  Call it together with cg_rnn_sizes(). */
+/** Names the route of calls of T steps: the plan's route, or "composed (more than 65535 steps in both
+ * directions: not cudnn)" if that route does not take T steps.  Call it together with cg_rnn_sizes(), which
+ * fails if cudnn was requested by name and does not take T steps. */
 CG_API const char *cg_rnn_route_at(const struct cg_rnn *rnn, int64_t T);
 
 /** Sizes of a call's memory, in bytes. */
@@ -577,29 +583,29 @@ struct cg_rnn_sizes {
 };
 /** Computes the sizes of a call.  lengths: the valid steps of each row, [B], or NULL: all T.
  *
- * params is the same on every backend: for each pseudo-layer the input matrices [U, in] of the gates in the
- * cell's order, the recurrent matrices [U, H], the projection [P, U]; then for each pseudo-layer the biases
- * bW of the gates, then bR; then for each pseudo-layer the per-unit vectors that the cell has with its
+ * params has one layout on every backend: for each pseudo-layer the input matrices [U, in] of the gates in
+ * the cell's order, the recurrent matrices [U, H], the projection [P, U]; then for each pseudo-layer the
+ * biases bW of the gates, then bR; then for each pseudo-layer the per-unit vectors that the cell has with its
  * options; then for each the scalars.
  *
  * The reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
- * value that the cell saves, of its output and of its state (the state in acc).  It also has [U] of each gate
- * pre-activation (in acc) if the cell's gradient reads them.  These are in blocks of a multiple of 64 bytes;
- * on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps or
- * rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or
+ * value that the cell saves, of its output and of its states (the states in acc).  It also has [U] of each
+ * gate pre-activation (in acc) if the cell's gradient reads them.  These are in blocks of a multiple of 64
+ * bytes; on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps
+ * or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or
  * bytes. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
-/** Computes the sizes of a call with strides or a packed sequence, which can need more workspace.  Reads its
- * sizes, lengths, strides and batch_sizes; its memory may still be absent. */
+/** Computes the sizes of a call with strides or a packed sequence, which can need more workspace.  Reads the
+ * call's sizes, lengths, strides and batch_sizes; the call's memory may still be absent. */
 CG_API int  cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call *call,
                               struct cg_rnn_sizes *sizes);
 
 /** Bounds the reserve space of any call of the plan by *fixed + *step T B bytes, for programs that allocate
  * before T, B and the lengths are known.  If all rows have T steps, T B is at least 64 and U elements of the
- * dtype have at least 4 bytes, this is at most 1.25 times the size from cg_rnn_sizes().  CG_UNSUPPORTED: on
- * route cudnn, where only cuDNN can compute it. */
+ * dtype have at least 4 bytes, the bound is at most 1.25 times the size from cg_rnn_sizes().  CG_UNSUPPORTED:
+ * on route cudnn, where only cuDNN can compute the size. */
 CG_API int  cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step);
 
 /** A region of params.  Not present are the input matrices of layer 0 if the network skips them (CG_SKIP),
@@ -640,7 +646,7 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
  *        "xavier_uniform orthogonal zeros unit_forget".  The last three rules are for matrices only.
  *        - zeros, ones
  *        - uniform: between -1 / sqrt(U) and 1 / sqrt(U)
- *        - xavier_uniform: between -a and a, a = sqrt(6 / (G U + columns)) (Glorot and Bengio 2010)
+ *        - xavier_uniform: between -a and a, a = sqrt(6 / (rows + columns)) (Glorot and Bengio 2010)
  *        - kaiming_uniform: between -a and a, a = sqrt(6 / columns) (He, Zhang, Ren and Sun 2015)
  *        - orthogonal: orthonormal columns, or rows if there are fewer rows (Saxe, McClelland and Ganguli
  *          2014); the time grows with their length times the square of their number */
@@ -657,13 +663,13 @@ CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint
  * them.
  *
  * Strides: a row, I or D*H elements, is dense.  An argument's bytes reach from the start of its first row to
- * the end of its last; memory between rows is neither read nor written.  In outputs all rows of the smaller
- * stride lie within the larger stride.
+ * the end of its last; memory between rows is neither read nor written.  In outputs the larger stride
+ * spans all rows of the smaller one, so that rows do not overlap.
  *
- * Dropout sets elements of layer l's output [T B D*H] to zero by a counter-based generator.  The mask
- * depends only on seed, counter, l and the element's t (counted from first_step), b and unit.  With key =
- * seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64 bits of Philox(key, { low and high 32 bits
- * of counter, l, 0 }), and word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4].  With dropout rate p an
+ * Dropout sets elements of layer l's output [T B D*H] to zero by a counter-based generator.  For one rate,
+ * the mask depends only on seed, counter, l and the element's t (counted from first_step), b and unit.  With
+ * key = seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64 bits of Philox(key, { low and high 32
+ * bits of counter, l, 0 }), and word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4].  With dropout rate p an
  * element is dropped if word < floor(p 2^32) or p is 1, else it is multiplied by 1 / (1 - p). */
 struct cg_rnn_call {
 	size_t  size;            /**< sizeof the struct; set by _init. */
@@ -672,7 +678,7 @@ struct cg_rnn_call {
 	uint64_t counter;        /**< Number of the call, for dropout; the same in forward and backward. */
 	int64_t first_step;      /**< First step's index in a longer sequence; one direction only. */
 	int     accumulate;      /**< 1: add to params_backprop; 0: overwrite it. */
-	int     spend_reserve;   /**< 1: backward may destroy the reserve; route cudnn then saves a copy. */
+	int     spend_reserve;   /**< 1: backward may overwrite the reserve: route cudnn need not copy it. */
 	struct cg_mem work,      /**< Workspace, cg_rnn_sizes.work bytes or more; absent: the stream's. */
 	              reserve,   /**< Reserve space, cg_rnn_sizes.reserve bytes or more. */
 	              params;    /**< Parameters, cg_rnn_sizes.params bytes. */
@@ -707,24 +713,23 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
 /** Computes a network's outputs: reads input, input_h, input_c and params; writes output, output_h, output_c
  * and, in training, reserve.  The lengths are read before the call returns.
  *
- * The reserve space is aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256 costs
- * a copy.  If rows differ in length, or do not lie evenly in the order of steps, as without time_major, a
- * device stream keeps an index of the rows.  A call whose sizes, lengths or strides differ from those of the
- * stream's last such call sends a new index, after waiting for all work that may use the host's copy of the
- * old one.  On route cudnn a stream keeps an
- * index of each plan's last four sizes and lengths; each part of a long sequence counts as one of them.  A
- * call that sends no index can be captured with a CUstream, with device memory only and the caller's
- * workspace.  A captured call with an index is valid until the stream is used with other sizes, lengths or
- * strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same
- * dropout masks. */
+ * The reserve space must be aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256
+ * costs a copy.  If rows differ in length, or do not lie evenly in the order of steps, as without time_major,
+ * a device stream keeps an index of the rows.  A call whose sizes, lengths or strides differ from those of
+ * the stream's last such call sends a new index, after waiting for all work that may use the host's copy of
+ * the old one.  On route cudnn a stream keeps an index of each plan's last four sizes and lengths; each part
+ * of a long sequence counts as one of them.  A call that sends no index can be captured with a CUstream, with
+ * device memory only and the caller's workspace.  A captured call with an index is valid until the stream is
+ * used with other sizes, lengths or strides, or closed.  Every launch of a captured call has the counter of
+ * its capture, and so the same dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A
  * backward call leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory is
  * rejected if it is of another network or of a forward with another T, B, lengths, counter, first_step or
- * no_dropout.  So is a reserve of route cudnn on another route, and the other way round.  A reserve in device
- * memory is rejected by its size, and by its header under CELLGRAD_CHECK=1, which waits for the device.
- * Alignment, indices and captures are as for cg_rnn_forward(). */
+ * no_dropout.  A reserve of route cudnn is rejected on another route, and the other way round.  A reserve in
+ * device memory is rejected by its size, and by its header under CELLGRAD_CHECK=1, which waits for the
+ * device.  Alignment, indices and captures are as for cg_rnn_forward(). */
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
                             const struct cg_rnn_call *call);
 /** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of
@@ -739,8 +744,8 @@ CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *
  * A format is a list of tensors; each is made of regions of params in the format's own order and
  * orientation.  cellgrad-weights(7) describes every format.  No device is needed.
  *
- * Errors: CG_BAD_ARGUMENT for an unknown format (the message has the nearest, or all) or a wrong network;
- * CG_UNSUPPORTED for what a format cannot hold.
+ * Errors: CG_BAD_ARGUMENT for an unknown format (the message has the nearest name, or all names) or a wrong
+ * network; CG_UNSUPPORTED for what a format cannot hold.
  *
  * Threads: all calls are safe from any thread.
  * @{
@@ -766,8 +771,8 @@ struct cg_tensor {
 struct cg_weights {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	const char *format;      /**< A name of cg_format_name(). */
-	const struct cg_rnn_config *network; /**< Reads cell, options, values, dtype, layers, directions,
-	                                      * input mode and sizes. */
+	const struct cg_rnn_config *network; /**< Its cell, options, values, dtype, layers, directions,
+	                                      * input mode and sizes are read. */
 	int     gradients;       /**< 1: the tensors are gradients of weights; 0: weights. */
 	int     lossy;           /**< 1: save also what load cannot restore. */
 	void   *params;          /**< The parameters, in host memory, of any alignment. */
@@ -787,9 +792,9 @@ CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg
  * into both. */
 CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
 /** Copies the k-th tensor, of the size from cg_weights_tensor(), out of params.  Where a format has one bias
- * for two, that bias is the sum; CG_UNSUPPORTED if load would restore a sum with other bits, unless `lossy`
- * is set.  Of two gradients that are equal to the bit one is taken; CG_UNSUPPORTED if they differ, unless
- * `lossy` is set. */
+ * for two, that bias is the sum; CG_UNSUPPORTED if load would restore the two with other bits, unless
+ * `lossy` is set.  Of two gradients that are equal to the bit one is taken; CG_UNSUPPORTED if they differ,
+ * unless `lossy` is set. */
 CG_API int  cg_weights_save(const struct cg_weights *weights, int k, void *tensor, size_t bytes);
 
 /** @} */
