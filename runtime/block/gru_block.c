@@ -184,7 +184,8 @@ static int run_forward(struct cg_stream *stream, const void *given, struct cg_wo
 	return launch(stream, kernel, FORWARD_2, &m);
 }
 
-/* Computes c = start + d W^T: the gradient of x or of the recurrent value, from the gradients d of the gates [B wide]. */
+/* Computes c = start + d W^T, where d [B wide] are gradients of gate pre-activations, and W has the rows of w that multiply x or the
+ * recurrent value: adds to the gradient of x or of the recurrent value the part that passes through these gates. */
 static int multiply_back(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem d, struct cg_mem w, int64_t wide,
                          int which, struct cg_matrix start, struct cg_matrix c)
 {
@@ -211,7 +212,8 @@ static int multiply_weights(struct cg_stream *stream, const struct cg_gru_block 
 	return CG_OK;
 }
 
-/* Computes the gradient of h_prev, directly and through the gates, and the gradient of x. */
+/* Computes the gradients of h_prev and x, each only if it is requested.  The gradient of h_prev is w->dh, which has no products, plus a
+ * product through the gates r and u. */
 static int compute_input_gradients(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc,
                                    const struct grad_work *w)
 {
@@ -226,7 +228,7 @@ static int compute_input_gradients(struct cg_stream *stream, const struct cg_gru
 	return multiply_back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x);
 }
 
-/* Sums the gradient of a stage's biases, if it is present. */
+/* Computes the gradient of a stage's biases, which is a sum over the rows, if it is requested. */
 static int launch_sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int part, struct cg_mem bias,
                        const struct kernel_memory *m)
 {
@@ -314,7 +316,7 @@ static const struct cg_port gru_ports[] = {
 	{ .name = NULL }
 };
 
-/* The outputs that depend on d_r_bar.  These outputs need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).
+/* The outputs that depend on d_r_bar.  They need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).
  * d_w_c needs r for h_prev r. */
 #define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
 

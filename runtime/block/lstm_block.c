@@ -15,7 +15,7 @@
 
 enum { GATES = 4, PARAMS = 2, SUMS = GATES + 3 };
 
-/* The gates' blocks of columns in w, b and dgates, by the order of the gates. */
+/* By enum cg_gates: for each gate of the cell, i ci f o, the number of its block of columns in w, b and dgates. */
 #define GATE(block) { { block, block, block, -1 }, block }
 static const struct cg_rnn_gate gates[][GATES] = {
 	[CG_ICFO] = { GATE(0), GATE(1), GATE(2), GATE(3) },
@@ -24,7 +24,7 @@ static const struct cg_rnn_gate gates[][GATES] = {
 static const struct cg_gate_range all_gates = { 0, 0, GATES, CG_PART_W, 0 };
 static const int first[] = { 0, GATES };
 
-/* The cell's saved values and per-unit vectors, in the order of the cell. */
+/* The offsets, in the op's struct, of the cell's saved values and per-unit vectors, in the order of the cell. */
 static const size_t saved[] = { LSTM(i), LSTM(ci), LSTM(f), LSTM(o), LSTM(cs), LSTM(co), LSTM(h) };
 static const struct { size_t value, grad; int reads_cs_prev; } vectors[] = {
 	{ LSTM(wci), LSTM(wci_grad), 1 }, { LSTM(wcf), LSTM(wcf_grad), 1 }, { LSTM(wco), LSTM(wco_grad), 0 },
@@ -54,12 +54,12 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 
 static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
-/* The workspace, in the order of its parts.  The parts for values that pass from step to step exist if there is more than one step. */
+/* The workspace, in the order of its parts.  If T is at most 1, only gates, dgates and partial have memory. */
 struct forward_work { struct cg_mem gates, cs, h, packed; };             /* gates: [T B 4U], type acc; cs, h: [2 B U], for absent outputs */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
 /* Allocates memory for a packed copy of the rows of w that multiply h, a matrix of k rows and n columns, if T is at least CG_STEPS_TO_PACK.
- * One more row leaves space for CG_PACKED_ALIGN bytes, which a row is never shorter than. */
+ * The memory has one row more than the matrix, to leave space for CG_PACKED_ALIGN bytes: no row is shorter than that. */
 static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
@@ -109,8 +109,8 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	return work.used;
 }
 
-/* Would the size of the workspace overflow?  The workspace takes less than 64 bytes for each of the T B U elements, as much for one more
- * row, and the size of w. */
+/* Would the size of the workspace overflow, apart from copies of the recurrent rows of w?  The workspace without them takes less than 64
+ * bytes for each of the T B U elements, and for each element of one more row; cg_lstm_block_work() checks the whole size. */
 static int is_too_large(const struct cg_lstm_block *op)
 {
 	const int64_t most = PTRDIFF_MAX / 256;
@@ -191,8 +191,8 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 	return cg_open_kernel(stream->context, "lstm_block", op->use_peephole ? "peephole" : "", pass, 0, op->dtype, &recurrence->kernel);
 }
 
-/* Chooses how the steps run: by the backend's scan, or else by products with a packed copy of w, if the backend has them and the workspace
- * is large enough. */
+/* From CG_STEPS_TO_PACK steps on, chooses the backend's scan, or else products with a packed copy of the recurrent rows of w, if the
+ * backend has them and the workspace is large enough.  Otherwise the steps run as products and launches. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem space)
 {
 	const struct cg_context *context = recurrence->stream->context;
@@ -274,7 +274,7 @@ static void set_weight_gradients(const struct cg_lstm_block *op, const struct gr
 	for (int k = 0; k < VECTORS && op->use_peephole; k++) {
 		recurrence->d_vector[k] = mem_at(op, vectors[k].grad);
 		recurrence->needs_sums |= cg_present(recurrence->d_vector[k]);
-		/* If no peephole's gradient is requested, prev_c may stay absent: the sum then reads zeros, and nothing uses that sum. */
+		/* If neither wci_grad nor wcf_grad is requested, prev_c stays absent: the sum then reads zeros, and nothing uses that sum. */
 		if (vectors[k].reads_cs_prev && cg_present(recurrence->d_vector[k]))
 			recurrence->prev_c[0] = w->cs_prev;
 	}
@@ -335,7 +335,7 @@ static int run_grad(struct cg_stream *stream, const void *given, struct cg_work 
 /* ---- calls ---- */
 
 /* The row in the op table for a call.  A call with T = 1 whose step is computed counts as a call of LSTMBlockCell; so does one whose struct
- * cannot be read. */
+ * is NULL or too short. */
 static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 {
 	int is_readable = op && op->size >= sizeof *op;

@@ -132,8 +132,8 @@ static int add_usage(int folder, const struct file *f, void *user)
 	return 0;
 }
 
-/* Removes entries until `bytes` more fit within `most`; 0 if they cannot.  Other processes write at the same time: together they may
- * exceed the limit by one entry each, until the next write. */
+/* Removes the least recently used entries until `bytes` more bytes fit within the limit `most`; returns 0 if they do not fit.  Other
+ * processes write at the same time: together they may exceed the limit by one entry each, until the next write. */
 static int free_space(int folder, uint64_t bytes, uint64_t most)
 {
 	struct usage usage;

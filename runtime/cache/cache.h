@@ -36,7 +36,7 @@ void cg_cache_find_directory(struct cg_cache_directory *);
 void cg_cache_choose_directory(struct cg_cache_directory *);
 int cg_cache_enter_directory(struct cg_cache_directory *, int make);
 
-/* ---- for `cellgrad cache`, which ignores CELLGRAD_CACHE ---- */
+/* ---- for `cellgrad cache`, for which CELLGRAD_CACHE=off has no effect ---- */
 
 struct cg_cache_entry {
 	const char *file, *about;                /* about: first line of the key, in printable ASCII; NULL: the file is damaged or unreadable */
@@ -44,7 +44,7 @@ struct cg_cache_entry {
 	int64_t age;                             /* seconds since the entry was written, or last read under CELLGRAD_CACHE=rw */
 };
 /* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: no folder can be named, or
- * the folder must not be used; CG_FILE: it cannot be read. */
+ * the folder must not be used; CG_FILE: the folder cannot be read. */
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user);
 /* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: no folder can be named, or the folder
  * must not be used; CG_FILE: the folder cannot be read, or a file could not be removed. */

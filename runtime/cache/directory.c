@@ -89,7 +89,7 @@ static void find_path(struct cg_cache_directory *directory)
 
 static void find_mode(struct cg_cache_directory *directory)
 {
-	enum { OFF, RO, RW };                    /* in the order of the variable's words */
+	enum { OFF, RO, RW };                    /* the words of CELLGRAD_CACHE, in their order */
 	uint64_t word = RW;
 
 	if (!read_variable(directory, CG_ENV_CACHE, &word)) {

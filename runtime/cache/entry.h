@@ -22,19 +22,19 @@ int cg_cache_is_entry(const char *name);
 /* Is the name that of a temporary file, which is being written or whose writer died? */
 int cg_cache_is_temporary(const char *name);
 
-enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };   /* miss: the file cannot be opened; bad: see below */
+enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };   /* miss: the file was not judged; bad: see below */
 
 /* Reads the payload of a file that is undamaged and has this record; *at is cg_memory() that the caller frees.  CG_CACHE_BAD: the file is
  * damaged, has another record, is no regular file, or has another owner or a mode by which others may write to it: the caller may remove
- * it.  Argument `touch` 1: sets the date of a good file, which orders entries by last use.  CG_NO_MEMORY: the file was not judged; the
- * verdict is CG_CACHE_MISS. */
+ * it.  Argument `touch` 1: sets the date of a good file to now, since the oldest files are removed first.  CG_NO_MEMORY: the file was not
+ * judged; the verdict is CG_CACHE_MISS. */
 int cg_cache_read(int folder, const char *name, const struct cg_cache_record *, int touch, void **at, size_t *bytes,
                   enum cg_cache_verdict *);
 /* Is the file readable and undamaged?  about: the first line of its key, possibly cut, with ? in place of characters that are not printable
  * ASCII. */
 int cg_cache_about(int folder, const char *name, char about[CG_CACHE_ABOUT]);
 
-/* The size of the file of an entry. */
+/* The size of an entry's file, with a payload of that many bytes. */
 uint64_t cg_cache_bytes(const struct cg_cache_record *, size_t payload);
 /* Writes a file; under its name other processes see it whole or not at all.  A failure is not reported. */
 void cg_cache_write(int folder, const struct cg_cache_record *, const void *payload, size_t bytes);

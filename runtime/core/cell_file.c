@@ -27,7 +27,7 @@ static ssize_t read_all(int fd, char *to, size_t most)
 	return (ssize_t)length;
 }
 
-/* Reads a cell's text from an open file.  The buffer `text` has space for one byte more than a cell may have, and for the final NUL. */
+/* Reads a cell's text from an open file.  The buffer `text` has space for the longest text of a cell, one more byte and the final NUL. */
 static int read_text(int fd, const char *path, char *text)
 {
 	struct stat is;
@@ -55,7 +55,7 @@ int cg_cell_load(const char *path, struct cg_cell **cell)
 		*cell = NULL;
 	if (!path || !cell)
 		return cg_fail(CG_BAD_ARGUMENT, "cg_cell_load: %s: expected a pointer, got NULL", path ? "cell" : "path");
-	/* O_NONBLOCK: opening a pipe without a writer would wait forever. */
+	/* Without O_NONBLOCK, opening a pipe that has no writer would wait forever. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return REFUSE("%s: %s", path, strerror(errno));

@@ -90,7 +90,8 @@ void        cg_element_put(int dtype, void *at, double value);
 /* Takes and drops a reference to a cell.  The cell is freed when its owner has closed it and no reference is left. */
 void cg_cell_retain(const struct cg_cell *);
 void cg_cell_release(const struct cg_cell *);
-/* A hash of a cell's text without comments and without blanks that separate no words; cells with equal digests count as the same cell. */
+/* A hash of a cell's text without comments and without blanks that separate no words.  In the header of a reserve space and in the
+ * metadata of files, cells with equal digests count as the same cell. */
 uint64_t cg_cell_digest(const struct cg_cell *);
 
 /* Checks a caller's description of a kernel, except its shape, and parses its options; call: the public call, for the message. */

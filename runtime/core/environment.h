@@ -26,7 +26,7 @@ enum cg_variable_kind { CG_ENV_TEXT, CG_ENV_WORD, CG_ENV_NUMBER, CG_ENV_PATH };
 
 struct cg_variable {
 	const char *name;                /* a name that ends in _ stands for all names with that prefix */
-	const char *reader;              /* the part that reads it: a backend, the command, the tests */
+	const char *reader;              /* the part that reads the variable, such as cpu, cache or command */
 	enum cg_variable_kind kind;
 	const char *choices;             /* allowed words, separated by blanks; NULL: none */
 	uint64_t least;                  /* least number allowed */

@@ -15,7 +15,7 @@ void cg_prefer_huge_pages(const void *pointer, size_t bytes)
 	enum { HUGE = 2 << 20 };
 	const uintptr_t at = (uintptr_t)pointer, first = (at + HUGE - 1) / HUGE * HUGE, end = (at + bytes) / HUGE * HUGE;
 
-	/* If Linux refuses, the memory has small pages, which are right, too. */
+	/* If Linux refuses, the memory has small pages, with which programs are only slower. */
 	if (pointer && bytes <= PTRDIFF_MAX && end > first)
 		(void)madvise((void *)first, end - first, MADV_HUGEPAGE);
 #else

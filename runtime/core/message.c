@@ -28,7 +28,7 @@ static size_t print(char *text, const char *format, va_list list)
 {
 	int n = vsnprintf(text, CAPACITY, format, list);
 
-	if (n < 0)                       /* the locale lacks a wide character: use the format alone */
+	if (n < 0)                       /* vsnprintf() failed, since the locale lacks a wide character: print the format alone */
 		n = snprintf(text, CAPACITY, "%s", format);
 	if (n < CAPACITY)
 		return (size_t)n;

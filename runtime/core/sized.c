@@ -8,7 +8,7 @@
 
 #include "runtime/core/core.h"
 
-enum { LATER = 4 };                      /* no later header's struct is longer than this many times ours */
+enum { LATER = 4 };                      /* a struct of a later header is at most this many times as long as ours */
 
 static size_t least(size_t a, size_t b)
 {

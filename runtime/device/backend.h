@@ -21,7 +21,7 @@ enum { CG_SLOTS_MAX = 64 };              /* the most arguments of a launch */
 enum { CG_PACKED_COLUMNS = 64, CG_PACKED_ALIGN = 64 };
 enum { CG_THREADS_MAX = 4096 };          /* the most threads of a caller's thread pool */
 
-/* An argument of a launch, at the position of the function's argument.  A mem that is all zeros is absent. */
+/* What a launch passes to one argument of the function, in the order of the function's arguments.  A mem that is all zeros is absent. */
 struct cg_operand {
 	struct cg_mem mem;
 	int64_t stride;                  /* elements from row to row */
@@ -84,8 +84,8 @@ enum { CG_WHY_NOT = 128 };
 struct cg_net_route {
 	const char *name;                /* the route's name in cg_rnn_config and cg_rnn_route */
 	const char *const *roundings;    /* by dtype: how the route rounds, in prose; NULL: it does not support the dtype */
-	/* Opens a network.  CG_UNSUPPORTED if the library does not support it: `why` gets a few words, the message the full reason.  Other
-	 * failures leave `why` empty.  The network outlives the net. */
+	/* Opens a network.  CG_UNSUPPORTED: the library does not support the network; `why` gets a few words, the message the full reason.
+	 * Other failures leave `why` empty.  The network outlives the net. */
 	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_dev *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* a hash of all that the reserve space depends on beside the network */
@@ -103,7 +103,7 @@ struct cg_net_route {
  * unit's columns of the product; the product reads all units that earlier phases wrote, and nothing that its own phase writes.
  */
 struct cg_phase {
-	/* m 0: there is no product.  b is that of `products`; start and c are in acc, or, with n = units columns, also in real */
+	/* m 0: there is no product.  b is that of `products`; start and c have type acc or, if n = units, maybe type real */
 	struct cg_gemm product;
 	struct cg_matrix sum, addend;            /* [rows units] real: the addend is added to the sum; absent: there is no sum */
 	int function;                            /* the number of the function that is launched, in its module; -1: there is no launch */
@@ -111,20 +111,20 @@ struct cg_phase {
 	struct cg_operand operands[CG_SLOTS_MAX];
 };
 struct cg_scan {
-	int64_t units, first, phases;            /* the phases of this call: first, first + 1, ... */
+	int64_t units, first, phases;            /* the phases of this call: first to first + phases - 1 */
 	struct cg_mem work;                      /* the workspace, of the size from scan_work */
 	int     is_packed;                       /* an earlier call for earlier phases has packed the same b into `work` */
 	struct cg_gemm products[CG_STAGES_MAX];  /* by stage: the product with the most rows, and its b */
 	int n_products;
 	const struct cg_module *module;
-	/* Fills in a phase, and *stage with the stage of its product.  Threads of the backend call it, too. */
+	/* Fills in a phase, and *stage with the stage of its product.  Threads of the backend call describe(), too. */
 	void (*describe)(const void *recurrence, int64_t phase, struct cg_phase *, int *stage);
 	const void *recurrence;
 };
 enum { CG_SCANS_MAX = 4 };                       /* the most recurrences of one call */
 
 struct cg_backend {
-	const char *name;                /* the name of the backend in CELLGRAD_BACKEND, which its folder has, too */
+	const char *name;                /* the backend's name in CELLGRAD_BACKEND, and the name of its folder */
 	const char *unasked;             /* open()'s argument if nothing names a backend, see `likely`; NULL: the default device */
 	/* Called before open() if neither the caller nor CELLGRAD_BACKEND names a backend.  Returns, without loading a driver, CG_OK if a
 	 * device is likely; CG_NO_DEVICE, with the reason in the message, if the backend is to be skipped; CG_BAD_ARGUMENT for a mistake in the

@@ -23,7 +23,7 @@ struct cg_context {
 	int holders;                             /* reference count: the caller, open streams and plans; atomic */
 	int fork;                                /* the value of cg_fork_count() when the context was opened */
 	int verbose;                             /* 1: CELLGRAD_VERBOSE was 1 or calls when the context was opened */
-	struct cg_context_attachment *_Atomic attachments;       /* data of other files, see below; added under the lock */
+	struct cg_context_attachment *_Atomic attachments;       /* data that other source files attach; added under the lock */
 };
 
 struct cg_attachment;
@@ -31,7 +31,7 @@ struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
 	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none, and copies of host arguments; it grows */
-	struct cg_attachment *attachments;       /* data of other files, see below */
+	struct cg_attachment *attachments;       /* data that other source files attach */
 	int is_taken;                            /* cg_stream_take returned it, and it was not given back yet */
 	uint64_t header[8];                      /* host memory for the header of a reserve space while it is copied from or to the
 	                                          * device: here, since the copy may still run after a failed sync */
@@ -43,9 +43,9 @@ void cg_context_retain(struct cg_context *);
 /* Frees a stream, without dropping a reference to its context. */
 void cg_stream_free(struct cg_stream *);
 
-/* Data that a file attaches to a context until the context closes.  The file declares a struct whose first field is this one; it is one
- * block of cg_memory, zeroed before `open` is called.  `close` is called before the device closes, and then the struct is freed.  A kind is
- * identified by its address. */
+/* Data that a source file attaches to a context until the context closes.  That file declares a struct whose first field is this one; it is
+ * one block of cg_memory, zeroed before `open` is called.  `close` is called before the device closes, and then the struct is freed.  A
+ * kind is identified by its address. */
 struct cg_context_attachment;
 struct cg_context_attachment_kind {
 	void (*open)(struct cg_context_attachment *);
@@ -55,9 +55,9 @@ struct cg_context_attachment { struct cg_context_attachment *next; const struct 
 /* The context's attachment of that kind; if there is none yet, makes one of `bytes` bytes.  NULL: out of memory.  Safe from any thread. */
 struct cg_context_attachment *cg_context_get_attachment(struct cg_context *, const struct cg_context_attachment_kind *, size_t bytes);
 
-/* Data that a file attaches to a stream from call to call.  The file declares a struct whose first field is this one; it is one block of
- * cg_memory.  When the stream closes, free_device frees device memory before the queue stops.  free_host frees host memory after the
- * queue stopped, since a copy may read it until then.  Then the struct itself is freed.  A kind is identified by its address. */
+/* Data that a source file attaches to a stream from call to call.  That file declares a struct whose first field is this one; it is one
+ * block of cg_memory.  When the stream closes, free_device frees device memory before the queue stops.  free_host frees host memory after
+ * the queue stopped, since a copy may read it until then.  Then the struct itself is freed.  A kind is identified by its address. */
 struct cg_attachment_kind {
 	void (*free_device)(struct cg_stream *, struct cg_attachment *);
 	void (*free_host)(struct cg_attachment *);
@@ -66,7 +66,8 @@ struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_ki
 /* The stream's attachment of that kind; if there is none yet, makes one of `bytes` bytes, zeroed after its first field.  NULL: out of
  * memory. */
 struct cg_attachment *cg_stream_get_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
-/* Do calls of this stream print lines on standard error?  This test is the whole cost of CELLGRAD_VERBOSE for a call that prints none. */
+/* Do calls of this stream print lines on standard error?  This test is the whole cost of CELLGRAD_VERBOSE for a call that prints no
+ * line. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {
 	return stream && stream->context->verbose;

@@ -52,7 +52,8 @@ static int64_t matrices_before(const struct cg_network *net, int pseudo_layer)
 	return first * net->matrices[0] + (pseudo_layer - first) * net->matrices[1];
 }
 
-/* The region of the k-th gate's part among those of all gates, from the first one's offset on; empty if the gate lacks the part. */
+/* The region of one part of gate k's weights.  The regions of this part of all gates follow one another from `offset` on; that of a gate
+ * that lacks the part is empty. */
 static struct cg_rnn_region gate_part(const struct cg_network *net, enum cg_gate_part part, int k, int64_t offset, int64_t rows,
                                       int64_t columns)
 {

@@ -35,7 +35,8 @@ struct cg_network_text {
 /* Bytes of the header at the start of a reserve space, which the runtime reads and writes. */
 enum { CG_RESERVE_HEADER = 64 };
 
-/* The region of the k-th part of a kind in params, in elements, after cg_network_count.  An absent input matrix or projection has an empty region. */
+/* The region of the k-th part of a kind in params, in elements; cg_network_count must have been called.  An absent input matrix or
+ * projection has an empty region. */
 struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
 /* Sets `matrices` and the number of params; CG_BAD_ARGUMENT if they have more than PTRDIFF_MAX bytes. */
 int cg_network_count(struct cg_network *);

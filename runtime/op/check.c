@@ -10,8 +10,8 @@
 	cg_fail(CG_BAD_ARGUMENT, "%s: %s: " expected, (row)->name, argument, __VA_ARGS__)
 
 /*
- * The range of bytes that a call reads or writes; memory beyond the argument's rows may belong to another argument.  A handle of device
- * memory need not be an address, so that ranges in device memory are compared only if they have the same handle.
+ * The range of an argument's bytes that a call reads or writes; memory beyond the argument's rows may belong to another argument.  A handle
+ * of device memory need not be an address, so that ranges in device memory are compared only if they have the same handle.
  */
 struct range { const struct cg_port *port; const char *name; const void *data; uintptr_t first, end; int is_host, written; };
 
@@ -168,7 +168,7 @@ static size_t count_shared(const struct range *a, const struct range *b)
 
 /* ---- rows that are not dense ---- */
 
-/* A range as blocks of bytes; each block is a multiple of `stride` bytes from the first.  With two strides, `stride` is their greatest
+/* A range as blocks of bytes; each block begins a multiple of `stride` bytes after the first.  With two strides, `stride` is their greatest
  * common divisor; with 0 there is one block. */
 struct blocks { uint64_t stride, bytes; };
 

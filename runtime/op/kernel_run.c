@@ -34,7 +34,7 @@ static size_t element(const struct call *c, const struct cg_argument *a)
 	return a->type == CG_TYPE_ACC ? cg_acc_bytes(c->kernel->dtype) : cg_dtype_bytes(c->kernel->dtype);
 }
 
-/* The elements of an argument in a row. */
+/* The number of elements that an argument has in one row. */
 static int64_t width(const struct call *c, const struct cg_argument *a)
 {
 	return a->kind == CG_KIND_ELEMENT ? 1 : c->units;
@@ -119,8 +119,8 @@ static int check_overlap(const struct call *c, const struct cg_function *functio
 	return CG_OK;
 }
 
-/* Binds an argument that the caller did not give: a param gets its default, an output is absent; a missing input, or a param without a
- * default, is a failure. */
+/* Binds an argument that the caller did not give: a param gets its default, `accumulate` gets 0, an output is absent; a missing input, or a
+ * param without a default, is a failure. */
 static int bind_missing(const struct call *c, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct cg_param *param = &c->kernel->cell->params[a->kind == CG_KIND_SCALAR ? a->index : 0];
@@ -201,7 +201,7 @@ static int part_of(const struct cg_pass_plan *plan, int p)
 	return p;
 }
 
-/* Marks the functions to launch: those that have an output that is present. */
+/* Marks the functions to launch: those of the kernel's shape of which an output is present, and the partial sums that these need. */
 static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 {
 	const struct cg_pass_plan *plan = c->entry->plan;
@@ -213,7 +213,7 @@ static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
-		/* A function before a sum computes the partial sums that the sum adds. */
+		/* A sum adds the partial sums that a function before it computes. */
 		if (function->shape != CG_FUNCTION_POINT)
 			wanted[part_of(plan, p)] = 1;
 	}

@@ -8,7 +8,7 @@
 
 #include "runtime/core/core.h"
 
-/* A size of the op, int64_t in its struct.  Ports name it in their shapes. */
+/* A size of the op, int64_t in its struct.  The shapes of ports name it by its symbol. */
 struct cg_dim {
 	const char *symbol;              /* the letters that stand for the size in shapes: "B" */
 	size_t      at;                  /* offset in the op's struct */
@@ -34,7 +34,7 @@ enum cg_attribute_kind {
 
 /* An attribute.  Rows are written with designated initialisers, so that all other fields are 0. */
 struct cg_attribute {
-	const char *name;                /* TensorFlow's name of the attribute, "cell_clip" */
+	const char *name;                /* TensorFlow's name of the attribute, "cell_clip", or the library's own if `extra` is 1 */
 	int         kind;
 	const char *range;               /* CG_INTEGER: "0 T", the least and the largest value, or "1", the least alone; each is a
 	                                  * number or the symbol of a size.  NULL: any. */
@@ -42,7 +42,7 @@ struct cg_attribute {
 	int         scalar;              /* for CG_INTEGER: TensorFlow's op has the attribute as an input, a tensor of rank 0 */
 	int         required;            /* 1: TensorFlow gives the attribute no default */
 	int         extra;               /* 1: TensorFlow's op does not have the attribute */
-	/* the attribute's default if it is not required; legal in the op's struct even if it is out of the range */
+	/* the attribute's default in this library; legal in the op's struct even if it is out of the range */
 	double      fallback;
 	size_t      at;                  /* offset in the op's struct; an attribute may have the offset of a size */
 	const char *about;               /* a remark that the command prints; NULL: none */
@@ -66,7 +66,7 @@ struct cg_port {
 	size_t      at;                  /* offset in the op's struct */
 	int         type;                /* the type of its elements, an enum cg_element */
 	int         flags;               /* an or of enum cg_port_flag */
-	/* 2 to 4: the argument belongs to this state of the cell; the op of a cell without it does not use it */
+	/* 2 to 4: the argument belongs to this state of the cell; an op whose cell lacks that state does not use the argument */
 	int         state;
 	const char *about;               /* a remark that the command prints; NULL: none */
 };
@@ -78,7 +78,7 @@ enum cg_element {
 };
 
 enum cg_port_flag {
-	CG_ON_HOST     = 1,              /* `cellgrad info --json` gives the argument "host_in_c": true */
+	CG_ON_HOST     = 1,              /* the command passes the argument in host memory; `info --json`: "host_in_c": true */
 	CG_OPAQUE      = 2,              /* the argument's contents are private to this library and are not compared with expected ones */
 	CG_MAY_LACK    = 4,              /* TensorFlow's op requires the argument; in this library it may be absent */
 	CG_OURS_LACKS  = 8,              /* the argument may be absent, but only if the op is called by the library's own name */
@@ -87,11 +87,11 @@ enum cg_port_flag {
 	CG_SHAPE_ALONE = 32,             /* an input of TensorFlow's op whose shape is checked and whose values are not read */
 	/* for steps that are not computed, TensorFlow leaves the output's memory as it was; this library writes zeros */
 	CG_UNSET       = 64,
-	CG_OF_STATE    = 128             /* the argument belongs to the cell's first state; the op of a cell without one does not use it */
+	CG_OF_STATE    = 128             /* the argument belongs to the cell's first state; an op whose cell has no state does not use it */
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };
-/* The most entries of a row; tensors of lists are not counted. */
+/* The most sizes, ports and attributes of a row; tensors of lists are not counted. */
 enum { CG_DIMS_MAX = 12, CG_PORTS_MAX = 32, CG_ATTRIBUTES_MAX = 32 };
 
 /*
@@ -242,8 +242,8 @@ int cg_op_check(const struct cg_op *, const void *op);
 void cg_verbose_print_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
 void cg_verbose_print_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
                              double ms);
-/* Writes an op's sizes, dtype, and attributes that are required or differ from their defaults, as arguments of `cellgrad bench`,
- * "--op NAME --B 1 ... use_peephole=true"; returns text. */
+/* Writes an op's sizes, dtype, required attributes (except scalar inputs), and attributes that differ from their defaults, as arguments of
+ * `cellgrad bench`, "--op NAME --B 1 ... use_peephole=true"; returns text. */
 const char *cg_op_describe(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
 
 #endif

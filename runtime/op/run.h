@@ -26,7 +26,7 @@ void cg_op_begin(struct cg_op_call *, struct cg_stream *, const struct cg_op *, 
 /* Opens a call that was checked: sets its workspace, the caller's or else the stream's, and makes its arguments readable by the device.
  * If no output is present, c->op stays NULL: there is nothing to compute. */
 int  cg_op_open(struct cg_op_call *);
-/* Copies staged outputs back unless `code` is a failure, and prints the line of the call if CELLGRAD_VERBOSE is 1.  Returns the first
+/* Copies staged outputs back unless `code` is a failure, and prints the line of the call if the context is verbose.  Returns the first
  * failure. */
 int  cg_op_close(struct cg_op_call *, int code);
 

@@ -2,7 +2,7 @@
 /*
  * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes.  The line has a command that measures an op of the same
  * sizes and attributes, or prints the kernel; after a # it has the time of the call and, if the call failed, its failure.  The arguments of
- * the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if the variable is not set or 0.
+ * the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if the variable is unset, 0 or none.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ void cg_verbose_print_op(const struct cg_stream *stream, const struct cg_op *row
 {
 	char line[CG_LINE] = "", notes[512] = "", problem[512];
 
-	/* A struct of an unknown size is not read: the line has no command. */
+	/* A struct that is NULL or too short is not read: the line has no command. */
 	if (!op || *(const size_t *)op < row->size) {
 		cg_line_add(line, sizeof line, "# %s", row->name);
 	} else {

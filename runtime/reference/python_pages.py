@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """python_pages.py PYTHON OUT: writes HTML pages of the public names of the packages below PYTHON, from their docstrings.
 
-The source is parsed, not imported, so that no framework is needed.  The public names are those in a package's __all__, and the methods and
-properties of its classes that do not begin with an underscore.  A public name without a docstring is an error: exit status 1.
+The source is parsed, not imported, so that no framework is needed.  The public names are the classes and functions in a package's __all__,
+and the methods and properties of these classes that do not begin with an underscore; a constructor with a docstring counts, too.  A package
+or a public name without a docstring is an error: exit status 1.
 """
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def find_definition(path: str, name: str) -> Optional[Definition]:
 
 
 def signature(node: Definition) -> str:
-    """Returns the line of a definition without the word "def" or "class" before it and the colon behind it."""
+    """Returns the first line of a definition without the colon at its end and, for a function, without the word "def"."""
     if isinstance(node, ast.ClassDef):
         bases = ", ".join(ast.unparse(base) for base in node.bases)
         return f"class {node.name}" + (f"({bases})" if bases else "")

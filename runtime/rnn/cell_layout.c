@@ -40,7 +40,7 @@ static int lay_out_gates(struct cg_rnn *rnn)
 }
 
 /* Sets the column block of each gate: first those that a recurrent product adds to, in the order of their matrices, then gates whose
- * recurrent part is a split gate, then gates without one. */
+ * recurrent part is a split gate, then gates without a recurrent part. */
 static void lay_out_blocks(struct cg_rnn *rnn)
 {
 	const struct cg_cell *cell = rnn->net.cell;
@@ -61,7 +61,7 @@ static void lay_out_blocks(struct cg_rnn *rnn)
 			rnn->gates[k].block = rnn->n_blocks++;
 }
 
-/* Adds the weights with this number of a part to the ranges. */
+/* Adds r, the range of one gate's weights of a part, to the ranges: the last range grows if r continues it, else r is a new range. */
 static void add_range(struct cg_gate_range *ranges, int *n, struct cg_gate_range r)
 {
 	struct cg_gate_range *last = *n ? &ranges[*n - 1] : NULL;
@@ -72,7 +72,7 @@ static void add_range(struct cg_gate_range *ranges, int *n, struct cg_gate_range
 		ranges[(*n)++] = r;
 }
 
-/* Adds the weights of a part of all gates, in the order of params. */
+/* Adds to the ranges the weights of one part of all gates, in the order of params. */
 static void add_ranges(const struct cg_rnn *rnn, int part, struct cg_gate_range *ranges, int *n)
 {
 	for (int weight = 0; weight < rnn->net.n_parts[part]; weight++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the layers and directions of a network, forward and backward; each pseudo-layer is a recurrence.  Prepares the input and the
- * initial states of each, copies its last states, and passes the gradient of its input to the layer below.  On route scan, if
+ * initial states of each pseudo-layer, copies its last states, and passes the gradient of its input to the layer below.  On route scan, if
  * one recurrence cannot keep all threads busy, both directions of a layer run at once, or several layers of one direction, each one span
  * of steps behind the layer below it.
  */
@@ -131,7 +131,7 @@ static struct cg_matrix state(const struct layers *q, struct cg_mem mem, const s
 	return column(q, m, rnn->net.states_major ? at * q->sequence.B * width : at * width);
 }
 
-/* The caller's memory of a cell state: the first one's, or that of the states after it. */
+/* The caller's memory of cell state c, counted from 0: `first`, or for the states after the first an entry of `others`. */
 static struct cg_mem of_state(struct cg_mem first, const struct cg_mem *others, int c)
 {
 	return c ? others[c - 1] : first;

@@ -86,7 +86,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
 	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c), .flags = CG_OF_STATE }, \
 	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE, .about = ABOUT_RESERVE }
-/* The cell's second to fourth state, which TensorFlow's ops lack.  first: the index of the second one's memory. */
+/* The cell's second to fourth state, which TensorFlow's ops lack.  field: the call's array of their memory; k: 2 to 4, the state. */
 #define ABOUT_STATE(k) "of a cell with " #k " states or more"
 #define STATE_IN(name, field, k)  { name, "L*D B U", CG_IN,  "",   1, .at = CALL(field[(k) - 2]), .flags = CG_OURS_LACKS, .state = k, \
 	                            .about = ABOUT_STATE(k) }

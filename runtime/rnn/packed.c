@@ -145,8 +145,8 @@ static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *or
 
 /* ---- the index of a caller's rows ---- */
 
-/* The number of elements that an index counts: the greatest common divisor of both strides, so that sequences that differ only in width
- * have the same indices. */
+/* The unit of an index, in elements: the greatest common divisor of both strides, so that sequences that differ only in width have the same
+ * indices. */
 static int64_t unit_of(struct cg_rnn_spacing rows)
 {
 	int64_t unit = (int64_t)cg_common_divisor((uint64_t)rows.t, (uint64_t)rows.b);
@@ -154,7 +154,7 @@ static int64_t unit_of(struct cg_rnn_spacing rows)
 	return unit ? unit : 1;
 }
 
-/* The number of elements that an index counts if the caller's rows are evenly spaced: the distance from one row to the next. */
+/* The unit of an index, in elements, if the caller's rows are evenly spaced: the distance from one row to the next. */
 static int64_t even_unit(const struct cg_packed *packed, struct cg_rnn_spacing rows)
 {
 	return packed->B > 1 ? rows.b : rows.t;

@@ -11,7 +11,7 @@
 /* The most plans without references that a context keeps. */
 enum { IDLE_MAX = 32 };
 
-/* Everything that distinguishes plans, except the text of the cell.  Keys are compared byte by byte. */
+/* Everything that distinguishes plans, except the name and the text of the cell.  Keys are compared byte by byte. */
 struct key {
 	int64_t numbers[16];
 	double values[CG_PARAMS_MAX], dropout;

@@ -478,8 +478,8 @@ static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_pha
 	p->addend = at(w, w->dc, off(w, s), 0);
 }
 
-/* Describes a phase of the backward pass: the backward product of the launch before it, then a launch.  The first phase has no product;
- * the phase after the last launch has only a product. */
+/* Describes a phase of the backward pass: the backward product that follows the launch of the phase before, then a launch.  The first phase
+ * has no product; the phase after the last launch has only a product. */
 static void describe_backward(const void *recurrence, int64_t phase, struct cg_phase *p, int *stage)
 {
 	const struct cg_recurrence *w = recurrence;

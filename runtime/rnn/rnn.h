@@ -9,13 +9,13 @@
 #include "runtime/op/op.h"
 #include "runtime/rnn/network_op.h"
 
-/* A gate.  Field `weight`: for each part of the weights that its pre-activation is the sum of, the number of the part among those of all
- * gates, in the order of params; -1: the gate lacks the part.  Field `block`: the number of its column block.  The matrix of gate
- * pre-activations consists of blocks of U columns: first the gates that a recurrent product adds to, then all others. */
+/* A gate.  Field `weight`: for each part of a gate's weights (input matrix, recurrent matrix, bW, bR), the number of this gate's part among
+ * those of all gates, in the order of params; -1: the gate lacks the part.  Field `block`: the number of its column block.  The matrix of
+ * gate pre-activations consists of blocks of U columns: first the gates that a recurrent product adds to, then all others. */
 struct cg_rnn_gate { int weight[CG_GATE_PARTS], block; };
 
-/* A range of contiguous column blocks whose weights of a part are contiguous, too.  Of input matrices, one product computes them all; of
- * biases, one copy.  add: the biases are added to others. */
+/* A range of contiguous column blocks whose weights of a part are contiguous, too.  One product computes all blocks of a range of input
+ * matrices; one copy writes all blocks of a range of biases.  add: these biases are added to those that another range wrote. */
 struct cg_gate_range { int weight, block, n, part, add; };
 
 /* A value [N, U] that each step saves, for the backward pass or for the next step.  Field `acc` 1: its type is acc; 0: the dtype. */
@@ -86,7 +86,7 @@ struct cg_rnn {
 	int n_ranges;
 	struct cg_gate_range biases[3 * CG_GATES_MAX];   /* of bR, then of bW; part -1: of blocks without biases */
 	int n_biases;
-	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the number of weighted gates */
+	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the first without a product */
 	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that it has with its options */
 	/* output: the index of the output among the cell's values of the step before; slot: by that index, the number of a cell state among
 	 * the cell's, or -1 for the output */
@@ -122,7 +122,7 @@ struct cg_packed {
 	/* Arrays of int64 in device memory.  Direction 0 of a network with `reverse` has the order of direction 1 of other networks. */
 	struct cg_mem order, last;               /* [B] each, by sorted row.  order: its batch row; last: the packed row of its last step */
 	/* The position of each packed row in the caller's input and output, and in their gradients: [N] indices, by direction, and the
-	 * number of elements that an index counts.  Absent: packed row p has index p. */
+	 * unit of an index, in elements.  Absent: packed row p has index p. */
 	struct cg_mem input[2], output[2];
 	int64_t input_unit, output_unit;
 	/* [N]: the row in dense memory of each packed row of direction 0, for a vendor's call that is not plain */
@@ -156,8 +156,8 @@ int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rn
 
 /* Sets the plan's gates, weights and saved values from the cell and its options. */
 int cg_rnn_lay_out_cell(struct cg_rnn *);
-/* Finds, without compiling kernels, which values they read: those of the forward pass and, with training, those of the gradient.  The size
- * of the reserve space depends on it.  CG_BAD_ARGUMENT: the cell allows no projection. */
+/* Finds, without compiling kernels, which values the kernels of the forward pass and, with training, those of the gradient read.  The size
+ * of the reserve space depends on these values.  CG_BAD_ARGUMENT: the cell allows no projection. */
 int cg_rnn_analyse_gradient(struct cg_rnn *);
 /* Gets the kernels for routes composed and scan; a context compiles each kernel once. */
 int cg_rnn_compile(struct cg_rnn *);
@@ -212,7 +212,7 @@ int cg_vendor_run(struct cg_stream *, const struct cg_rnn *, int pass, const str
 /* ---- op_rows.c ---- */
 
 void cg_rnn_op_init(void *op, size_t size);
-/* Does the op use the port?  A cell without a cell state has no c, and TensorFlow's placeholder host_reserved is never used. */
+/* Does the op use the port?  It uses no port of a state that its cell lacks, and never TensorFlow's placeholder host_reserved. */
 int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
 /* Sets the layout of the rows of a port, in a call whose shape is known; returns 0 if the call is plain or the port is no sequence. */
 int  cg_rnn_op_spacing(const struct cg_port *, const void *op, struct cg_spacing *);
@@ -277,8 +277,8 @@ struct cg_recurrence {
 	const int *first;
 	const signed char *stage_input_saved;    /* the plan's array of this name, for this pass */
 	int n_ranges, n_blocks, output, saved_h, uses_h_prev;
-	int n_states;                            /* cell states; below, c stands for any of them */
-	const int *saved_c;                      /* the saved value that each cell state is */
+	int n_states;                            /* number of cell states; below, c stands for any of them */
+	const int *saved_c;                      /* by cell state: the number of the saved value that holds it */
 	const signed char *slot;                 /* by the index of a value of the step before: the number of the state; -1: the output */
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
@@ -330,8 +330,8 @@ struct cg_recurrence {
 	/* The gradient of x, [N, width].  Field `add` 1: `sums`, [N, width] of type acc, holds the gradient by another recurrence, which is
 	 * added.  `sums` is overwritten; `result` may be the same memory as `sums`; if `result` is absent, the gradient is not computed. */
 	struct { struct cg_matrix sums, result; int add; } dx;
-	int accumulate, needs_sums;              /* needs_sums: the gradients of biases and per-unit weights are computed; some of them may
-	                                          * be absent */
+	int accumulate, needs_sums;              /* needs_sums: the gradients of biases, per-unit weights and scalars are computed; some
+	                                          * of them may be absent */
 };
 /* Runs n recurrences of equal sizes, 1 to CG_SCANS_MAX; more than one only if the backend's scan runs them.  With a lag of 1 each
  * recurrence is one span of steps behind the recurrence before it, and may read that recurrence's output.  Sets gates_row for each span. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses the route of a plan: a vendor's library if the backend has one that supports the network; else layers.c, either by the backend's
- * scan or, on route composed, by its products and kernels.  The route is chosen once, when the plan is opened, and for calls of more steps
- * than a vendor's library takes by T, so that the forward and the backward pass use the same one.  If the vendor's library fails later, the
- * call fails, and no other route is tried.
+ * scan or, on route composed, by its products and kernels.  The route is chosen once, when the plan is opened; only T decides
+ * whether a call has more steps than a vendor's library takes and runs on route composed.  So the forward and the backward pass of a call
+ * use the same route.  If the vendor's library fails later, the call fails, and no other route is tried.
  */
 #include <stdio.h>
 #include <string.h>

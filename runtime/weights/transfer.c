@@ -217,7 +217,7 @@ static int64_t count_lost(const struct cg_conversion *m, int rule, const struct 
 	return n;
 }
 
-/* Counts the lost pairs in tensor k of `to`, or in all tensors for k = -1; adds the number of all pairs that are summed to *of. */
+/* Counts the lost pairs in tensor k of `to`, or in all tensors for k = -1; *of grows by the number of pairs that the conversion sums. */
 static int64_t count_lost_biases(const struct cg_conversion *m, int rule, int k, int64_t *of)
 {
 	const struct cg_layout *from = m->from.layout, *to = m->to.layout;
