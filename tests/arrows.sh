@@ -257,15 +257,15 @@ n=1
 if [ $code -eq 0 ]; then is=ok; else is='not ok'; fi
 echo "$is 1 - there are files, includes and calls to look at"
 against <"$scratch/includes" >"$scratch/wrong"
-report "$scratch/wrong" 'includes between folders point one way'
+report "$scratch/wrong" 'each include between folders is allowed by the lists `arrows` and `headers`'
 against <"$scratch/calls" >"$scratch/wrong"
-report "$scratch/wrong" 'calls between folders point one way'
+report "$scratch/wrong" 'each call between folders is allowed by the list `arrows`, or is to a function of cellgrad.h'
 circles <"$scratch/calls" >"$scratch/wrong"
 report "$scratch/wrong" 'no files call each other in a circle'
 namesakes <"$scratch/files" >"$scratch/wrong"
 report "$scratch/wrong" 'no two files share a name unless their folders mirror each other'
 unnamed "$srcdir" <"$scratch/all" >"$scratch/wrong"
-report "$scratch/wrong" 'each README.md names the files of its folder that it may not leave out'
+report "$scratch/wrong" 'each README.md names the files of its folder that it may not leave out, no absent file, and none twice'
 grep -E '^(gen|runtime|backends|bindings|verify|command|tests)/.*\.[ch]$' "$scratch/all" | grep -vE '^tests/(old|gen/golden)/' | twins "$srcdir" >"$scratch/wrong"
 report "$scratch/wrong" 'no struct has the name of a function of its folder, or of its file in tests'
 

@@ -45,7 +45,7 @@ if command -v bash >/dev/null; then
 	[ "$(offers cellgrad em 2>>"$why")" = emit ] && [ "$(offers cellgrad bench --lay 2>>"$why")" = --layers= ] &&
 		[ "$(offers cellgrad run LSTMBlockCellG 2>>"$why")" = LSTMBlockCellGrad ] &&
 		[ "$(offers cellgrad convert --from '=' py 2>>"$why")" = pytorch ] && [ "$(offers cellgrad cache cl 2>>"$why")" = clear ] && [ ! -s "$why" ]
-	report $? 'bash completes a command, an option, an op and two values'
+	report $? 'bash completes a command, an option, an op, a format and an action of cache'
 	mkdir files files/folder && cd files || exit 99
 	printf 'cell mine\n\toption near w\noption far v\n' >mine.cell
 	: >other
@@ -76,7 +76,7 @@ if command -v bash >/dev/null; then
 	[ ! -s "$why" ]
 	report $? 'bash offers files, folders, files of cells and options of a cell where they may stand, and nowhere else'
 else
-	skip 'bash completes a command, an option, an op and two values' 'there is no bash'
+	skip 'bash completes a command, an option, an op, a format and an action of cache' 'there is no bash'
 	skip 'bash offers files, folders, files of cells and options of a cell where they may stand, and nowhere else' 'there is no bash'
 fi
 if command -v zsh >/dev/null; then
