@@ -81,8 +81,8 @@ calls()
 		END { for (i = 1; i <= k; i++) { split(used[i], u, " "); if (u[2] in home && home[u[2]] != u[1]) print u[1], home[u[2]], u[2] } }' | sort -u
 }
 
-# Prints those lines "FROM TO ..." of the input that point in a wrong direction, bypass the listed headers, or concern a folder that the
-# list `arrows` lacks.  The folders verify, command and bindings may call what cellgrad.h declares.
+# Prints those lines "FROM TO ..." of the input that the list `arrows` or the list `headers` does not allow, or that concern a folder that
+# the list `arrows` lacks.  The folders verify, command and bindings may call what cellgrad.h declares.
 against()
 {
 	awk -v table="$scratch/arrows" -v list="$scratch/headers" -v header="$srcdir/runtime/cellgrad.h" '

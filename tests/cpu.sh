@@ -173,7 +173,8 @@ opencl_emulated() {
 		$run $CELLGRAD run GRUBlockCell $data.safetensors --expect $data.expect.safetensors && echo ok"
 }
 
-# Runs both suites with the kernels of the row's instruction set, and with OpenBLAS's products for a processor that has it.
+# Runs the suites conformance and sequence with the kernels of the row's instruction set, and with OpenBLAS's products for a processor that
+# has that instruction set.
 native() {
 	grep -qw "^$wanted" "$work/has" || { leave "this processor, or this build, has no $wanted"; return; }
 	run=

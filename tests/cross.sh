@@ -92,7 +92,7 @@ takes_neon() { CELLGRAD_CPU_ISA=neon $run ./cellgrad info | tee info && grep -q 
 
 # unit TEST LOG: runs a unit test.  A test that links the shared library is a script of libtool, which no emulator runs.  EMULATED is set
 # for tests if an emulator runs them.
-# libtool has variables CC and CXX of its own, so that those of a test are set behind it.
+# libtool has variables CC and CXX of its own, so a test's CC and CXX are set behind it, by env.
 unit() {
 	${run:+env EMULATED=1} env CELLGEN="$PWD/cellgen" CELLGRAD="$PWD/cellgrad" CMOCKA_MESSAGE_OUTPUT=TAP sh "$srcdir/tests/unit.sh" \
 		./libtool --silent --mode=execute env CC="$cc $flags" CXX="$(echo "$cc" | sed 's/gcc/g++/') $flags" $run "$1" >"$2" 2>&1 &&

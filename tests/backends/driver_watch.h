@@ -9,7 +9,8 @@
 #include "runtime/device/device.h"
 #include "tests/help/tensors.h"
 
-extern long made, fatal;             /* made: the calls so far that can be made to fail; fatal: the number of the one that is, 0 for none */
+/* made: the number of calls so far that can be made to fail; fatal: the number of the call that is made to fail, 0 for none. */
+extern long made, fatal;
 extern const char *failed_call;
 
 /* Counts a call that can be made to fail, and returns whether it must. */

@@ -2,7 +2,7 @@
 /*
  * Measures times for figures.py: those of networks, kernels and tiny calls, and of loops that only read, or copy, to compare them with.
  *	figures network CELL DTYPE T B H VALID SCALE INPUT PASS    milliseconds of the fastest call.  VALID: the share of steps that are
- *	                                                           valid, in rows of falling lengths; SCALE: a factor of weights of up to 0.1;
+ *	                                                           valid, in rows of falling lengths; SCALE: weights are of up to SCALE / 10;
  *	                                                           INPUT: linear or skip; PASS: both or inference
  *	figures point CELL PASS ROWS UNITS                         milliseconds of the kernel over elements, and of a copy loop over as many
  *	                                                           arrays, which it reads and writes

@@ -270,7 +270,7 @@ static void run_block(void *given)
 		check(cg_lstm_block_grad(o->stream, &o->block));
 }
 
-/* The final step of [T B H]. */
+/* Returns the final step of an array [T B H]. */
 static struct cg_mem take_last(const struct problem *p, struct cg_mem steps)
 {
 	size_t bytes = steps.bytes / p->T;

@@ -76,7 +76,7 @@ static void copy_weights(const struct theirs *t, float *ours, size_t C, size_t b
 			}
 }
 
-/* Transposes each gate on its own, to [C/bc H/bk bk bc]. */
+/* Transposes the weights of each gate on their own, to [C/bc H/bk bk bc]. */
 static void copy_transposed(const struct theirs *t, const float *ours, size_t C, size_t bc, float *theirs)
 {
 	const struct problem *p = t->p;

@@ -2,8 +2,9 @@
 /*
  * oneDNN's time in peers.sh: forward and backward, or forward in inference alone, on the cpu, in f32 and bf16, versions 2 and 3.
  *
- * Weights, and their gradients, lie as the primitives want them; the program reorders them outside of the timed calls and says how
- * often it reordered weights.  oneDNN adds to gradients of weights, biases and peepholes, so the program clears these before each backward.
+ * Weights, and their gradients, are in the layouts that the primitives choose; the program reorders them outside of the timed calls and
+ * says how often it reordered weights.  oneDNN adds to gradients of weights, biases and peepholes, so the program clears these before each
+ * backward.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ typedef const dnnl_memory_desc_t *layout;
 typedef const_dnnl_primitive_desc_t description;
 #endif
 
-/* A tensor of the network, as an argument of the primitives: its numbers as that, its shape, its plain layouts, and its memory. */
+/* A tensor of the network, as an argument of the primitives: the numbers of these arguments, its shape, its plain layouts, and its
+   memory. */
 struct part {
 	int arg, diff_arg, ndims;
 	dnnl_dims_t dims;
@@ -270,7 +272,7 @@ static void copy_weights(const struct problem *p, float *ours, size_t columns, f
 			}
 }
 
-/* Adds two biases to one; those of the gru's candidate stay separate. */
+/* Adds the two biases of each gate to one; those of the gru's candidate stay separate. */
 static void make_bias(const struct problem *p, float *to)
 {
 	for (size_t k = 0; k < p->G * p->H; k++) {

@@ -55,7 +55,8 @@ def read_numbers(problem):
 
 
 def add_last(steps, last, is_last):
-    """Adds the upstream gradient of the last state to that of the last step's output; with is_last the gradients of all steps are zero."""
+    """Adds the upstream gradient of the last state to that of the last step's output; with is_last the upstream gradients of the outputs
+    count as zero."""
     both = numpy.zeros_like(steps) if is_last else steps.copy()
     both[-1] += last
     return both

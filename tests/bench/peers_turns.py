@@ -250,7 +250,8 @@ class Worker:
     # -- the end of a worker --
 
     def say_end(self):
-        """Returns a text that says how the worker ended, with the last line of its standard error."""
+        """Returns a text that says how the worker ended, with the last line of its standard error, or that it closed its output and goes
+        on."""
         try:
             status = self.process.wait(5)
         except subprocess.TimeoutExpired:

@@ -208,8 +208,8 @@ static void forward_is_cells(int dtype, int peephole, int gates)
 	free_sequence(&cells);
 }
 
-/* Compares dgates and the gradients of cs_prev and h_prev for a loss on the last cs alone: the upstream gradients of the other steps are
-   zero, and add no rounding. */
+/* Compares dgates and the gradients of cs_prev and h_prev with those of the cell, called step by step, for a loss on the last cs alone: the
+   upstream gradients of the other steps are zero, and add no rounding. */
 static void grad_is_cells(int dtype, int peephole)
 {
 	struct sequence whole, cells;
@@ -321,7 +321,7 @@ static void test_length_is_a_prefix(void **state)
 	on_every_backend(length_is_a_prefix);
 }
 
-/* With seq_len_max 0 all gradients are zero, and with `accumulate` the weight gradients are unchanged. */
+/* With seq_len_max 0 all gradients are zero, except that with `accumulate` the weight gradients are unchanged. */
 static void no_step(int dtype)
 {
 	for (int accumulate = 0; accumulate < 2; accumulate++) {

@@ -17,8 +17,8 @@
    results are rounded to the dtype. */
 static struct { int dtype, single, order, flush, stores; } how;
 
-/* The result of one operation, rounded to float if how.single is set. For +, -, * and / of two floats the rounded double result is that of
-   float arithmetic. */
+/* The result of one operation, rounded to float if how.single is set; with how.flush a subnormal float becomes 0. For +, -, * and / of two
+   floats the rounded double result is that of float arithmetic. */
 static inline double A(double x)
 {
 	if (how.single)

@@ -9,7 +9,7 @@
 #include "cuda.h"
 #include "number.h"
 
-/* As cublas_api.h of the vendor has them. */
+/* Statuses of cuBLAS and its types of computation, with the numbers of NVIDIA's cublas_api.h. */
 enum {
 	BLAS_NOT_INITIALIZED = 1, BLAS_ALLOC_FAILED = 3, BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13,
 	BLAS_INTERNAL_ERROR = 14, BLAS_NOT_SUPPORTED = 15
@@ -17,7 +17,7 @@ enum {
 enum { COMPUTE_32F = 68, COMPUTE_32F_PEDANTIC = 69, COMPUTE_32F_FAST_TF32 = 77, COMPUTE_64F = 70, COMPUTE_64F_PEDANTIC = 71 };
 enum { BLAS_HANDLE = 5, LT_HANDLE, LT_DESC, LT_LAYOUT, LT_PREFERENCE };
 
-/* c = alpha op(a) op(b) + beta c + bias, column-major; the bias is added to every column. */
+/* d = alpha op(a) op(b) + beta c + bias, column-major; the bias is added to every column. */
 struct product {
 	const char *call;
 	int64_t m, n, k, lda, ldb, ldc, ldd;
@@ -32,7 +32,7 @@ struct product {
 int fake_types(unsigned type_a, unsigned type_b, unsigned type_c, unsigned compute);
 /* Returns a factor in host memory; type: R_64F, else it is an f32. */
 double fake_factor(const void *factor, unsigned type);
-/* Checks the memory that the product will use, and queues it: a status of cuBLAS. */
+/* Checks the memory of a product, and queues the product; returns a status of cuBLAS. */
 int fake_multiply(struct product product, struct stream *stream);
 
 /* Begins a call.  A failure on request is returned as a status. */

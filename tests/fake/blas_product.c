@@ -21,7 +21,7 @@ int fake_types(unsigned a, unsigned b, unsigned c, unsigned compute)
 
 	if (a != b)
 		return BLAS_NOT_SUPPORTED;
-	/* The answer for bf16 depends on the version and the device: on sm_75 it is one of two statuses. */
+	/* CELLGRAD_FAKE_BF16 is the status that products in bf16 get, as on sm_75, where it is either of two, by the version of cuBLAS. */
 	if (a == R_16BF && fake_setting("BF16", 0))
 		return (int)fake_setting("BF16", 0);
 	if (wide)

@@ -71,7 +71,7 @@ FAKE_API int cublasGetProperty(unsigned type, int *value)
 	return 0;
 }
 
-/* Also removes the caller's workspace: the library uses its own again. */
+/* A change of the stream also removes the caller's workspace: cuBLAS uses its own again. */
 FAKE_API int cublasSetStream_v2(struct cublas *handle, struct stream *stream)
 {
 	BLAS_CALL(cublasSetStream_v2);

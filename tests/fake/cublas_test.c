@@ -122,7 +122,7 @@ static void products(void)
 	end_blas();
 }
 
-/* Products of f16 into f32 and f16, and of bf16 into bf16, are rounded to that type. */
+/* Products of f16 into f32 and f16, and of bf16 into bf16, are rounded to the type of the result. */
 static void narrow_types(void)
 {
 	static const uint16_t halves[] = { 0x3c00, 0x1000, 0x0001, 0xc200 }, brains[] = { 0x3f80, 0x3b80, 0x3f80, 0x4040 };
@@ -437,7 +437,7 @@ static void biased(void)
 	end_lt();
 }
 
-/* As after this error of a real GPU, the context is lost. */
+/* After a misaligned bias the context is lost, as on a real GPU. */
 static void misaligned_bias(void)
 {
 	static const float bias[] = { 1, 100, 200 };

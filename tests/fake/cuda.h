@@ -12,7 +12,7 @@
 #include "kernel_calls.h"
 #include "misuse_report.h"
 
-/* As in the vendor's cuda.h; codes that are missing here are returned only by CELLGRAD_FAKE_FAIL. */
+/* Codes of NVIDIA's cuda.h; other codes of it are returned only where CELLGRAD_FAKE_FAIL names them. */
 enum {
 	INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, DEVICE_UNAVAILABLE = 46, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200,
 	INVALID_CONTEXT = 201, NO_BINARY_FOR_GPU = 209, UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400, NOT_FOUND = 500,
@@ -36,7 +36,7 @@ struct context {
 struct stream {
 	struct handle handle;
 	struct context *context;
-	int blocking;                            /* its work waits for the default stream's, and the default stream's for its */
+	int blocking;                            /* this stream and the default stream wait for each other's earlier work */
 	struct capture *capture;                 /* records what is enqueued on the stream; NULL: the stream is not captured */
 	struct work *first, **last;
 };
@@ -102,14 +102,15 @@ void fake_lose(struct context *context, int code);
 /* Returns the stream, for 0 the default one; or reports an invalid handle and returns NULL. */
 FAKE_API struct stream *fake_stream(const char *call, struct stream *handle);
 /* Enqueues work on a stream, or records it if the stream is captured.  The data of the work comes from malloc; it is freed after the work,
-   or kept for the graph. */
+   or, if the stream is captured, kept until the process ends. */
 FAKE_API int fake_enqueue(const char *call, struct stream *stream, int (*run)(void *), void *data);
 int fake_enqueue_launch(struct stream *stream, struct module *module, int (*run)(void *), void *data);
 int fake_drain(struct stream *stream);
 void fake_drain_all(struct context *context);
 void fake_some(void);
 int fake_pending(const struct context *context, const struct module *module);
-/* Enqueues work that a graph launches, as often as it is launched. The graph owns the data of the work. */
+/* Enqueues work that a graph launches, as often as it is launched. The data of the work stays with the graph's commands, which are kept
+   until the process ends; it is not freed after the work. */
 int fake_enqueue_again(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
 
 /* ---- capture: cuda_graph.c ---- */
@@ -117,7 +118,7 @@ int fake_enqueue_again(const char *call, struct stream *stream, struct module *m
 /* For calls that are unsafe while a stream is captured: if one is, in a mode that forbids the call in this thread, reports the call,
    invalidates the capture and returns 1; else returns 0. */
 FAKE_API int fake_capturing(const char *call);
-/* Records work for a captured stream, whose capture owns the work's data from here on; returns 0 or CUDA's code. */
+/* Records work for a captured stream; the work's data is kept until the process ends. Returns 0 or CUDA's code. */
 int fake_record(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
 /* If work for the default stream would have to wait for a captured stream, invalidates the capture and returns an error code, else
    returns 0. */
@@ -128,7 +129,7 @@ int fake_waits(const char *call, struct stream *stream);
 
 extern struct fake_memory fake_memory;
 int fake_is_device(uint64_t at);
-/* fake_data: the host's place of a device address; fake_address: the device address of such a place. */
+/* fake_data: where the host stores the contents of a device address; fake_address: the device address whose contents are stored there. */
 FAKE_API void *fake_data(uint64_t at);
 uint64_t fake_address(uint64_t data);
 struct block *fake_block(uint64_t at);

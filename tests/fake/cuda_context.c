@@ -233,7 +233,8 @@ FAKE_API int cuDevicePrimaryCtxRetain(struct context **context, int device)
 	CALL(cuDevicePrimaryCtxRetain, NEEDS_INIT);
 	if (device < 0 || device >= fake_devices())
 		return INVALID_DEVICE;
-	/* In mode 2 no process may compute; in mode 3 with BUSY another process does. */
+	/* CELLGRAD_FAKE_MODE: in compute mode 2 no process may use the device; in mode 3, with CELLGRAD_FAKE_BUSY, another process uses it
+	   alone. */
 	if (fake_setting("MODE", 0) == 2 || (fake_setting("MODE", 0) == 3 && fake_setting("BUSY", 0)))
 		return DEVICE_UNAVAILABLE;
 	if (!primary[device]) {

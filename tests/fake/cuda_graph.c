@@ -156,7 +156,7 @@ FAKE_API int cuStreamIsCapturing(struct stream *handle, unsigned *status)
 	*status = (unsigned)fake_setting("CAPTURE", IDLE);
 	if (stream->capture)
 		*status = stream->capture->spoilt ? SPOILT : ACTIVE;
-	/* The default stream has no capture state, and the query invalidates nothing. */
+	/* The default stream is never captured; while a stream is that waits for it, this query fails, and invalidates nothing. */
 	for (struct capture *c = captures; c && !stream->handle.kind; c = c->next)
 		if (c->stream->context == stream->context && c->stream->blocking)
 			return STREAM_CAPTURE_IMPLICIT;

@@ -50,7 +50,8 @@ static int suits(const struct fake_image *image, int ptx)
 	return 0;
 }
 
-/* Loads an image's shared object from a file in memory, which stays open while it is loaded: the loader knows it by its number. */
+/* Loads an image's shared object from a file in memory, which stays open while it is loaded: the loader knows the file by the number in its
+   path. */
 static void *load(const struct fake_image *image, int *file)
 {
 	char path[40];
@@ -229,7 +230,7 @@ static void poison(const struct fake_kernel *kernel, void **values, void **param
 		k += copy_ranges(1, here + k, there + k, 2 * kernel->n - k);
 }
 
-/* Reports values that overlap: they were not made for these widths. */
+/* Reports values that overlap in memory: the caller's variables are narrower than the kernel's parameters. */
 static int overlap(const struct fake_kernel *kernel, void **values)
 {
 	for (int k = 0; k < kernel->n; k++)

@@ -9,8 +9,8 @@
 #include "cuda.h"
 #include "number.h"
 
-/* As cudnn_graph.h, cudnn_ops.h and cudnn_adv.h of the vendor have them; errors have their numbers of version 9 here;
-   calls of version 8 return its numbers. */
+/* Constants of NVIDIA's cudnn_graph.h, cudnn_ops.h and cudnn_adv.h. Errors have the numbers of version 9 here; a stand-in that plays
+   version 8 returns the numbers of version 8. */
 enum {
 	DNN_NOT_INITIALIZED = 1001, DNN_BAD_PARAM = 2000, DNN_NOT_SUPPORTED = 3000, DNN_ARCH_MISMATCH = 3007, DNN_INTERNAL_ERROR = 4000,
 	DNN_ALLOC_FAILED = 4003, DNN_EXECUTION_FAILED = 5000
@@ -33,10 +33,10 @@ struct dropout { struct handle handle; int set; double rate; uint64_t states; };
 struct model {
 	int cell, gates, bias, D, skip;
 	int type, narrow;                        /* type: a number of library_types.h; narrow: operands of products are rounded to TF32 */
-	/* in_halves: one kernel gives the next numbers of 16 bits; coarse_tanh: tanh has a relative error of up to 2^-11 */
+	/* in_halves: kernels pass numbers of 16 bits to each other; coarse_tanh: tanh has a relative error of up to 2^-11 */
 	int in_halves, coarse_tanh;
 	int order;                               /* the order in which products add their terms: see number.h */
-	/* permuted: the other layout of weights; shows_input: layer 0 has input matrices although it skips its input */
+	/* permuted: weights in reverse order, with gaps; shows_input: layer 0 has input matrices although it skips its input */
 	int permuted, shows_input;
 	int64_t L, I, U, H, P;                   /* P: the width of the projection, 0 without one */
 };
@@ -137,7 +137,7 @@ enum { FORWARD_DONE = 1, DATA_DONE };
 
 size_t fake_saved_open(struct saved *, const struct model *, int64_t T, int64_t B, void *at);
 void fake_saved_close(struct saved *);
-/* The weights of a pseudo-layer as doubles, plain and transposed; the first pointer is one malloc for all. */
+/* The weights of a pseudo-layer as doubles, plain and transposed; w is the start of the one allocated block that holds them all. */
 struct weights { double *w, *w_turned, *r, *r_turned, *p, *p_turned, *b_input, *b_recurrent; };
 struct weights fake_weights(const struct net *, int pseudo_layer);
 uint64_t fake_stamp_of(const struct net *);

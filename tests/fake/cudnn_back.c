@@ -267,7 +267,7 @@ static int reach_weights(const struct net *net)
 		code = fake_reach(net->call, net->reserve, net->reserve_bytes, READ_WRITTEN);
 	if (!code)
 		code = fake_reach_work(net);
-	/* The result is added: the memory must have been written. */
+	/* The gradients are added to dweights, which must have been written. */
 	return code ? code : fake_reach_weights(net, net->dweights, READ_WRITTEN);
 }
 

@@ -197,9 +197,9 @@ static uint64_t addresses(const struct net *n)
 }
 
 /*
- * The cuBLAS inside cuDNN also chooses by alignment. With the default workspaces of cuBLAS the sums of networks may not even
- * repeat: NVIDIA's notes on cuDNN say so, since CUDA 10.2, and name two values of the variable CUBLAS_WORKSPACE_CONFIG that
- * prevent it.
+ * The cuBLAS inside cuDNN also chooses a kernel by the alignment of a product's operands. With the default workspaces of cuBLAS the sums of
+ * networks may not even repeat: NVIDIA's notes on cuDNN say so, since CUDA 10.2, and name two values of the variable
+ * CUBLAS_WORKSPACE_CONFIG that prevent it.
  */
 static int order_of(const struct net *n)
 {

@@ -24,7 +24,8 @@ static void expect_near(const char *what, int64_t k, double got, double expected
 	EXPECT(fabs(got - expected) <= within);
 }
 
-/* Numbers of an independent program, to nine digits; sum, weighted: of the gradient of params, and with element k counted k + 1 times. */
+/* Numbers of an independent program, to nine digits; sum: of the elements of params' gradient; weighted: of these with element k counted k
+   + 1 times. */
 struct vector { int cell; double output[6], d_input[6], sum, weighted; };
 static const struct vector vectors[] = {
 	{ LSTM, { -0.196443835, 0.022589225, -0.175308704, 0.040928977, -0.224184354, -0.059052521 },

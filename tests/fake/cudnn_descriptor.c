@@ -115,7 +115,7 @@ int fake_persists(const char *call, const struct rnn *rnn, const struct data *x,
 
 	if (rnn->algorithm == STANDARD)
 		return 0;
-	/* It is not known whether cuDNN accepts this; PyTorch never asks for it. */
+	/* It is not known whether cuDNN's persistent algorithms accept a batch-major sequence; PyTorch never passes one to them. */
 	if (x->layout == BATCH_MAJOR_UNPACKED)
 		return fake_dnn_lacks(call, "algorithm %d with a batch-major sequence", rnn->algorithm);
 	for (int b = 0; b < x->B; b++)

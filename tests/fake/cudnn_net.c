@@ -147,7 +147,7 @@ void fake_finish(struct layer_run *layer_run)
 	free(layer_run->r);
 }
 
-/* Where step s of row b has its values, and the values of the step before it. */
+/* Returns pointers to the values of step s of row b, and to those of the step before it. */
 struct step fake_step(const struct layer_run *w, int64_t s, int64_t b)
 {
 	const struct net *net = w->net;

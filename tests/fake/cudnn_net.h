@@ -42,7 +42,7 @@ struct layer_run {
 
 struct layer_run fake_start(const struct net *, const struct saved *, int64_t layer, int64_t d);
 void fake_finish(struct layer_run *);
-/* Where step s of row b has its values, and the values of the step before it. */
+/* Returns pointers to the values of step s of row b, and to those of the step before it. */
 struct step fake_step(const struct layer_run *, int64_t s, int64_t b);
 
 #endif

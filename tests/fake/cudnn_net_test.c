@@ -177,7 +177,8 @@ static int has_bfloat16(void)
 	return dnn.GetVersion() >= 91300;
 }
 
-/* A forward of one step of a cell of one gate; the parameters are matrices W and R, then biases bW and bR. */
+/* Expects that the standard algorithm rounds the product W x, or R h if `recurrent` is 1, to 16 bits, and that others do not. The
+   parameters are W, R and the biases bW and bR of one unit of relu. */
 static void one_sum(const struct middle *k, int algorithm, int recurrent)
 {
 	const double less = algorithm == STANDARD ? k->less : 0;
@@ -200,7 +201,7 @@ static void halved_sums(void)
 	dnn_end();
 }
 
-/* Gates i, f and o of 1. */
+/* Parameters of an lstm of one unit, by whose biases gates i, f and o are 1, and gate g is tanh(g). */
 #define GATES_OF_1(g) { 0, 0, 0, 0, 0, 0, 0, 0, 40, 40, g, 40, 0, 0, 0, 0 }
 
 /* Each of four steps adds a quarter of the last bit of 1 to a state of 1, which is lost if each step's state is rounded. */
@@ -341,7 +342,7 @@ static void coarse_static_tanh(void)
 	leave();
 }
 
-/* The argument is rounded after the multiplication, which shows far below 0; an exact argument would give the nearest f32. */
+/* The sigmoid's argument is rounded after its multiplication, which shows far below 0; an exact argument would give the nearest f32. */
 static void f32_sigmoid(void)
 {
 	const double x = (double)-17.3f, right = 1 / (1 + exp(-x)), unit = 0x1p-24 * right;

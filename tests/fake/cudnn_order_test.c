@@ -186,7 +186,7 @@ static void lengths_of_others(void)
 	wait_for(719);
 }
 
-/* hy is a multiple of 4, not of 16: the standard algorithm runs, the persistent one for few units does not. */
+/* The address of hy is a multiple of 4, not of 16: the standard algorithm runs, the persistent one for few units does not. */
 static void between_sixteens(void)
 {
 	static const int algorithms[] = { STANDARD, SMALL_H };

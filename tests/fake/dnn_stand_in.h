@@ -64,11 +64,12 @@ void dnn_end(void);
 struct array make_array(const struct net *n, int64_t elements);
 void put_array(const struct net *n, struct array a, const double *from);
 double *get_array(const struct net *n, struct array a);  /* waits for the stream; the caller frees the copy */
-/* These arrays hold the parameters in this order: all matrices, then all biases, each by pseudo-layer and id. */
+/* put_params() takes, and get_dparams() returns, the parameters in this order: all matrices, then all biases, each by pseudo-layer and
+   id. */
 int64_t count_params(const struct net *n);
 void put_params(const struct net *n, const double *from);
 double *get_dparams(const struct net *n);
-/* Element k of a tensor with this tag. */
+/* The number that net_open() writes to element k of the tensor with this tag. */
 double fill_rule(int64_t k, int tag);
 int64_t net_h(const struct net *n);
 

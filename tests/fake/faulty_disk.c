@@ -42,7 +42,7 @@ const char *disk_failed(void)
 	return failed;
 }
 
-/* Calls by which a process cleans up after a failure. */
+/* Is this a call by which a process cleans up after a failure? */
 static int tidies(const char *call)
 {
 	return !strcmp(call, "close") || !strcmp(call, "unlinkat") || !strcmp(call, "closedir");

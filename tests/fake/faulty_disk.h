@@ -42,8 +42,8 @@ const char *disk_failed(void);
 
 /* Begins to record; marks all files as DISK_SAFE. */
 void disk_sync(void);
-/* What a power cut leaves of a file. DISK_SAFE: it was not written or synced since disk_sync(); DISK_SYNCED: it was synced, and not written
-   after that; DISK_LOST: what was written may be lost. */
+/* What a power cut leaves of a file. DISK_SAFE: it was neither written nor synced since disk_sync(); DISK_SYNCED: it was synced, and not
+   written after that; DISK_LOST: what was written may be lost. */
 enum disk_safety { DISK_SAFE, DISK_SYNCED, DISK_LOST };
 enum disk_safety disk_safety(const struct stat *);
 

@@ -65,7 +65,7 @@ FAKE_INLINE long long __double_as_longlong(double x) { return __builtin_bit_cast
 FAKE_INLINE double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 FAKE_INLINE float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 FAKE_INLINE double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
-/* Never part of a fused operation, whatever the options. */
+/* The result of fake_alone() is never part of a fused operation, whatever the compiler's options. */
 template<class T> FAKE_INLINE T fake_alone(T x) { __asm__("" : "+x"(x)); return x; }
 FAKE_INLINE float __fadd_rn(float a, float b) { return fake_alone(a + b); }
 FAKE_INLINE float __fsub_rn(float a, float b) { return fake_alone(a - b); }

@@ -199,7 +199,7 @@ void turn_by(const char *text, int expected)
 
 /* ---- trials ---- */
 
-/* The report is a file without a place in any folder. */
+/* The trial's process writes its report to a file in memory, which is in no folder. */
 static void run_trial(const struct trial *t)
 {
 	static char report[8192], path[40];

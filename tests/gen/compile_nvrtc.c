@@ -161,7 +161,7 @@ int main(int argc, char **argv)
 	void *library = open_library();
 	int failed = 0, n = 0, archs[128], major = 0, minor = 0;
 
-	/* Lines of several of these programs go into one file. */
+	/* Output is buffered by lines, since several of these programs write to one file at a time. */
 	setvbuf(stdout, NULL, _IOLBF, 1 << 16);
 	if (!library)
 		return skip("there is no NVRTC; CELLGRAD_TEST_NVRTC may say where one is");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives, for every built-in cell, four more and every set of options, in long double: grad compared with central differences of
- * forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a time, each from its named
- * inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along with the mathematics. The
- * products between stages are small random matrices and their transposes. As steps of a sequence forward and grad give the same,
- * although the gradient of the output comes in two parts.
+ * Derivatives, for every built-in cell, the cells of tests/gen and every set of options, in long double: grad compared with central
+ * differences of forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a time, each from
+ * its named inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along with the
+ * mathematics. The products between stages are small random matrices and their transposes. As steps of a sequence forward and grad give the
+ * same, although the gradient of the output comes in two parts.
  */
 #include <limits.h>
 #include <math.h>
@@ -161,8 +161,8 @@ static void run_stage(const struct cg_pass_plan *plan, int stage, const char *su
 	fail_msg("%s has no piece '%s' of stage %d", plan->key, suffix, stage);
 }
 
-/* Runs the sums of a stage, if it has any: the biases of its gates, and in stage 1 the weights and scalars.  A test of the sums finds what
- * is missing. */
+/* Runs the sums of a stage, if it has any: the biases of its gates, and in stage 1 the weights and scalars.  If a plan lacks sums, the
+   comparison of their results fails. */
 static void run_sums(const struct cg_pass_plan *plan, int stage, struct world *w)
 {
 	int any = 0;

@@ -54,7 +54,7 @@ static inline double random_unit(void)
 	return ((double)(random_bits() >> 12) + 0.5) / 4503599627370496.0;
 }
 
-/* How many times longer a sanitizer makes the generator's work, beyond the work that slowness() times, which is the C library's. */
+/* How many times longer the generator takes with a sanitizer. slowness() does not show that, since it times functions of the C library. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif

@@ -145,7 +145,7 @@ struct product {
 	struct cg_gemm_shape shape;
 	int64_t m, n, k;
 	int start_kind;
-	struct matrix a, b, start, c;            /* start, c: c before the product */
+	struct matrix a, b, start, c;            /* start: what is added to the product; c: the memory of c before the product */
 };
 
 static struct product make_product(const struct cg_gemm_shape *s, int64_t m, int64_t n, int64_t k, int start_kind)
@@ -190,7 +190,7 @@ struct kernel {
 	void *program, *kernel;
 };
 
-static int all_optimized;                        /* 0: kernels of f32 alone are optimised, since that takes three times as long */
+static int all_optimized;       /* 0: kernels of f32 alone are optimised, since an optimised kernel takes three times as long to build */
 
 static struct kernel build(const struct cg_gemm_shape *shape)
 {

@@ -13,7 +13,7 @@
 #include "gen/rows.h"
 
 static const struct cg_gemm_limits devices[] = {
-	/* cpu units group local_bytes vector_bytes fma */
+	/* the columns: cpu, units, group, local_bytes, vector_bytes, fma */
 	{ 1,   2, 4096, 1 << 20, 64, 1 },
 	{ 1,  64, 8192, 1 << 15, 64, 1 },
 	{ 1,   4, 4096, 1 << 18, 32, 1 },

@@ -18,7 +18,7 @@
 enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* CAPACITY: bytes of a hostile text; PEAK: the most that the compiler may hold for it */
 enum { TANHS = 3200 };
 
-/* Seconds of processor time for one step of the compiler, on a processor that is not slow. */
+/* The most seconds of processor time that one step of the compiler may take, on a processor that is not slow. */
 static const double seconds = 1;
 
 #define HEAD "cell x\ngates a b\noutput h\n"

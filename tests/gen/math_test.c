@@ -88,7 +88,7 @@ static double error(int k, long double x, long double got, int digits, int lowes
 	if (fabsl(x) < smallest && functions[k].keeps)
 		return got == x && signbit(got) == signbit(x) ? 0 : INFINITY;
 	if (fabsl(want) < smallest)
-		/* A subnormal right result may be computed as 0; near the smallest normal number that is right, too. */
+		/* A subnormal right result may be computed as 0, or, if it nearly equals the smallest normal number, as that number. */
 		return (got == 0 || (fabsl(want) > smallest * 0.9999999L && fabsl(got) == smallest)) &&
 		       !signbit(got) == !signbit(want) ? 0 : INFINITY;
 	if (fabsl(want) > largest * (1 + ldexpl(0.5L, -digits)))
@@ -126,7 +126,7 @@ static void test_errors_f32(void **state)
 				worst = e > worst ? e : worst;
 			}
 		}
-		/* Tests all floats near places where the method may change: 4096 about 2^k, and about k ln 2, for whole k up to 79. */
+		/* Tests all floats near places where the method may change: 4096 about 2^k, and about k ln 2, for whole k from -80 to 79. */
 		for (int j = -160; j < 160; j++) {
 			start = bits_of(j & 1 ? ldexpf(1, j / 2) : (float)(j * 0.34657359027997264));
 			for (int i = 0; i < N; i++)
@@ -282,7 +282,8 @@ static void test_clip(void **state)
 	}
 }
 
-/* max, min, abs of the first, and the share of the first in max: 1/2 where both are equal, and NaN where one of the arguments is. */
+/* Tests max, min, abs of the first argument, and above: 1 if the first argument is the larger, 1/2 if both are equal, 0 if it is the
+   smaller. A NaN among a function's arguments gives NaN. */
 static void test_max(void **state)
 {
 	static const double x[] = {
@@ -312,7 +313,7 @@ static void test_max(void **state)
 		}
 }
 
-/* abs, max and min of subnormals are 0 where these are flushed, whatever instruction selects; above tells them apart all the same. */
+/* abs, max and min of subnormals are 0 where these are flushed, whatever instruction selects; above still compares them by their values. */
 static void test_flushed_selection(void **state)
 {
 	static float x[2 * N], max[N], min[N], abs[N], above[N];

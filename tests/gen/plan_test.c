@@ -23,8 +23,6 @@ static void same_function(const struct cg_function *a, const struct cg_function 
 		assert_string_equal(a->arguments[k].name, b->arguments[k].name);
 }
 
-/* Expects, with all options off, that the plan of one stage alone equals that stage of the whole plan, and that behind each function of
-   partial sums stands a function that adds them up, with results of the same names. */
 /* How many functions after function k add its partial sums: the sum and, where the cell has scalars, the sum over units. */
 static int n_sums(const struct cg_pass_plan *plan, int k)
 {
@@ -50,6 +48,8 @@ static void check_sums(const struct cg_function *part, int n)
 	assert_int_equal(cg_sum_values(part), cg_count_outputs(part));
 }
 
+/* Expects, with all options off, that the plan of one stage alone equals that stage of the whole plan, and that behind each function of
+   partial sums stands a function that adds them up, with results of the same names. */
 static void test_stages(void **state)
 {
 	struct cg_cell *cell;
@@ -84,8 +84,8 @@ static void test_stages(void **state)
 	}
 }
 
-/* With all options on, no gradient of a built-in cell reads a pre-activation, since the cell saves all for which one would be needed;
-   and partial sums for a bias load what they add up. */
+/* With all options on, no gradient of a built-in cell reads a pre-activation, since the cell saves all values for which a gradient would
+   need one; and partial sums for a bias load what they add up. */
 static void test_saved_values(void **state)
 {
 	struct cg_cell *cell;

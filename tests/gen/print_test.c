@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds for the texts of the built-in cells and two of the tests' own, for every set of options, pass, dtype and dialect: the first
+ * What holds for the texts of the built-in cells and those of tests/gen, for every set of options, pass, dtype and dialect: the first
  * line has the text's command; no function computes an expression twice or without use; each statement stands below the equation that it
  * comes from; lines other than the first and loads have at most 120 columns; and the manifest is JSON that lists the text's parameters.
  * Other tests run the texts.
@@ -21,7 +21,7 @@ enum { COLUMNS = 120, TAB = 4, NAMES_MAX = 600, NAME = 64, PARAMETERS_MAX = 600 
 
 static const char *const functions[] = { "", "__kernel ", "extern \"C\" __global__ " };
 
-/* Calls `check` for the text of every built-in cell and of two of the tests' own, every set of options, pass, dtype and dialect. */
+/* Calls `check` for the text of every built-in cell and of each cell of tests/gen, every set of options, pass, dtype and dialect. */
 static void every(void (*check)(const struct cg_pass_plan *, int lang, const char *text))
 {
 	struct cg_cell *cell;
@@ -457,7 +457,7 @@ static int comma_locale(char folder[])
 		fclose(file);
 	}
 	snprintf(path, sizeof path, "cd %s && localedef -c -i ./comma -f ./ascii ./commas >/dev/null 2>&1; true", folder);
-	assert_int_equal(system(path), 0);       /* localedef fails, too, where definitions are missing */
+	assert_int_equal(system(path), 0);       /* localedef reports a failure for missing definitions, too */
 	setenv("LOCPATH", folder, 1);
 	if (!setlocale(LC_NUMERIC, "commas"))
 		return 0;

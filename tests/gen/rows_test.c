@@ -28,7 +28,7 @@ static void test_texts(void **state)
 				assert_int_equal(cg_rows_index(&shapes[k]), k);
 				assert_int_equal(cg_print_rows(&shapes[k], lang, &text), 0);
 				cg_rows_key(&shapes[k], key);
-				/* Four doubles have more bytes than a processor's smallest vector. */
+				/* No text has vectors of four doubles, which have more bytes than a processor's smallest vector. */
 				assert_true(!strstr(text.at, "vload4") || cg_dtypes[dtype].acc != CG_DTYPE_F64);
 				check_text(text, key);
 			}

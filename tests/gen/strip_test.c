@@ -49,7 +49,7 @@ static cg_strip *const strips[] = { CG_DTYPES(STRIP,) };
 
 typedef void call(int64_t rows, int64_t units, const struct cg_bound *);
 
-/* As in the library's threads: subnormal floats are zeros. */
+/* Switches the flush of subnormal floats to zero on or off; the library's threads have it on. */
 static void flush(int on)
 {
 #if defined __SSE2__

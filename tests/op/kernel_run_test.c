@@ -263,7 +263,8 @@ static void test_device_offsets(void **state)
 	cg_cell_close((struct cg_cell *)kernel.cell);
 }
 
-/* A sum, whose output is one row, is rejected if its input has not so many rows or units, also if no memory can hold them. */
+/* A sum, whose output is one row, is rejected if the memory of its input is too small for the rows and units, also if no memory can hold
+   them. */
 static void test_sizes(void **state)
 {
 	struct cg_kernel kernel = { .cell = cg_cell_find("rnn_tanh"), .pass = CG_GRAD, .shape = CG_SUM };

@@ -345,7 +345,7 @@ static void test_rows_call_their_functions(void **state)
 
 /* ---- what is needed ---- */
 
-/* The arguments that one output needs; "^" is the peephole vectors when they are on, "~" in a cell's gradient cs as well. */
+/* The arguments that one output needs; "^" and "~" are the peephole vectors when they are on, and in a cell's gradient "~" is cs, too. */
 static const struct { const char *op, *output, *needs; } needs[] = {
 	{ "lstm_block_cell", "i",  "x cs_prev h_prev w ~ b" },
 	{ "lstm_block_cell", "h",  "x cs_prev h_prev w ~ b" },

@@ -291,7 +291,7 @@ static void test_work(void **state)
 	net_close(&whole);
 }
 
-/* Of two arguments one is an output or the workspace, and the last 8 bytes of one are the first 8 of the other. */
+/* A call is rejected where the last 8 bytes of an argument are the first 8 of another, and one of the two is an output or the workspace. */
 static void test_every_pair(void **state)
 {
 	static _Alignas(64) unsigned char arena[16384];

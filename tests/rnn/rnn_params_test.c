@@ -284,7 +284,7 @@ static void test_learnt(void **state)
 	cg_cell_close(cell);
 }
 
-/* The numbers are the same on every machine, and differ between layers, regions and seeds. */
+/* Initial params are the same on every machine, and differ between layers, regions and seeds. */
 static void test_seeds(void **state)
 {
 	struct cg_rnn_config c = lstm_of(6, 6, 0);

@@ -56,7 +56,7 @@ static int close_context(void **state)
 	return 0;
 }
 
-/* With these sizes only rows of gates are padded, by gap_of(): arrays are padded to whole blocks of 64 bytes, and their rows to whole
+/* With these sizes only rows of gates need padding, by gap_of(): arrays are whole blocks of 64 bytes already, and their rows are whole
    blocks of a sum. */
 enum { I = 96, U = 64, B = 32, STEPS = 10 * CG_SUM_ROWS / B };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares every file of an op in tests/data with the independent reference: a framework's answers must lie within the reference's
- * tolerance, those in f16 within 4 % of the largest element. The files step-*, of examples/step.c, are left out. Tests of the command
+ * tolerance, or, in f16, within 4 % of the largest element. The files step-*, of examples/step.c, are left out. Tests of the command
  * compare the library's answers with the same files.
  */
 #include <dirent.h>
@@ -160,7 +160,7 @@ static void make_out(void *op, const struct field *f, const struct safetensors *
 	}
 }
 
-static long double worst[4];                    /* by dtype: the largest error, over what is allowed */
+static long double worst[4];                    /* by dtype: the largest error, divided by the allowed one */
 
 /* TensorFlow's half rounds after every operation, which costs up to 4e-2 of a tensor's largest element. */
 static const long double half_rounded = 4e-2L;

@@ -378,7 +378,8 @@ static void run_step(int64_t t)
 	}
 }
 
-/* Copies the answers of step t, of forward or with `grad` of the gradient, to whole_naive, and before their last rounding to whole. */
+/* Copies the naive answers of step t, of forward or with `grad` of the gradient, to whole_naive, and their values before the last rounding
+   to whole. */
 static void give_step(int64_t t, int grad)
 {
 	for (int j = 0; j < STEPPED; j++) {

@@ -22,7 +22,7 @@ static void keep(void)
 		memcpy(kept[a], at[a].v, sizeof(kept[a]));
 }
 
-/* Fails the test unless element n of array a equals `want` within 1e-15. */
+/* Fails the test unless element n of array a equals `want` within 1e-15 (1 + |want|). */
 static void agree(int a, int64_t n, long double want, const char *what)
 {
 	if (!(fabsl(at[a].v[n] - want) <= 1e-15L * (1 + fabsl(want))))

@@ -146,7 +146,7 @@ static int are_alike(const struct format_case *a, const struct format_case *b)
 	return !strcmp(a->cell, b->cell) || (!strcmp(a->cell, "lstm") && !strcmp(b->cell, "lstm_block"));
 }
 
-/* Expects that the loss is counted for the tensor that would take the bias, and for no other. */
+/* Expects that the lost pairs of biases are counted for the tensor that takes the sum of each pair, and for no other. */
 static void expect_tensor(const struct side *from, const struct side *to, int pseudo_layer, char gate, int64_t lost)
 {
 	struct cg_conversion conversion = conversion_of(from, to);
@@ -262,9 +262,8 @@ static void test_bits(void **state)
 	}
 }
 
-/* ---- rounding ---- */
+/* ---- per-unit weights and scalars; rounding ---- */
 
-/* Expects that a number that f16 cannot hold is counted as rounded, at every element of every tensor of seven formats. */
 /* Per-unit weights and scalars of a user's cell keep their values in another dtype; formats without a place for scalars refuse them. */
 static void test_learnt(void **state)
 {
@@ -297,6 +296,7 @@ static void test_learnt(void **state)
 	cg_cell_close(cell);
 }
 
+/* Expects that a number that f16 cannot hold is counted as rounded, at every element of every tensor of seven formats. */
 static void test_rounded(void **state)
 {
 	static const struct format_case formats[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one more step of a recurrence costs on the cpu, beside its arithmetic. Where threads share the units of each step, it costs a
- * barrier for each phase: one phase for lstm and gru, two for gru_block. Where threads share rows, it costs none. A repeated call
- * allocates no memory.
+ * What one more step of a recurrence costs on the cpu, beside its arithmetic. Where threads divide the units of a step among them, the step
+ * costs a barrier for each phase: one phase for lstm and gru, two for gru_block. Where threads divide the batch rows, a step costs no
+ * barrier. A repeated call allocates no memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void test_one_meeting_for_a_phase(void **state)
 	(void)state;
 	expect_meetings("lstm", 200, 1);
 	expect_meetings("gru", 250, 1);
-	expect_meetings("gru_block", 300, 2);            /* each step has a phase for each of its two products */
+	expect_meetings("gru_block", 300, 2);            /* a step of gru_block has two recurrent products, each in a phase of its own */
 }
 
 static void test_none_where_rows_are_shared(void **state)

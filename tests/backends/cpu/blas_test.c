@@ -187,7 +187,7 @@ static int way_ours_first(void)
 	MUST(!ours(stream, again));
 	MUST(keeps("ours came first"));
 	MUST(!memcmp(first, again, sizeof first));
-	/* The results equal those of the process in which the host's copy of OpenBLAS was loaded first. */
+	/* The library's results equal those of the process in which the host's copy of OpenBLAS was loaded before the library's. */
 	MUST(!memcmp(first, shared, sizeof first));
 	return 0;
 }

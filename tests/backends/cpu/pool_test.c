@@ -54,7 +54,7 @@ static void run_on_threads(void *user, int parts, pool_part *part, void *arg)
 		pthread_join(threads[k], NULL);
 }
 
-#if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)       /* libgomp's barriers are unknown to the sanitizer */
+#if defined(_OPENMP) && !defined(__SANITIZE_THREAD__)       /* the thread sanitizer does not know libgomp's barriers */
 #define BY_OPENMP 1
 static void run_by_openmp(void *user, int parts, pool_part *part, void *arg)
 {
@@ -135,7 +135,7 @@ static void try_pool(pool_run *run)
 			struct asked asked = { .threads = threads };
 
 			assert_true(print_on_pool(make_pool(run, &asked), networks[n]) == own);
-			/* Some products have a single part on one thread, and do not call the pool. */
+			/* In a pool of one thread some products have a single part, and do not call the pool. */
 			assert_true(asked.calls > (threads > 1 ? 10 : 0));
 			assert_false(asked.too_many);
 		}

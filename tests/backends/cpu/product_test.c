@@ -22,8 +22,8 @@ extern const struct cg_backend cg_backend_cpu;
 
 enum { GAP = 3, OUTSIDE = 99 };          /* GAP: elements between the rows of a matrix, with value OUTSIDE, which must not change */
 
-/* A product c += a b of [m, k] and [k, n]; ta, tb: 1 if a or b is stored transposed; c: its values before the product; right: those
-   that are right after it. */
+/* A product c += a b of [m, k] and [k, n]; ta, tb: 1 if a or b is stored transposed; c: the values of c before the product; right: the
+   right values of c after it. */
 struct problem {
 	int64_t m, n, k;
 	int ta, tb;
@@ -320,8 +320,8 @@ static void multiply_rows(struct cg_queue *queue, const float *a, const float *b
 	assert_int_equal(cg_cpu_blocked_gemm(queue, &g), CG_OK);
 }
 
-/* A product in f32 has the same bits on one thread and on three, by two calls for some of its rows each, and by the function for few
-   rows. */
+/* A product in f32 has the same bits on one thread and on three, by two calls for a part of the rows each, and by product_f32, the
+   library's product for few rows. */
 static void test_bits(void **state)
 {
 	enum { M = 130, N = 100, K = 1100 };
@@ -401,7 +401,7 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 	c = as(sum, p.c, m * (n + GAP));
 	alone = as(sum, p.c, m * (n + GAP));
 	assert_int_equal(posix_memalign(&tile.data, 64, (size_t)(lda * vectors * lanes) * tiles->bytes), 0);
-	/* NaN in every dtype: what is not packed must not be multiplied, not even by zero. */
+	/* Bytes of 0xff are NaN in every dtype: an element that pack() does not write must not be multiplied, not even by zero. */
 	memset(tile.data, 0xff, (size_t)(lda * vectors * lanes) * tiles->bytes);
 	tiles->pack(&tile, form, k, b, p.ldb);
 	if (tiles->enter)

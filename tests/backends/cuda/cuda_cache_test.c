@@ -49,7 +49,7 @@ static long compiler_calls(void)
 }
 
 /* Does what a process does at its start: opens a context, computes lstm_block_cell in a dtype, closes. Returns how many programs were
-   compiled; *calls: what compiler_calls() counts. */
+   compiled; *calls: the number of calls of NVRTC, by compiler_calls(). */
 static long start(int dtype, float h[B * U], long *calls)
 {
 	struct tensors t;

@@ -17,8 +17,8 @@
 
 /* ---- each call ---- */
 
-/* Called before a program frees its objects: from here on no call is made to fail, since a call that frees does so even when it
-   fails. */
+/* Called before a program frees its objects: from here on no call is made to fail, since the library's functions that free or close return
+   no code. */
 static void begin_closing(void)
 {
 	closing = 1;
@@ -139,7 +139,7 @@ static void test_lost_context(void **state)
 	assert_int_equal(made, 0);
 	free_tensors(&t);
 
-	assert_true(open_tensors(&t));           /* the driver itself has lost no context */
+	assert_true(open_tensors(&t));           /* only the test's cuLaunchKernel returned the error: the driver has lost no context */
 	l = lstm(&t, 0);
 	assert_int_equal(cg_lstm_block_forward(t.stream, &l), CG_OK);
 	free_tensors(&t);

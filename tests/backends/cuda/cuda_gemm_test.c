@@ -154,7 +154,7 @@ static void test_products(void **state)
 	free_tensors(&t);
 }
 
-/* A backend that has neither products nor rows of its own: kernels of generated text give the right products. */
+/* A backend that has neither slot `gemm` nor slot `rows`: generated kernels give the right products. */
 static void test_without_slots(void **state)
 {
 	const struct cg_backend *whole;

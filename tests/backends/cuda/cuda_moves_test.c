@@ -283,8 +283,8 @@ static void test_turns(void **unused)
 
 /* ---- calls ---- */
 
-/* The commands of n equal moves: one copy, or one fill with zeros, that is not scattered needs no kernel; up to CG_ROWS_MOVES moves are one
-   launch; no moves are none. */
+/* The commands of n equal moves: a single copy or fill with zeros, of rows one after the other, needs no kernel; up to CG_ROWS_MOVES moves
+   are one launch; no moves are none. */
 static const struct { const char *name; int n, rows, is_zero, has_to; long launches, copies, fills; } counts[] = {
 	{ "none",             0,                 3, 0, 0, 0, 0, 0 },
 	{ "no rows",          3,                 0, 0, 0, 0, 0, 0 },

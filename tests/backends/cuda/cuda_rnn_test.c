@@ -23,7 +23,7 @@ static long products(const struct calls *c)
 	return c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* The number of waits, copies, allocations, frees, builds and queries. */
+/* The number of waits, copies, allocations, frees, builds and queries, and of calls that create or set an object of a library. */
 static long others(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuMemcpyDtoDAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 +
@@ -182,7 +182,7 @@ static void test_captured(void **state)
 	assert_int_equal(net_backward(&n), CG_OK);
 	expect_captured(&n);
 
-	/* A call with lengths can be captured if they are those of the last call that succeeded on the stream. */
+	/* A call with lengths can be captured if they are those of the last call with lengths that succeeded on the stream. */
 	n.call.lengths = some;
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_OK);

@@ -27,7 +27,8 @@ static long products(void)
 	return seen.cublasGemmEx + seen.cublasLtMatmul;
 }
 
-/* Expects that a call made only so many launches and products: no copy, no fill, no wait, no allocation, no query and no build. */
+/* Expects that a call made only so many launches and products: no copy, no fill, no wait, no allocation, no query, no build, and no object
+   of a library created or set. */
 static void expect_calls(const char *what, long launches, long multiplied)
 {
 	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemcpyDtoDAsync_v2 + seen.cuMemsetD8Async +
@@ -132,7 +133,7 @@ static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, con
 }
 
 /* Expects one unit per thread just below the number of rows where the launch changes its form, and runs of units from that number on; and,
-   for ROWS rows, a block for each multiprocessor or blocks of SMALLEST threads. */
+   for ROWS rows, at least one block for each multiprocessor, or blocks of SMALLEST threads. */
 static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan)
 {
 	enum { ROWS = 16, UNITS = 768, SMALLEST = 64 };
@@ -392,7 +393,7 @@ static unsigned another_memory(void *value, unsigned attribute, CUdeviceptr at)
 	return code;
 }
 
-/* Plays a driver that says: the memory belongs to a pool, on another device. */
+/* Plays a driver whose answers about memory are: no context, as for a pool's memory, and device 7. */
 static unsigned another_device(void *value, unsigned attribute, CUdeviceptr at)
 {
 	(void)at;
@@ -505,7 +506,7 @@ static struct {
 	int (*GraphExecDestroy)(void *), (*GraphDestroy)(void *), (*MemcpyDtoH_v2)(void *, CUdeviceptr, size_t);
 } graphs;
 
-/* These functions are in the driver that the backend has loaded. */
+/* Looks up the driver's functions for graphs, in the library that the backend has loaded. */
 static void find_graphs(void)
 {
 	static const struct { const char *name; void *to; } all[] = {
@@ -661,7 +662,8 @@ static void test_replayed(void **state)
 	close_pair(&p);
 }
 
-/* A call on the default stream, CU_STREAM_LEGACY, does not wait; a copy that the caller makes after it by cuMemcpyDtoH has its results. */
+/* A call on the default stream, CU_STREAM_LEGACY, does not wait; a copy that the caller makes by cuMemcpyDtoH after the call has the call's
+   results. */
 static void test_default_stream(void **state)
 {
 	struct cg_stream *of_default;

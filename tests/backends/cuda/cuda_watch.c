@@ -27,7 +27,7 @@ static int has_word(const char *call, const char *const *text)
 	return *text != NULL;
 }
 
-/* Does the call free something? Its failure could not be corrected. */
+/* Does the call free something? Such a call is not made to fail, since the library could not correct the failure. */
 static int gives_back(const char *call)
 {
 	static const char *const text[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
@@ -106,7 +106,7 @@ int watch(void)
 {
 	struct cg_context *context;
 
-	/* Each program begins without a cache and leaves nothing behind. */
+	/* The cache of compiled kernels is off: no program reads kernels from disk or leaves any there. */
 	setenv("CELLGRAD_CACHE", "off", 1);
 	if (cg_open("cuda", &context))
 		return 0;

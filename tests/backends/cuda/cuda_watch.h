@@ -28,14 +28,14 @@ struct calls {
 extern struct calls seen;
 
 extern int closing;                      /* set: no call is made to fail any more, nor counted as one that can */
-extern long balance;                     /* the number of objects created and not destroyed since then */
+extern long balance;                     /* objects created less objects destroyed since forget() or forget_calls() */
 
 /* Puts the watching functions before all functions that return a code, but for the two for the text of an error; returns 0 if no device
    opens. */
 int watch(void);
 /* Sets all counts to 0 and lets no call fail. */
 void forget_calls(void);
-/* Calls forget_calls(), and puts the watching functions back. */
+/* Calls forget_calls(), and installs the watching functions again. */
 void forget(void);
 
 /* Calls forget() and opens a device; without one the test is skipped with the reason, or fails if the backend is required. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend on devices unlike this machine's, which is made to seem them: one of a single compute unit, where products of 1 and
- * of 512 rows have different tiles, and devices that compute otherwise than promised, whose descriptions must say so. Also two threads
- * that launch at the same time.
+ * The opencl backend on other devices, for which the test changes what this machine's device reports or computes: one of a single compute
+ * unit, where products of 1 and of 512 rows have different tiles, and devices that compute otherwise than promised, whose descriptions must
+ * say so. Also two threads that launch at the same time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

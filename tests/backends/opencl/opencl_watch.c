@@ -14,7 +14,7 @@ struct calls seen;
 
 enum { REFUSAL = -9999 };
 
-/* Does the call free something? Its failure could not be corrected. */
+/* Does the call free something, or is it clFinish? Such a call is not made to fail, since the library could not correct the failure. */
 static int gives_back(const char *call)
 {
 	return !strncmp(call, "Release", 7) || !strcmp(call, "Finish");

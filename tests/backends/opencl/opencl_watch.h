@@ -24,7 +24,7 @@ extern struct calls seen;
 void watch(void);
 /* Sets the counts of all calls to 0 and lets no call fail. */
 void forget_calls(void);
-/* Calls forget_calls(), and puts the watching functions back. */
+/* Calls forget_calls(), and installs the watching functions again. */
 void forget(void);
 
 /* Calls forget_calls() and opens a device; without one the test is skipped with the reason, or fails if the backend is required. */

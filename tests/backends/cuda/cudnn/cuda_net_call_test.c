@@ -65,7 +65,7 @@ static long ours(const struct calls *c)
 	return c->cuLaunchKernel + c->cuMemsetD8Async + c->cuMemcpyDtoDAsync_v2 + c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* The number of waits, copies from or to the host, allocations, frees and builds. */
+/* The number of waits, copies from or to the host, allocations, frees and builds, and of calls that make or set cuDNN's handle or masks. */
 static long waits(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 + c->cuMemFree_v2 +
@@ -89,7 +89,7 @@ static long others(const struct calls *c)
 
 static const int32_t uneven[] = { 3, 2 }, one_of_none[] = { 3, 0 };
 
-/* A training step that was made before.  runs: the calls that runs() counts; ours: the commands of the library's own, which ours() counts:
+/* A training step that is repeated.  runs: the calls that runs() counts; ours: the commands of the library's own, which ours() counts:
    [0] where cuDNN's layout of parameters is the library's, [1] where it is not. */
 static const struct step {
 	const char *name;
@@ -99,9 +99,9 @@ static const struct step {
 	long runs, ours[2];
 } steps[] = {
 	/* The commands of the library: forward ends with a copy of the output. Backward begins with one command that copies the reserve,
-	 * unless it is spent, and clears the gradients of parameters, unless they are added. Where layouts differ, these gradients are
-	 * converted after backward, and parameters before each pass; gradients to add to are converted before backward too, and are together
-	 * with the parameters more than one launch takes. */
+	 * unless it is spent, and clears the gradients of parameters, unless new gradients are added to them. Where layouts differ, these
+	 * gradients are converted after backward, and parameters before each pass; gradients to add to are converted before backward too, and
+	 * are, together with the parameters, too many for one launch. */
 	{ "whole rows",                   NULL,        2, 1, 0, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, reserve spent",    NULL,        2, 1, 1, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, added",            NULL,        2, 1, 1, 1, 0,    3, { 1, 5 } },
@@ -109,7 +109,7 @@ static const struct step {
 	/* With lengths, what lies beyond them is cleared, too: in the output, and in the gradient of the input. */
 	{ "lengths",                      uneven,      2, 1, 0, 0, 0,    3, { 3, 4 } },
 	{ "batch-major, lengths",         uneven,      1, 0, 0, 0, 0,    3, { 3, 4 } },
-	/* Before and after each pass the states are gathered and scattered; so are rows, if one of them has no step. */
+	/* Before and after each pass the states are gathered and scattered; so are sequences, if a row of the batch has no step. */
 	{ "batch-major states",           NULL,        2, 0, 0, 0, 0,    3, { 4, 4 } },
 	{ "a row without a step",         one_of_none, 2, 1, 0, 0, 0,    3, { 4, 4 } },
 	/* The library's own masks are applied before each run of a layer, and at the end of each pass. */
@@ -207,7 +207,8 @@ static void test_captured(void **state)
 	assert_int_equal(cg_adopt("cuda", native, NULL, &t.context), CG_OK);
 	assert_int_equal(cg_stream_open(t.context, stream, &t.stream), CG_OK);
 	begin(&n, &t);
-	/* The reserve is for calls without lengths, the workspace also for calls with lengths: real libraries need some megabytes. */
+	/* open_net() makes memory for calls without lengths. The workspace is enlarged for calls with lengths, since a real cuDNN needs some
+	   megabytes. */
 	open_net(&n);
 	n.call.lengths = uneven;
 	assert_int_equal(cg_rnn_sizes(n.rnn, n.call.T, n.call.B, uneven, &others), CG_OK);
@@ -302,8 +303,8 @@ static size_t fetch(struct net *n, float numbers[NUMBERS])
 	return count;
 }
 
-/* A reserve at multiples of 4 bytes, and at another offset in backward, gives the same numbers to 1e-5.  The final output is in it: at
-   multiples of 16 the bits are the same; elsewhere cuDNN may add in another order. */
+/* A reserve at multiples of 4 bytes, and at another offset in backward, gives the same numbers to 1e-5.  cuDNN writes the last layer's
+   output to it: at multiples of 16 bytes the bits are the same; elsewhere cuDNN may add in another order. */
 static void test_reserve_moved(void **state)
 {
 	static const size_t offsets[][2] = { { 0, 0 }, { 4, 0 }, { 0, 64 }, { 60, 192 }, { 16, 0 }, { 48, 240 } };
@@ -393,7 +394,7 @@ static const struct alignment_case {
 	{ "standard",         CG_F32, 8,   2, 1, 0, 0, 0,    CUDNN_RNN_ALGO_STANDARD,               4, 2 },
 };
 
-/* The algorithm of the last forward; the descriptors of a plan are made in the order of its algorithms. */
+/* The algorithm of the last forward; described: which algorithm was set in which descriptor. */
 static unsigned algorithm_of_forward;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } described[64];
 static int n_described;
@@ -481,7 +482,7 @@ static void test_aligned_addresses(void **state)
 
 /* ---- the same again ---- */
 
-/* Runs a network `runs` times; returns how many runs have other bits than the first. All results are close to those of the
+/* Runs a network `runs` times; returns how many runs have other bits than the first. Expects that all results are close to those of the
    first. */
 static int others_of(int runs, const struct tensors *t)
 {
@@ -609,7 +610,7 @@ static void test_masks(void **state)
 
 /* ---- persistent algorithms ---- */
 
-/* The number of forwards of cuDNN that are still refused. */
+/* The number of cuDNN's forward calls that the test still refuses. */
 static int refusals;
 static unsigned unsupported(struct cudnnContext *handle, struct cudnnRNNStruct *rnn, unsigned mode, const int32_t *lengths,
                             struct cudnnRNNDataStruct *x_data, const void *x, struct cudnnRNNDataStruct *y_data, void *y,

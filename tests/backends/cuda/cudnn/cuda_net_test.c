@@ -218,7 +218,7 @@ static void test_algorithms(void **state)
 	cg_close(context);
 }
 
-/* The last algorithm whose memory was measured is the one that a call of these sizes uses. */
+/* measured: the algorithm whose memory was queried last, which is the one that a call of the queried sizes uses. */
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } described[64];
 static int n_described;
 static unsigned measured;
@@ -243,7 +243,7 @@ static unsigned note_measured(struct cudnnContext *handle, struct cudnnRNNStruct
 	return dnn.GetRNNTempSpaceSizes(handle, rnn, mode, x, work, reserve);
 }
 
-/* Which algorithm suits which sizes, on a device of many multiprocessors; U: the width of the input, and the number of units. */
+/* Which algorithm suits which sizes in f16, on a device of many multiprocessors; U: the width of the input, and the number of units. */
 static const struct suited {
 	const char *arch, *cell;
 	int64_t U, B;
@@ -287,7 +287,7 @@ static void test_algorithms_by_sizes(void **state)
 {
 	(void)state;
 	if (!getenv("CELLGRAD_FAKE_CUDA"))
-		skip();                          /* a device has the compute capability that it has */
+		skip();                          /* the compute capability of a real device cannot be chosen */
 	setenv("CELLGRAD_FAKE_MULTIPROCESSORS", "108", 1);
 	for (size_t k = 0; k < sizeof suited / sizeof *suited; k++) {
 		const struct suited *p = &suited[k];
@@ -368,7 +368,7 @@ static void test_versions_declined(void **state)
 	c.route = "cudnn";
 	assert_int_equal(cg_rnn_open(context, &c, &(struct cg_rnn *){ NULL }), CG_UNSUPPORTED);
 	assert_non_null(strstr(cg_message(), "rnn: route: cudnn: cuda: cudnnSetRNNDescriptor_v8: CUDNN_STATUS_NOT_SUPPORTED"));
-	/* A persistent algorithm is only a preference. */
+	/* If cuDNN refuses the persistent algorithms, the plan opens with the standard one. */
 	from = CUDNN_RNN_ALGO_PERSIST_STATIC;
 	c.allow_tf32 = 1;
 	expect_route(context, &c, "cudnn");
@@ -379,7 +379,7 @@ static void test_versions_declined(void **state)
 /* ---- opened, with failures ---- */
 
 /* Opens a plan, queries its sizes and closes it, with the n-th call failing (n 0: no call); returns whether there was such a
-   call. The first plan of a context leaves a handle for the next. */
+   call. The first plan of a context leaves a handle of cuDNN for the next plan. */
 static int attempt(struct cg_context *context, struct cg_rnn_config c, int is_first, long n)
 {
 	static const int32_t lengths[] = { 3, 0, 1 };
