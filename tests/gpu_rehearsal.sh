@@ -231,6 +231,6 @@ sh "$kit/gpu.sh" >"$scratch/said" 2>&1
 [ $? -eq 2 ] && sh "$kit/gpu.sh" kit "$scratch" >"$scratch/said" 2>&1
 [ $? -eq 2 ] && KIT=$scratch sh "$kit/gpu.sh" facts >"$scratch/said" 2>&1
 [ $? -eq 2 ]
-report $? 'no stage, a folder that is in use and no kit, and a missing kit end with exit status 2'
+report $? 'gpu.sh ends with exit status 2 without a stage, for a folder that is in use and is no kit, and if the kit is missing'
 echo "1..$n"
 exit 0

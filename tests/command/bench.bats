@@ -101,7 +101,7 @@ field() {
 	[[ ${lines[1]} == *'"bound":"copy"'* ]]
 	awk -v rate="$(field gbytes "${lines[1]}")" -v copy="$(field copy_gbytes "${lines[1]}")" -v share="$(field share "${lines[1]}")" \
 		'BEGIN { exit !(rate > 0 && copy > 0 && share > 0.999 * rate / copy && share < 1.001 * rate / copy) }'
-	# On a device `bound` is null for an op with products, since the roof that bounds a product is not known.
+	# On an OpenCL device `bound` is null for an op with products, since the roof that bounds a product is not known.
 	bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4
 	[[ ${lines[1]} == *'"copy_gbytes":'[0-9]*'"bound":null,"share":null'* ]]
 	CELLGRAD_BACKEND=cpu bench_works --json --op GRUBlockCell --B 2 --I 3 --H 4

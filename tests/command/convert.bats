@@ -396,7 +396,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	[ "$(ls | grep -c '^out$')" -eq 1 ]
 }
 
-@test "--dtype converts to another dtype, and reports numbers that are rounded" {
+@test "--dtype converts to another dtype; numbers that are rounded are refused or, with --force, reported" {
 	one in
 	for dtype in f64 bf16 f16; do
 		works convert --from pytorch --to pytorch in out --dtype $dtype

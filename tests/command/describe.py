@@ -144,7 +144,7 @@ def run(name, given, tensors, path):
 
 def check(name, op, given, path, drop):
     values = {**required(op, given), **given}
-    # The number of layers and the sizes are given if the op has attributes for them, since no shape may determine them.
+    # The number of layers and the sizes are given if the op has attributes for them: it may be that no tensor's shape determines them.
     if "num_layers" in [a["name"] for a in op["attributes"]]:
         values.update(num_layers=SIZES["L"], num_units=SIZES["U"])
     sizes, turned = sizes_of(op, given), given.get("time_major") == "false"

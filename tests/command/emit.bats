@@ -238,7 +238,7 @@ indrnn() {
 }
 
 # The text of a scan contains the text that `cellgen tiles` prints, up to the table of tiles.
-@test "--shape scan prints the products from which the library is compiled" {
+@test "--shape scan prints the code of the products that the library is compiled from" {
 	for dtype in f32 f64 bf16; do
 		works emit gru --shape scan --pass seq_grad --dtype $dtype
 		tiles=$("$CELLGEN" tiles $dtype | sed -n '/^\/\* Bytes of a vector/,/^extern const struct cg_tiles/p' | sed '$d')

@@ -71,7 +71,7 @@ def compiles(lines):
 
 class Header(unittest.TestCase):
     def test_layout(self):
-        """The structs and constants of xla_ffi.h have the sizes, or no larger ones for three structs, offsets and values of XLA's"""
+        """The structs and constants of xla_ffi.h have XLA's sizes, offsets and values; three structs may be smaller than XLA's"""
         lines = list(claims())
         print(f"# {len(lines)} comparisons")
         self.assertGreater(len(lines), 100)

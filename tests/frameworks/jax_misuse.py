@@ -126,7 +126,7 @@ class Misuse(py_tap.Refusals):
             jax.jvp(loss, (PARAMS,), (PARAMS,))
 
     def test_module(self):
-        """If cellgrad_jax.so is not there or is no library, the import raises LibraryError; the folder cellgrad may have it, too"""
+        """If cellgrad_jax.so is not there or is no library, the import raises LibraryError; a subfolder cellgrad may hold it, too"""
         with tempfile.TemporaryDirectory() as folder:
             library = shutil.copy(os.path.realpath(os.environ["CELLGRAD_LIBRARY"]), os.path.join(folder, "libcellgrad.so.0"))
             status, output = python("-c", "import cellgrad.jax", CELLGRAD_LIBRARY=library)

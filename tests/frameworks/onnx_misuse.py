@@ -162,7 +162,7 @@ class Misuse(unittest.TestCase):
                           str(caught.exception))
 
     def test_models(self):
-        """read_layer and write_layer reject a missing node, weights that are no initializers, and a wrong type; two nodes need a name"""
+        """A missing node, weights without an initializer and a wrong type are rejected; if a model has two nodes, the call must name one"""
         feeds = feeds_of("GRU", {}, {})
         nodes = [onnx_cases.node_of("GRU", feeds, {}, ["Y"], name) for name in ("one", "two")]
         model = onnx_cases.model_of(nodes, feeds, ["Y"])

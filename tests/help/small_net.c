@@ -100,7 +100,7 @@ static int alloc(struct net *n, size_t bytes, const unsigned char *values, struc
 	return code ? code : cg_put(n->stream, *mem, values, bytes);
 }
 
-/* Frees host memory that cg_put() or cg_get() copied. If that call failed, the copy may still be running: waits for it first. */
+/* Frees host memory that cg_put() read or cg_get() wrote. If that call failed, the copy may still be running: waits for it first. */
 static void free_copied(struct net *n, int code, void *bytes)
 {
 	if (code)

@@ -103,7 +103,7 @@ static int ops(const char *unused)
 	return code;
 }
 
-/* Calls BlockLSTM with i as its only output, and its gradient, which moves rows. */
+/* Calls BlockLSTM with i as its only output, then its gradient, which copies rows of cs_prev and cs to compute wci_grad. */
 static int sequences(const char *unused)
 {
 	enum { T = 3 };

@@ -127,8 +127,8 @@ void test_repeated_calls(void **nothing)
 }
 
 /*
- * Tests calls in a row without waiting between them: each has its own lengths, which the device reads from an index, and all
- * share the stream's memory, unless they have their own.
+ * Tests calls in a row without waiting between them: each has its own lengths, of which the device reads index arrays, and
+ * all share the stream's memory, unless they have their own.
  */
 void test_in_a_row(void **nothing)
 {

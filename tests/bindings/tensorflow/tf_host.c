@@ -151,8 +151,8 @@ void TF_RegisterKernelBuilder(const char *name, TF_KernelBuilder *builder, TF_St
 	TF_SetStatus(status, TF_OK, "");
 }
 
-/* Returns a list with a kernel for the device host_devices, or without any if that is empty: field 1 of the list is a kernel, whose
-   fields 1 and 2 are the op and the device. */
+/* Returns a serialised KernelList of TensorFlow: a kernel of op for the device host_devices, or no kernel if that is empty. Field 1 of the
+   list is a kernel, whose fields 1 and 2 are the op and the device. */
 TF_Buffer *TF_GetRegisteredKernelsForOp(const char *op, TF_Status *status)
 {
 	TF_Buffer *buffer = calloc(1, sizeof *buffer);

@@ -152,7 +152,7 @@ static void test_missing(void **unused)
 	assert_non_null(strstr(state, "there is no cellgrad_tensorflow.so for the loader in tensorflow-plugins: install cellgrad"));
 }
 
-/* The plugin's file is no library. */
+/* If the plugin's file is no library, nothing is loaded, and the state names the file. */
 static void test_damaged(void **unused)
 {
 	const char *state;

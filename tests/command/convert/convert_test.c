@@ -24,7 +24,7 @@
 
 static size_t now, most;
 
-/* The allocator's blocks are plain blocks of malloc: memory that jansson got from malloc, after a refusal, is freed here, too. */
+/* An allocator whose blocks are those of malloc: after a refusal jansson gets a block from malloc itself, which is freed here, too. */
 static void *resize(void *user, void *p, size_t bytes)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
