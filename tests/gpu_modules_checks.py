@@ -354,7 +354,7 @@ def trained(wrap):
 
 
 def sharded(use_orig_params):
-    """Wraps a model in FSDP, which joins all weights in one flat parameter."""
+    """Returns a function that wraps a model in FSDP, which joins all weights in one flat parameter."""
     from torch.distributed.fsdp import FullyShardedDataParallel
     where = torch.device(device, 0) if device == "cuda" else torch.device("cpu")
     return lambda model: FullyShardedDataParallel(model, use_orig_params=use_orig_params, device_id=where)

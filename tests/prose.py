@@ -115,7 +115,7 @@ def texts(path: str, text: str) -> Iterator[Text]:
 
 
 def sentences(text: Text) -> Iterator[str]:
-    """Yields a text's sentences, which end at a full stop, a colon or a semicolon, or before an empty line, a list or an indented line."""
+    """Yields a text's sentences, which end at one of . : ; ! ? or before an empty line, a list or an indented line."""
     for paragraph in re.split(r"\n[ \t]*\n|\n(?=\t| {2,}|[-*|] )", text.words):
         yield from re.split(r"(?<=[.!?:;])[\"')]*\s+", " ".join(paragraph.split()))
 

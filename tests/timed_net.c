@@ -184,7 +184,7 @@ static unsigned see_forward(struct cudnnContext *handle, struct cudnnRNNStruct *
 	                         work, reserve_bytes, reserve);
 }
 
-/* Watches cuDNN's calls, whose table main() has filled. */
+/* Watches the calls of cuDNN that set an algorithm and run forward; main() has filled the table of calls before. */
 static void look(void)
 {
 	really = cg_cudnn;

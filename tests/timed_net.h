@@ -39,7 +39,7 @@ struct net {
 	unsigned long long noise;                /* the state of the random numbers in the buffers */
 	struct bare bare;
 	struct gpu_timer timer;
-	void *graph;                             /* of the work that time_graph repeats; NULL: none */
+	void *graph;                             /* the CUDA graph of the work that time_graph repeats; NULL: none */
 	int ragged;                              /* set: sequences of different lengths */
 	int32_t lengths[ROWS_MAX];
 };

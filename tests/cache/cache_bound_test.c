@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The size of the cache, which entries are removed, files that writers left behind, and the queries of `cellgrad cache`.
+ * The size of the cache, which entries are removed, files that writers left behind, and the library's calls by which
+ * `cellgrad cache` lists and clears the cache.
  */
 #include <fcntl.h>
 #include <setjmp.h>

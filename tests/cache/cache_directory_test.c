@@ -103,7 +103,7 @@ static void test_environment(void **state)
 	unsetenv("CELLGRAD_CACHE_DIR");
 	unsetenv("XDG_CACHE_HOME");
 	expect_at(path);
-	/* A home folder that does not exist is not created: daemons have such. */
+	/* A home folder that does not exist, as a daemon may have, is not created. */
 	snprintf(home, sizeof home, "%s/nonexistent", disk_top);
 	setenv("HOME", home, 1);
 	put("a", "the bytes");
@@ -154,7 +154,7 @@ static void test_switch(void **state)
 	expect_none("got '99999999999999999999'");
 }
 
-/* In a process with more privileges than its caller the cache makes no call of its disk. */
+/* In a process with more privileges than its caller the cache makes no call of the functions in cg_disk. */
 static void test_elevated(void **state)
 {
 	(void)state;

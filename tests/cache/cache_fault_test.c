@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache when each call of its disk fails in turn, and when the power is cut before each: a later get gives the bytes that were stored
- * or nothing, an entry that was being replaced is there with its old or its new bytes, and the cache is usable again.
+ * The cache when each call that it makes of the disk fails in turn, and when the power is cut at each: a later get gives the bytes that
+ * were stored or nothing, an entry that was being replaced is there with its old or its new bytes, and the cache is usable again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 	return CG_OK;
 }
 
-/* Uses the cache as a backend does: a get, and a put if nothing is found. No failure of the cache is a failure of the backend. */
+/* Uses the cache as a backend does: a get, and a put if nothing is found.  A get must succeed though a call of the disk fails. */
 static void use(void)
 {
 	size_t bytes;
@@ -282,7 +282,7 @@ static void power_cut(const struct scene *scene, enum loss loss, int loses_names
 	closedir(list);
 }
 
-/* Runs a scene in a child that ends at the n-th call; returns whether there were so many calls. */
+/* Runs a scene in a child that ends at its n-th call of the disk; returns whether the scene made so many calls. */
 static int cut_at(const struct scene *scene, long n, enum disk_end end)
 {
 	int status;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares two tensor files: they must have the same names, dtypes and shapes, and each number must be within the command's own
- * tolerance.
+ * Compares two tensor files: they must have the same names, dtypes and shapes, and each number must be within the tolerance of
+ * `cellgrad run --expect`.
  *
- *	alike GOT WANT DEPTH    DEPTH: terms of the longest sum behind the numbers
+ *	alike GOT WANT DEPTH    DEPTH: the number of terms of the longest sum from which the numbers come
  *
  * Exits with 1 where they differ, with a line for each tensor that does.
  */

@@ -55,7 +55,8 @@ field() {
 
 @test "numbers of operations and bytes equal those counted by hand" {
 	# The weights are [7 16] for the LSTM, [7 8] and [7 4] for the GRU. A product takes two operations for each weight and row. A
-	# forward call has one product of each matrix, and the gradient two.
+	# forward call has one product of each matrix. The library's own gradient ops have two, GRUBlockCellGrad has one, LSTMBlockCellGrad
+	# none.
 	for case in LSTMBlockCell:448:824 LSTMBlockCellGrad:0:464 lstm_block_cell_grad:896:1536 GRUBlockCell:336:568 \
 		GRUBlockCellGrad:336:648 gru_block_cell_grad:672:1056; do
 		IFS=: read -r op flops bytes <<< "$case"
@@ -294,7 +295,7 @@ field() {
 		json --op CudnnRNNBackpropV2 --mode rnn_tanh --T 3,0 --B 2,0 --I 3 --H 4 --dtype $dtype
 		[ "${#lines[@]}" -eq 4 ]
 	done
-	# The printed problem of a network of another cell has the argument cell=.
+	# The printed problem of a network of a cell that no rnn_mode names has the argument cell=.
 	json --op rnn_backprop --T 2 --B 2 --I 3 --H 4 cell=gru_block
 	[[ ${lines[0]} == *'"mode":"gru_block"'*'cell=gru_block"}' ]]
 	printf 'cell ours\ngates a\noutput h\nh = tanh(a)\nsave h\n' > mine.cell

@@ -138,7 +138,7 @@ has_rows() {
 	[ "$(grep -o ended <<< "$stderr" | wc -l)" -eq 1 ]
 }
 
-@test "an ignored signal stays ignored" {
+@test "a SIGTERM that is ignored when the run begins stays ignored" {
 	(trap '' TERM; CELLGRAD_BACKEND=cpu exec "$CELLGRAD" check --suite full > out 2> err) &
 	sleep 1
 	kill -TERM $!
@@ -171,7 +171,7 @@ has_rows() {
 		skip "there is none"
 	fi
 	for device in $devices; do
-		# The run is repeated with more time, if the first one was too short for a case of each op and cell.
+		# The run is repeated with more time, if the first one was too short for a case in f32 of each of the four ops.
 		for seconds in 6 20 120; do
 			run -0 --separate-stderr "$CELLGRAD" check --backend "$device" --max-time "$seconds"
 			# Warnings of Mesa's compiler on standard error are ignored.

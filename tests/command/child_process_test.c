@@ -147,7 +147,8 @@ static void test_noise(void **state)
 	assert_true(cg_milliseconds() - before < 15000);
 }
 
-/* Tests a child that answers NULL, for no memory; a parent that may open no more files; and a parent that ignores SIGCHLD. */
+/* Tests a child whose answer is NULL, which means that it had no memory; a parent that may open no more files; and a parent that ignores
+   SIGCHLD. */
 static void test_no_resources(void **state)
 {
 	struct rlimit before, none;

@@ -160,7 +160,7 @@ without() {
 }
 
 # With a stand-in for cuDNN the measured times have no meaning, so only the form of the table is tested.
-@test "net_time prints a table of the times of networks beside cuDNN alone" {
+@test "net_time prints a table of the times of networks beside the times of cuDNN alone" {
 	program=$(dirname "$CELLGRAD")/tests/net_time fake=$(dirname "$CELLGRAD")/tests/fake/run
 	with
 	export NET_SMALL=1 NET_TIME=0.01

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Temporary files and their locks, between system calls. This program has its own flock, which fails, or removes the file as another
- * process might, or does nothing of its own before it calls the system's; its own rename first looks whether the file is locked.
+ * Tests temporary files and their locks while another process acts between two system calls. This program has its own flock, which
+ * fails, or removes the file as another process might, or only calls the system's; its own rename first looks whether the file is locked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "command/command.h"
 #include "command/file.h"
 
-/* in place of main.c's, since this program has a main of its own */
+/* This function stands in place of main.c's, since this program has a main of its own. */
 int command_fail(const char *command, int code, int working)
 {
 	(void)command;

@@ -114,7 +114,7 @@ object() {
 	has "standard output"
 }
 
-@test "a closed standard output does not become a file of the command" {
+@test "if standard output is closed, no file that the command opens takes its place" {
 	run -1 bash -c '"$0" run GRUBlockCell "$1" --json >&- 2> message' \
 		"$CELLGRAD" "$DATA/GRUBlockCell-plain.safetensors"
 	run -0 bash -c '"$0" run GRUBlockCell "$1" -o out.safetensors >&- <&-' \

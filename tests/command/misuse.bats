@@ -398,7 +398,7 @@ table() {
 	run -0 --separate-stderr bash -c 'exec 3>&- 4>&-; ulimit -n 4; exec "$0" run LSTMBlockCell in.st -o four.st' "$CELLGRAD"
 	cmp four.st out.st
 	rm four.st
-	# The sanitizer's frames are several times as large.
+	# With a sanitizer a function's stack frame is several times as large.
 	[ -n "$SANITIZE" ] && stack=1024 || stack=128
 	run -0 --separate-stderr bash -c "ulimit -s $stack; exec cellgrad run LSTMBlockCell in.st"
 	[ -z "$stderr" ]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structs of earlier and of later headers: a field that a shorter struct lacks has its default; a longer struct is accepted
- * while it is not many times as long and the fields that we do not have are zero; _init writes nothing beyond the caller's size.
+ * Structs of earlier and of later headers: a field that a shorter struct lacks has its default; a longer struct is accepted if it is at
+ * most four times as long and the fields that this library lacks are zero; _init writes nothing beyond the caller's size.
  */
 #include <setjmp.h>
 #include <stdarg.h>

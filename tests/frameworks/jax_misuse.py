@@ -116,7 +116,7 @@ class Misuse(py_tap.Refusals):
             self.fails("rnn_backward: rnn", call, *arguments)
 
     def test_second(self):
-        """A gradient of a gradient, by grad, hessian, jvp or jacrev, is a cellgrad.Error; jvp of a network raises JAX's TypeError"""
+        """A gradient of a gradient, by grad, hessian, jvp or jacrev, raises a cellgrad.Error; jvp of a network raises JAX's TypeError"""
         loss = lambda params: jnp.sum(LSTM(params, X)[0] ** 2)
         gradient = jax.grad(loss)
         for call in (jax.grad(lambda p: gradient(p).sum()), jax.jit(jax.grad(lambda p: gradient(p).sum())), jax.hessian(loss),

@@ -98,7 +98,7 @@ print(network().shape)""", CELLGRAD_VERBOSE="1")
             plugins = os.path.join(packages, "tensorflow-plugins")
             os.makedirs(plugins)
             shutil.copy(tensorflow_tap.PLUGIN, plugins)
-            # The copy finds the library as it finds an installed one, on the loader's path.
+            # The copy of the plugin finds the library in LD_LIBRARY_PATH, as it would find an installed one in the system's folders.
             status, words = tensorflow_tap.python("-c", NETWORK + """
 print(network().shape)
 import cellgrad.tensorflow

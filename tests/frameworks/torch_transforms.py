@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests cellgrad.torch with PyTorch's opcheck, gradcheck, compile, export, autocast, checkpointing, functional calls, and in threads.
+"""Tests cellgrad.torch with PyTorch's opcheck, compile, export, autocast, checkpointing, functional calls, and in threads and a fork.
 Prints TAP."""
 import copy
 import itertools

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes the compiler of cells: whatever the bytes, the compiler rejects them with one error, or each pass of the cell with all options,
- * and of its last stage with none, is rejected with a message or printed in every dialect with a manifest. Time and memory are bounded.
+ * Fuzzes the compiler of cells: whatever the bytes, the compiler rejects them with one error; or it prints each pass of the whole cell with
+ * all options, and of its last stage without options, in every dialect with a manifest, or rejects the pass with a message. Time and
+ * memory are bounded.
  * By itself this file is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
- * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and three more.
+ * With FUZZ_REPLAY and replay.c it is a program that needs no libFuzzer; its seeds are the built-in cells and four more.
  */
 #include <stdio.h>
 #include <stdlib.h>

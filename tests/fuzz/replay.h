@@ -15,7 +15,7 @@ struct replay {
 	const char *name, *inputs;               /* the fuzzer and its inputs in TAP's lines, as "cell" and "texts" */
 	unsigned long long count;                /* the number of mutated inputs, without -n */
 	unsigned mutations;                      /* the most mutations of one input */
-	const char *(*begin)(void);              /* adds seeds; returns NULL, or the reason why there can be none */
+	const char *(*begin)(void);              /* adds seeds; returns NULL, or the reason why the tests are skipped */
 	size_t (*mutate)(unsigned char *, size_t n);
 	void (*refuse)(int on);                  /* 1: memory may run out in the next input; 0: it does not run out */
 	void (*replayed)(int has_files);         /* called when all seeds have been tried; NULL: nothing is called, as with ended */

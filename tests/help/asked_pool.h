@@ -18,7 +18,7 @@ struct asked { int threads, calls, too_many; };
 void note_parts(struct asked *asked, int parts);
 /* Runs the parts one after the other. */
 pool_run run_in_order;
-/* Makes a pool with the threads of `asked`, which is its `user`. */
+/* Makes a pool with as many threads as `asked` has; `asked` becomes the pool's `user`. */
 struct cg_pool make_pool(pool_run *run, struct asked *asked);
 
 #endif

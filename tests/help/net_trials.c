@@ -276,7 +276,7 @@ void try_closing(struct cg_context *context, const char *route)
 	uint64_t right, got;
 	struct net busy, n;
 
-	/* A route is named only on CUDA, where the stand-ins run work late on their own. */
+	/* `route` is given only on CUDA.  Its stand-ins delay work themselves, so that a smaller network suffices to keep the stream busy. */
 	begin(&busy, context, reader, "lstm", route, CG_DEVICE);
 	busy.config.units = busy.config.input = route ? 32 : 256;
 	busy.config.bidirectional = 0;

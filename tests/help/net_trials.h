@@ -23,7 +23,7 @@ void try_closing(struct cg_context *context, const char *route);
 /* Runs a network whose arguments are in host memory, in device memory, or in eight mixtures of both: the bits are the same. */
 void try_memory_spaces(struct cg_context *context, const char *route);
 /* Makes the n-th call of the driver fail, for every n of a forward and a backward pass: the message names the call, and both passes over
-   the same memory then give the bits of passes without a failure. faults: those of the driver's watch. */
+   the same memory then give the bits of passes without a failure. faults: how to make a call of the driver fail, and which one did. */
 struct faults {
 	long *fatal;
 	const char **failed_call;

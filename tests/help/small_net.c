@@ -118,7 +118,8 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 		return CG_NO_MEMORY;
 	memset(values, POISON, bytes);
 	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++) {
-		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 61 - 30;     /* by a prime, so that rows and gates are not alike */
+		/* Numbers are modulo a prime, so that rows and gates are not alike. */
+		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 61 - 30;
 
 		numbers_encode(n->config.dtype, (double)number / 64, values + k * size[n->config.dtype]);
 	}

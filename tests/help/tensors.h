@@ -15,8 +15,8 @@ struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg
 void free_tensors(struct tensors *);
 /* Device memory for n floats, which free_tensors() frees. */
 struct cg_mem some(struct tensors *, int n);
-/* Make the arguments of forward and of its gradient, all but the upstream gradient cs_grad, the old values and the outputs of the gradient;
-   sequence: of so many steps. */
+/* Make the arguments of a forward op and of its gradient op, except the upstream gradient cs_grad and the outputs of the gradient op.
+   sequence: with so many steps; lstm: with one. */
 struct cg_lstm_block lstm(struct tensors *, int peephole);
 struct cg_lstm_block sequence(struct tensors *, int peephole, int steps);
 struct cg_gru_block gru(struct tensors *);

@@ -154,7 +154,8 @@ static int sequences(const char *unused)
 
 static struct cg_arg tensor(const char *name)
 {
-	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };      /* B U elements of f32; alloc() counts 16-bit ones */
+	/* The tensor has B*U elements of f32, each of which takes two of the 16-bit elements that alloc() counts. */
+	return (struct cg_arg){ .name = name, .mem = alloc(2 * B * U), .stride = U };
 }
 
 /* Runs interpreted kernels of a user's cell: a point kernel and a sum; the scratch of the sum is allocated in the call. */

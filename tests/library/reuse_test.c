@@ -101,7 +101,7 @@ static void test_refused(void **state)
 	assert_int_equal(cg_rnn_get(NULL, &c, &rnn), CG_BAD_ARGUMENT);
 	assert_int_equal(cg_rnn_get(context, &c, NULL), CG_BAD_ARGUMENT);
 	cg_rnn_hold(NULL);
-	/* A context that has a stream, also one that was returned, does not take a caller's threads. */
+	/* A context that has a stream, also one that was returned, does not take a caller's thread pool. */
 	assert_int_equal(cg_stream_take(context, &stream), CG_OK);
 	assert_int_equal(cg_stream_give(stream), CG_OK);
 	cg_pool_init(&pool, sizeof pool);

@@ -57,7 +57,7 @@ class Load(unittest.TestCase):
 
     def test_none(self):
         """Without a library the package can be imported, and the message at the first use names the path that was tried"""
-        # CELLGRAD_LIBRARY names no library; without it the package would load the system's library, which may exist.
+        # CELLGRAD_LIBRARY names a file that does not exist; without it the package would load the system's library, which may exist.
         missing = os.path.join(self.folder, "nothing.so")
         status, _, errors = python("import cellgrad; print(cellgrad.version, cellgrad.Network.__doc__[:6])", self.folder,
                                    CELLGRAD_LIBRARY=missing)

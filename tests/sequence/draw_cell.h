@@ -19,7 +19,7 @@ struct term { int op, a, b, item, index; double number; };     /* op: a tape_op;
 struct equation { int term, stage; };
 
 struct drawn {
-	int n_stages, feed[STAGES];              /* feed: the equation that each stage's product reads */
+	int n_stages, feed[STAGES];              /* feed[k]: the equation that the product of stage k + 1 reads */
 	/* split_of: the gate whose recurrent part this is; -1: none.  lacks: NO_X, NO_H, NO_BIAS, added */
 	struct { int stage, split_of, lacks; } gates[GATES];
 	int n_gates, n_states, states[1 + MORE], output;         /* states, output: indices of equations */

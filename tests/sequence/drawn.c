@@ -198,7 +198,7 @@ static int64_t at(const struct network *net, int array, int64_t t, int64_t b)
 	return network_step(net, array, t, b) - net->at[array];
 }
 
-/* The array of a state: the first one's, or that of the states after it. */
+/* The array of the k-th state, counted from 0: `first`, or one of the arrays that begin with `others`. */
 static int of_state(int first, int others, int64_t k)
 {
 	return k ? others + (int)k - 1 : first;

@@ -48,7 +48,7 @@ static void mirror_states(struct network *to, const struct network *from, int a)
 			memcpy(network_state(to, a, s, b), network_state(from, a, s ^ 1, b), (size_t)network_width(to, a) * sizeof(double));
 }
 
-/* Gives each direction the other's parameters, and swaps the columns for the halves of the layer below. */
+/* Gives each direction the other's parameters; of matrices that read the layer below, swaps the columns for that layer's two directions. */
 static void mirror_params(struct network *to, const struct network *from, int a)
 {
 	struct cg_rnn_region r, q;

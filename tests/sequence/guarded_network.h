@@ -27,7 +27,7 @@ struct network {
 	/* set before network_open */
 	struct cg_rnn_config config;
 	struct cg_value values[VALUES_MAX];      /* the values of params that config points to, if config.n_values is not 0 */
-	int64_t T, B, first_step;                /* first_step: a larger one than the largest legal one becomes that */
+	int64_t T, B, first_step;                /* first_step: network_open() reduces it to the largest legal one */
 	int32_t lengths[ROWS_MAX];
 	int ragged;                              /* the call has lengths */
 	uint64_t counter;
@@ -45,7 +45,7 @@ struct network {
 	struct area areas[ARRAYS], work;
 };
 
-/* All these functions use the suite's device. network_case gives the case that messages of failures name: */
+/* All these functions use the suite's device.  Messages of failures name the case that network_case has begun. */
 void network_case(const char *test, int number, unsigned long long *state);  /* begins a case, and sets *state, from which it is drawn */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Is the device one where kernels take long to compile and calls long to start? Then there are fewer cases. */
@@ -97,7 +97,7 @@ struct answers { long double *v[ARRAYS], *e[ARRAYS]; };          /* v: the value
 void answers_alloc(const struct network *, struct answers *);    /* allocates values and bounds of 0 */
 void answers_get(const struct network *, struct answers *);
 void answers_free(struct answers *);
-/* Fails unless the outputs of the arrays in `which`, as bits, are within their bounds. */
+/* Fails unless the outputs in `which`, which has one bit for each array, are within their bounds. */
 void answers_judge(const struct network *, const struct answers *, unsigned which);
 /* Prints the largest error over its tolerance since the last call. Fails if that is at most 0.01, or if a fifth of the answers
    had no finite bound. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repeated calls: backward twice, another context, other numbers of threads; on routes that promise bits these are the same each time.
+ * Repeated calls: backward twice, another context, other numbers of threads; on routes that promise bits, the answers have the same bits
+ * each time.
  * Also calls in a row, whose answers are within the reference's bounds.
  */
 #include <setjmp.h>

@@ -135,7 +135,7 @@ int tape_apply(struct tape *t, int op, int a, int b)
 	/* The slope of silu is at most 1.1. */
 	case TAPE_SILU: v = p * sigmoid(p); bound = 1.1L * e; own = 6; break;
 	case TAPE_SOFTSIGN: v = p / (1 + fabsl(p)); bound = fminl(e, 2); own = 6; break;
-	/* Its sum with 3, and 1/6, are rounded: beside 3, not beside the result. */
+	/* hard_sigmoid(x) rounds x + 3, so that its error is a rounding of a number near 3, not of the result; it also rounds 1/6. */
 	case TAPE_HARD_SIGMOID: v = fminl(fmaxl(p / 6 + 0.5L, 0), 1); bound = fminl(e / 6, 1) + t->unit; own = 4; break;
 	case TAPE_LOG: v = logl(p); bound = logarithm_bound(p, e); own = 4; break;
 	case TAPE_LOG1P: v = log1pl(p); bound = logarithm_bound(1 + p, e); own = 4; break;
@@ -144,7 +144,7 @@ int tape_apply(struct tape *t, int op, int a, int b)
 	/* The slope of erf is at most 1.13, that of softplus at most 1, and that of gelu at most 1.13. */
 	case TAPE_ERF: v = erfl(p); bound = fminl(1.13L * e, 2); own = 4; break;
 	case TAPE_SOFTPLUS: v = fmaxl(p, 0) + log1pl(expl(-fabsl(p))); bound = e; own = 10; break;
-	/* Its 1 + erf(x / sqrt(2)) is rounded beside 1. */
+	/* gelu(x) rounds 1 + erf(x / sqrt(2)), so that its error has a rounding of a number near 1. */
 	case TAPE_GELU: v = p * normal(p); bound = 1.13L * e + 4 * t->unit * fabsl(p); own = 6; break;
 	}
 	bound += own * t->unit * fabsl(v) + (own > 0 ? t->lost : 0);
@@ -308,7 +308,7 @@ static void pass_form(struct tape *t, int k, int op, int to, long double p, long
 		pass(t, k, to, fabsl(p) < 3 ? 1 / 6.0L : 0, e > 0 && fabsl(fabsl(p) - 3) <= e ? 1 / 6.0L : fabsl(p) < 3 ? t->unit : 0);
 }
 
-/* Slopes of functions are computed from their results, which memory may have rounded. */
+/* The slopes of exp, tanh, sigmoid, sqrt and expm1 are computed from the results, which memory may have rounded. */
 static void back(struct tape *t, int k)
 {
 	const struct number x = t->numbers[k];

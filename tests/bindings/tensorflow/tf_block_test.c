@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The block ops and their gradients, in a host that plays TensorFlow, beside calls of the library, to the bit: LSTM's ops in f32 and f16,
- * GRU's in f32; wrong tensors of BlockLSTM.
+ * In a host that plays TensorFlow, the block ops and their gradient ops have the bits of the library's own calls: LSTM's ops in f32 and
+ * f16, GRU's in f32.  BlockLSTM rejects tensors of wrong shapes and a seq_len_max out of range.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void give_lstm(struct host_call *call, TF_DataType type, int is_sequence,
 	call->n_outputs = 7;
 }
 
-/* Gives the gradient op the inputs and outputs of forward, but not a cell's output h, and two upstream gradients. */
+/* Gives the gradient op the inputs of the forward op, its outputs (of a single step all but h), and two random upstream gradients. */
 static void give_lstm_grad(const struct host_call *forward, struct host_call *call, TF_DataType type, int is_sequence)
 {
 	int n = forward->n_inputs, values = is_sequence ? 7 : 6;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader for TensorFlow's folder tensorflow-plugins, in a host that plays TensorFlow: where it finds the plugin, and that it loads where
- * the plugin does not.
+ * The loader for TensorFlow's folder tensorflow-plugins, in a host that plays TensorFlow: where it finds the plugin; and that the loader
+ * itself loads, and gives the reason, if the plugin is missing or does not load.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -57,8 +57,8 @@ static void copy(const char *file, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* Loads a loader as TensorFlow does and calls its TF_InitKernel twice, which must register 11 ops, or none; returns 1 if the loader loaded
-   the plugin.  The host forgets all earlier kernels before. */
+/* Loads a loader as TensorFlow does and calls its TF_InitKernel twice.  Returns 1 if the loader then has loaded the plugin, and 11 ops must
+   be registered; else 0, and none may be.  Before that the host forgets all kernels that were registered. */
 static int load_from(const char *file, const char **state)
 {
 	char path[128];

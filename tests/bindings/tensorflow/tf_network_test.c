@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CudnnRNN, V2, V3 and their Backprops, in a host that plays TensorFlow, beside calls of the library, to the bit; wrong tensors and
- * attributes; memory that is not there.
+ * In a host that plays TensorFlow, CudnnRNN, CudnnRNNV2, CudnnRNNV3 and their Backprops have the bits of the library's own calls; wrong
+ * tensors and attributes, and outputs that cannot be allocated, are errors.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,8 @@ static void run_forward(const struct net *n, int t, int version, void *forward)
 	host_free(&f);
 }
 
-/* A forward kernel gives its calls the counters 0, 1 and 2.  Backprop gets the reserve space of the first call, and that of the third. */
+/* A forward kernel gives its first three calls the dropout counters 0, 1 and 2.  Backprop gets the reserve space of the first call, then
+   that of the third. */
 static void test_networks(void **unused)
 {
 	(void)unused;
@@ -59,7 +60,8 @@ static void test_sizes_change(void **unused)
 	host_destroy("CudnnRNNBackpropV2", backward);
 }
 
-/* With is_training=false the reserve space is a scalar, and the output of two layers has the bits of the library's without dropout. */
+/* With is_training=false the reserve space is a scalar, and the output of two layers has the bits of the library's output without
+   dropout. */
 static void test_not_training(void **unused)
 {
 	void *kernel = kernel_of("CudnnRNN", "float", "rnn_mode=rnn_tanh input_mode=skip_input dropout=1 is_training=false");
@@ -142,8 +144,8 @@ static void test_wrong_lengths(void **unused)
 	host_destroy("CudnnRNNV3", kernel);
 }
 
-/* Calls Backprop with one input as a scalar, outputs, upstream gradients and the reserve space in turn; then with the reserve space of a
-   call of more steps, and with one of 3 elements. */
+/* Each call of Backprop has one wrong input: a scalar as an output of forward, as an upstream gradient or as the reserve space; then the
+   reserve space of a call of one more step, and one of 3 elements. */
 static void test_wrong_backprop(void **unused)
 {
 	static const char *const names[] = { "output", "output_h", "output_c", "output_backprop", "output_h_backprop", "output_c_backprop" };

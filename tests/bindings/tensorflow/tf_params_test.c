@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ops on parameters, in a host that plays TensorFlow: sizes, the parameters one by one and back, and wrong arguments.
+ * CudnnRNN's ops on parameters, in a host that plays TensorFlow: the number of parameters, their conversion to the canonical lists of
+ * weights and biases and back, and wrong arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +83,7 @@ static void test_wrong_sizes(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
-/* Parameters in f16, converted to the list of tensors and back, have the same bytes. */
+/* Parameters in f16, converted to the canonical lists of weights and biases and back, have the same bytes. */
 static void test_canonical(void **unused)
 {
 	static const struct { const char *attributes, *to, *from; int weights, biases; int64_t size; } rows[] = {

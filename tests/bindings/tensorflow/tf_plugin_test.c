@@ -154,7 +154,7 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* Several threads run one kernel at the same time, each with the output of a call before them. */
+/* Six threads run one kernel at the same time; each gets the output of a call that was made before the threads. */
 static void test_threads(void **unused)
 {
 	enum { WORKERS = 6 };

@@ -11,8 +11,8 @@
 
 extern const char built_plugin[];
 
-/* Loads a copy of the plugin into a host of this version, whose ops have a kernel for this device, or none; returns for how many ops
-   the plugin says that it registered kernels. */
+/* Loads a copy of the plugin into a host of this version, whose ops have a kernel for the device "CPU" or "GPU", or for none if it is "";
+   returns for how many ops the plugin says that it registered kernels, or -1 if it found an earlier plugin. */
 int load_plugin(const char *version, const char *devices, const char **state);
 /* Loads the plugin with all its ops, and sets CELLGRAD_BACKEND to cpu:threads=2; loads nothing if the plugin was not built. */
 int load_usual(void **unused);
@@ -28,7 +28,7 @@ void *kernel_of(const char *op, const char *type, const char *attributes);
 
 /* ---- tensors ---- */
 
-/* Make a tensor of numbers of size 1/4 to 1, of either sign: of a given shape, or of the shape of another tensor. */
+/* Make a tensor of random numbers of magnitude 1/4 to 1, of either sign: of a given shape, or of the shape of another tensor. */
 TF_Tensor *numbers(TF_DataType type, int rank, const int64_t *dims);
 TF_Tensor *numbers_like(TF_DataType type, const TF_Tensor *t);
 /* Makes a scalar of type int32 or int64 with the value; for any other type the value must be 0. */
@@ -37,8 +37,8 @@ TF_Tensor *scalar(TF_DataType type, int64_t value);
 struct cg_mem mem_of(const TF_Tensor *t);
 struct cg_mem make_mem(size_t bytes);
 
-/* Fail the test unless a call succeeded; unless it failed with this code and a message with these words; unless its k-th output
-   has these bytes. */
+/* assert_done fails the test unless the call succeeded; assert_refused, unless it failed with this code and with these words in its
+   message; assert_output, unless its k-th output has these bytes. */
 void assert_done(const struct host_call *call);
 void assert_refused(const struct host_call *call, TF_Code code, const char *words);
 void assert_output(const struct host_call *call, int k, struct cg_mem wanted);

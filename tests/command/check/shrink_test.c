@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests cases given as fields: parsing and printing, what is refused, and how far failures that the tests invent shrink.
+ * Tests cases of `cellgrad check` as fields NAME=VALUE: parsing and printing, words that are refused, and to which simplest case the
+ * failures that these tests invent shrink.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,7 +123,7 @@ static int breaks(void *user)
 	return ++calls < 5 ? sample.U > 1 : CG_NO_MEMORY;
 }
 
-/* After an error code, the case is the simplest one that has failed so far. */
+/* If the function that tries a case returns an error code, shrink() returns it and leaves the simplest case that has failed so far. */
 static void test_code(void **state)
 {
 	struct fields f;

@@ -190,7 +190,8 @@ static double other_loss(struct model *m, const struct model_batch *batch)
 	return loss;
 }
 
-/* Two batches in turn give the loss and the states of one batch. A row that has ended passes on its states. */
+/* A batch cut in time into two, which are read in turn, gives the loss and the states of the whole. A row that has ended passes on its
+   states. */
 static void test_batches_in_turn_are_one_batch(void **state)
 {
 	static const int32_t begin_lengths[ROWS] = { 2, 2, 2 }, end_lengths[ROWS] = { 0, 2, 1 };
@@ -444,8 +445,8 @@ static void batch_is(const struct text *t, struct text_row *row, const char *con
 	assert_int_equal(steps, longest);
 }
 
-/* Of 27 characters for training 26 are in the rows; the last one is only a successor. Rows that go round begin again in the
- * other row. */
+/* Of 27 characters for training 26 are in the rows; the last one is only a successor. Rows that go round go on at the
+ * beginning of the other row. */
 static void test_batches(void **state)
 {
 	static const char *const parts[][2] = {

@@ -104,7 +104,8 @@ struct word *example_add(struct example *e, const char *text, int attribute)
 	return w;
 }
 
-/* Adds a word that is an attribute of the op, one of its fixed meanings, or a size, with the op's value. */
+/* Adds a word NAME=VALUE if NAME is an attribute of the op, a fixed property of the op (then with the op's own value), or a size of a
+   network; else adds nothing. */
 static void add_word(struct example *e, const struct call *c, const char *text)
 {
 	const char *meaning;
@@ -217,7 +218,7 @@ static unsigned set_sizes(struct call *c, int projection, int directions)
 	return bound;
 }
 
-/* Opens a call with words, sizes, and ports for lists. */
+/* Opens a call of the example's op, and sets the attributes from the variant's words, the sizes, and the ports of lists. */
 static void open_call(struct example *e, struct call *c, const struct variant *v)
 {
 	unsigned bound;

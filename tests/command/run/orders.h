@@ -42,7 +42,7 @@ extern char folder[64];
 int  folder_make(void);
 int  folder_remove(void);
 
-/* Returns 0 where the op does not have the variant. with: a backward op gets a reserve space of its forward op. */
+/* Returns 0 if the op does not have the variant. with: adds a reserve space made by the forward op; returns 0 if the op reads none. */
 int  example_make(struct example *, const char *op, const struct variant *, int with, struct cg_context *);
 void example_free(struct example *);
 /* The word with this name; NULL: the example has none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of files does not matter. For every op of the table, by both of its names: the tensors and metadata of a correct call
- * are distributed over four files, and each subset of the files gives the same answer or the same refusal in all orders. Other
- * tests plant one contradiction at a time, between two files or between a file and NAME=VALUE.
+ * Tests that the order of the files of `cellgrad run` does not matter. For every op of the table, by both of its names: the tensors and
+ * metadata of a correct call are distributed over four files, and each subset of the files gives the same answer or the same refusal in
+ * all orders. Other tests plant one contradiction at a time, between two files or between a file and NAME=VALUE.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -198,7 +198,7 @@ static unsigned next(unsigned in)
 	return in << 1 & ALL ? in << 1 : 1;
 }
 
-/* Gives each tensor and word to one file, but no file a tensor of a scalar, which a word gives, too. */
+/* Gives each tensor and word to one file; but no file gets the tensor of a scalar, since a word gives the scalar, too. */
 static void deal(struct example *e, unsigned seed)
 {
 	example_deal(e, seed, 0);
@@ -226,7 +226,7 @@ static void word_in_two_files(struct example *e)
 		snprintf(name, sizeof name, "%.*s", w->name, w->text);
 		snprintf(text, sizeof text, "%s=%s", name, value_of(w));
 		example_add(e, text, 0)->in = to;
-		/* a digest belongs to a cell */
+		/* A digest counts only beside its cell, so the file that gets the digest gets the cell's word, too. */
 		if (is_name(w, "cell_digest"))
 			example_add(e, example_word(e, example_word(e, "cell") ? "cell" : "rnn_mode")->text, 0)->in = to;
 		/* If a word is no attribute, the message may name the op or the tensors, which say the same, and not the first file. */
@@ -307,7 +307,7 @@ static void test_words_on_the_line(void **state)
 
 /* ---- tensors ---- */
 
-/* May the tensor differ, since no answer of the op depends on it, or none of TensorFlow's? */
+/* May the tensor differ between two files, since no answer of the op, or of TensorFlow's version of it, depends on the tensor? */
 static int may_differ(const struct example *e, const char *name)
 {
 	static const char *const ours[] = { "b", "b_ru", "b_c", "output", "output_h", "output_c", NULL };
