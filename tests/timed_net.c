@@ -155,7 +155,8 @@ void net_close_bare(struct bare *b)
 
 /* ---- the library ---- */
 
-/* For the algorithm that the library's plan takes: which descriptors are set, and which of them runs. */
+/* To find the algorithm that the library's plan takes, see_set() records the algorithm of each descriptor that is set, and see_forward()
+   finds the one that runs. really: cuDNN's own functions. */
 static struct cg_cudnn really;
 static struct { struct cudnnRNNStruct *rnn; unsigned algorithm; } set[BUFFERS];
 static unsigned n_set;

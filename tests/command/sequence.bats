@@ -81,7 +81,7 @@ gradient() {
 	works run BlockLSTM --strict in.safetensors
 }
 
-@test "with seq_len_max=1 of three steps output i has 0 as its least number, and the largest of a sequence of one step" {
+@test "with T=3 and seq_len_max=1 the least number of output i is 0, and the largest is that of a sequence of one step" {
 	sequence in.safetensors
 	sequence short.safetensors x:F32:1,2,1
 	works run BlockLSTM in.safetensors --json

@@ -118,7 +118,7 @@ class Calls(unittest.TestCase):
                 self.assertEqual(status, 0, words)
 
     def test_weights(self):
-        """The next call uses weights that were changed or replaced; with wrong or deleted weights it ends as by ctypes"""
+        """The next call uses weights that were changed or replaced; wrong or deleted weights raise the same as by ctypes"""
         x = torch.randn(T, B, I)
         changes = (
             ("in place", lambda m: m.weight_hh_l0.mul_(2), True),

@@ -170,7 +170,7 @@ static void run_rows(struct network *whole, const int *rows, int64_t n, int accu
 	network_close(&part);
 }
 
-/* Draws a network without dropout, whose masks depend on a row's number. */
+/* Draws a network without dropout, since the masks of dropout depend on a row's number. */
 static void draw_rows(struct network *net, unsigned long long *state, int *rows)
 {
 	do

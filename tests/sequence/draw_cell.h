@@ -29,7 +29,7 @@ struct drawn {
 	int n_equations;
 	struct term terms[TERMS];
 	int n_terms, reads_h;
-	struct { int item, index, used; } pool[POOL];                   /* what an equation may read at this point */
+	struct { int item, index, used; } pool[POOL];                   /* the values that the next equation may read */
 	int n_pool;
 	char text[TEXT];
 	struct cg_cell *cell;

@@ -30,7 +30,7 @@ struct evaluation {
 	int none;                                /* the index on the tape of the number 0 */
 };
 
-/* The number on the tape of one element of a region of params. */
+/* The index on the tape of one element of a region of params. */
 static int param(const struct evaluation *w, int pseudo_layer, int id, int bias, int64_t row, int64_t column)
 {
 	struct cg_rnn_region r;
@@ -110,7 +110,7 @@ static int is_on(const struct drawn *d, int weight)
 	return d->option[weight] < 0 || d->on[d->option[weight]];
 }
 
-/* A per-unit weight.  Its derivative in a step may be that of a gate, which memory has rounded. */
+/* A per-unit weight.  Its derivative in a step may equal the derivative of a gate, which is rounded when it is stored. */
 static int vector_of(const struct evaluation *w, const struct step *s, int weight, int unit)
 {
 	int id = 2 * n_weights(w->d) + 1;

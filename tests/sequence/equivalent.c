@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same network stated in two ways: the answers are within the reference's bounds of one of them, or, where the computation is
- * the same, are compared with each other. Also gradients for upstream gradients that are doubled or added.
+ * the same, are compared with each other. Gradients for upstream gradients that are doubled or added are compared, too.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -19,7 +19,7 @@
 
 static struct { const char *test; int number; } now;
 
-/* Which size of the network the width of an array's row is. */
+/* The size of the network that is the width of an array's rows. */
 enum { AS_INPUT, AS_OUTPUT, AS_H, AS_C, AS_PARAMS };
 /* state: 2 to 4 for an array of a cell's second to fourth state; else 0. */
 static const struct { const char *name; int shape; size_t field; int pass, state; } arrays[ARRAYS] = {

@@ -46,7 +46,7 @@ struct network {
 };
 
 /* All these functions use the suite's device.  Messages of failures name the case that network_case has begun. */
-void network_case(const char *test, int number, unsigned long long *state);  /* begins a case, and sets *state, from which it is drawn */
+void network_case(const char *test, int number, unsigned long long *state);  /* begins a case; sets *state, its random state */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Is the device one where kernels take long to compile and calls long to start? Then there are fewer cases. */
 int  network_is_slow(void);

@@ -51,7 +51,7 @@ static double scale_of(const struct network *net)
 	return net->config.units > 64 ? 0.05 : 0.3;
 }
 
-/* A cell that saves no values: the reserve space has its gates. */
+/* A cell without a line `save`: its backward pass needs the gates, so the reserve space holds them. */
 static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";

@@ -63,8 +63,8 @@ extern const char *const forwards[4], *const backwards[4];
 
 /* Gives the call the inputs of a network's forward op of a version, with random numbers. */
 void give_inputs(const struct net *n, TF_DataType type, int dtype, int version, struct host_call *call);
-/* Gives Backprop its inputs after a forward. The tensors of forward still belong to forward's call, and free_backprop does not
-   free them. */
+/* Gives a Backprop call its inputs, among them the inputs and outputs of the call `forward`. These still belong to `forward`, and
+   free_backprop does not free them. */
 void give_backprop(const struct host_call *forward, TF_DataType type, struct host_call *call);
 void free_backprop(const struct host_call *forward, struct host_call *call);
 /* Runs the library's own forward on the host's inputs, with this counter; its outputs are in the memory of *args. */
