@@ -25,7 +25,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("manifest", 'm', MANIFEST, "write what a caller must know, as JSON; -: print it, not the source",
 	             "FILE"),
 	OPTION_VALUE("output", 'o', OUTPUT, "write what would be printed to FILE", "FILE"),
-	OPTION_FLAG("list", '\0', LIST, "list the built-in cells"),
+	OPTION_FLAG("list", '\0', LIST, "list the built-in cells and those of the shelf"),
 	OPTION_FLAG("source", '\0', SOURCE, "print the equations of the cell"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
@@ -64,22 +64,25 @@ static int list_json(const struct cg_cell *cell)
 	                            "stages", cell->n_stages));
 }
 
+/* Lists the built-in cells, then those of the shelf. */
 static int list(int json)
 {
 	struct print_table t = { .columns = "lll" };
-	const char *name;
 	char names[CELL_OPTIONS];
+	int n = 0;
 
 	if (!json)
 		print_row(&t, "cell", "stages", "options", NULL);
-	for (int k = 0; (name = cg_cell_name(k)); k++) {
-		const struct cg_cell *cell = cg_cell_find(name);
+	while (cg_cell_name(n))
+		n++;
+	for (int k = 0; cg_cell_name(k) || cg_shelf_name(k - n); k++) {
+		const struct cg_cell *cell = cg_cell_find(k < n ? cg_cell_name(k) : cg_shelf_name(k - n));
 
 		if (json) {
 			CG_TRY(list_json(cell));
 			continue;
 		}
-		print_cell(&t, "%s", name);
+		print_cell(&t, "%s", cell->name);
 		print_cell(&t, "%d", cell->n_stages);
 		print_cell(&t, "%s", cell->n_options ? cell_options(cell, ~0, ",", names) : "-");
 	}

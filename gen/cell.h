@@ -360,6 +360,7 @@ int cg_sum_values(const struct cg_function *);
 
 struct cg_embedded { const char *name, *text; };          /* a file of templates/; the list ends with name NULL */
 extern const struct cg_embedded cg_embedded[];
+extern const struct cg_embedded cg_shelf[];                     /* the cells of templates/cells, whose kernels the build does not compile */
 
 /* Finds a section of a template file: it begins with the line "@@ name [qualifier...]". Returns -1 where the file has no such section. */
 struct cg_section { const char *at; size_t length; const char *needs; size_t needs_length; };
@@ -387,6 +388,8 @@ int cg_print_math(int dtype, struct cg_text *);
 /* Is the cell one of templates/, which its name identifies?  Any other cell is identified by its file, which should have the cell's
  * name. */
 int cg_is_template(const struct cg_cell *);
+/* The same for a built-in cell or one of the shelf: cg_cell_find() finds it by its name. */
+int cg_is_listed(const struct cg_cell *);
 /* Prints the named sections of the prelude and of the math text, each after the sections that it needs.  The list of names ends with
  * NULL. */
 int cg_print_sections(int dtype, int lang, const char *const *names, struct cg_text *);

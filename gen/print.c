@@ -570,15 +570,26 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 	return text->failed ? -1 : 0;
 }
 
-int cg_is_template(const struct cg_cell *cell)
+/* Has the list a cell of this name and text? */
+static int is_among(const struct cg_embedded *e, const struct cg_cell *cell)
 {
 	char file[CG_NAME_MAX + 8];
 
 	snprintf(file, sizeof file, "%s.cell", cell->name);
-	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
+	for (; e->name; e++)
 		if (!strcmp(e->name, file))
 			return !strcmp(e->text, cell->text);
 	return 0;
+}
+
+int cg_is_template(const struct cg_cell *cell)
+{
+	return is_among(cg_embedded, cell);
+}
+
+int cg_is_listed(const struct cg_cell *cell)
+{
+	return is_among(cg_embedded, cell) || is_among(cg_shelf, cell);
 }
 
 /* Prints the command that makes a text. */
@@ -587,7 +598,7 @@ void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text 
 	const struct cg_cell *cell = plan->cell;
 	int first = 1;
 
-	cg_text_printf(text, cg_is_template(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
+	cg_text_printf(text, cg_is_listed(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
 	for (int k = 0; k < cell->n_options; k++)
 		if (plan->options >> k & 1) {
 			cg_text_printf(text, "%s%s", first ? " --options " : ",", cell->options[k].name);

@@ -15,7 +15,7 @@ calls = \
 	cg_message cg_version cg_set_allocator cg_open cg_adopt cg_close cg_describe cg_device cg_pool_init cg_pool_set \
 	cg_supports cg_stream_open cg_stream_sync cg_stream_close cg_stream_take cg_stream_give cg_host cg_prefer_huge_pages \
 	cg_alloc cg_free cg_put cg_get cg_lstm_block_init cg_lstm_block_work cg_lstm_block_forward cg_lstm_block_grad cg_gru_block_init \
-	cg_gru_block_work cg_gru_block_forward cg_gru_block_grad cg_cell_find cg_cell_name cg_cell_parse cg_cell_load \
+	cg_gru_block_work cg_gru_block_forward cg_gru_block_grad cg_cell_find cg_cell_name cg_shelf_name cg_cell_parse cg_cell_load \
 	cg_cell_close cg_cell_parts_init cg_cell_info cg_kernel_emit cg_kernel_manifest cg_text_free cg_kernel_run \
 	cg_rnn_config_init cg_rnn_open cg_rnn_close cg_rnn_get cg_rnn_hold cg_rnn_route cg_rnn_route_at cg_rnn_sizes \
 	cg_rnn_call_sizes cg_rnn_reserve_bound cg_rnn_region cg_rnn_params cg_rnn_config_region cg_rnn_init_params \

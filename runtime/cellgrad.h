@@ -166,7 +166,8 @@ struct cg_pool {
 	int     threads;         /**< Maximum number of parts of a call, 1 to 4096. */
 	/** Calls part(arg, k) once for each k from 0 to parts - 1, on any threads, in any order, concurrently
 	 * or one after the other, and returns when all have returned.  parts is at most `threads`.  Several
-	 * threads may call `run` at once if they use streams of one context.  `run` must not throw or unwind. */
+	 * threads may call `run` at once if they use streams of one context.  `run` must not throw or
+	 * unwind. */
 	void  (*run)(void *user, int parts, void (*part)(void *arg, int k), void *arg);
 	void   *user;            /**< First argument of `run`; must live as long as the context. */
 };
@@ -358,11 +359,14 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
  */
 
 struct cg_cell;                  /**< The equations of a cell. */
-/** Returns a built-in cell (lstm gru rnn_tanh rnn_relu lstm_block gru_block), or NULL.  The library owns it:
- * the caller must not close it. */
+/** Returns a built-in cell (lstm gru rnn_tanh rnn_relu lstm_block gru_block) or a cell of the shelf, or NULL.
+ * The library owns it: the caller must not close it. */
 CG_API const struct cg_cell *cg_cell_find(const char *name);
 /** Returns the i-th built-in cell's name, or NULL past the last. */
 CG_API const char *cg_cell_name(int i);
+/** Returns the name of the i-th cell of the shelf, or NULL past the last: cells of other papers, of which the
+ * library has the text alone.  Their kernels are made at run time, as those of a cell from a file are. */
+CG_API const char *cg_shelf_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
  * closes the cell.  Kernels and plans of a cell keep what they need, so the cell may be closed first. */
@@ -485,7 +489,7 @@ struct cg_rnn;                   /**< A plan: a network, its route, and its kern
 /** How layer 0 uses its input. */
 enum cg_input {
 	CG_LINEAR, /**< The input is multiplied by input matrices. */
-	CG_SKIP,   /**< The input is added to each gate that takes x, without input matrices.  Requires I = U. */
+	CG_SKIP,   /**< The input is added to each gate that takes x, without input matrices.  Needs I = U. */
 	CG_AUTO    /**< CG_SKIP if I = U, else CG_LINEAR. */
 };
 /** Value of a param of a cell. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files with the cells' equations (.cell) and the templates of kernels (.in) are embedded in the library and in cellgen, so that neither
-# looks for them on disk.
+# looks for them on disk.  The build compiles the kernels of `cells`; those of `shelf` are made at run time, as those of users' cells are.
 cells = \
 	%D%/lstm_block.cell \
 	%D%/gru_block.cell \
@@ -8,20 +8,25 @@ cells = \
 	%D%/gru.cell \
 	%D%/rnn_tanh.cell \
 	%D%/rnn_relu.cell
+shelf = \
+	%D%/cells/cifg.cell %D%/cells/indrnn.cell %D%/cells/janet.cell %D%/cells/leaky_integrator.cell %D%/cells/mgu.cell \
+	%D%/cells/mingru.cell %D%/cells/minlstm.cell %D%/cells/slstm.cell %D%/cells/sru.cell
 templates = \
 	$(cells) \
 	%D%/point.in %D%/sum.in %D%/gemm.in %D%/rows.in %D%/tiles.in %D%/scan.in gen/tile.h %D%/math.in \
 	%D%/prelude.c.in %D%/prelude.cl.in %D%/prelude.cu.in
 
-EXTRA_DIST += %D%/README.md %D%/embed.sh $(templates)
-CLEANFILES += %D%/embedded.c
+EXTRA_DIST += %D%/README.md %D%/cells/README.md %D%/embed.sh $(templates) $(shelf)
+CLEANFILES += %D%/embedded.c %D%/shelf.c
 
 # The .cell files are installed for users, as examples and as starting points; the library reads its embedded copies.
 cellsdir = $(pkgdatadir)/cells
-cells_DATA = $(cells)
+cells_DATA = $(cells) $(shelf)
 
-# embedded.c depends on local.mk, which has the list of templates.
+# The files depend on local.mk, which has the lists.
+embed = $(MKDIR_P) %D% && cd $(srcdir) && $(SHELL) %D%/embed.sh
+end_embed = > $(abs_builddir)/$@.tmp && cd $(abs_builddir) && mv $@.tmp $@
 %D%/embedded.c: %D%/embed.sh %D%/local.mk $(templates)
-	$(AM_V_GEN)$(MKDIR_P) %D% && \
-	cd $(srcdir) && $(SHELL) %D%/embed.sh cg_embedded $(templates) > $(abs_builddir)/$@.tmp && \
-	cd $(abs_builddir) && mv $@.tmp $@
+	$(AM_V_GEN)$(embed) cg_embedded $(templates) $(end_embed)
+%D%/shelf.c: %D%/embed.sh %D%/local.mk $(shelf)
+	$(AM_V_GEN)$(embed) cg_shelf $(shelf) $(end_embed)

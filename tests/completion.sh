@@ -62,7 +62,7 @@ if command -v bash >/dev/null; then
 		expect 'near,far near,near' cellgrad emit mine.cell --options '=' near,
 		expect 'peephole' cellgrad emit lstm --options ''
 		expect '' cellgrad emit gru --options ''
-		expect 'mine.cell' cellgrad emit mi
+		expect 'mine.cell' cellgrad emit mine
 		expect 'folder' cellgrad emit fold
 		expect '' cellgrad emit oth
 		expect 'other' cellgrad convert oth

@@ -60,9 +60,10 @@ static const struct cg_cell *find_cell(struct xla_bytes text)
 {
 	const char *name;
 
-	for (int i = 0; (name = cg_cell_name(i)); i++)
-		if (is_text(text, name, strlen(name)))
-			return cg_cell_find(name);
+	for (int of_shelf = 0; of_shelf < 2; of_shelf++)
+		for (int i = 0; (name = of_shelf ? cg_shelf_name(i) : cg_cell_name(i)); i++)
+			if (is_text(text, name, strlen(name)))
+				return cg_cell_find(name);
 	for (struct known_cell *k = known_cells; k; k = k->next)
 		if (is_text(text, k->text.data, k->text.length))
 			return k->cell;
@@ -114,7 +115,7 @@ static void set_cell(struct call_frame *f, struct described *d)
 	if (!d->config.cell && memchr(text.data, '\n', text.length))
 		parse_cell(f, d, text);
 	else if (!d->config.cell)
-		jax_refuse(f, CG_BAD_ARGUMENT, "cell: there is no built-in cell '%.*s'", text.length < 60 ? (int)text.length : 60, text.data);
+		jax_refuse(f, CG_BAD_ARGUMENT, "cell: there is no cell '%.*s'", text.length < 60 ? (int)text.length : 60, text.data);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -16,7 +16,7 @@ TensorFlow's block ops; `Context` opens a device.
 python/README.md in the source tree documents the package.
 """
 from ._blocks import GRUBlock, LSTMBlock, gru_block_cell, lstm_block, lstm_block_cell
-from ._cell import Cell, cell_names
+from ._cell import Cell, cell_names, shelf_names
 from ._context import Context, Device, default_context, devices
 from ._errors import (ArgumentError, ArgumentTypeError, BuildError, DeviceError, DriverError, Error, FileError, LibraryError,
                       MissingFileError, OutOfMemoryError, UnsupportedError)
@@ -32,5 +32,5 @@ __all__ = [
     "ArgumentError", "ArgumentTypeError", "BuildError", "Cell", "Context", "Device", "DeviceError", "DriverError", "Error", "FileError",
     "GRUBlock", "Gradients", "Kernel", "LSTMBlock", "LibraryError", "MissingFileError", "Network", "OutOfMemoryError", "Region", "Run",
     "UnsupportedError", "cell_names", "default_context", "devices", "formats", "gru_block_cell", "lstm_block", "lstm_block_cell",
-    "version",
+    "shelf_names", "version",
 ]

@@ -20,16 +20,26 @@ def cell_names() -> Tuple[str, ...]:
     return names_of(lib.cg_cell_name)
 
 
+def shelf_names() -> Tuple[str, ...]:
+    """Returns the names of the cells of the shelf, whose kernels are made at run time.
+
+    >>> import cellgrad
+    >>> "mgu" in cellgrad.shelf_names()
+    True
+    """
+    return names_of(lib.cg_shelf_name)
+
+
 class Cell:
     """The equations of a step.
 
-    source: the name of a built-in cell, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
+    source: the name of a built-in cell or of one of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
 
     Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `params`, each with its default, or None;
     `scalars`, which are learnt, each with the number that it starts from; `n_states`: the number of cell states beside the output;
     `has_state`: is that above 0?  `stages`: the number of stages.
 
-    Raises ArgumentError if no built-in cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
+    Raises ArgumentError if no cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
     the file does not exist.
 
     >>> import cellgrad
@@ -74,7 +84,7 @@ class Cell:
         else:
             self._built_in = lib.cg_cell_find(text("cell", source))
             if not self._built_in:
-                raise ArgumentError(f"cell: there is no built-in cell '{source:.60}'; there are {', '.join(cell_names())}.  "
+                raise ArgumentError(f"cell: there is no cell '{source:.60}'; there are {', '.join(cell_names() + shelf_names())}.  "
                                     "A path ends in .cell, and a text has several lines")
         self._read()
 

@@ -14,37 +14,41 @@
 
 enum { CELLS_MAX = 64 };
 
-/* The built-in cells; each is parsed at first use and kept until the process ends. */
-static struct { char name[CG_NAME_MAX + 1]; struct cg_cell *cell; } built_in[CELLS_MAX];
-static int n_built_in;
+/* The built-in cells, then those of the shelf; each is parsed at first use and kept until the process ends. */
+static struct { char name[CG_NAME_MAX + 1]; const char *text; struct cg_cell *cell; } known[CELLS_MAX];
+static int n_built_in, n_known;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void list_cells(void)
+static void add_cells(const struct cg_embedded *e)
 {
-	for (const struct cg_embedded *e = cg_embedded; e->name && n_built_in < CELLS_MAX; e++) {
+	for (; e->name && n_known < CELLS_MAX; e++) {
 		size_t n = strlen(e->name);
 
-		if (n > 5 && n - 5 <= CG_NAME_MAX && !strcmp(e->name + n - 5, ".cell"))
-			memcpy(built_in[n_built_in++].name, e->name, n - 5);
+		if (n > 5 && n - 5 <= CG_NAME_MAX && !strcmp(e->name + n - 5, ".cell")) {
+			known[n_known].text = e->text;
+			memcpy(known[n_known++].name, e->name, n - 5);
+		}
 	}
+}
+
+static void list_cells(void)
+{
+	add_cells(cg_embedded);
+	n_built_in = n_known;
+	add_cells(cg_shelf);
 }
 
 const char *cg_cell_name(int i)
 {
 	pthread_once(&once, list_cells);
-	return i >= 0 && i < n_built_in ? built_in[i].name : NULL;
+	return i >= 0 && i < n_built_in ? known[i].name : NULL;
 }
 
-static const char *text_of(const char *name)
+const char *cg_shelf_name(int i)
 {
-	char file[CG_NAME_MAX + 6];
-
-	snprintf(file, sizeof file, "%s.cell", name);
-	for (const struct cg_embedded *e = cg_embedded; e->name; e++)
-		if (!strcmp(e->name, file))
-			return e->text;
-	return NULL;
+	pthread_once(&once, list_cells);
+	return i >= 0 && i < n_known - n_built_in ? known[n_built_in + i].name : NULL;
 }
 
 const struct cg_cell *cg_cell_find(const char *name)
@@ -55,12 +59,12 @@ const struct cg_cell *cg_cell_find(const char *name)
 	int k = 0;
 
 	pthread_once(&once, list_cells);
-	for (; name && k < n_built_in; k++) {
-		names[k] = built_in[k].name;
-		if (!strcmp(built_in[k].name, name))
+	for (; name && k < n_known; k++) {
+		names[k] = known[k].name;
+		if (!strcmp(known[k].name, name))
 			break;
 	}
-	if (!name || k == n_built_in) {
+	if (!name || k == n_known) {
 		near = name ? cg_nearest(name, names, k) : NULL;
 		if (near)
 			cg_fail(CG_BAD_ARGUMENT, "there is no cell '%.64s'; did you mean '%s'?", name, near);
@@ -68,13 +72,13 @@ const struct cg_cell *cg_cell_find(const char *name)
 			cg_fail(CG_BAD_ARGUMENT, "there is no cell '%.64s'", name ? name : "NULL");
 		return NULL;
 	}
-	cell = __atomic_load_n(&built_in[k].cell, __ATOMIC_ACQUIRE);
+	cell = __atomic_load_n(&known[k].cell, __ATOMIC_ACQUIRE);
 	if (cell)
 		return cell;
 	pthread_mutex_lock(&lock);
-	if (!built_in[k].cell && !cg_cell_parse(text_of(name), name, &cell))
-		__atomic_store_n(&built_in[k].cell, cell, __ATOMIC_RELEASE);
-	cell = built_in[k].cell;
+	if (!known[k].cell && !cg_cell_parse(known[k].text, name, &cell))
+		__atomic_store_n(&known[k].cell, cell, __ATOMIC_RELEASE);
+	cell = known[k].cell;
 	pthread_mutex_unlock(&lock);
 	return cell;
 }
@@ -95,8 +99,8 @@ int cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell *
 
 void cg_cell_close(struct cg_cell *cell)
 {
-	for (int k = 0; k < n_built_in; k++)
-		if (built_in[k].cell == cell)
+	for (int k = 0; k < n_known; k++)
+		if (known[k].cell == cell)
 			return;
 	cg_cell_release(cell);
 }

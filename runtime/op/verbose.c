@@ -132,7 +132,7 @@ void cg_verbose_print_kernel(const struct cg_stream *stream, const struct cg_ker
 		return;
 	}
 	cell = kernel->cell;
-	cg_line_add(line, sizeof line, cg_is_template(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
+	cg_line_add(line, sizeof line, cg_is_listed(cell) ? "cellgrad emit %s" : "cellgrad emit ./%s.cell", cell->name);
 	for (int k = 0, n = 0; k < cell->n_options; k++)
 		if (options >> k & 1)
 			cg_line_add(line, sizeof line, "%s%s", n++ ? "," : " --options ", cell->options[k].name);

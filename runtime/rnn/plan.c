@@ -120,7 +120,7 @@ static void set_text(struct cg_rnn *rnn)
 	const struct cg_cell *cell = rnn->net.cell;
 	char *options = rnn->text.options, *values = rnn->text.values;
 
-	snprintf(rnn->text.cell, sizeof rnn->text.cell, cg_is_template(cell) ? "%s" : "./%s.cell", cell->name);
+	snprintf(rnn->text.cell, sizeof rnn->text.cell, cg_is_listed(cell) ? "%s" : "./%s.cell", cell->name);
 	for (int k = 0; k < cell->n_options; k++)
 		if (rnn->options >> k & 1)
 			options += sprintf(options, "%s%s", *rnn->text.options ? "," : "", cell->options[k].name);

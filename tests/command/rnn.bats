@@ -51,6 +51,22 @@ both() {
 	both '*'
 }
 
+@test "forward and backward give the answers of each paper's equations in PyTorch for every cell of the shelf, on cpu and opencl" {
+	local n=0
+
+	for backend in cpu opencl; do
+		on $backend
+		for case in "$DATA"/shelf/*.safetensors; do
+			works run rnn_backprop "$case" --expect "$case"
+			[[ $output == *input_backprop*ok*params_backprop*ok* && $output != *MISMATCH* ]]
+			[ $backend = opencl ] || works run rnn "$case" --expect "$case"
+			[[ $output != *MISMATCH* ]]
+			n=$((n + 1))
+		done
+	done
+	[ $n -eq $((2 * $("$CELLGRAD" emit --list | sed '1,7d' | wc -l))) ]
+}
+
 # Most cases run only the backward op, which also runs the forward pass, since a process with OpenCL is slow.
 @test "on opencl, backward gives the answers of PyTorch in every stored case, and forward in some" {
 	on opencl

@@ -32,7 +32,7 @@ class Misuse(py_tap.Refusals):
     def test_networks(self):
         """Wrong cells, sizes, options and modes of networks are rejected"""
         for kind, words, cell, keywords in (
-                (ValueError, "there is no built-in cell 'lstn'", "lstn", {}), (FileNotFoundError, "no such file", "./none.cell", {}),
+                (ValueError, "there is no cell 'lstn'", "lstn", {}), (FileNotFoundError, "no such file", "./none.cell", {}),
                 (RuntimeError, "cell:", "cell x\noutput h\nh = b\n", {}), (TypeError, "cell: expected", 3, {}),
                 (ValueError, "units: expected 1", "lstm", {"units": 0}), (TypeError, "units: expected an integer", "lstm", {"units": 2.5}),
                 (ValueError, "layers: expected", "lstm", {"layers": 2**31}), (ValueError, "peephol", "lstm", {"options": "peephol"}),

@@ -225,7 +225,8 @@ static int emit_built_in(const char *folder)
 	return 0;
 }
 
-/* Writes the texts of the tests' own cells, in f32 and f16, and in all dtypes those of the cell `names`. */
+/* Writes the texts of the shelf's cells in f32, those of the tests' own cells in f32 and f16, and those of the cell `names` in all
+   dtypes. */
 static int emit_of_tests(const char *folder)
 {
 	static const struct { const char *text, *name; int step; } cells[] = {
@@ -242,7 +243,9 @@ static int emit_of_tests(const char *folder)
 	if (!keys)
 		return 1;
 	for (int k = built_ins(); (cell = every_cell(k)); k++) {
-		failed |= emit(cell, folder, 2, keys) || put_steps(cell, CG_DTYPE_F16, folder);
+		int of_shelf = k < built_ins() + shelf_cells();
+
+		failed |= emit(cell, folder, of_shelf ? CG_DTYPE_COUNT : 2, keys) || (!of_shelf && put_steps(cell, CG_DTYPE_F16, folder));
 		cg_parse_free(cell);
 	}
 	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {

@@ -99,10 +99,10 @@ static inline void random_start(void)
 	printf("# CELLGRAD_TEST_SEED=%llu\n", (unsigned long long)random_state);
 }
 
-/* The k-th built-in cell's text, and its name; NULL when there are no more. */
-static inline const char *built_in(int k, char name[32])
+/* The text and the name of the k-th cell of a list of embedded files; NULL when there are no more. */
+static inline const char *embedded_cell(const struct cg_embedded *e, int k, char name[32])
 {
-	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
+	for (; e->name; e++) {
 		size_t n = strlen(e->name);
 
 		if (n > 5 && n < 37 && !strcmp(e->name + n - 5, ".cell") && !k--) {
@@ -113,12 +113,27 @@ static inline const char *built_in(int k, char name[32])
 	return NULL;
 }
 
+static inline const char *built_in(int k, char name[32])
+{
+	return embedded_cell(cg_embedded, k, name);
+}
+
 static inline int built_ins(void)
 {
 	char name[32];
 	int n = 0;
 
 	while (built_in(n, name))
+		n++;
+	return n;
+}
+
+static inline int shelf_cells(void)
+{
+	char name[32];
+	int n = 0;
+
+	while (embedded_cell(cg_shelf, n, name))
 		n++;
 	return n;
 }
@@ -185,16 +200,19 @@ static inline struct cg_cell *must_read(const char *name)
 	return must_parse(text, name);
 }
 
-/* The k-th of all cells: the built-in ones, then those of tests/gen; NULL when there are no more.  The caller frees it. */
+/* The k-th of all cells: the built-in ones, those of the shelf, then those of tests/gen; NULL when there are no more.  The caller frees
+ * it. */
 static inline struct cg_cell *every_cell(int k)
 {
 	static const char *const more[] = { "coupled", "stages", "forms", "roots", "learnt", "apart" };
 	char name[32];
-	int n = built_ins(), n_more = sizeof more / sizeof *more;
+	int n = built_ins(), n_shelf = shelf_cells(), n_more = sizeof more / sizeof *more;
+	const char *text;
 
-	if (k >= n)
-		return k - n < n_more ? must_read(more[k - n]) : NULL;
-	return must_parse(built_in(k, name), name);
+	if (k >= n + n_shelf)
+		return k - n - n_shelf < n_more ? must_read(more[k - n - n_shelf]) : NULL;
+	text = k < n ? built_in(k, name) : embedded_cell(cg_shelf, k - n, name);
+	return must_parse(text, name);
 }
 
 static inline struct cg_pass_plan *must_plan(const struct cg_cell *cell, int options, int pass, int stage, int dtype)

@@ -189,7 +189,8 @@ static void test_types(void **state)
 	}
 }
 
-/* A step of a sequence has the arguments of the pass alone, and dh_out behind an input dh. */
+/* A step of a sequence has the arguments of the pass alone, and dh_out behind an input dh; for a cell without a recurrent product whose
+   equations do not read h_prev, it stores dh_prev, too. */
 static void test_steps(void **state)
 {
 	struct cg_cell *cell;
@@ -213,6 +214,8 @@ static void test_steps(void **state)
 					if (a->arguments[k].role == CG_ROLE_STATE && cell->prevs[a->arguments[k].index].output && !a->arguments[k].out)
 						assert_string_equal(b->arguments[++j].name, "dh_out");
 				}
+				if (j < b->n_arguments && b->shape == CG_FUNCTION_POINT)
+					assert_string_equal(b->arguments[j++].name, "dh_prev");
 				assert_int_equal(j, b->n_arguments);
 			}
 			cg_plan_free(alone);

@@ -69,7 +69,7 @@ class Misuse(py_tap.Refusals):
                 (ValueError, "input", {"input_mode": "skip"}), (ValueError, "reverse", {"reverse": True, "bidirectional": True}),
                 (TypeError, "context: expected a cellgrad.Context", {"context": "cpu"}), (ValueError, "NUL", {"route": "sc\0an"}),
                 (ValueError, "route: expected text that UTF-8 can encode", {"route": "\ud800"}),
-                (ValueError, "there is no built-in cell 'lstn'", {"cell": "lstn"}), (TypeError, "cell: expected the name", {"cell": 3})):
+                (ValueError, "there is no cell 'lstn'", {"cell": "lstn"}), (TypeError, "cell: expected the name", {"cell": 3})):
             self.refuse(kind, words, make, **changes)
         with self.assertRaises(TypeError):
             cellgrad.Network("lstm", units=U)

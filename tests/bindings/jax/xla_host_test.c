@@ -572,7 +572,7 @@ static const struct { void (*spoil)(struct host *); int code; const char *words;
 	{ no_units,       XLA_INVALID_ARGUMENT, "units: expected a scalar attribute of type s64, got none of this name and type" },
 	{ no_dropout,     XLA_INVALID_ARGUMENT, "dropout: expected a scalar attribute of type f64, got none of this name and type" },
 	{ integer_text,   XLA_INVALID_ARGUMENT, "options: expected a text attribute" },
-	{ unknown_cell,   XLA_INVALID_ARGUMENT, "cell: there is no built-in cell 'lstn'" },
+	{ unknown_cell,   XLA_INVALID_ARGUMENT, "cell: there is no cell 'lstn'" },
 	{ wrong_cell,     XLA_INVALID_ARGUMENT, "cell:3:" },
 	{ zero_byte,      XLA_INVALID_ARGUMENT, "cell: expected a text attribute, got one with a zero byte" },
 	{ unknown_option, XLA_INVALID_ARGUMENT, "peephol" },
