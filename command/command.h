@@ -19,6 +19,7 @@ enum {
 
 int command_run(int argc, const char **argv);
 int command_emit(int argc, const char **argv);
+int command_cell(int argc, const char **argv);
 int command_check(int argc, const char **argv);
 int command_info(int argc, const char **argv);
 int command_demo(int argc, const char **argv);

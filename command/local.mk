@@ -13,9 +13,12 @@ endif
 	%D%/run/metadata.c %D%/run/metadata_cell.c %D%/demo/model.c %D%/convert/network.c %D%/options.c %D%/run/expected.c %D%/run/network_call.c %D%/run/values.c %D%/run/metadata_write.c %D%/bench/plot.c \
 	%D%/output.c %D%/child_process.c %D%/bench/problem.c %D%/bench/machine.c %D%/bench/problem_sizes.c %D%/run/recurrence_warning.c %D%/bench/report.c %D%/bench/roof.c %D%/run/run_command.c \
 	%D%/safetensors.c %D%/svg.c %D%/check/shrink.c %D%/check/subject.c %D%/demo/text.c %D%/bench/timing.c %D%/demo/train.c \
-	%D%/check/verdict.c
+	%D%/check/verdict.c \
+	%D%/cell/cell_picture.h %D%/cell/oddities.h %D%/cell/pass_facts.h %D%/cell/cell_command.c %D%/cell/cell_picture.c %D%/cell/oddities.c \
+	%D%/cell/pass_facts.c
 # `cellgrad check` judges answers by the code of the conformance suite in verify/: the reference and the trials.
 %C%_libcommand_la_SOURCES += \
+	verify/cell_gradient.h verify/cell_gradient.c \
 	verify/field.h verify/answer.h verify/network_trial.h verify/area.h verify/bound.h verify/cases.h verify/finding.h \
 	verify/kernel_trial.h verify/numbers.h verify/reference.h verify/sequence.h \
 	verify/reference_rnn.h verify/trial.h verify/field.c verify/answer.c verify/network_trial.c verify/area.c verify/bound.c \

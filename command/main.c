@@ -25,6 +25,7 @@ static const struct command commands[] = {
 	{ "run",  command_run,  "compute an op on tensors from files; compare with expected ones" },
 	{ "convert", command_convert, "convert network weights between the formats of programs" },
 	{ "emit", command_emit, "print the source of a cell's kernel, and its manifest" },
+	{ "cell", command_cell, "show what a cell is, what its passes do, and that its gradient is right" },
 	{ "check", command_check, "check that a device computes the right answers" },
 	{ "info", command_info, "show devices, ops and cells, and why a backend is not used" },
 	{ "demo", command_demo, "show a derived kernel, compare with TensorFlow, train a model" },

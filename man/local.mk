@@ -2,7 +2,7 @@
 # The manual pages, which are written in mdoc.
 man_MANS = %D%/cellgrad.3 %D%/cellgrad-cell.7 %D%/cellgrad-weights.7
 command_pages = \
-	%D%/cellgrad.1 %D%/cellgrad-run.1 %D%/cellgrad-convert.1 %D%/cellgrad-emit.1 %D%/cellgrad-check.1 %D%/cellgrad-info.1 \
+	%D%/cellgrad.1 %D%/cellgrad-run.1 %D%/cellgrad-convert.1 %D%/cellgrad-emit.1 %D%/cellgrad-cell.1 %D%/cellgrad-check.1 %D%/cellgrad-info.1 \
 	%D%/cellgrad-demo.1 %D%/cellgrad-bench.1 %D%/cellgrad-cache.1
 if COMMAND
 man_MANS += $(command_pages)

@@ -30,7 +30,7 @@ device_tests = \
 	%D%/sequence/opencl.on %D%/sequence/cuda-fake.on %D%/sequence/cuda-permuted-fake.on %D%/sequence/cuda-composed-fake.on
 command_tests = \
 	%D%/docs.py %D%/completion.sh %D%/foreign.py %D%/gen/scan.py %D%/command/main.bats %D%/command/info.bats %D%/command/environment.bats %D%/command/cache.bats \
-	%D%/command/emit.bats %D%/command/safetensors.bats %D%/command/run.bats %D%/command/metadata.bats %D%/command/outputs.bats \
+	%D%/command/emit.bats %D%/command/cell.bats %D%/command/safetensors.bats %D%/command/run.bats %D%/command/metadata.bats %D%/command/outputs.bats \
 	%D%/command/open.bats %D%/command/openblas.bats %D%/command/describe.py %D%/command/formats.py %D%/command/owners.bats \
 	%D%/command/sequence.bats %D%/command/convert.bats %D%/command/misuse.bats %D%/command/cudnn.bats %D%/command/cuda.bats \
 	%D%/command/check.bats %D%/command/rnn.bats %D%/command/demo.bats %D%/command/bench.bats

@@ -31,10 +31,10 @@ listed()
 	cat <<END
 run:--output | run:-o | run:--expect | run:-e || @files
 emit:--output | emit:-o | emit:--manifest | emit:-m || @files
-bench:--plot | bench:-p | demo:--svg || @files
+bench:--plot | bench:-p | demo:--svg | cell:--svg || @files
 demo:--data | demo:-d || @folders
-emit:--options || @options
-*:--dtype | check:-d | emit:-d | bench:-d || f16 bf16 f32 f64
+emit:--options | cell:--options || @options
+*:--dtype | check:-d | emit:-d | bench:-d | cell:-d || f16 bf16 f32 f64
 *:--backend | check:-b | *:--ref | check:-r | *:--switch | *:--why | info:-w || cpu cuda opencl
 convert:--from | convert:--to || $(line "$formats")
 emit:--pass | emit:-p || forward grad gradgrad seq_forward seq_grad
@@ -65,7 +65,7 @@ places()
 run:* || $(line "$ops") @files
 check:* || $(line "$ops") $(line "$cells")
 info:* || $(line "$ops")
-emit:* || $(line "$cells") @cells
+emit:* | cell:* || $(line "$cells") @cells
 convert:* || @files
 cache:* || path list clear
 END

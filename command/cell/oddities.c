@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds what is legal in a cell's text, but odd: a saved value that no gradient loads, a weight that only an option adds, a split gate
+ * whose name is nearly that of a gate's recurrent part, and an exp that may overflow in f16.
+ */
+#include "command/cell/oddities.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command/cell/pass_facts.h"
+
+/* The largest number whose exp is an f16. */
+static const double f16_exp = 11.089;
+
+struct oddities {
+	const struct cg_cell *cell;
+	int options;
+	void (*tell)(void *user, const char *sentence);
+	void *user;
+};
+
+static void tell(const struct oddities *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void tell(const struct oddities *o, const char *format, ...)
+{
+	char text[256];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof text, format, list);
+	va_end(list);
+	o->tell(o->user, text);
+}
+
+static int has_two(const struct cg_term *t)
+{
+	return t->code >= CG_OP_COUNT || cg_operators[t->code].arity > 1;
+}
+
+static int is_operand(const struct cg_term *t)
+{
+	return t->code == CG_TERM_SYMBOL || t->code == CG_OP_CONST;
+}
+
+/* ---- saved values that no gradient loads ---- */
+
+/* Does the cell keep the value between steps, or multiply it?  Such a value is stored in any case. */
+static int is_kept(const struct cg_cell *cell, int value)
+{
+	for (int k = 0; k < cell->n_prevs; k++)
+		if (cell->prevs[k].value == value)
+			return 1;
+	for (int k = 0; k < cell->n_stages - 1; k++)
+		if (cell->feeds[k] == value)
+			return 1;
+	return 0;
+}
+
+static int loads(const struct pass_facts *f, const char *name)
+{
+	for (int k = 0; k < f->loads.n; k++)
+		if (!strcmp(f->loads.name[k], name))
+			return 1;
+	return 0;
+}
+
+static int find_idle(const struct oddities *o)
+{
+	const struct cg_cell *cell = o->cell;
+	struct pass_facts grad, gradgrad;
+	int code = pass_facts_open(&grad, cell, o->options, CG_PASS_GRAD, CG_DTYPE_F64);
+
+	if (!code)
+		code = pass_facts_open(&gradgrad, cell, o->options, CG_PASS_GRADGRAD, CG_DTYPE_F64);
+	for (int k = 0; !code && k < cell->n_saves; k++) {
+		const char *name = cell->values[cell->saves[k]].name;
+
+		if (!is_kept(cell, cell->saves[k]) && !loads(&grad, name) && !loads(&gradgrad, name))
+			tell(o, "no gradient loads '%s', which forward saves", name);
+	}
+	if (!code)
+		pass_facts_close(&gradgrad);
+	pass_facts_close(&grad);
+	return code;
+}
+
+/* ---- bounds ---- */
+
+/* Bounds of a term for all numbers that gates, states, weights and scalars may have. */
+struct range { double low, high; };
+
+/* The most terms that one comparison looks at, since a text may nest values so that they have very many. */
+enum { LOOKS = 1000 };
+
+static int same_term(const struct cg_cell *cell, int a, int b, int *looks)
+{
+	const struct cg_term *x = &cell->terms[a], *y = &cell->terms[b];
+
+	if (a == b)
+		return 1;
+	if (x->code != y->code || --*looks < 0)
+		return 0;
+	if (x->code == CG_TERM_SYMBOL)
+		return x->a == y->a && x->b == y->b;
+	if (x->code == CG_OP_CONST)
+		return x->value == y->value;
+	return same_term(cell, x->a, y->a, looks) && (!has_two(x) || same_term(cell, x->b, y->b, looks));
+}
+
+/* Is b the largest of several terms, of which a is one?  Then a - b is at most 0. */
+static int is_largest(const struct cg_cell *cell, int a, int b, int *looks)
+{
+	const struct cg_term *t = &cell->terms[b];
+
+	if (same_term(cell, a, b, looks))
+		return 1;
+	if (--*looks < 0)
+		return 0;
+	if (t->code == CG_TERM_SYMBOL)
+		return t->a == CG_SYMBOL_VALUE && is_largest(cell, a, cell->values[t->b].term, looks);
+	return t->code == CG_OP_MAX && (is_largest(cell, a, t->a, looks) || is_largest(cell, a, t->b, looks));
+}
+
+/* A product of bounds; 0 times infinity is 0. */
+static double times(double a, double b)
+{
+	return a == 0 || b == 0 ? 0 : a * b;
+}
+
+static struct range range_of_product(struct range a, struct range b)
+{
+	double p = times(a.low, b.low), q = times(a.low, b.high), r = times(a.high, b.low), s = times(a.high, b.high);
+
+	return (struct range){ fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s)) };
+}
+
+static struct range range_of_symbol(const struct cg_cell *cell, const struct cg_term *t, const struct range *range)
+{
+	if (t->a == CG_SYMBOL_VALUE)
+		return range[cell->values[t->b].term];
+	if (t->a == CG_SYMBOL_PARAM && cell->params[t->b].given)
+		return (struct range){ cell->params[t->b].value, cell->params[t->b].value };
+	return (struct range){ -INFINITY, INFINITY };
+}
+
+/* The range of a term, from those of the terms before it. */
+static struct range range_of(const struct cg_cell *cell, int term, const struct range *range)
+{
+	const struct cg_term *t = &cell->terms[term];
+	struct range a, b = { 0, 0 };
+	int looks = LOOKS;
+
+	if (t->code == CG_TERM_SYMBOL)
+		return range_of_symbol(cell, t, range);
+	if (t->code == CG_OP_CONST)
+		return (struct range){ (double)t->value, (double)t->value };
+	a = range[t->a];
+	if (has_two(t))
+		b = range[t->b];
+	switch (t->code) {
+	case CG_OP_NEG:     return (struct range){ -a.high, -a.low };
+	case CG_OP_ADD:     return (struct range){ a.low + b.low, a.high + b.high };
+	case CG_TERM_SUB:   return (struct range){ a.low - b.high, is_largest(cell, t->a, t->b, &looks) ? 0 : a.high - b.low };
+	case CG_OP_MUL:     return range_of_product(a, b);
+	case CG_OP_TANH:
+	case CG_OP_ERF:     return (struct range){ -1, 1 };
+	case CG_OP_SIGMOID:
+	case CG_OP_STEP:    return (struct range){ 0, 1 };
+	case CG_OP_RELU:    return (struct range){ fmax(a.low, 0), fmax(a.high, 0) };
+	case CG_OP_ABS:     return (struct range){ a.low > 0 ? a.low : a.high < 0 ? -a.high : 0, fmax(fabs(a.low), fabs(a.high)) };
+	case CG_OP_MAX:     return (struct range){ fmax(a.low, b.low), fmax(a.high, b.high) };
+	case CG_OP_MIN:     return (struct range){ fmin(a.low, b.low), fmin(a.high, b.high) };
+	case CG_OP_EXP:     return (struct range){ exp(a.low), exp(a.high) };
+	case CG_OP_EXPM1:   return (struct range){ expm1(a.low), expm1(a.high) };
+	case CG_OP_SQRT:    return (struct range){ sqrt(fmax(a.low, 0)), sqrt(fmax(a.high, 0)) };
+	default:            return (struct range){ -INFINITY, INFINITY };
+	}
+}
+
+/* Finds equations with an exp or expm1 whose argument has no bound below f16_exp.  A term stands behind its operands, and an equation
+ * behind those whose values it reads. */
+static int find_large(const struct oddities *o)
+{
+	const struct cg_cell *cell = o->cell;
+	struct range *range = cg_memory(NULL, (size_t)cell->n_terms * sizeof *range);
+	unsigned char *is_large = cg_memory(NULL, (size_t)cell->n_terms);
+
+	for (int k = 0; k < cell->n_terms && range && is_large; k++) {
+		const struct cg_term *t = &cell->terms[k];
+
+		range[k] = range_of(cell, k, range);
+		is_large[k] = !is_operand(t) && (is_large[t->a] || (has_two(t) && is_large[t->b]) ||
+		              ((t->code == CG_OP_EXP || t->code == CG_OP_EXPM1) && !(range[t->a].high <= f16_exp)));
+	}
+	for (int k = 0; k < cell->n_values && range && is_large; k++)
+		if (is_large[cell->values[k].term])
+			tell(o, "exp in the equation of '%s' has no bound: in f16 it overflows above %.4g", cell->values[k].name, f16_exp);
+	cg_memory(range, 0);
+	cg_memory(is_large, 0);
+	return range && is_large ? CG_OK : CG_NO_MEMORY;
+}
+
+/* ---- split gates ---- */
+
+static const char *end_of(const char *name)
+{
+	const char *end = strchr(name, '_');
+
+	return end ? end + 1 : name;
+}
+
+/* The gate whose recurrent part a split gate would be if one or two letters of its name were others; NULL: there is none. */
+static const char *near_partner(const struct cg_cell *cell, const struct cg_gate *gate)
+{
+	const char *ends[CG_GATES_MAX] = { NULL }, *found;
+	int n = 0, of[CG_GATES_MAX];
+
+	if (!gate->split || gate->whole >= 0)
+		return NULL;
+	for (int k = 0; k < cell->n_gates; k++)
+		if (!cell->gates[k].split && cell->gates[k].stage == gate->stage && cell->gates[k].parts & 1 << CG_PART_R) {
+			of[n] = k;
+			ends[n++] = end_of(cell->gates[k].name);
+		}
+	found = cg_nearest(end_of(gate->name), ends, n);
+	for (int k = 0; k < n; k++)
+		if (ends[k] == found)
+			return cell->gates[of[k]].name;
+	return NULL;
+}
+
+static void find_apart(const struct oddities *o)
+{
+	for (int k = 0; k < o->cell->n_gates; k++) {
+		const char *near = near_partner(o->cell, &o->cell->gates[k]);
+
+		if (near)
+			tell(o, "split gate '%s' is a gate of its own; the recurrent part of '%s' would have a name that ends in '_%s'",
+			     o->cell->gates[k].name, near, end_of(near));
+	}
+}
+
+/* ---- weights ---- */
+
+static void find_optional(const struct oddities *o)
+{
+	for (int k = 0; k < o->cell->n_weights; k++) {
+		int option = o->cell->weights[k].option;
+
+		if (option >= 0 && !(o->options >> option & 1))
+			tell(o, "the cell has weight '%s' only with option '%s', which is off", o->cell->weights[k].name,
+			     o->cell->options[option].name);
+	}
+}
+
+int oddities_find(const struct cg_cell *cell, int options, void (*say)(void *user, const char *sentence), void *user)
+{
+	const struct oddities o = { cell, options, say, user };
+
+	find_apart(&o);
+	find_optional(&o);
+	CG_TRY(find_idle(&o));
+	return find_large(&o);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pass of a cell loads, stores and computes, for each element. */
+#ifndef PASS_FACTS_H
+#define PASS_FACTS_H
+
+#include "runtime/device/inspect.h"
+
+enum { FACTS_MAX = 128 };
+
+struct fact_names { const char *name[FACTS_MAX]; int n; };
+
+struct pass_facts {
+	struct cg_pass_plan *plan;               /* the names below point into the plan and the cell */
+	struct fact_names loads, stores;         /* tensors and vectors */
+	struct fact_names recomputes;            /* values of the cell that a gradient computes again, since forward does not save them */
+	struct fact_names sums;                  /* gradients that are sums over rows, or over rows and units */
+	int bytes;                               /* of the tensors of an element; vectors and sums do not count */
+	int operations, functions;               /* operations of an element; functions: those that are exp, tanh and the like */
+};
+
+/* Finds the facts; pass_facts_close() frees them.  CG_BAD_ARGUMENT: acc cannot hold a constant of the cell. */
+int  pass_facts_open(struct pass_facts *, const struct cg_cell *, int options, int pass, int dtype);
+void pass_facts_close(struct pass_facts *);
+
+#endif

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests `cellgrad cell`: what it prints of cells, the comparison of gradients with differences, its warnings, its picture, and wrong input.
+
+load files
+
+# warns TEXT WORDS...: checks that the command warns with TEXT, and without it if TEXT begins with !
+warns() {
+	local text=$1
+
+	shift
+	run -0 --separate-stderr "$CELLGRAD" "$@"
+	case $text in
+	!*) [[ $stderr != *"${text#!}"* ]] ;;
+	*)  [[ $stderr == *"cellgrad cell: warning: $text"* ]] ;;
+	esac
+}
+
+@test "the parts of a cell, and what each pass loads, stores and computes again, are printed" {
+	works cell lstm --options peephole --dtype f16
+	[[ $output == 'cell lstm
+  gates       a_i: x W + h R + biases'* ]]
+	[[ $output == *'
+  states      c
+  output      h
+  weights     p_i (option peephole, on), p_f (option peephole, on), p_o (option peephole, on)
+  saves       i, f, g, o, c, h
+
+forward in f16: '* ]]
+	# Pre-activations are f32; c_prev, i, f, g, o, c and h are f16.
+	[[ $output == *'forward in f16: 30 bytes and '*'
+  loads       a_i, a_f, a_g, a_o, c_prev, p_i, p_f, p_o
+  stores      i, f, g, o, c, h
+'* ]]
+	[[ $output == *'
+  recomputes  m
+  sums        db_i, db_f, db_g, db_o, dp_i, dp_f, dp_o
+'* ]]
+	[ -z "$stderr" ]
+	works cell mgu
+	[[ $output == *'
+  gates       a_f: x W + h R + biases, stage 1
+              a_n: x W + h R + biases, stage 2, where h is fh
+'* ]]
+	works cell sru
+	[[ $output == *'a_f: x W + bias
+'*'x_n: x W
+'* ]]
+	printf 'cell mine\ngates a\noutput h\nscalar tau = 2\nparam leak = 0.5\nparam k\nh = tanh(a * tau) * leak + k\nsave h\n' > mine.cell
+	works cell ./mine.cell
+	[[ $output == *'
+  scalars     tau = 2
+  params      leak = 0.5, k
+'* ]]
+}
+
+@test "the gradient of every built-in cell and of every cell of the shelf agrees with differences, with all options, at other points, too" {
+	local n=0
+
+	while read -r name _ options; do
+		[ "$options" != - ] || options=
+		for seed in 1 2; do
+			works cell "$name" ${options:+--options "$options"} --seed $seed --json
+			[[ $output == *'{"gradient":{"points":12,"worst":'*'"agrees":true}}'* ]]
+			n=$((n + 1))
+		done
+	done < <("$CELLGRAD" emit --list | sed 1d)
+	[ $n -ge 30 ]
+	# Kinks, poles, and a clip, which does not change the gradient.
+	printf 'cell mine\ngates a b\nstate c\noutput h\nc = clip(a * b, 0.5)\nr = relu(a) + abs(b) + max(a, c_prev)\nh = r / (b + c_prev)\nsave r c h\n' > mine.cell
+	works cell ./mine.cell --json
+	[[ $output == *'"points":12,'*'"agrees":true}}'* ]]
+	printf 'cell mine\ngates a\noutput h\nh = log(-1 - a * a)\nsave h\n' > mine.cell
+	works cell ./mine.cell
+	[[ $output == *'the gradient was not compared' ]]
+}
+
+@test "what is legal but odd is a warning" {
+	warns "the cell has weight 'p_i' only with option 'peephole', which is off" cell lstm
+	warns "!p_i" cell lstm --options peephole
+	printf 'cell mine\ngates a_new a_old\nsplit q_nev\noutput h\nu = tanh(a_old)\nt = exp(a_new)\nw = q_nev + 1\nh = t + u + w\nsave t u w h\n' > mine.cell
+	warns "no gradient loads 'w', which forward saves" cell ./mine.cell
+	warns "!loads 't'" cell ./mine.cell
+	warns "exp in the equation of 't' has no bound: in f16 it overflows above 11.09" cell ./mine.cell
+	warns "split gate 'q_nev' is a gate of its own; the recurrent part of 'a_new' would have a name that ends in '_new'" cell ./mine.cell
+	sed 's/q_nev/q_new/g' mine.cell > its.cell
+	warns "!split" cell ./its.cell
+	printf 'cell mine\ngates a\noutput h\nparam k = 2\nt = exp(tanh(a) * 5)\nu = exp(-abs(a)) + exp(k) + exp(min(a, 11))\nh = t * u\nsave t u h\n' > mine.cell
+	warns "!exp" cell ./mine.cell
+	# The stabiliser of slstm is at least what it is taken from.
+	warns "!exp" cell slstm
+	run -0 --separate-stderr "$CELLGRAD" cell lstm --json
+	[[ $stderr == *'{"warning":"'* ]]
+}
+
+@test "--svg draws the equations, each with the lines to what it reads" {
+	works cell gru --svg gru.svg
+	[[ $(head -c 4 gru.svg) == '<svg' && $(tail -n 1 gru.svg) == '</svg>' ]]
+	[[ $(cat gru.svg) == *'<title>cell gru</title>'*'<title>n = tanh(a_n + r * q)</title>'* ]]
+	# r reads a_r; z a_z; q q_n; n a_n, r and q; h z, n and h_prev.
+	[ "$(grep -c '<path' gru.svg)" = 9 ]
+	[ "$(grep -c '<rect' gru.svg)" = 11 ]
+	printf 'cell mine\ngates a\noutput h\n%s\nh = v39\nsave h\n' "$(echo 'v0 = a + 1'; for k in {1..39}; do echo "v$k = v$((k - 1)) * v$((k - 1))"; done)" > mine.cell
+	works cell ./mine.cell --svg mine.svg
+	echo mine > text
+	refuses "text" cell gru --svg text
+	[ "$(cat text)" = mine ]
+}
+
+@test "wrong arguments are refused" {
+	refuses "which cell?|emit --list" cell
+	refuses "gru|one cell" cell lstm gru
+	refuses "lstn|lstm" cell lstn
+	refuses "nowhere.cell|No such file" cell ./nowhere.cell
+	refuses "--options|peephol" cell lstm --options peephol
+	refuses "--dtype|f8" cell lstm --dtype f8
+	refuses "--seed|whole number|x" cell lstm --seed x
+	printf 'cell mine\ngates a\noutput h\nh = b\n' > mine.cell
+	run -2 --separate-stderr "$CELLGRAD" cell ./mine.cell
+	[[ -z $output && ${stderr_lines[0]} == "cellgrad cell: ./mine.cell:4:5: 'b' is not known here"* ]]
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compares the derived gradient of a cell's equations with differences, in long double.  What a cell's products multiply, and what they
+ * give, are variables of their own here: a product's gradient is not the cell's.
+ */
+#include "verify/cell_gradient.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/core/core.h"
+#include "verify/numbers.h"
+
+enum { TRIES = 400, STEPS = 4, SMALLER = 5, RESULTS = CG_STATES_MAX + 1 + CG_STAGES_MAX };
+static const long double first_step = 4e-3L;
+
+/* The cell's equations and their adjoints.  The loss is the sum of all results, each times a variable `seed`. */
+struct check {
+	const struct cg_cell *cell;
+	struct cg_arena memory;
+	struct cg_graph graph;
+	int n;                                   /* the nodes of the equations stand before those of the adjoints */
+	int result[RESULTS], seed[RESULTS], n_results;
+	int *adjoint;
+	long double *value;
+};
+
+static void add_result(struct check *c, int value)
+{
+	int node = c->graph.value[value], seed;
+	char name[16];
+
+	snprintf(name, sizeof name, "seed%d", c->n_results);
+	seed = cg_add_leaf(&c->graph, name, CG_ROLE_OPERAND, c->n_results, CG_VALUE);
+	c->adjoint[node] = c->adjoint[node] ? cg_add(&c->graph, c->adjoint[node], seed) : seed;
+	c->result[c->n_results] = node;
+	c->seed[c->n_results++] = seed;
+}
+
+/* Builds the graph.  Results are the states, the output and what the products of later stages multiply. */
+static int build(struct check *c, int options)
+{
+	cg_graph_open(&c->graph, &c->memory);
+	cg_graph_build(&c->graph, c->cell, options);
+	c->n = c->graph.n;
+	c->adjoint = cg_arena_alloc(&c->memory, (size_t)c->n * sizeof *c->adjoint);
+	if (c->graph.failed || !c->adjoint)
+		return CG_NO_MEMORY;
+	memset(c->adjoint, 0, (size_t)c->n * sizeof *c->adjoint);
+	for (int k = 0; k < c->cell->n_prevs; k++)
+		add_result(c, c->cell->prevs[k].value);
+	for (int k = 0; k < c->cell->n_stages - 1; k++)
+		add_result(c, c->cell->feeds[k]);
+	cg_derive(&c->graph, c->adjoint, c->n, "d");
+	c->value = cg_arena_alloc(&c->memory, (size_t)c->graph.n * sizeof *c->value);
+	return c->graph.failed || !c->value ? CG_NO_MEMORY : CG_OK;
+}
+
+static const struct cg_leaf *leaf_of(const struct check *c, int node)
+{
+	return c->graph.nodes[node].code == CG_OP_LEAF ? &c->graph.leaves[c->graph.nodes[node].a] : NULL;
+}
+
+static int is_variable(const struct check *c, int node)
+{
+	const struct cg_leaf *leaf = leaf_of(c, node);
+
+	return leaf && leaf->role != CG_ROLE_PARAM;
+}
+
+/* Draws all variables: numbers of either sign, some of them above 1. */
+static void draw(struct check *c, unsigned long long *state)
+{
+	for (int k = 0; k < c->graph.n; k++) {
+		const struct cg_leaf *leaf = leaf_of(c, k);
+
+		if (leaf && leaf->role == CG_ROLE_PARAM)
+			c->value[k] = c->cell->params[leaf->index].given ? (long double)c->cell->params[leaf->index].value : 1;
+		else if (leaf)
+			c->value[k] = (long double)numbers_draw(state, 0.7);
+	}
+}
+
+/* Is every value a number, and does no clip cut? */
+static int is_plain(const struct check *c)
+{
+	for (int k = 0; k < c->n; k++)
+		if (!isfinite(c->value[k]) || (c->graph.nodes[k].code == CG_OP_CLIP && c->value[k] != c->value[c->graph.nodes[k].a]))
+			return 0;
+	return 1;
+}
+
+static long double loss(struct check *c)
+{
+	long double sum = 0;
+
+	cg_eval(&c->graph, c->value, c->n);
+	for (int k = 0; k < c->n_results; k++)
+		sum += c->value[c->result[k]] * c->value[c->seed[k]];
+	return sum;
+}
+
+/* Central differences over steps that are halved, extrapolated to a step of 0.  *change: by how much the last step changed the result. */
+static long double extrapolate(struct check *c, int node, long double step, long double *change)
+{
+	long double there = c->value[node], d[STEPS];
+
+	for (int k = 0; k < STEPS; k++) {
+		long double h = ldexpl(step, -k), up;
+
+		c->value[node] = there + h;
+		up = loss(c);
+		c->value[node] = there - h;
+		d[k] = (up - loss(c)) / (2 * h);
+	}
+	c->value[node] = there;
+	*change = INFINITY;
+	for (int n = 1; n < STEPS; n++)
+		for (int k = 0; k < STEPS - n; k++) {
+			long double before = d[k];
+
+			d[k] = d[k + 1] + (d[k + 1] - d[k]) / (ldexpl(1, 2 * n) - 1);
+			*change = fabsl(d[k] - before);
+		}
+	return d[0];
+}
+
+/* The derivative by differences.  Near a kink or a pole the steps are made smaller, until the result no longer changes. */
+static long double difference(struct check *c, int node)
+{
+	long double best = 0, least = INFINITY;
+
+	for (int k = 0; k < SMALLER; k++) {
+		long double change, d = extrapolate(c, node, ldexpl(first_step, -3 * k), &change);
+
+		if (change < least) {
+			least = change;
+			best = d;
+		}
+		if (change <= 1e-12L * (1 + fabsl(d)))
+			break;
+	}
+	return best;
+}
+
+static void compare(struct check *c, struct cell_gradient *found)
+{
+	for (int k = 1; k < c->n; k++) {
+		long double got, want;
+		double error;
+
+		if (!is_variable(c, k))
+			continue;
+		cg_eval(&c->graph, c->value, c->graph.n);
+		got = c->adjoint[k] ? c->value[c->adjoint[k]] : 0;
+		want = difference(c, k);
+		error = (double)(fabsl(got - want) / (1 + fabsl(want)));
+		if (!*found->of || !(error <= found->worst)) {
+			found->worst = error;
+			found->got = (double)got;
+			found->want = (double)want;
+			snprintf(found->of, sizeof found->of, "%s", leaf_of(c, k)->name);
+		}
+	}
+	found->points++;
+}
+
+int cell_gradient_check(const struct cg_cell *cell, int options, unsigned long long seed, struct cell_gradient *found)
+{
+	struct check c = { .cell = cell, .memory = { cg_memory, NULL, 0 } };
+	int code;
+
+	*found = (struct cell_gradient){ .points = 0 };
+	code = build(&c, options);
+	for (int k = 0; !code && k < TRIES && found->points < CELL_GRADIENT_POINTS; k++) {
+		draw(&c, &seed);
+		cg_eval(&c.graph, c.value, c.n);
+		if (is_plain(&c))
+			compare(&c, found);
+	}
+	cg_arena_free(&c.memory);
+	return code;
+}
