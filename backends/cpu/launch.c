@@ -6,7 +6,8 @@
 #include "backends/cpu/cpu.h"
 
 /* PART: the number of elements of a part of a launch, a microsecond or two of work: enough to pay for one more thread that is awake, as
- * threads are between the products of a sequence.  ALIGN: the number of bytes to which the interpreter's registers are aligned. */
+ * threads are between the products of a sequence.  ALIGN: the bytes of the interpreter's registers for one thread are rounded up to
+ * a multiple of this number. */
 enum { PART = 1 << 11, ALIGN = 64 };
 
 struct shared_launch {

@@ -384,7 +384,7 @@ static int missing(const struct call *c, const struct cg_port *port, unsigned bo
 	cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s %s, looked in %s", c->name, port->name,
 	        c->dtype < 0 && !port->type ? "a tensor" : cg_op_type_name(c->row, port, c->op), expected(c, port, bound, shape), list);
 	if (near)
-		cg_fail(CG_BAD_ARGUMENT, "%s; there is a %s: is that the one?", cg_message(),
+		cg_fail(CG_BAD_ARGUMENT, "%s; there is a tensor %s: is that the one?", cg_message(),
 		        print_name(shown, near));
 	return CG_BAD_ARGUMENT;
 }

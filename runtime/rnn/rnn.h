@@ -156,8 +156,8 @@ int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rn
 
 /* Sets the plan's gates, weights and saved values from the cell and its options. */
 int cg_rnn_lay_out_cell(struct cg_rnn *);
-/* Finds, without compiling kernels, which values the kernels of the forward pass and, with training, those of the gradient read.  The size
- * of the reserve space depends on these values.  CG_BAD_ARGUMENT: the cell allows no projection. */
+/* Finds, without compiling kernels, which values the kernels of the forward pass and, with training, those of the gradient read.  The
+ * reserve space holds the gates if kernels of the gradient read them.  CG_BAD_ARGUMENT: the cell allows no projection. */
 int cg_rnn_analyse_gradient(struct cg_rnn *);
 /* Gets the kernels for routes composed and scan; a context compiles each kernel once. */
 int cg_rnn_compile(struct cg_rnn *);
