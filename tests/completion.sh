@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value of an option that
-# bash's file offers, except ops, is in the command's help; and bash offers by its file what may stand at a place.  srcdir: the source;
-# CELLGRAD: the command.
+# bash's file offers, except ops and cells, is in the command's help; and bash offers by its file what may stand at a place.  srcdir: the
+# source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 folder=$srcdir/command/completion
@@ -33,12 +33,12 @@ for pair in bash:cellgrad.bash zsh:_cellgrad; do
 	report $? "${pair#*:} is what make.sh prints: sh command/completion/make.sh ${pair%%:*} ./cellgrad"
 done
 sed -n "s/^	\([a-z]*\):--\([a-z]*\)[^)]*) words='\(.*\)' ;;/\1 \2 \3/p" "$folder/cellgrad.bash" | while read -r command option values; do
-	case $option:$values in op:* | *:@*) continue ;; esac
+	case $option:$values in op:* | cell:* | *:@*) continue ;; esac
 	"$CELLGRAD" "$command" --help >"$scratch/help"
 	for value in $values; do grep -q -w -e "$value" "$scratch/help" || echo "$command --$option: no $value"; done
 done >"$why"
 [ ! -s "$why" ]
-report $? 'every value of an option that the completion of bash offers, except ops, is in the help of its command'
+report $? 'every value of an option that the completion of bash offers, except ops and cells, is in the help of its command'
 if command -v bash >/dev/null; then
 	cd "$scratch" || exit 99
 	: >"$why"

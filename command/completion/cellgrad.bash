@@ -39,6 +39,7 @@ _cellgrad()
 	bench:--what | bench:-w) words='fwd bwd fwd+bwd' ;;
 	bench:--mode | bench:-m) words='lstm gru rnn_tanh rnn_relu' ;;
 	check:--suite | check:-s) words='quick full' ;;
+	demo:--cell) words='lstm_block gru_block lstm gru rnn_tanh rnn_relu cifg indrnn janet leaky_integrator mgu mingru minlstm slstm sru @cells' ;;
 	demo:--only) words='compare train' ;;
 	help:*) words='run convert emit cell check info demo bench cache' ;;
 	run:--rtol | run:--atol | convert:--from-prefix | convert:--to-prefix | emit:--stage | cell:--seed | check:--seed | check:--max-time | check:-t | demo:--steps | demo:--time | demo:--seed | bench:--B | bench:--I | bench:--H | bench:--T | bench:--layers | bench:--valid | bench:--threads | bench:-t | bench:--time | bench:--reps | bench:-r) words= ;;
@@ -50,7 +51,7 @@ _cellgrad()
 		cell:-*) words='--options= --dtype= --seed= --svg= --json --help' ;;
 		check:-*) words='--backend= --ref= --suite= --seed= --max-time= --dtype= --json --help' ;;
 		info:-*) words='--why= --json --help' ;;
-		demo:-*) words='--only= --data= --steps= --time= --seed= --switch= --svg= --no-svg --json --help' ;;
+		demo:-*) words='--only= --data= --cell= --steps= --time= --seed= --switch= --svg= --no-svg --json --help' ;;
 		bench:-*) words='--op= --B= --I= --H= --T= --layers= --valid= --dtype= --what= --mode= --threads= --time= --reps= --plot= --json --help' ;;
 		cache:-*) words='--json --help' ;;
 		run:*) words='lstm_block_cell LSTMBlockCell lstm_block_cell_grad LSTMBlockCellGrad gru_block_cell GRUBlockCell gru_block_cell_grad GRUBlockCellGrad block_lstm BlockLSTM block_lstm_grad BlockLSTMGrad block_lstm_v2 BlockLSTMV2 block_lstm_grad_v2 BlockLSTMGradV2 rnn CudnnRNNV3 rnn_v2 CudnnRNNV2 rnn_v1 CudnnRNN rnn_backprop CudnnRNNBackpropV3 rnn_backprop_v2 CudnnRNNBackpropV2 rnn_backprop_v1 CudnnRNNBackprop rnn_params_size CudnnRNNParamsSize rnn_params_to_canonical CudnnRNNParamsToCanonicalV2 rnn_params_to_canonical_v1 CudnnRNNParamsToCanonical rnn_canonical_to_params CudnnRNNCanonicalToParamsV2 rnn_canonical_to_params_v1 CudnnRNNCanonicalToParams @files' ;;

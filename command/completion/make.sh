@@ -44,6 +44,7 @@ bench:--op | bench:-o || $(line "$ops")
 bench:--what | bench:-w || fwd bwd fwd+bwd
 bench:--mode | bench:-m || lstm gru rnn_tanh rnn_relu
 check:--suite | check:-s || quick full
+demo:--cell || $(line "$cells") @cells
 demo:--only || compare train
 help:* || $(line "$commands")
 END

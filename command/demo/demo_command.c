@@ -16,11 +16,12 @@
 #include "command/output.h"
 #include "command/demo/train.h"
 
-enum { DATA = OPTION_FIRST, ONLY, STEPS, TIME, SEED, SWITCH, SVG, NO_SVG };
+enum { DATA = OPTION_FIRST, ONLY, CELL, STEPS, TIME, SEED, SWITCH, SVG, NO_SVG };
 
 static const struct poptOption table[] = {
 	OPTION_VALUE("only", '\0', ONLY, "run only compare or train, not both", "PART"),
 	OPTION_VALUE("data", 'd', DATA, "read the cases from DIR", "DIR"),
+	OPTION_VALUE("cell", '\0', CELL, "train with the cell CELL, a name or a .cell file", "CELL"),
 	OPTION_VALUE("steps", '\0', STEPS, "train for N steps (800)", "N"),
 	OPTION_VALUE("time", '\0', TIME, "stop training after SECONDS (60)", "SECONDS"),
 	OPTION_VALUE("seed", '\0', SEED, "seed that initial weights and dropout come from (1)", "N"),
@@ -42,21 +43,22 @@ static const char text[] =
 	"\n"
 	"Then trains a character model on a text that is in the command, Alice's\n"
 	"Adventures in Wonderland, and draws its losses, on the screen and as SVG.  Two\n"
-	"layers of LSTM with dropout between them read lines of different lengths.  The\n"
-	"target of the loss on the last tenth of the text, which is held out, is the\n"
-	"text's bigram entropy: that of a character given the one before, in the whole\n"
-	"text; or the loss of a table of pairs of the rest on that tenth, with Witten and\n"
-	"Bell's smoothing, if that is less.  The same seed and steps print the same\n"
-	"losses; a time limit shortens the curve and does not change it.  Weights, the\n"
-	"optimiser's averages and the states from line to line are in host memory, so that\n"
-	"--switch can continue on another backend: the losses are those of one backend,\n"
-	"except for rounding.\n"
+	"layers of LSTM, or of the cell of --cell, with dropout between them read lines\n"
+	"of different lengths.  The target of the loss on the last tenth of the text,\n"
+	"which is held out, is the text's bigram entropy: that of a character given the\n"
+	"one before, in the whole text; or the loss of a table of pairs of the rest on\n"
+	"that tenth, with Witten and Bell's smoothing, if that is less.  The same seed and\n"
+	"steps print the same losses; a time limit shortens the curve and does not change\n"
+	"it.  Weights, the optimiser's averages and the states from line to line are in\n"
+	"host memory, so that --switch can continue on another backend: the losses are\n"
+	"those of one backend, except for rounding.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad demo\n"
 	"  CELLGRAD_BACKEND=opencl cellgrad demo\n"
 	"  cellgrad demo --only compare --data tests/data --json\n"
 	"  cellgrad demo --only train --seed 2 --svg seed-2.svg\n"
+	"  cellgrad demo --only train --cell mgu\n"
 	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 50 --switch opencl\n"
 	"\n"
 	"Exit status: 0 all answers agree, and the model is better than the table, or the\n"
@@ -102,6 +104,7 @@ struct demo {
 	size_t tensors, wrong;
 	struct outcome worst[WORST];     /* min(tensors, WORST) tensors, mismatches first, then by error / allowed error */
 	struct train_plan plan;
+	struct cg_cell *parsed;          /* the cell of --cell, if it is from a file */
 	int untrained;                   /* 1: after all steps the loss on the part held out is not below the bigram entropy */
 };
 
@@ -423,6 +426,8 @@ static int read_options(struct demo *d, const struct options *o, int *parts)
 	if (o->value[SVG] && o->value[NO_SVG])
 		return cg_fail(CG_BAD_ARGUMENT, "--svg and --no-svg: expected one of them");
 	CG_TRY(read_part(o->value[ONLY], parts));
+	if (o->value[CELL])
+		CG_TRY(file_cell(o->value[CELL], 1, &d->plan.cell, &d->parsed));
 	d->plan.svg = !o->value[NO_SVG];
 	d->plan.json = d->json;
 	d->plan.colour = d->colour;
@@ -474,6 +479,7 @@ int command_demo(int argc, const char **argv)
 		call_close(&d.samples[k].call);
 	}
 	cg_memory(d.samples, 0);
+	cg_cell_close(d.parsed);
 	options_close(&o);
 	return code ? command_fail("demo", code, working) : d.wrong || d.untrained ? EXIT_WORK : EXIT_OK;
 }

@@ -33,8 +33,8 @@ static int connect(struct model *m, struct cg_context *context)
 
 	m->context = context;
 	cg_rnn_config_init(&c, sizeof c);
-	c.cell = cg_cell_find("lstm");
-	c.options = "peephole";
+	c.cell = m->shape.cell ? m->shape.cell : cg_cell_find("lstm");
+	c.options = m->shape.cell ? "" : "peephole";
 	c.dtype = MODEL_DTYPE;
 	c.layers = MODEL_LAYERS;
 	c.input = m->shape.symbols;
@@ -87,14 +87,14 @@ static size_t states(const struct model *m, int rows)
 
 static int alloc_memory(struct model *m)
 {
-	size_t state = states(m, m->shape.rows), positions = area(m->shape.steps, m->shape.rows);
+	size_t state = states(m, m->shape.rows), c = state * (size_t)m->n_states, positions = area(m->shape.steps, m->shape.rows);
 	size_t scores = positions * (size_t)m->shape.symbols, hidden = positions * (size_t)m->shape.units;
 	const struct { real **at; size_t n; } parts[] = {
 		{ &m->p, m->n }, { &m->g, m->n }, { &m->mean, m->n }, { &m->square, m->n },
-		{ &m->carry[MODEL_LEARNT].h, state }, { &m->carry[MODEL_LEARNT].c, state },
-		{ &m->carry[MODEL_OTHER].h, state }, { &m->carry[MODEL_OTHER].c, state },
-		{ &m->carry[MODEL_SAMPLED].h, state }, { &m->carry[MODEL_SAMPLED].c, state },
-		{ &m->last.h, state }, { &m->last.c, state }, { &m->x, scores }, { &m->h, hidden }, { &m->dh, hidden },
+		{ &m->carry[MODEL_LEARNT].h, state }, { &m->carry[MODEL_LEARNT].c, c },
+		{ &m->carry[MODEL_OTHER].h, state }, { &m->carry[MODEL_OTHER].c, c },
+		{ &m->carry[MODEL_SAMPLED].h, state }, { &m->carry[MODEL_SAMPLED].c, c },
+		{ &m->last.h, state }, { &m->last.c, c }, { &m->x, scores }, { &m->h, hidden }, { &m->dh, hidden },
 		{ &m->score, scores }, { &m->out_w_across, area(m->shape.symbols, m->shape.units) },
 	};
 	enum { PARTS = sizeof parts / sizeof *parts };
@@ -142,13 +142,15 @@ static double bound_of(int layer, int id, int units)
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
 }
 
-/* Sets the initial parameters. Biases are zero, except that one of the forget gate's two biases is 1, so that the cell keeps its state
+/* Sets the initial parameters. Those of a chosen cell are the library's. Of the LSTM, biases are zero, except that one of the forget gate's two biases is 1, so that the cell keeps its state
  * from the start. */
 static int begin(struct model *m, uint64_t seed)
 {
 	struct cg_rnn_region r;
 
-	for (int layer = 0; layer < MODEL_LAYERS; layer++) {
+	if (m->shape.cell)
+		CG_TRY(cg_rnn_init_params(m->learning, "xavier_uniform orthogonal zeros", seed, host(m->p, m->at[MODEL_OUT_W])));
+	for (int layer = 0; layer < MODEL_LAYERS && !m->shape.cell; layer++) {
 		for (int id = 0; id <= 2 * GATES + PEEPHOLES; id++) {
 			CG_TRY(cg_rnn_region(m->learning, layer, id, 0, &r));
 			draw_uniform(m->p + r.offset, (size_t)(r.rows * r.columns), bound_of(layer, id, m->shape.units), &seed);
@@ -163,9 +165,14 @@ static int begin(struct model *m, uint64_t seed)
 
 int model_open(struct model *m, struct cg_context *context, struct model_shape shape, uint64_t seed)
 {
+	struct cg_cell_parts parts;
+
 	memset(m, 0, sizeof *m);
 	m->shape = shape;
 	m->seed = seed;
+	cg_cell_parts_init(&parts, sizeof parts);
+	CG_TRY(cg_cell_info(shape.cell ? shape.cell : cg_cell_find("lstm"), &parts));
+	m->n_states = parts.n_states;
 	CG_TRY(connect(m, context));
 	CG_TRY(measure(m));
 	CG_TRY(alloc_memory(m));
@@ -184,7 +191,7 @@ void model_reset(struct model *m, int carry)
 	size_t bytes = states(m, m->shape.rows) * sizeof(real);
 
 	memset(m->carry[carry].h, 0, bytes);
-	memset(m->carry[carry].c, 0, bytes);
+	memset(m->carry[carry].c, 0, bytes * (size_t)m->n_states);
 }
 
 /* ---- rows of different lengths ---- */
@@ -314,10 +321,12 @@ static void bind(const struct model *m, int carry, const struct model_batch *p, 
 	call->reserve = m->reserve;
 	call->input = host(m->x, positions * (size_t)m->shape.symbols);
 	call->input_h = host(m->carry[carry].h, state);
-	call->input_c = host(m->carry[carry].c, state);
+	for (int k = 0; k < m->n_states; k++) {
+		*(k ? &call->input_s[k - 1] : &call->input_c) = host(m->carry[carry].c + (size_t)k * state, state);
+		*(k ? &call->output_s[k - 1] : &call->output_c) = host(m->last.c + (size_t)k * state, state);
+	}
 	call->output = host(m->h, positions * (size_t)m->shape.units);
 	call->output_h = host(m->last.h, state);
-	call->output_c = host(m->last.c, state);
 }
 
 static int forward(struct model *m, int carry, const struct model_batch *p)
@@ -346,7 +355,7 @@ static void carry_states(struct model *m, int carry, const struct model_batch *p
 	size_t bytes = states(m, p->rows) * sizeof(real);
 
 	memcpy(m->carry[carry].h, m->last.h, bytes);
-	memcpy(m->carry[carry].c, m->last.c, bytes);
+	memcpy(m->carry[carry].c, m->last.c, bytes * (size_t)m->n_states);
 }
 
 /* Computes the loss of a batch. *n: the symbols in the batch, without the padding. Afterwards h holds *n rows of hidden states, and `score`

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters: two layers of the library's LSTM with peepholes over one-hot characters, with dropout between them, and a softmax
- * that predicts the next character. The caller chooses the text and the number of batches; the results depend on the seed, the batches, and
+ * A model of characters: two layers of the library's LSTM with peepholes, or of another cell, over one-hot characters, with dropout
+ * between them, and a softmax that predicts the next character. The caller chooses the text and the number of batches; the results depend on the seed, the batches, and
  * the bits that the network's route gives.
  */
 #ifndef MODEL_H
@@ -23,8 +23,8 @@ typedef float real;
 
 enum { MODEL_LAYERS = 2 };
 
-/* symbols: I; units: U; rows, steps: the largest B and T of a batch */
-struct model_shape { int symbols, units, rows, steps; };
+/* symbols: I; units: U; rows, steps: the largest B and T of a batch; cell: NULL for the LSTM with peepholes */
+struct model_shape { int symbols, units, rows, steps; const struct cg_cell *cell; };
 
 /* A batch of text: symbols [T B], and for each the symbol that follows it in the text; lengths[b]: the length of row b, from 0 to T. */
 struct model_batch {
@@ -39,10 +39,11 @@ enum { MODEL_NETWORK, MODEL_OUT_W, MODEL_OUT_B, MODEL_PARTS };
 /* The sets of states that the model carries from batch to batch: LEARNT of the training text, the only one that is read with dropout;
  * OTHER of any other text; SAMPLED from letter to letter of a sample. */
 enum { MODEL_LEARNT, MODEL_OTHER, MODEL_SAMPLED, MODEL_CARRIES };
-struct model_carry { real *h, *c; };                     /* [L B U] */
+struct model_carry { real *h, *c; };                     /* h [L B U]; c [S L B U], all cell states */
 
 struct model {
 	struct model_shape shape;
+	int n_states;                                    /* S, the number of the cell's states beside h */
 	uint64_t seed;
 	/* depend on the context: */
 	struct cg_context *context;

@@ -26,7 +26,7 @@ enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };
 enum { WARM = 50 };                                      /* steps in which the learning rate rises; with fewer, rounding shows in losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
-static const double rate_most = 0.02, temperature = 0.7;
+static const double rate_most = 0.02, rate_of_others = 0.005, temperature = 0.7;
 
 struct training {
 	struct train_plan *plan;
@@ -120,12 +120,12 @@ static void show_progress(struct training *t)
 
 /* ---- learning ---- */
 
-/* The learning rate falls along half a cosine, and over the first WARM steps it is scaled by a factor that rises to 1. */
-static double rate(int step, int steps)
+/* The learning rate, which is lower for cells that may not have gates, falls along half a cosine, and over the first WARM steps it is scaled by a factor that rises to 1. */
+static double rate(const struct train_plan *p, int step)
 {
 	double warm = fmin(1, (step + 1) / (double)WARM);
 
-	return rate_most * warm * (0.5 + 0.5 * cos(acos(-1) * step / steps));
+	return (p->cell ? rate_of_others : rate_most) * warm * (0.5 + 0.5 * cos(acos(-1) * step / p->steps));
 }
 
 /* Reads the next line of each row of the text; returns 0 where all rows are at their ends. */
@@ -144,7 +144,7 @@ static int learn(struct training *t)
 
 	next_batch(t, t->row, &batch);
 	CG_TRY(model_compute_grad(&t->model, &batch, &nats));
-	model_learn(&t->model, rate(t->done, t->plan->steps));
+	model_learn(&t->model, rate(t->plan, t->done));
 	t->loss[t->done++] = nats / log(2);
 	return CG_OK;
 }
@@ -278,7 +278,7 @@ static int run(struct training *t)
 
 static int open_training(struct training *t, struct cg_context *context)
 {
-	struct model_shape shape = { 0, UNITS, ROWS, LENGTH };
+	struct model_shape shape = { 0, UNITS, ROWS, LENGTH, t->plan->cell };
 
 	CG_TRY(text_open(&t->text, command_texts[0].text));
 	text_rows(text_to_learn(&t->text), ROWS, 1, t->row);
@@ -307,9 +307,14 @@ static void show_beginning(const struct training *t, struct cg_context *context)
 {
 	printf("%sA model that learns to write, by the library's own forward and gradient%s\n\n", t->plan->colour.strong,
 	       t->plan->colour.off);
-	printf("%d layers of %d LSTM units with peepholes read \"%s\" character by character\n"
-	       "and guess the next: %zu weights, %d lines of their own lengths a step, seed %lld.\nOn ", MODEL_LAYERS, UNITS, title,
-	       t->model.n, ROWS, (long long)t->plan->seed);
+	printf("%d layers of %d ", MODEL_LAYERS, UNITS);
+	if (t->plan->cell)
+		printf("units of cell %s", t->plan->cell->name);
+	else
+		printf("LSTM units with peepholes");
+	printf(" read \"%s\" character by character\n"
+	       "and guess the next: %zu weights, %d lines of their own lengths a step, seed %lld.\nOn ", title, t->model.n, ROWS,
+	       (long long)t->plan->seed);
 	print_plain(stdout, cg_describe(context));
 	printf(".\nLosses are in bits a character; the last tenth of the text is held out.\n\n"
 	       "%7s  %8s  %8s  %s\n", "step", "loss", "held out", "what it writes");

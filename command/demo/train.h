@@ -17,6 +17,7 @@ struct train_plan {
 	int steps;
 	double seconds;
 	int64_t seed;
+	const struct cg_cell *cell;              /* NULL: the LSTM with peepholes */
 	int svg, svg_named;                      /* svg: write an SVG; svg_named: the user named its file */
 	struct file file;
 	int json;

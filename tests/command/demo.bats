@@ -107,6 +107,17 @@ learns() {
 	[[ ${lines[-1]} == *'"steps":1,"of":800,"seed":6,'*'"svg":true}' ]]
 }
 
+@test "--cell trains another cell, with no, one or three cell states, and refuses a wrong one" {
+	for cell in mingru cifg slstm; do
+		learns --cell $cell --steps 30 --no-svg
+		grep -o '"held_out":[0-9.]*' lines | cut -d: -f2 | awk 'NR == 1 { begun = $1 } { last = $1 } END { exit !(last < begun - 0.2) }'
+	done
+	run -1 --separate-stderr "$CELLGRAD" demo --only train --cell mgu --steps 1 --no-svg
+	[[ $output == *"2 layers of 96 units of cell mgu read"* ]]
+	refuses "mguu|mgu" demo --cell mguu
+	refuses "nowhere.cell|No such file" demo --cell ./nowhere.cell
+}
+
 @test "--svg writes the curve of the losses" {
 	LC_ALL=C.UTF-8 works demo --only train --time 0.001 --svg curve.svg
 	[[ $output == *"Stopped by the time limit of 0.001 s, at step 1 of 800."*"seed 1."* ]]

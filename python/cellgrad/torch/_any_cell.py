@@ -14,7 +14,8 @@ from ._spec import spec_of, spec_text
 
 
 class Cell(Recurrent):
-    """Layers of any cell of the library: the name of a built-in one, the path of a .cell file, or the text of one.
+    """Layers of any cell of the library: the name of a built-in one or of one of the shelf, the path of a .cell file,
+    or the text of one.
 
     The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of its params,
     such as {"leak": 0.3}.
