@@ -129,7 +129,7 @@ int cg_parse_declare(struct parser *p, const char *position, const char *name, i
 	return 0;
 }
 
-/* The symbol NAME, if the name is NAME_prev; NULL: there is none. */
+/* The symbol NAME, if the unknown name is NAME_prev: no state and not the output, since their NAME_prev is known.  NULL: there is none. */
 static const struct symbol *find_before(const struct parser *p, const char *name)
 {
 	char own[CG_NAME_MAX + 1];

@@ -237,7 +237,7 @@ static int check_scan(const struct cg_kernel *kernel, int lang, const char *call
 	if (kernel->stage)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: stage: CG_SCAN computes all stages: expected 0, got %d", call, kernel->stage);
 	if (lang != CG_LANG_C)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: CG_SCAN is available in %s alone; in %s the host launches each step", call,
+		return cg_fail(CG_BAD_ARGUMENT, "%s: lang: CG_SCAN is for the CPU: expected %s, got %s, where the host launches each step", call,
 		               cg_lang_names[CG_LANG_C], cg_lang_names[lang]);
 	return CG_OK;
 }

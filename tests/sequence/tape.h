@@ -29,7 +29,8 @@ int tape_leaf(struct tape *, long double value);
 int tape_apply(struct tape *, int op, int a, int b);
 /* The number `start` plus the sum of a[k] b[k] for k < n; start -1: the sum alone. */
 int tape_dot(struct tape *, int start, int n, const int *a, const int *b);
-/* Number `a` as stored in the dtype: `forward` roundings of it, `adjoint` roundings of its derivative. */
+/* The value of number `a`, unrounded, with the error bounds of storing it in the dtype: `forward` roundings of the value, `adjoint`
+   roundings of its derivative. */
 int tape_store(struct tape *, int a, int forward, int adjoint);
 
 long double tape_value(const struct tape *, int), tape_bound(const struct tape *, int);
