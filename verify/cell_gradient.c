@@ -12,7 +12,9 @@
 #include "runtime/core/core.h"
 #include "verify/numbers.h"
 
-enum { TRIES = 400, STEPS = 4, SMALLER = 5, RESULTS = CG_STATES_MAX + 1 + CG_STAGES_MAX };
+/* WORK_MOST: the most nodes to evaluate before the last point, a few seconds of work; a cell with very many operations is compared at fewer
+ * points. */
+enum { TRIES = 400, STEPS = 4, SMALLER = 5, WORK_MOST = 200000000, RESULTS = CG_STATES_MAX + 1 + CG_STAGES_MAX };
 static const long double first_step = 4e-3L;
 
 /* The cell's equations and their adjoints.  The loss is the sum of all results, each times a variable `seed`. */
@@ -24,6 +26,7 @@ struct check {
 	int result[RESULTS], seed[RESULTS], n_results;
 	int *adjoint;
 	long double *value;
+	long long work;                          /* nodes evaluated so far */
 };
 
 static void add_result(struct check *c, int value)
@@ -96,6 +99,7 @@ static long double loss(struct check *c)
 	long double sum = 0;
 
 	cg_eval(&c->graph, c->value, c->n);
+	c->work += c->n;
 	for (int k = 0; k < c->n_results; k++)
 		sum += c->value[c->result[k]] * c->value[c->seed[k]];
 	return sum;
@@ -173,7 +177,7 @@ int cell_gradient_check(const struct cg_cell *cell, int options, unsigned long l
 
 	*found = (struct cell_gradient){ .points = 0 };
 	code = build(&c, options);
-	for (int k = 0; !code && k < TRIES && found->points < CELL_GRADIENT_POINTS; k++) {
+	for (int k = 0; !code && k < TRIES && found->points < CELL_GRADIENT_POINTS && c.work < WORK_MOST; k++) {
 		draw(&c, &seed);
 		cg_eval(&c.graph, c.value, c.n);
 		if (is_plain(&c))

@@ -14,7 +14,7 @@ struct cell_gradient {
 	double got, want;                        /* its derived gradient, and that by differences */
 };
 
-/* Compares at up to CELL_GRADIENT_POINTS random points.  A point at which a value is not finite, or at which a clip cuts, whose gradient
+/* Compares at up to CELL_GRADIENT_POINTS random points, at fewer if the cell has very many operations.  A point at which a value is not finite, or at which a clip cuts, whose gradient
  * passes a clip unchanged, is drawn again.  options: a bit for each option that is on.  Params without a default are 1.  Returns
  * CG_OK, or CG_NO_MEMORY where memory is exhausted or the graph has too many nodes. */
 int cell_gradient_check(const struct cg_cell *, int options, unsigned long long seed, struct cell_gradient *);

@@ -75,7 +75,7 @@ static int choose(const char *where, struct found *chosen)
 				*chosen = found[k];
 				return CG_OK;
 			}
-		return cg_fail(CG_NO_DEVICE, "there is no device %d.%d: the first of %d is %d.%d, the last %d.%d%s%s", p, d, n,
+		return cg_fail(CG_NO_DEVICE, "there is no device %d.%d: there are %d, from %d.%d to %d.%d%s%s", p, d, n,
 		               found->p, found->d, found[n - 1].p, found[n - 1].d, *why ? "; " : "", why);
 	}
 	for (int k = 0; k < n; k++)

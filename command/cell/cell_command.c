@@ -206,12 +206,27 @@ static json_t *names_json(const struct fact_names *names)
 	return list;
 }
 
+/* Prints why the cell has no such pass, for example since its gradient of the gradient has too many operations. */
+static int print_no_pass(const struct work *w, int pass)
+{
+	if (w->json)
+		return print_json(json_pack("{s:s, s:s, s:o}", "pass", cg_pass_names[pass], "dtype", cg_real_names[w->dtype], "why",
+		                            print_string(cg_message())));
+	printf("\n%s in %s: none: ", cg_pass_names[pass], cg_real_names[w->dtype]);
+	print_plain(stdout, cg_message());
+	putchar('\n');
+	return CG_OK;
+}
+
 static int print_pass(const struct work *w, int pass)
 {
 	struct pass_facts f;
-	int code = CG_OK;
+	int code = pass_facts_open(&f, w->cell, w->options, pass, w->dtype);
 
-	CG_TRY(pass_facts_open(&f, w->cell, w->options, pass, w->dtype));
+	if (code == CG_BAD_ARGUMENT)
+		return print_no_pass(w, pass);
+	if (code)
+		return code;
 	if (w->json)
 		code = print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "pass", cg_pass_names[pass], "dtype",
 		                            cg_real_names[w->dtype], "bytes", f.bytes, "operations", f.operations, "functions", f.functions,

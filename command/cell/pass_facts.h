@@ -18,7 +18,8 @@ struct pass_facts {
 	int operations, functions;               /* operations of an element; functions: those that are exp, tanh and the like */
 };
 
-/* Finds the facts; pass_facts_close() frees them.  CG_BAD_ARGUMENT: acc cannot hold a constant of the cell. */
+/* Finds the facts; pass_facts_close() frees them.  CG_BAD_ARGUMENT: the cell has no such pass; the message says
+ * why. */
 int  pass_facts_open(struct pass_facts *, const struct cg_cell *, int options, int pass, int dtype);
 void pass_facts_close(struct pass_facts *);
 

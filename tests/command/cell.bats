@@ -103,6 +103,12 @@ forward in f16: '* ]]
 	[ "$(grep -c '<rect' gru.svg)" = 11 ]
 	printf 'cell mine\ngates a\noutput h\n%s\nh = v39\nsave h\n' "$(echo 'v0 = a + 1'; for k in {1..39}; do echo "v$k = v$((k - 1)) * v$((k - 1))"; done)" > mine.cell
 	works cell ./mine.cell --svg mine.svg
+	# Its gradient of the gradient has too many operations.
+	{ printf 'cell mine\ngates a b\noutput h\nh = b'; printf ' * a%.0s' {1..8000}; printf '\nsave h\n'; } > mine.cell
+	works cell ./mine.cell
+	[[ $output == *'gradgrad in f32: none: '*'the gradient at '* ]]
+	works cell ./mine.cell --json
+	[[ $output == *'{"pass":"gradgrad","dtype":"f32","why":"'* ]]
 	echo mine > text
 	refuses "text" cell gru --svg text
 	[ "$(cat text)" = mine ]
