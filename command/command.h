@@ -65,6 +65,8 @@ int  options_open(struct options *, const char *command, int argc, const char **
 /* Finds the value of an option in a list of words; *choice: its index there. The message of an error names the nearest word of the list,
  * or else all of them. */
 int  options_choose(const char *option, const char *word, const char *const *names, int n, int *choice);
+/* Reads the value of an option, a whole number from low to high; option: its name without the dashes. */
+int  options_whole(const char *option, const char *word, int64_t low, int64_t high, int64_t *value);
 /* Prints the help. usage: the words that follow "cellgrad run"; text: the lines that follow the list of options. */
 void options_help(const struct options *, const char *usage, const char *text);
 void options_close(struct options *);

@@ -34,8 +34,8 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "CELL [OPTION]...";
 static const char text[] =
-	"CELL is the name of a built-in cell, or a file: a word that contains a / or ends\n"
-	"in .cell.  The source compiles alone; C source is C++ source, too.  The arguments\n"
+	"CELL is a name of --list, or a file: a word that contains a / or ends in .cell.\n"
+	"The source compiles alone; C source is C++ source, too.  The arguments\n"
 	"of each function are described above the function, in the header, and in the\n"
 	"manifest: name, role, kind and type in order, and how to launch it.  With -o,\n"
 	"--manifest - prints the manifest and FILE gets the source.  --json prints one\n"

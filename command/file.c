@@ -431,7 +431,7 @@ out:
 	return code;
 }
 
-/* Reports that the word is no built-in cell. If the working folder has a file of that name, with or without .cell, the message suggests
+/* Reports that the library has no cell of this name. If the working folder has a file of that name, with or without .cell, the message suggests
  * that file; else it says how the path of a cell's file is recognised. */
 static int no_cell(const char *word)
 {

@@ -44,10 +44,10 @@ int  file_check_name(const char *path, const char *done);
  * the file cannot be read, is longer than `most` bytes, or is no text. */
 int file_text(const char *path, int any, size_t most, char **text);
 
-/* Is the word the path of a cell's file? It is if the word has a slash or ends in .cell. No built-in cell has such a name. */
+/* Is the word the path of a cell's file? It is if the word has a slash or ends in .cell. No cell that the library has is named so. */
 int file_is_cell(const char *word);
-/* Finds the cell that a word names: a built-in cell, or one in a file. *parsed: the cell from the file, which the caller closes; NULL:
- * the cell is built in. given: 1: the user wrote the word, so it may name a pipe; 0: it is from a file's metadata, and may not name a
+/* Finds the cell that a word names: a cell of cg_cell_find(), or one in a file. *parsed: the cell from the file, which the caller closes;
+ * NULL: the cell is the library's. given: 1: the user wrote the word, so it may name a pipe; 0: it is from a file's metadata, and may not name a
  * pipe. */
 struct cg_cell;
 int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed);

@@ -3,6 +3,7 @@
  * Parses a subcommand's arguments by popt and keeps the options' values by number. This file also does what popt does not: it refuses an
  * option that takes a value and is given twice, and prints the help without ending the program.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,20 @@ int options_choose(const char *option, const char *word, const char *const *name
 	for (int k = 0; k < n; k++)
 		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", names[k]);
 	return cg_fail(CG_BAD_ARGUMENT, "%s: there is no value \"%s\"; there are %s", option, shown, all);
+}
+
+int options_whole(const char *option, const char *word, int64_t low, int64_t high, int64_t *value)
+{
+	char shown[PRINT_NAME], *end;
+	long long number;
+
+	errno = 0;
+	number = strtoll(word, &end, 10);
+	if (*end || word[0] < '0' || word[0] > '9' || errno || number < low || number > high)
+		return cg_fail(CG_BAD_ARGUMENT, "--%s: expected a whole number from %lld to %lld, got \"%s\"", option,
+		               (long long)low, (long long)high, print_name(shown, word));
+	*value = number;
+	return CG_OK;
 }
 
 void options_help(const struct options *o, const char *usage, const char *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the pictures of `cellgrad demo` and `cellgrad bench` share: SVG elements written to a file, the frame of a plot, and axes.
+ * What the pictures of `cellgrad demo`, `cellgrad bench` and `cellgrad cell` share: SVG elements written to a file, the frame of a plot, and axes.
  * Lengths are in pixels, from the picture's left upper corner.
  */
 #ifndef SVG_H

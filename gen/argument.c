@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers what a function and its arguments are. */
+/* Answers what a function and its arguments are, and which values of a cell are states. */
 #include "cell.h"
 
 int cg_is_parameter(const struct cg_function *function, const struct cg_argument *a)
@@ -34,4 +34,12 @@ int cg_count_outputs(const struct cg_function *function)
 	for (int k = 0; k < function->n_arguments; k++)
 		n += function->arguments[k].out && function->arguments[k].kind != CG_KIND_SCRATCH;
 	return n;
+}
+
+int cg_find_prev(const struct cg_cell *cell, int value)
+{
+	for (int k = 0; k < cell->n_prevs; k++)
+		if (cell->prevs[k].value == value)
+			return k;
+	return -1;
 }

@@ -337,6 +337,8 @@ int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
 int cg_is_array(const struct cg_argument *);
 /* Does the function add partial sums? */
 int cg_is_sum(const struct cg_function *);
+/* The index in `prevs` of the state or output that an equation computes; -1: it computes neither. */
+int cg_find_prev(const struct cg_cell *, int value);
 /* In CUDA C, does a parameter NAME_second follow the argument NAME, an output of a sum?  NAME_second is the distance, in elements, from
  * NAME to a second place for the same sum, or 0. */
 int cg_has_second(const struct cg_function *, const struct cg_argument *);

@@ -218,7 +218,7 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	struct cg_function *p = &plan->functions[plan->n_functions];
 	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4);
 	unsigned char *nodes = cg_arena_alloc(&plan->memory, (size_t)graph->n);
-	
+
 	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
 		m->failed = 1;
 		return;

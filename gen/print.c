@@ -317,12 +317,12 @@ static const char *state_or_output(const struct cg_prev *prev)
 
 static void about_saved(struct cg_text *text, const struct cg_cell *cell, int index)
 {
-	for (int k = 0; k < cell->n_prevs; k++)
-		if (cell->prevs[k].value == cell->saves[index]) {
-			cg_text_printf(text, "%s after the step, which forward saves", state_or_output(&cell->prevs[k]));
-			return;
-		}
-	cg_text_put(text, "value that forward saves");
+	int prev = cg_find_prev(cell, cell->saves[index]);
+
+	if (prev >= 0)
+		cg_text_printf(text, "%s after the step, which forward saves", state_or_output(&cell->prevs[prev]));
+	else
+		cg_text_put(text, "value that forward saves");
 }
 
 static void about_argument(const struct printer *p, struct cg_text *text, const struct cg_argument *a)

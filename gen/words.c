@@ -31,15 +31,15 @@ static const struct { const char *of, *const *words; } reserved[] = {
 		"mix", "quad", "queue_t", "read_only", "read_write", "sampler_t", "sign", "size_t", "smoothstep", "step", "uchar", "uint",
 		"ulong", "ushort", "vec_step", "write_only", NULL } },
 	/* names that some compilers know without a header, too */
-	{ "math libraries", (const char *const[]){
+	{ "compilers' libraries", (const char *const[]){
 		"abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "div", "erf", "exp", "exp2", "fabs", "floor", "fma", "fmax", "fmin",
 		"gamma", "index", "j0", "j1", "jn", "log", "log2", "max", "min", "pow", "remainder", "round", "rsqrt",
-		"sin", "sinh", "sqrt", "tan", "tanh", "trunc", "y0", "y1", "yn", "clip", NULL } },
+		"sin", "sinh", "sqrt", "tan", "tanh", "trunc", "y0", "y1", "yn", NULL } },
 	{ "the kernels' text", (const char *const[]){
 		"absent", "absent_acc", "acc", "accumulate", "block", "count", "first", "last", "partial", "real", "row", "rows", "run",
 		"unit", "units", "sums", "word", "bits_of", "from_bits", "muladd", "mulsum", "to_acc", "to_real", "strip", NULL } },
 	{ "the language of cells", (const char *const[]){
-		"cell", "gates", "option", "output", "param", "save", "split", "stage", "state", "relu", "sigmoid", NULL } },
+		"cell", "gates", "option", "output", "param", "save", "split", "stage", "state", "clip", "relu", "sigmoid", NULL } },
 };
 
 const char *cg_find_reserved(const char *name)

@@ -55,9 +55,10 @@ libcellgrad_la_LDFLAGS = $(AM_LDFLAGS) -no-undefined -version-info 1:0:1 -export
 install_exec_last += install-la-prefix
 install-la-prefix:
 	for folder in '$(libdir)' '$(pkglibdir)'; do \
-		for file in "$(DESTDIR)$$folder/"*cellgrad*.la; do \
+		for file in "$(DESTDIR)$$folder/"libcellgrad.la "$(DESTDIR)$$folder/"cellgrad_*.la; do \
 			if test -f "$$file"; then \
-				sed "s,^libdir=.*,libdir='$$folder'," "$$file" >"$$file.new" && chmod 755 "$$file.new" && mv -f "$$file.new" "$$file" || exit 1; \
+				{ grep -v '^libdir=' "$$file"; echo "libdir='$$folder'"; } >"$$file.new" && chmod 755 "$$file.new" && \
+					mv -f "$$file.new" "$$file" || exit 1; \
 			fi; \
 		done; \
 	done

@@ -204,8 +204,10 @@ other_prefix()
 	done >"$why"
 	[ ! -s "$why" ] || return
 	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig "$pkg_config" --variable=prefix cellgrad)" = "$other" ] || { echo 'cellgrad.pc' >"$why"; return 1; }
-	find "$other" -name '*.la' -exec grep -H '^libdir=' {} + | grep -v "='$other/lib\(/cellgrad\)\{0,1\}'\$" >"$why"
-	[ ! -s "$why" ] || return
+	for file in "$other"/lib/*.la "$other"/lib/cellgrad/*.la; do
+		[ ! -f "$file" ] || grep -q -x -F "libdir='${file%/*}'" "$file" || echo "${file##*/} has another libdir"
+	done >"$why"
+	[ -s "$other/lib/libcellgrad.la" ] && [ ! -s "$why" ] || return
 	if has_shared; then
 		# The loader for TensorFlow is left out, since it is linked with the C library alone.
 		for module in $(ls "$other"/lib/cellgrad/*.so | grep -v _loader); do

@@ -9,7 +9,7 @@ enum { CELL_GRADIENT_POINTS = 12 };
 
 struct cell_gradient {
 	int points;                              /* at how many points the gradient was compared */
-	double worst;                            /* the largest difference at these points, over 1 + |derivative| */
+	double worst;                            /* the largest difference at these points, over 1 + |derivative|; NaN: a gradient is NaN */
 	char of[CG_NAME_MAX + 10];               /* the variable with the largest difference; "": none was compared */
 	double got, want;                        /* its derived gradient, and that by differences */
 };

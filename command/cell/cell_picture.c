@@ -40,14 +40,6 @@ static void mark_reads(const struct picture *p, int equation, unsigned char is_r
 			is_read[p->first[cell->terms[k].a] + cell->terms[k].b] = 1;
 }
 
-static int is_result(const struct cg_cell *cell, int value)
-{
-	for (int k = 0; k < cell->n_prevs; k++)
-		if (cell->prevs[k].value == value)
-			return 1;
-	return 0;
-}
-
 static void place_boxes(struct picture *p)
 {
 	const struct cg_cell *cell = p->cell;
@@ -76,7 +68,7 @@ static void place_boxes(struct picture *p)
 		for (int k = 0; k < p->n_boxes; k++)
 			if (is_read[k] && p->boxes[k].column >= column)
 				column = p->boxes[k].column + 1;
-		add_box(p, cell->values[v].name, cell->values[v].line, column, is_result(cell, v) ? "#d5f0d5" : "#fff");
+		add_box(p, cell->values[v].name, cell->values[v].line, column, cg_find_prev(cell, v) >= 0 ? "#d5f0d5" : "#fff");
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds what is legal in a cell's text, but odd: a saved value that no gradient loads, a weight that only an option adds, a split gate
- * whose name is nearly that of a gate's recurrent part, and an exp that may overflow in f16.
+ * whose name is nearly that of a gate's recurrent part, and an exp that may be too large for f16.
  */
 #include "command/cell/oddities.h"
 
@@ -12,8 +12,8 @@
 
 #include "command/cell/pass_facts.h"
 
-/* The largest number whose exp is an f16. */
-static const double f16_exp = 11.089;
+/* The largest f16. */
+static const double f16_most = 65504;
 
 struct oddities {
 	const struct cg_cell *cell;
@@ -49,42 +49,45 @@ static int is_operand(const struct cg_term *t)
 /* Does the cell keep the value between steps, or multiply it?  Such a value is stored in any case. */
 static int is_kept(const struct cg_cell *cell, int value)
 {
-	for (int k = 0; k < cell->n_prevs; k++)
-		if (cell->prevs[k].value == value)
-			return 1;
 	for (int k = 0; k < cell->n_stages - 1; k++)
 		if (cell->feeds[k] == value)
 			return 1;
-	return 0;
+	return cg_find_prev(cell, value) >= 0;
 }
 
-static int loads(const struct pass_facts *f, const char *name)
+/* Finds what a pass loads; a cell that has no such pass loads nothing in it. */
+static int find_loads(const struct oddities *o, int pass, struct pass_facts *f)
 {
-	for (int k = 0; k < f->loads.n; k++)
-		if (!strcmp(f->loads.name[k], name))
+	int code = pass_facts_open(f, o->cell, o->options, pass, CG_DTYPE_F64);
+
+	return code == CG_BAD_ARGUMENT ? CG_OK : code;
+}
+
+static int is_stored(const struct cg_cell *cell, int value)
+{
+	for (int k = 0; k < cell->n_saves; k++)
+		if (cell->saves[k] == value)
 			return 1;
-	return 0;
+	return is_kept(cell, value);
 }
 
 static int find_idle(const struct oddities *o)
 {
 	const struct cg_cell *cell = o->cell;
-	struct pass_facts grad, gradgrad;
-	int code = pass_facts_open(&grad, cell, o->options, CG_PASS_GRAD, CG_DTYPE_F64);
+	struct pass_facts grad = { .plan = NULL }, gradgrad = { .plan = NULL };
+	int code = find_loads(o, CG_PASS_GRAD, &grad);
 
 	if (!code)
-		code = pass_facts_open(&gradgrad, cell, o->options, CG_PASS_GRADGRAD, CG_DTYPE_F64);
+		code = find_loads(o, CG_PASS_GRADGRAD, &gradgrad);
 	for (int k = 0; !code && k < cell->n_saves; k++) {
 		const char *name = cell->values[cell->saves[k]].name;
 
-		if (!is_kept(cell, cell->saves[k]) && !loads(&grad, name) && !loads(&gradgrad, name))
+		if (!is_kept(cell, cell->saves[k]) && !fact_names_have(&grad.loads, name) && !fact_names_have(&gradgrad.loads, name))
 			tell(o, "no gradient loads '%s', which forward saves", name);
 	}
-	if (!code)
-		pass_facts_close(&gradgrad);
+	pass_facts_close(&gradgrad);
 	pass_facts_close(&grad);
-	/* A cell without one of these passes saves nothing for it. */
-	return code == CG_BAD_ARGUMENT ? CG_OK : code;
+	return code;
 }
 
 /* ---- bounds ---- */
@@ -137,6 +140,19 @@ static struct range range_of_product(struct range a, struct range b)
 	return (struct range){ fmin(fmin(p, q), fmin(r, s)), fmax(fmax(p, q), fmax(r, s)) };
 }
 
+static struct range square_of(struct range a)
+{
+	double p = a.low * a.low, q = a.high * a.high;
+
+	return (struct range){ a.low <= 0 && a.high >= 0 ? 0 : fmin(p, q), fmax(p, q) };
+}
+
+/* 1 / a; without bounds where a may be 0. */
+static struct range range_of_reciprocal(struct range a)
+{
+	return a.low > 0 || a.high < 0 ? (struct range){ 1 / a.high, 1 / a.low } : (struct range){ -INFINITY, INFINITY };
+}
+
 static struct range range_of_symbol(const struct cg_cell *cell, const struct cg_term *t, const struct range *range)
 {
 	if (t->a == CG_SYMBOL_VALUE)
@@ -144,6 +160,16 @@ static struct range range_of_symbol(const struct cg_cell *cell, const struct cg_
 	if (t->a == CG_SYMBOL_PARAM && cell->params[t->b].given)
 		return (struct range){ cell->params[t->b].value, cell->params[t->b].value };
 	return (struct range){ -INFINITY, INFINITY };
+}
+
+/* Is the term x / (k + |x|) with a k of 1 or more? */
+static int is_softsign(const struct cg_cell *cell, const struct cg_term *t, int *looks)
+{
+	const struct cg_term *sum = &cell->terms[t->b];
+
+	if (sum->code != CG_OP_ADD || cell->terms[sum->a].code != CG_OP_CONST || cell->terms[sum->a].value < 1)
+		return 0;
+	return cell->terms[sum->b].code == CG_OP_ABS && same_term(cell, t->a, cell->terms[sum->b].a, looks);
 }
 
 /* The range of a term, from those of the terms before it. */
@@ -164,7 +190,12 @@ static struct range range_of(const struct cg_cell *cell, int term, const struct 
 	case CG_OP_NEG:     return (struct range){ -a.high, -a.low };
 	case CG_OP_ADD:     return (struct range){ a.low + b.low, a.high + b.high };
 	case CG_TERM_SUB:   return (struct range){ a.low - b.high, is_largest(cell, t->a, t->b, &looks) ? 0 : a.high - b.low };
-	case CG_OP_MUL:     return range_of_product(a, b);
+	case CG_OP_MUL:     return same_term(cell, t->a, t->b, &looks) ? square_of(a) : range_of_product(a, b);
+	case CG_TERM_DIV:   return is_softsign(cell, t, &looks) ? (struct range){ -1, 1 } : range_of_product(a, range_of_reciprocal(b));
+	case CG_OP_RECIP:   return range_of_reciprocal(a);
+	case CG_OP_CLIP:    return b.low > 0 && b.low == b.high ? (struct range){ fmax(a.low, -b.low), fmin(a.high, b.low) } : a;
+	case CG_OP_LOG:     return (struct range){ log(fmax(a.low, 0)), log(fmax(a.high, 0)) };
+	case CG_OP_LOG1P:   return (struct range){ log1p(fmax(a.low, -1)), log1p(fmax(a.high, -1)) };
 	case CG_OP_TANH:
 	case CG_OP_ERF:     return (struct range){ -1, 1 };
 	case CG_OP_SIGMOID:
@@ -180,8 +211,8 @@ static struct range range_of(const struct cg_cell *cell, int term, const struct 
 	}
 }
 
-/* Finds equations with an exp or expm1 whose argument has no bound below f16_exp.  A term stands behind its operands, and an equation
- * behind those whose values it reads. */
+/* Finds equations whose values have an exp or expm1 that may be larger than f16_most, and are not bounded by what is done with it.  A term
+ * stands behind its operands, and an equation behind those whose values it reads. */
 static int find_large(const struct oddities *o)
 {
 	const struct cg_cell *cell = o->cell;
@@ -190,14 +221,19 @@ static int find_large(const struct oddities *o)
 
 	for (int k = 0; k < cell->n_terms && range && is_large; k++) {
 		const struct cg_term *t = &cell->terms[k];
+		int is_bounded;
 
 		range[k] = range_of(cell, k, range);
-		is_large[k] = !is_operand(t) && (is_large[t->a] || (has_two(t) && is_large[t->b]) ||
-		              ((t->code == CG_OP_EXP || t->code == CG_OP_EXPM1) && !(range[t->a].high <= f16_exp)));
+		is_bounded = range[k].low >= -f16_most && range[k].high <= f16_most;
+		if (t->code == CG_TERM_SYMBOL)
+			is_large[k] = t->a == CG_SYMBOL_VALUE && is_large[cell->values[t->b].term];
+		else
+			is_large[k] = !is_operand(t) && !is_bounded && (t->code == CG_OP_EXP || t->code == CG_OP_EXPM1 || is_large[t->a] ||
+			              (has_two(t) && is_large[t->b]));
 	}
 	for (int k = 0; k < cell->n_values && range && is_large; k++)
-		if (is_large[cell->values[k].term])
-			tell(o, "exp in the equation of '%s' has no bound: in f16 it overflows above %.4g", cell->values[k].name, f16_exp);
+		if (is_large[cell->values[k].term] && is_stored(cell, k))
+			tell(o, "'%s' has an exp, and its equation shows no bound below %g, the end of f16", cell->values[k].name, f16_most);
 	cg_memory(range, 0);
 	cg_memory(is_large, 0);
 	return range && is_large ? CG_OK : CG_NO_MEMORY;

@@ -4,21 +4,18 @@
 
 #include <string.h>
 
-static void add(struct fact_names *names, const char *name)
-{
-	for (int k = 0; k < names->n; k++)
-		if (!strcmp(names->name[k], name))
-			return;
-	if (names->n < FACTS_MAX)
-		names->name[names->n++] = name;
-}
-
-static int has(const struct fact_names *names, const char *name)
+int fact_names_have(const struct fact_names *names, const char *name)
 {
 	for (int k = 0; k < names->n; k++)
 		if (!strcmp(names->name[k], name))
 			return 1;
 	return 0;
+}
+
+static void add(struct fact_names *names, const char *name)
+{
+	if (!fact_names_have(names, name))
+		names->name[names->n++] = name;
 }
 
 /* Adds the arguments of a function over elements.  A tensor that two stages load counts once for each. */
@@ -60,7 +57,7 @@ static void take_schedule(struct pass_facts *f, const struct cg_function *functi
 		f->operations++;
 		f->functions += is_function(graph->nodes[node].code);
 		for (int v = 0; v < cell->n_values; v++)
-			if (graph->value[v] == node && !has(&f->stores, cell->values[v].name))
+			if (graph->value[v] == node && !fact_names_have(&f->stores, cell->values[v].name))
 				add(&f->recomputes, cell->values[v].name);
 	}
 }

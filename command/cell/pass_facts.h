@@ -5,9 +5,11 @@
 
 #include "runtime/device/inspect.h"
 
-enum { FACTS_MAX = 128 };
+enum { FACTS_MAX = 1024 };
+_Static_assert((int)FACTS_MAX >= CG_VALUES_MAX + CG_SAVES_MAX + 8 * (CG_GATES_MAX + CG_WEIGHTS_MAX), "all names of a pass have space");
 
 struct fact_names { const char *name[FACTS_MAX]; int n; };
+int fact_names_have(const struct fact_names *, const char *name);
 
 struct pass_facts {
 	struct cg_pass_plan *plan;               /* the names below point into the plan and the cell */

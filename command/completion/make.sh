@@ -153,11 +153,13 @@ _cellgrad_cells() { _files -g '*.cell' }
 # Offers the options of the cells among the words.
 _cellgrad_options()
 {
-	local word
+	local word list=()
 	for word in \${words[3,-1]}; do
 		case \$word in
 $(cell_options | sed "s/\(.*\)|\(.*\)/		\1) _values -s , option \2 ;;/")
-		*/* | *.cell) [[ ! -f \$word ]] || _values -s , option \$($read_options "\$word") ;;
+		*/* | *.cell)
+			[[ ! -f \$word ]] || list=(\$($read_options "\$word"))
+			((\$#list == 0)) || _values -s , option \$list ;;
 		esac
 	done
 }

@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -416,6 +417,20 @@ static int read_part(const char *word, int *parts)
 	return CG_OK;
 }
 
+/* Finds the cell of --cell, all of whose params must have defaults. */
+static int read_cell(struct demo *d, const char *word)
+{
+	struct cg_cell_parts parts;
+
+	CG_TRY(file_cell(word, 1, &d->plan.cell, &d->parsed));
+	cg_cell_parts_init(&parts, sizeof parts);
+	CG_TRY(cg_cell_info(d->plan.cell, &parts));
+	for (int k = 0; k < parts.n_params; k++)
+		if (isnan(parts.defaults[k]))
+			return cg_fail(CG_BAD_ARGUMENT, "--cell: param '%s' of cell %s has no default", parts.params[k], parts.name);
+	return CG_OK;
+}
+
 static int read_options(struct demo *d, const struct options *o, int *parts)
 {
 	char shown[PRINT_NAME];
@@ -427,7 +442,7 @@ static int read_options(struct demo *d, const struct options *o, int *parts)
 		return cg_fail(CG_BAD_ARGUMENT, "--svg and --no-svg: expected one of them");
 	CG_TRY(read_part(o->value[ONLY], parts));
 	if (o->value[CELL])
-		CG_TRY(file_cell(o->value[CELL], 1, &d->plan.cell, &d->parsed));
+		CG_TRY(read_cell(d, o->value[CELL]));
 	d->plan.svg = !o->value[NO_SVG];
 	d->plan.json = d->json;
 	d->plan.colour = d->colour;

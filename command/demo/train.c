@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "command/command.h"
 #include "command/demo/curve.h"
 #include "command/demo/model.h"
 #include "command/demo/text.h"
@@ -47,20 +48,6 @@ struct training {
 
 /* ---- the command line ---- */
 
-static int whole(const char *option, const char *word, int64_t low, int64_t high, int64_t *value)
-{
-	char shown[PRINT_NAME], *end;
-	long long number;
-
-	errno = 0;
-	number = strtoll(word, &end, 10);
-	if (*end || word[0] < '0' || word[0] > '9' || errno || number < low || number > high)
-		return cg_fail(CG_BAD_ARGUMENT, "--%s: expected a whole number from %lld to %lld, got \"%s\"", option,
-		               (long long)low, (long long)high, print_name(shown, word));
-	*value = number;
-	return CG_OK;
-}
-
 static int seconds_of(const char *word, double *value)
 {
 	char shown[PRINT_NAME], *end;
@@ -79,11 +66,11 @@ int train_read(struct train_plan *p, const char *steps, const char *seconds, con
 	p->seconds = TRAIN_SECONDS;
 	p->seed = TRAIN_SEED;
 	if (steps)
-		CG_TRY(whole("steps", steps, 1, STEPS_MOST, &number));
+		CG_TRY(options_whole("steps", steps, 1, STEPS_MOST, &number));
 	if (seconds)
 		CG_TRY(seconds_of(seconds, &p->seconds));
 	if (seed)
-		CG_TRY(whole("seed", seed, 0, INT64_MAX, &p->seed));
+		CG_TRY(options_whole("seed", seed, 0, INT64_MAX, &p->seed));
 	p->steps = (int)number;
 	p->svg_named = svg != NULL;
 	return svg ? file_check_picture(&p->file, svg) : CG_OK;

@@ -35,7 +35,7 @@ static int read_digest(const struct safetensors *file, const char *text, uint64_
 	               print_name(shown, text));
 }
 
-/* Finds the digest of a built-in cell, or of the cell in a file that can be read; otherwise the digest stays unknown. */
+/* Finds the digest of a cell of the library, or of the cell in a file that can be read; otherwise the digest stays unknown. */
 static int find_digest(const struct safetensors *file, struct named *n)
 {
 	const struct cg_cell *cell;
@@ -45,7 +45,7 @@ static int find_digest(const struct safetensors *file, struct named *n)
 
 	if (code == CG_NO_MEMORY)
 		return code;
-	/* A name that is not the path of a cell's file can only be that of a built-in cell. */
+	/* A name that is not the path of a cell's file can only be that of a cell of the library. */
 	if (code && !file_is_cell(n->name))
 		return cg_fail_in(CG_BAD_ARGUMENT, "%scell", metadata_where(file, where));
 	n->known = !code;

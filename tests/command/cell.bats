@@ -71,9 +71,26 @@ forward in f16: '* ]]
 		works cell ./mine.cell --seed $seed --json
 		[[ $output == *'"points":12,'*'"agrees":true}}'* ]]
 	done
+	# A large result does not hide that a small one's gradient is right, and the rounding of a large number is no difference.
+	printf 'cell mine\ngates a b\nstate c\noutput h\nc = a * 1e30\nh = tanh(b) + 1e12\nsave c h\n' > mine.cell
+	works cell ./mine.cell --json
+	[[ $output == *'"agrees":true}}'* ]]
 	printf 'cell mine\ngates a\noutput h\nh = log(-1 - a * a)\nsave h\n' > mine.cell
 	works cell ./mine.cell
 	[[ $output == *'the gradient was not compared' ]]
+	works cell ./mine.cell --json
+	[[ $output == *'"agrees":null}}' ]]
+}
+
+@test "a gradient that differs is printed, with the rest, and the exit status is 1" {
+	# The derived gradient of sqrt(relu(a)) is 0 times infinity for a negative a.
+	printf 'cell mine\ngates b a\noutput h\nh = sqrt(relu(a)) + b\nsave h\n' > mine.cell
+	for seed in {1..9}; do
+		run -1 --separate-stderr "$CELLGRAD" cell ./mine.cell --seed $seed --svg mine.svg
+		[[ $output == *'the gradient at 12 points: at most '*'nan from differences, in da' ]]
+		[[ $stderr == "cellgrad cell: da is "*"nan, and "*" by differences; --seed $seed repeats it" ]]
+		[ -s mine.svg ]
+	done
 }
 
 @test "what is legal but odd is a warning" {
@@ -82,12 +99,15 @@ forward in f16: '* ]]
 	printf 'cell mine\ngates a_new a_old\nsplit q_nev\noutput h\nu = tanh(a_old)\nt = exp(a_new)\nw = q_nev + 1\nh = t + u + w\nsave t u w h\n' > mine.cell
 	warns "no gradient loads 'w', which forward saves" cell ./mine.cell
 	warns "!loads 't'" cell ./mine.cell
-	warns "exp in the equation of 't' has no bound: in f16 it overflows above 11.09" cell ./mine.cell
+	warns "'t' has an exp, and its equation shows no bound below 65504, the end of f16" cell ./mine.cell
 	warns "split gate 'q_nev' is a gate of its own; the recurrent part of 'a_new' would have a name that ends in '_new'" cell ./mine.cell
 	sed 's/q_nev/q_new/g' mine.cell > its.cell
 	warns "!split" cell ./its.cell
-	printf 'cell mine\ngates a\noutput h\nparam k = 2\nt = exp(tanh(a) * 5)\nu = exp(-abs(a)) + exp(k) + exp(min(a, 11))\nh = t * u\nsave t u h\n' > mine.cell
+	printf 'cell mine\ngates a\noutput h\nparam k = 2\nt = exp(tanh(a) * 5)\nu = exp(-abs(a)) + exp(k) + exp(min(a, 11)) + exp(-(a * a)) + exp(clip(a, 5))\nv = exp(1 / (1 + abs(a))) + exp(log(sigmoid(a))) + softplus(a) + exp(softsign(a) + hard_sigmoid(a)) + silu(a) + gelu(a)\nh = t * u + v\nsave t u v h\n' > mine.cell
 	warns "!exp" cell ./mine.cell
+	# The exp of an expm1 or of a value that the cell does not save is found where it is saved.
+	printf 'cell mine\ngates a\noutput h\nt = expm1(a)\nh = t + 1\nsave h\n' > mine.cell
+	warns "'h' has an exp" cell ./mine.cell
 	# The stabiliser of slstm is at least what it is taken from.
 	warns "!exp" cell slstm
 	run -0 --separate-stderr "$CELLGRAD" cell lstm --json
@@ -107,6 +127,8 @@ forward in f16: '* ]]
 	{ printf 'cell mine\ngates a b\noutput h\nh = b'; printf ' * a%.0s' {1..8000}; printf '\nsave h\n'; } > mine.cell
 	works cell ./mine.cell
 	[[ $output == *'gradgrad in f32: none: '*'the gradient at '* ]]
+	sed 's/^h =/u = a + b\nh = u +/; s/^save/save u/' mine.cell > its.cell
+	warns "no gradient loads 'u', which forward saves" cell ./its.cell
 	works cell ./mine.cell --json
 	[[ $output == *'{"pass":"gradgrad","dtype":"f32","why":"'* ]]
 	echo mine > text
@@ -122,6 +144,7 @@ forward in f16: '* ]]
 	refuses "--options|peephol" cell lstm --options peephol
 	refuses "--dtype|f8" cell lstm --dtype f8
 	refuses "--seed|whole number|x" cell lstm --seed x
+	refuses "--seed|whole number|18446744073709551616" cell lstm --seed 18446744073709551616
 	printf 'cell mine\ngates a\noutput h\nh = b\n' > mine.cell
 	run -2 --separate-stderr "$CELLGRAD" cell ./mine.cell
 	[[ -z $output && ${stderr_lines[0]} == "cellgrad cell: ./mine.cell:4:5: 'b' is not known here"* ]]

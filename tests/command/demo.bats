@@ -116,6 +116,8 @@ learns() {
 	[[ $output == *"2 layers of 96 units of cell mgu read"* ]]
 	refuses "mguu|mgu" demo --cell mguu
 	refuses "nowhere.cell|No such file" demo --cell ./nowhere.cell
+	printf 'cell mine\ngates a\noutput h\nparam k\nh = tanh(a) * k\nsave h\n' > mine.cell
+	refuses "--cell|k|mine|no default" demo --cell ./mine.cell
 }
 
 @test "--svg writes the curve of the losses" {

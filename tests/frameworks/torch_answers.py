@@ -250,6 +250,12 @@ class Answers(unittest.TestCase):
         some = (given[0], None, given[2], None)
         self.same(self.weighted(self.slstm(module, x, [given[0], zeros[1], given[2], zeros[3]]), [x, *weights, given[0], given[2]]),
                   self.weighted(module(x, some), [x, *weights, given[0], given[2]]), "two states")
+        for wrong, error in ((given[2].float(), cellgrad.torch.TensorTypeError), (given[2][:, :2], cellgrad.torch.TensorError),
+                             (given[2].to("meta"), cellgrad.torch.TensorError)):
+            with self.assertRaisesRegex(error, "hx: expected cell states of one"):
+                module(x, (given[0], given[1], wrong, given[3]))
+        with self.assertRaisesRegex(cellgrad.torch.TensorTypeError, "hx: expected h_0 and 3 cell states, got tuple of 2"):
+            module(x, tuple(given[:2]))
         row, states = x[:, 1], tuple(state[:, 1] for state in given)
         self.same([one.squeeze(1) for one in tensors(self.slstm(module, x[:, 1:2], [state[:, 1:2] for state in given]))],
                   tensors(module(row, states)), "one sequence")

@@ -70,7 +70,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m cellgrad.jax.bench", description="cellgrad.jax.Network beside jax.lax.scan")
     parser.add_argument("--seconds", type=float, default=6.0, help="seconds for each time in a row")
     given = parser.parse_args(arguments)
-    os.environ.setdefault("CELLGRAD_BACKEND", "cpu")
+    os.environ["CELLGRAD_BACKEND"] = os.environ.get("CELLGRAD_BACKEND") or "cpu"
     print(f"JAX {jax.__version__}, {os.cpu_count()} processors\n")
     print("| T, B, I, U | lax.scan ms | cellgrad.jax ms | ratio | cellgrad bench ms | over it, us | page faults |\n"
           "|---|---|---|---|---|---|---|")

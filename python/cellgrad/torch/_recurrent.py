@@ -242,10 +242,14 @@ class Recurrent(nn.Module):
         given = [cell for cell in cells if cell is not None]
         if not given:
             return h, None
+        first = given[0]
         for cell in given:
-            if cell.shape != given[0].shape:
-                raise TensorError(f"hx: expected cell states of one shape, got {list(given[0].shape)} and {list(cell.shape)}")
-        return h, torch.stack([torch.zeros_like(given[0]) if cell is None else cell for cell in cells])
+            if cell.shape != first.shape or cell.device != first.device:
+                raise TensorError(f"hx: expected cell states of one shape on one device, got {list(first.shape)} on {first.device} and "
+                                  f"{list(cell.shape)} on {cell.device}")
+            if cell.dtype != first.dtype:
+                raise TensorTypeError(f"hx: expected cell states of one dtype, got {first.dtype} and {cell.dtype}")
+        return h, torch.stack([torch.zeros_like(first) if cell is None else cell for cell in cells])
 
     def _parted(self, h: Tensor, c: Tensor) -> List[Tensor]:
         """Returns the hidden state and the cell states, each [L*D, B, .]."""

@@ -18,7 +18,7 @@
 #include "runtime/core/core.h"
 
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
-static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS };
+static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS, NULL };
 
 /* Two batches: symbols [T B], and the symbol that follows each. Rows have different lengths, one has length 0; O stands beyond a row. */
 enum { O = -99 };
@@ -250,7 +250,7 @@ static void test_other_text_and_samples_leave_the_carry(void **state)
 /* Dropout affects only the training text, and its masks change with each step. */
 static void test_dropout(void **state)
 {
-	const struct model_shape wide = { SYMBOLS, 40, ROWS, STEPS };
+	const struct model_shape wide = { SYMBOLS, 40, ROWS, STEPS, NULL };
 	struct model m = opened(wide, 3);
 	double learnt = loss_of(&m, &first), other = other_loss(&m, &first);
 
@@ -307,7 +307,7 @@ static void test_learns_and_repeats(void **state)
 	static const int32_t lengths[ROWS] = { 4, 2, 3 };
 	static const int symbols[N] = { 0, 1, 1, 1, 2, 2, 2, O, 0, 0, O, O }, next[N] = { 1, 2, 2, 2, 0, 0, 0, O, 1, 1, O, O };
 	const struct model_batch batch = { ROWS, STEPS, lengths, symbols, next };
-	const struct model_shape wide = { SYMBOLS, 12, ROWS, STEPS };
+	const struct model_shape wide = { SYMBOLS, 12, ROWS, STEPS, NULL };
 	struct model m = opened(wide, 1), again = opened(wide, 1);
 	int samples[12];
 	double before = loss_of(&m, &batch), loss = before;
