@@ -57,7 +57,7 @@ static const char text[] =
 	"a reserve_space in its FILEs runs the forward itself.  A reserve space of another\n"
 	"network, call or route is rejected.  cellgrad's rnn and rnn_backprop also take\n"
 	"\n"
-	"  cell=CELL          a built-in cell or a .cell file, with options=NAME,... and\n"
+	"  cell=CELL          a cell by name or a .cell file, with options=NAME,... and\n"
 	"                     values=NAME=NUMBER,... of its params\n"
 	"  counter=N          number of the call, for dropout; first_step=N: the first\n"
 	"                     step in a longer sequence; no_dropout=true: drop nothing\n"

@@ -33,7 +33,8 @@ def shelf_names() -> Tuple[str, ...]:
 class Cell:
     """The equations of a step.
 
-    source: the name of a built-in cell or of one of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes the language.
+    source: the name of a built-in cell or of one of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes
+    the language.
 
     Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `params`, each with its default, or None;
     `scalars`, which are learnt, each with the number that it starts from; `n_states`: the number of cell states beside the output;
