@@ -73,7 +73,7 @@ class Misuse(py_tap.Refusals):
         text = ours.spec_text("gru", input=I, units=U)
         call = torch.ops.cellgrad.rnn
         self.refuse(ValueError, "network: expected", call, x, weights, None, None, None, None, "gru")
-        self.refuse(ValueError, "no built-in cell", call, x, weights, None, None, None, None, text[:-3] + "grv")
+        self.refuse(ValueError, "there is no cell", call, x, weights, None, None, None, None, text[:-3] + "grv")
         self.refuse(RuntimeError, "weights: expected 4 tensors, got 3", call, x, weights[:3], None, None, None, None, text)
         self.refuse(RuntimeError, "counter: expected one int64", call, x, weights, None, None, None, torch.zeros(2), text)
         self.refuse(RuntimeError, "no cell state", call, x, weights, None, torch.zeros(1, B, U), None, None, text)
