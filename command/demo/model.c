@@ -142,8 +142,8 @@ static double bound_of(int layer, int id, int units)
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
 }
 
-/* Sets the initial parameters. Those of a chosen cell are the library's. Of the LSTM, biases are zero, except that one of the forget gate's two biases is 1, so that the cell keeps its state
- * from the start. */
+/* Sets the initial parameters.  Those of a chosen cell are the library's.  Of the LSTM, biases are zero, except that one of the forget
+ * gate's two biases is 1, so that the cell keeps its state from the start. */
 static int begin(struct model *m, uint64_t seed)
 {
 	struct cg_rnn_region r;

@@ -23,10 +23,8 @@ F64 = torch.float64
 LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
 APART = ("cell apart\ninput  x_z\ninput  x_n no bias\nsplit  h_n\noutput h\n\n"
          "z = sigmoid(x_z)\nh = (1 - z) * h_prev + z * tanh(x_n + h_n)\nsave z h\n")
-# The sLSTM of xLSTM (Beck et al. 2024), with its normaliser n and its stabiliser m.
-SLSTM = ("cell slstm\ngates  a_z a_i a_f a_o\nstate  c n m\noutput h\n\n"
-         "z = tanh(a_z)\no = sigmoid(a_o)\nm = max(a_f + m_prev, a_i)\ni = exp(a_i - m)\nf = exp(a_f + m_prev - m)\n"
-         "c = f * c_prev + i * z\nn = f * n_prev + i\nh = o * c / n\nsave z o m i f c n h\n")
+# A cell of the shelf with three cell states: c, the normaliser n and the stabiliser m.
+SLSTM = "slstm"
 LEARNT = ("cell learnt\ngates  a\noutput h\nweight u v\nscalar tau = 2, rate = -0.5\n\n"
           "h = tanh(a * tau + u * h_prev) * v + rate * h_prev\nsave h\n")
 

@@ -11,10 +11,8 @@ import numpy as np  # noqa: E402
 import cellgrad  # noqa: E402
 
 T, B, I, U = 7, 3, 4, 5
-# The sLSTM of xLSTM (Beck et al. 2024), with its normaliser n and its stabiliser m.
-SLSTM = ("cell slstm\ngates  a_z a_i a_f a_o\nstate  c n m\noutput h\n\n"
-         "z = tanh(a_z)\no = sigmoid(a_o)\nm = max(a_f + m_prev, a_i)\ni = exp(a_i - m)\nf = exp(a_f + m_prev - m)\n"
-         "c = f * c_prev + i * z\nn = f * n_prev + i\nh = o * c / n\nsave z o m i f c n h\n")
+# A cell of the shelf with three cell states: c, the normaliser n and the stabiliser m.
+SLSTM = "slstm"
 
 
 def sigmoid(x):
