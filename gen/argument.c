@@ -4,7 +4,7 @@
 
 int cg_is_parameter(const struct cg_function *function, const struct cg_argument *a)
 {
-	return function->shape != CG_FUNCTION_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH;
+	return a->kind != CG_KIND_MEAN && (function->shape != CG_FUNCTION_SUM_PART || !a->out || a->kind == CG_KIND_SCRATCH);
 }
 
 int cg_has_second(const struct cg_function *function, const struct cg_argument *a)

@@ -31,7 +31,8 @@ enum {
 	CG_SCALARS_MAX  = 16,
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
-	CG_FUNCTIONS_MAX = 5 * CG_STAGES_MAX + 1,        /* functions of a pass */
+	CG_FUNCTIONS_MAX = 256,          /* functions of a pass */
+	CG_MEANS_MAX    = 16,            /* levels of means of means */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations of a cell */
@@ -41,7 +42,7 @@ enum {
 	CG_LINE_MAX     = 200,           /* characters of an equation, as a kernel quotes it */
 	CG_KEY_MAX      = 320,           /* characters of a kernel's name: the names of the cell and of all options, and the rest */
 	CG_SUM_ROWS     = 64,            /* rows of the batch that one partial sum adds up */
-	CG_LANES        = 64             /* partial sums of a sum over units: sum j adds units j, j + 64 and so on */
+	CG_LANES        = 64             /* partial sums of a sum or a mean over units: sum j adds units j, j + 64 and so on */
 };
 
 /* ---- memory: one function of the caller's, blocks freed together ---- */
@@ -200,8 +201,10 @@ enum cg_role {
 	CG_ROLE_WEIGHT,                  /* a per-unit weight */
 	CG_ROLE_BIAS,                    /* the bias of a gate */
 	CG_ROLE_SCALAR,                  /* a learnt scalar */
+	CG_ROLE_MEAN,                    /* a mean over units; index: its place among those of its row in memory */
 	CG_ROLE_PARAM,
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
+	CG_ROLE_MEANS,                   /* the memory of means: those of a row stand side by side */
 	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: its argument's */
 };
 enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* value v; its adjoint dv; in gradgrad the adjoint gv of v, and gdv of dv */
@@ -250,7 +253,9 @@ enum cg_kind {
 	CG_KIND_TENSOR, CG_KIND_PER_UNIT,
 	CG_KIND_ELEMENT,                 /* one element in memory */
 	CG_KIND_SCALAR,                  /* a number that the caller passes by value */
-	CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW
+	CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW,
+	CG_KIND_MEAN,                    /* one number of a row, in the memory of kind CG_KIND_MEANS: no parameter of its own */
+	CG_KIND_MEANS
 };
 enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64, CG_TYPE_I32 };
 /* The last two shapes, a matrix product and row copies, are of functions that belong to no cell. */
@@ -259,6 +264,7 @@ enum cg_function_shape {
 	CG_FUNCTION_SUM_PART,            /* sums over blocks of rows, into scratch */
 	CG_FUNCTION_SUM,                 /* for each unit, the sum of its blocks */
 	CG_FUNCTION_SUM_UNITS,           /* the sum of the blocks of all units */
+	CG_FUNCTION_MEAN,                /* for each row, means over the units, which the function it serves reads */
 	CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS
 };
 
@@ -272,6 +278,8 @@ struct cg_argument {
 struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* the function's name in the text */
 	int  stage, shape;
+	int  serves;                     /* of means: the shape of the function that reads them; else the function's own shape */
+	int  means, mean_functions;      /* the means of a row in memory; the number of functions just before, which compute them */
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
 	int sum_values;                  /* of a sum: the number of values in each block of its scratch; those of scalars stand last */
@@ -330,8 +338,8 @@ void cg_plan_free(struct cg_pass_plan *);
 /* If no function of the plan has an argument for a feed: the index, among the cell's saved values, of the value that the product after
  * stage feed + 1 takes in its place.  -1: a function has such an argument. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
-/* Is an argument a parameter of the function in its text?  The values of a sum part are not parameters: the function stores them in its
- * scratch. */
+/* Is an argument a parameter of the function in its text?  The values of a sum part, which the function stores in its scratch, and means,
+ * which are in memory together, are not. */
 int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
 /* Is an argument of a cell's function an array of the caller: a tensor, a vector per unit or one element? */
 int cg_is_array(const struct cg_argument *);
@@ -469,6 +477,8 @@ struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *, cg_resize *);
 /* Computes the values of the graph's first n nodes in long double: value[k] is that of node k.  The caller sets the values of the leaves
  * before. */
 void cg_eval(const struct cg_graph *, long double *value, int n);
+/* The same for a row of several units: value[k * units + u] is the value of node k in unit u. */
+void cg_eval_row(const struct cg_graph *, long double *value, int n, int units);
 
 /* The value of one argument in a call of a function. */
 struct cg_bound {

@@ -62,6 +62,15 @@ static int slope(struct cg_graph *graph, int node, int which)
 	return 0;
 }
 
+/* The part of an operand's adjoint that comes from a node.  A mean over U units has 1 / U of each unit's operand, so the operand's adjoint is
+ * the mean of the adjoints of all units. */
+static int part_of(struct cg_graph *graph, int node, int which, int adjoint)
+{
+	if (graph->nodes[node].code == CG_OP_MEAN)
+		return cg_apply(graph, CG_OP_MEAN, adjoint, 0);
+	return cg_mul(graph, adjoint, slope(graph, node, which));
+}
+
 static void name(struct cg_graph *graph, int node, const char *prefix, const char *of)
 {
 	struct cg_node *n = &graph->nodes[node];
@@ -138,7 +147,7 @@ void cg_derive(struct cg_graph *graph, int *adjoint, int n, const char *prefix)
 
 			if (graph->nodes[operand].code == CG_OP_CONST)
 				continue;
-			part = cg_mul(graph, adjoint[node], slope(graph, node, which));
+			part = part_of(graph, node, which, adjoint[node]);
 			adjoint[operand] = gather(graph, adjoint[operand], part);
 		}
 	}

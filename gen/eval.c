@@ -5,16 +5,32 @@
  */
 #include "cell.h"
 
-void cg_eval(const struct cg_graph *graph, long double *value, int n)
+static long double mean(const long double *of, int units)
+{
+	long double sum = 0;
+
+	for (int u = 0; u < units; u++)
+		sum += of[u];
+	return sum / units;
+}
+
+void cg_eval_row(const struct cg_graph *graph, long double *value, int n, int units)
 {
 	for (int k = 0; k < n; k++) {
 		const struct cg_node *node = &graph->nodes[k];
+		const long double *a = value + (size_t)node->a * (size_t)units, *b = value + (size_t)node->b * (size_t)units;
+		long double *to = value + (size_t)k * (size_t)units;
 
-		if (node->code == CG_OP_CONST)
-			value[k] = node->value;
-		else if (node->code != CG_OP_LEAF)
-			value[k] = cg_op_value(node->code, value[node->a], value[node->b]);
+		if (node->code == CG_OP_LEAF)
+			continue;
+		for (int u = 0; u < units; u++)
+			to[u] = node->code == CG_OP_CONST ? node->value : node->code == CG_OP_MEAN ? mean(a, units) : cg_op_value(node->code, a[u], b[u]);
 	}
+}
+
+void cg_eval(const struct cg_graph *graph, long double *value, int n)
+{
+	cg_eval_row(graph, value, n, 1);
 }
 
 size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_function *function)

@@ -202,6 +202,8 @@ int cg_apply(struct cg_graph *graph, int code, int a, int b)
 		a = graph->nodes[a].a;
 	if ((code == CG_OP_RELU || code == CG_OP_STEP || code == CG_OP_ABS) && is(graph, a, code))
 		return a;
+	if (code == CG_OP_MEAN && is(graph, a, CG_OP_NEG))
+		return cg_neg(graph, cg_apply(graph, code, graph->nodes[a].a, 0));
 	if (code == CG_OP_MAX || code == CG_OP_MIN)
 		return a == b ? a : exchangeable(graph, code, a, b);
 	return intern(graph, code, a, op->arity == 2 ? b : 0, 0);

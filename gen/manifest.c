@@ -13,12 +13,12 @@ static const char *const roles[] = {
 	[CG_ROLE_SAVED] = "saved", [CG_ROLE_FEED] = "feed", [CG_ROLE_WEIGHT] = "weight", [CG_ROLE_BIAS] = "bias",
 	[CG_ROLE_SCALAR] = "scalar", [CG_ROLE_PARAM] = "param",
 	[CG_ROLE_ROWS] = "rows", [CG_ROLE_UNITS] = "units", [CG_ROLE_SCRATCH] = "scratch",
-	[CG_ROLE_ACCUMULATE] = "accumulate",
+	[CG_ROLE_ACCUMULATE] = "accumulate", [CG_ROLE_MEANS] = "means",
 };
 static const char *const kinds[] = {
 	[CG_KIND_TENSOR] = "tensor", [CG_KIND_PER_UNIT] = "per_unit", [CG_KIND_ELEMENT] = "element", [CG_KIND_SCALAR] = "scalar",
 	[CG_KIND_COUNT] = "count",
-	[CG_KIND_SCRATCH] = "scratch",
+	[CG_KIND_SCRATCH] = "scratch", [CG_KIND_MEANS] = "means",
 };
 static const char *const orders[] = { [CG_VALUE] = "value", [CG_D] = "d", [CG_G] = "g", [CG_GD] = "gd" };
 
@@ -52,14 +52,15 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
 		int is_optional = cg_is_array(a);
-		int memory = is_optional || a->kind == CG_KIND_SCRATCH;
+		int memory = is_optional || a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS;
+		int out = a->out || (a->kind == CG_KIND_MEANS && function->shape == CG_FUNCTION_MEAN);
 
 		if (!cg_is_parameter(function, a))
 			continue;
 		begin(text, &first);
 		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
 		               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", a->name, roles[a->role], a->index,
-		               orders[a->derivative], kinds[a->kind], type(plan, a), a->out ? "out" : "in",
+		               orders[a->derivative], kinds[a->kind], type(plan, a), out ? "out" : "in",
 		               is_optional ? "true" : "false");
 		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given) {
 			cg_text_put(text, ", \"default\": ");
@@ -117,6 +118,9 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 	else if (function->shape == CG_FUNCTION_SUM_UNITS)
 		cg_text_printf(text, "\"launch\": {\"threads\": [%d, %d], \"group\": [%d, 1]}", CG_LANES,
 		               cg_count_outputs(function), CG_LANES);
+	else if (function->shape == CG_FUNCTION_MEAN)
+		cg_text_printf(text, "\"launch\": {\"threads\": [%d, \"rows\"], \"group\": [%d, 1], \"rows\": \"walked in steps of the groups there "
+		               "are\"}", CG_LANES, CG_LANES);
 	else if (function->shape == CG_FUNCTION_POINT && d->run_in)
 		launch_runs(plan, function, text);
 	else if (function->shape == CG_FUNCTION_POINT)
@@ -126,7 +130,9 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, "
 		               "%s are walked in steps of the threads there are\"}", threads[function->shape][each],
 		               each && function->shape == CG_FUNCTION_SUM ? "values" : "blocks");
-	if (function->shape != CG_FUNCTION_POINT)
+	if (function->means)
+		cg_text_printf(text, ",\n      \"means\": {\"argument\": \"acc_means\", \"shape\": [\"rows\", %d]}", function->means);
+	if (function->shape == CG_FUNCTION_SUM_PART || cg_is_sum(function))
 		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
 		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", cg_sum_values(function), CG_SUM_ROWS,
 		               CG_SUM_ROWS, cg_sum_values(function));
@@ -136,7 +142,7 @@ int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text 
 {
 	static const char *const shapes[] = {
 		[CG_FUNCTION_POINT] = "point", [CG_FUNCTION_SUM_PART] = "sum_part", [CG_FUNCTION_SUM] = "sum",
-		[CG_FUNCTION_SUM_UNITS] = "sum_units"
+		[CG_FUNCTION_SUM_UNITS] = "sum_units", [CG_FUNCTION_MEAN] = "mean"
 	};
 	const struct cg_cell *cell = plan->cell;
 	int first = 1;

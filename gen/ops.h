@@ -2,7 +2,7 @@
 /*
  * A row for every operator: CG_OPERATOR(code, word, arity, section). word: the operator's name in a .cell, NULL where the operator is a
  * sign or only derivatives have it; section: the section of templates/math.in that computes the operator, NULL where every dialect has a
- * sign for it. The set of operators is closed under differentiation: a new row needs its derivative by operators of the table (derive.c),
+ * sign for it, or where functions of their own compute it, as for the mean over units. The set of operators is closed under differentiation: a new row needs its derivative by operators of the table (derive.c),
  * its value (ops.c), and its section in math.in.
  */
 CG_OPERATOR(NEG,     NULL,      1, NULL)
@@ -24,3 +24,4 @@ CG_OPERATOR(LOG1P,   "log1p",   1, "log1p")
 CG_OPERATOR(EXPM1,   "expm1",   1, "expm1")
 CG_OPERATOR(SQRT,    "sqrt",    1, "sqrt")
 CG_OPERATOR(ERF,     "erf",     1, "erf")
+CG_OPERATOR(MEAN,    "mean",    1, NULL)

@@ -516,6 +516,31 @@ unsigned cg_gate_weights(const struct cg_cell *cell, int gate)
 	return parts;
 }
 
+/* Refuses means of means of more than CG_MEANS_MAX levels, at the equation that has one more. */
+static int check_means(struct parser *p)
+{
+	const struct cg_cell *cell = p->cell;
+	signed char *levels = cg_arena_alloc(&p->cell->memory, (size_t)cell->n_terms + 1);
+	int n = 0;
+
+	if (!levels)
+		return -1;
+	for (int k = 0; k < cell->n_values; k++)
+		for (; n <= cell->values[k].term; n++) {
+			const struct cg_term *t = &cell->terms[n];
+			int is_value = t->code == CG_TERM_SYMBOL && t->a == CG_SYMBOL_VALUE, is_leaf = t->code == CG_TERM_SYMBOL || t->code == CG_OP_CONST;
+
+			levels[n] = is_value ? levels[cell->values[t->b].term] : is_leaf ? 0 : levels[t->a];
+			if (!is_leaf && t->b >= 0 && levels[t->b] > levels[n])
+				levels[n] = levels[t->b];
+			levels[n] = (signed char)(levels[n] + (t->code == CG_OP_MEAN));
+			if (levels[n] > CG_MEANS_MAX)
+				return cg_parse_wrong(p, cg_parse_find(p, cell->values[k].name)->position, "'%s' has means of means of more than %d levels",
+				                      cell->values[k].name, CG_MEANS_MAX);
+		}
+	return 0;
+}
+
 static int whole(struct parser *p)
 {
 	struct cg_cell *cell = p->cell;
@@ -542,7 +567,7 @@ static int whole(struct parser *p)
 			return cg_parse_wrong(p, p->stages[s],
 			                      "stage %d has no gates: expected a line 'gates' or 'split' below, for the product of the "
 			                      "stage", s + 1);
-	return all_used(p);
+	return all_used(p) || check_means(p) ? -1 : 0;
 }
 
 static int lines(struct parser *p)

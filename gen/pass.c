@@ -301,8 +301,9 @@ static void functions(struct maker *m)
 	if (m->failed || graph->failed)
 		return;
 	m->cuts = cg_arena_alloc(&m->plan->memory, ((size_t)graph->capacity + 64) * sizeof *m->cuts);
+	m->outs = cg_arena_alloc(&m->plan->memory, ARGUMENTS_MAX * sizeof *m->outs);
 	m->plan->functions = cg_arena_alloc(&m->plan->memory, CG_FUNCTIONS_MAX * sizeof *m->plan->functions);
-	if (!m->cuts || !m->plan->functions) {
+	if (!m->cuts || !m->outs || !m->plan->functions) {
 		m->failed = 1;
 		return;
 	}
@@ -356,6 +357,9 @@ static void report_failure(const struct cg_pass_plan *plan, int wrong, struct cg
 	if (wrong >= 0)
 		snprintf(mistake->text, sizeof mistake->text, "cell %s: a constant in '%s' is outside the range of %s", cell->name,
 		         cell->values[wrong].line, cg_real_names[cg_dtypes[plan->dtype].acc]);
+	else if (plan->n_functions == CG_FUNCTIONS_MAX)
+		snprintf(mistake->text, sizeof mistake->text, "cell %s: pass %s needs more than %d functions for its means over units", cell->name,
+		         cg_pass_names[plan->pass], CG_FUNCTIONS_MAX);
 	else if (!plan->memory.failed)
 		snprintf(mistake->text, sizeof mistake->text, "cell %s: pass %s has more than %d operations", cell->name,
 		         cg_pass_names[plan->pass], CG_NODES_MAX);

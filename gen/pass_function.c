@@ -4,6 +4,7 @@
  */
 #include "pass.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,11 +20,13 @@ static const struct { signed char kind, type[4]; } memory[] = {
 	[CG_ROLE_WEIGHT] = { CG_KIND_PER_UNIT, { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
 	[CG_ROLE_BIAS]   = { CG_KIND_PER_UNIT, { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
 	[CG_ROLE_SCALAR] = { CG_KIND_ELEMENT,  { CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL, CG_TYPE_REAL } },
+	[CG_ROLE_MEAN]   = { CG_KIND_MEAN,     { CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC } },
 	[CG_ROLE_PARAM]  = { CG_KIND_SCALAR,   { CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC,  CG_TYPE_ACC } },
 	[CG_ROLE_ROWS]   = { CG_KIND_COUNT,    { CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64 } },
 	[CG_ROLE_UNITS]  = { CG_KIND_COUNT,    { CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64,  CG_TYPE_I64 } },
 	[CG_ROLE_SCRATCH]    = { CG_KIND_SCRATCH, { CG_TYPE_ACC, CG_TYPE_ACC, CG_TYPE_ACC, CG_TYPE_ACC } },
 	[CG_ROLE_ACCUMULATE] = { CG_KIND_COUNT,   { CG_TYPE_I64, CG_TYPE_I64, CG_TYPE_I64, CG_TYPE_I64 } },
+	[CG_ROLE_MEANS]      = { CG_KIND_MEANS,   { CG_TYPE_ACC, CG_TYPE_ACC, CG_TYPE_ACC, CG_TYPE_ACC } },
 };
 
 static const char *const prefixes[] = { [CG_VALUE] = "", [CG_D] = "d", [CG_G] = "g", [CG_GD] = "gd" };
@@ -88,7 +91,7 @@ struct cg_argument cg_function_argument(struct maker *m, int role, int index, in
 	struct cg_argument a = { "", role, index, derivative, memory[role].kind, 0, 0, node };
 
 	a.type = cg_function_type(m->plan, role, index, derivative);
-	a.name = role < CG_ROLE_ROWS ? cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative) : "";
+	a.name = role < CG_ROLE_ROWS && role != CG_ROLE_MEAN ? cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative) : "";
 	return a;
 }
 
@@ -118,16 +121,23 @@ int cg_function_key(const struct cg_pass_plan *plan, char key[CG_KEY_MAX], int s
 	return n < CG_KEY_MAX ? 0 : -1;
 }
 
-/* Is the value of the node in memory when a function runs, as a cut or a leaf? If so, *a becomes the argument that loads it. */
+/* Is the value of the node in memory when a function runs, as a cut or a leaf? */
+static int is_in_memory(const struct maker *m, int node)
+{
+	return m->cuts[node].name || m->graph->nodes[node].code == CG_OP_LEAF;
+}
+
+/* The same; if so, *a becomes the argument that loads the value. */
 static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 {
 	const struct cg_node *n = &m->graph->nodes[node];
 	const struct cut *c = &m->cuts[node];
 
-	if (!c->name && n->code != CG_OP_LEAF)
+	if (!is_in_memory(m, node))
 		return 0;
 	if (c->name) {
 		*a = cg_function_argument(m, c->role, c->index, c->derivative, node);
+		a->name = c->name;
 	} else {
 		const struct cg_leaf *l = &m->graph->leaves[n->a];
 
@@ -163,7 +173,8 @@ static void insert(struct cg_function *p, int first, struct cg_argument a)
 
 enum { COMPUTED = 1, LOADED };
 
-/* Finds the inputs from which the outputs are computed, and the nodes between them. */
+/* Finds the inputs from which the outputs are computed, and the nodes between them.  A function that computes means computes what they are
+ * means of. */
 static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 {
 	const struct cg_graph *graph = m->graph;
@@ -171,7 +182,7 @@ static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 	struct cg_argument a;
 
 	for (int k = 0; k < m->n_outs; k++)
-		nodes[m->outs[k].node] = COMPUTED;
+		nodes[p->shape == CG_FUNCTION_MEAN ? graph->nodes[m->outs[k].node].a : m->outs[k].node] = COMPUTED;
 	for (int k = graph->n - 1; k > 0; k--) {
 		if (!nodes[k] || graph->nodes[k].code == CG_OP_CONST)
 			continue;
@@ -211,19 +222,20 @@ static void append_outs(struct maker *m, struct cg_function *p)
 	append(p, scalars, n);
 }
 
-void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
+/* Makes one function.  serves: the shape of the function that it serves; means: the means of a row in memory. */
+static void make(struct maker *m, int stage, int shape, int serves, int means, const char *suffix)
 {
 	struct cg_pass_plan *plan = m->plan;
 	struct cg_graph *graph = m->graph;
 	struct cg_function *p = &plan->functions[plan->n_functions];
-	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 4);
+	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 5);
 	unsigned char *nodes = cg_arena_alloc(&plan->memory, (size_t)graph->n);
 
 	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
 		m->failed = 1;
 		return;
 	}
-	*p = (struct cg_function){ .stage = stage, .shape = shape };
+	*p = (struct cg_function){ .stage = stage, .shape = shape, .serves = serves, .means = means };
 	p->arguments = cg_arena_alloc(&plan->memory, most * sizeof *p->arguments);
 	p->schedule = cg_arena_alloc(&plan->memory, (size_t)graph->n * sizeof *p->schedule);
 	if (!p->arguments || !p->schedule || cg_function_key(plan, p->key, stage, suffix)) {
@@ -232,9 +244,11 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	}
 	append_named(m, p, CG_ROLE_ROWS, "rows", 0);
 	append_named(m, p, CG_ROLE_UNITS, "units", 0);
+	if (means)
+		append_named(m, p, CG_ROLE_MEANS, "acc_means", 0);
 	if (!cg_is_sum(p))
 		trace(m, p, nodes);
-	if (shape != CG_FUNCTION_POINT) {
+	if (shape == CG_FUNCTION_SUM_PART || cg_is_sum(p)) {
 		append_named(m, p, CG_ROLE_SCRATCH, "partial", !cg_is_sum(p));
 		p->sum_values = m->n_outs;
 	}
@@ -242,7 +256,114 @@ void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
 	if (cg_is_sum(p))
 		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
 	plan->n_functions++;
+	m->failed |= graph->failed;
+}
+
+/* ---- means ---- */
+
+/* The level of each node on which the outputs depend, computed by the function and not loaded: how many means lie between the node and the
+ * inputs, the node included; -1 for any other node.  Returns the highest level, or -1 where memory is exhausted. */
+static int find_levels(struct maker *m, signed char **levels)
+{
+	const struct cg_graph *graph = m->graph;
+	signed char *level = cg_arena_alloc(&m->plan->memory, (size_t)graph->n);
+	int most = 0;
+
+	if (!level)
+		return -1;
+	memset(level, -1, (size_t)graph->n);
+	for (int k = 0; k < m->n_outs; k++)
+		level[m->outs[k].node] = 0;
+	for (int k = graph->n - 1; k > 0; k--)
+		if (!level[k] && graph->nodes[k].code != CG_OP_CONST && !is_in_memory(m, k))
+			level[graph->nodes[k].a] = level[graph->nodes[k].b] = 0;
+	for (int k = 1; k < graph->n; k++) {
+		const struct cg_node *n = &graph->nodes[k];
+
+		if (level[k] || n->code == CG_OP_CONST || is_in_memory(m, k))
+			continue;
+		level[k] = level[n->a] > level[n->b] ? level[n->a] : level[n->b];
+		level[k] = (signed char)(level[k] + (n->code == CG_OP_MEAN && level[k] < SCHAR_MAX));
+		most = level[k] > most ? level[k] : most;
+	}
+	*levels = level;
+	return most;
+}
+
+/* The name of a mean in a function: the cell's own, if it is the value of an equation, else acc_mean3. */
+static const char *name_mean(struct maker *m, int node, int place)
+{
+	const struct cg_node *n = &m->graph->nodes[node];
+	char *name;
+
+	if (n->name && n->origin >= 0 && !strcmp(n->name, m->plan->cell->values[n->origin].name))
+		return n->name;
+	name = cg_arena_alloc(&m->plan->memory, sizeof "acc_mean" + 12);
+	m->failed |= !name;
+	if (name)
+		sprintf(name, "acc_mean%d", place + 1);
+	return name ? name : "";
+}
+
+/* Makes, for the outputs collected so far, the functions of the means of each level, and cuts the graph at these means.  Returns the number
+ * of means; *functions: how many functions there are. */
+static int make_means(struct maker *m, int stage, int serves, const char *suffix, int *functions)
+{
+	struct cg_argument *outs = m->outs, *list = NULL;
+	int n_outs = m->n_outs, n = 0, place = 0, most;
+	signed char *level;
+	char end[32];
+
+	*functions = 0;
+	most = find_levels(m, &level);
+	for (int k = 1; most > 0 && k < m->graph->n; k++)
+		n += level[k] > 0 && m->graph->nodes[k].code == CG_OP_MEAN && !m->cuts[k].name;
+	if (n)
+		list = cg_arena_alloc(&m->plan->memory, (size_t)n * sizeof *list);
+	m->failed |= most < 0 || (n && !list);
+	for (int at = 1; at <= most && !m->failed; at++) {
+		m->outs = list;
+		m->n_outs = 0;
+		for (int k = 1; k < m->graph->n; k++)
+			if (level[k] == at && m->graph->nodes[k].code == CG_OP_MEAN && !m->cuts[k].name) {
+				list[m->n_outs] = cg_function_argument(m, CG_ROLE_MEAN, place, CG_VALUE, k);
+				list[m->n_outs].name = name_mean(m, k, place++);
+				list[m->n_outs++].out = 1;
+			}
+		snprintf(end, sizeof end, "%s_mean%d", suffix, at);
+		make(m, stage, CG_FUNCTION_MEAN, serves, n, end);
+		for (int k = 0; k < m->n_outs; k++)
+			m->cuts[list[k].node] = (struct cut){ list[k].name, CG_ROLE_MEAN, list[k].index, CG_VALUE };
+		m->n_cuts += m->n_outs;
+		++*functions;
+	}
+	m->outs = outs;
+	m->n_outs = n_outs;
+	return n;
+}
+
+/* Removes the cuts at means: other functions have means of their own. */
+static void join_means(struct maker *m)
+{
+	for (int k = 1; k < m->graph->n; k++)
+		if (m->cuts[k].role == CG_ROLE_MEAN && m->cuts[k].name) {
+			m->cuts[k] = (struct cut){ NULL, 0, 0, 0 };
+			m->n_cuts--;
+		}
+}
+
+void cg_function_make(struct maker *m, int stage, int shape, const char *suffix)
+{
+	int computes = shape == CG_FUNCTION_POINT || shape == CG_FUNCTION_SUM_PART, functions = 0;
+	int means = computes ? make_means(m, stage, shape, suffix, &functions) : 0;
+
+	if (m->failed)
+		return;
+	make(m, stage, shape, shape, means, suffix);
+	if (!m->failed)
+		m->plan->functions[m->plan->n_functions - 1].mean_functions = functions;
+	if (means)
+		join_means(m);
 	if (shape == CG_FUNCTION_POINT)
 		m->n_outs = 0;
-	m->failed |= graph->failed;
 }

@@ -125,7 +125,7 @@ static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 			/* A sum reads an output, too, where it accumulates. */
 			for (int i = 0; i < function->n_arguments && function->shape != CG_FUNCTION_SUM_PART; i++)
 				if (converted(&function->arguments[i]) &&
-				    (function->arguments[i].out == out || function->shape != CG_FUNCTION_POINT))
+				    (function->arguments[i].out == out || cg_is_sum(function)))
 					return 1;
 			for (int i = 0; i < function->n_arguments && function->shape == CG_FUNCTION_SUM_PART && !out; i++)
 				if (converted(&function->arguments[i]) && !function->arguments[i].out)
@@ -143,6 +143,7 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 	for (int k = 0; k < n; k++)
 		for (int j = 0; j < plans[k]->n_functions; j++) {
 			points |= plans[k]->functions[j].shape == CG_FUNCTION_POINT;
+			used[CG_OP_RECIP] |= plans[k]->functions[j].shape == CG_FUNCTION_MEAN;
 			for (int s = 0; s < plans[k]->functions[j].n_schedule; s++)
 				used[plans[k]->graph.nodes[plans[k]->functions[j].schedule[s]].code] = 1;
 		}

@@ -8,6 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
+struct template { const char *file, *section; };
+
+static const struct template *template_of(const struct printer *p)
+{
+	static const struct template templates[] = {
+		[CG_FUNCTION_POINT] = { "point.in", "point" }, [CG_FUNCTION_SUM_PART] = { "sum.in", "part" },
+		[CG_FUNCTION_SUM] = { "sum.in", "sum" }, [CG_FUNCTION_SUM_UNITS] = { "sum.in", "sum_units" },
+		[CG_FUNCTION_MEAN] = { "mean.in", "mean" }
+	};
+
+	return &templates[p->function->shape];
+}
+
 /* ---- lists ---- */
 
 /* A program may include several headers, so a header spells types out instead of defining real and acc. */
@@ -23,7 +36,22 @@ static const char *type_name(const struct printer *p, const struct cg_argument *
 /* Does the C text's function over a strip take the argument by value? */
 static int is_by_value(const struct cg_argument *a)
 {
-	return a->kind == CG_KIND_SCALAR || (a->kind == CG_KIND_ELEMENT && !a->out);
+	return a->kind == CG_KIND_SCALAR || ((a->kind == CG_KIND_ELEMENT || a->kind == CG_KIND_MEAN) && !a->out);
+}
+
+/* Is the argument one that the C text's function over a strip takes? */
+static int is_of_strip(const struct cg_argument *a)
+{
+	return a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_MEAN || cg_is_array(a);
+}
+
+/* Prints the place of a row's mean in memory: "acc_means[row * 3 + 1]". */
+static void put_mean(const struct printer *p, struct cg_text *text, const struct cg_argument *a)
+{
+	const struct cg_dialect *d = p->dialect;
+
+	cg_text_printf(text, "acc_means%s[%srow * %d + %d]", d->strips ? "" : "_at", d->offsets ? "acc_means_offset + " : "",
+	               p->function->means, a->index);
 }
 
 static const char *parameter_form(const struct printer *p, const struct cg_argument *a)
@@ -37,6 +65,7 @@ static const char *parameter_form(const struct printer *p, const struct cg_argum
 	case CG_KIND_PER_UNIT:
 	case CG_KIND_ELEMENT:  return a->out ? d->unit_out : d->unit_in;
 	case CG_KIND_SCRATCH:  return a->out ? d->scratch_out : d->scratch_in;
+	case CG_KIND_MEANS:    return p->function->shape == CG_FUNCTION_MEAN ? d->scratch_out : d->scratch_in;
 	case CG_KIND_SCALAR:   return d->scalar;
 	}
 	return d->count;
@@ -91,7 +120,7 @@ static void put_names(struct printer *p, struct cg_text *text)
 			continue;
 		separate(text, a->role == CG_ROLE_UNITS ? ", " : ",\n");
 		put_form(p, text, a->kind == CG_KIND_TENSOR ? tensor :
-		               cg_is_array(a) || a->kind == CG_KIND_SCRATCH ? memory : "@name@", a, NULL);
+		               cg_is_array(a) || a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS ? memory : "@name@", a, NULL);
 	}
 }
 
@@ -102,7 +131,7 @@ static void run_parameters(struct printer *p, struct cg_text *text)
 		const struct cg_argument *a = &p->function->arguments[k];
 		const char *form = a->out ? "@type@ *restrict @name@_at" : "const @type@ *restrict @name@_at";
 
-		if (a->kind != CG_KIND_SCALAR && !cg_is_array(a))
+		if (!is_of_strip(a))
 			continue;
 		separate(text, ",\n");
 		put_form(p, text, is_by_value(a) ? "acc @name@" :
@@ -122,6 +151,12 @@ static void run_arguments(struct printer *p, struct cg_text *text)
 		if (a->kind == CG_KIND_SCALAR) {
 			separate(text, ",\n");
 			cg_text_put(text, a->name);
+		} else if (a->kind == CG_KIND_MEAN && !a->out) {
+			separate(text, ",\n");
+			put_mean(p, text, a);
+		} else if (a->kind == CG_KIND_MEAN) {
+			separate(text, ",\n");
+			cg_text_printf(text, "acc_terms[%d]", value++);
 		} else if (is_by_value(a)) {
 			separate(text, ",\n");
 			put_form(p, text, p->plain ? "@name@ ? *@name@ : 0" : "@name@ ? to_acc(*@name@) : 0", a, NULL);
@@ -183,6 +218,12 @@ static void loads(struct printer *p, struct cg_text *text)
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
 
+		if (!a->out && a->kind == CG_KIND_MEAN && !p->dialect->strips) {
+			separate(text, "\n");
+			cg_text_printf(text, "const acc %s = ", a->name);
+			put_mean(p, text, a);
+			cg_text_put(text, ";");
+		}
 		if (!a->out && cg_is_array(a) && load_form(p, a)) {
 			separate(text, "\n");
 			put_form(p, text, load_form(p, a), a, NULL);
@@ -215,6 +256,15 @@ static void each_out(struct printer *p, struct cg_text *text, const char *form)
 static void run_outs(struct printer *p, struct cg_text *text) { each_out(p, text, p->dialect->run_out); }
 static void run_puts(struct printer *p, struct cg_text *text) { each_out(p, text, p->dialect->run_put); }
 
+/* Prints the equation from which a node comes, unless it is that of the node before. */
+static void put_equation(const struct printer *p, struct cg_text *text, const struct cg_node *node, int *origin)
+{
+	if (node->origin < 0 || node->origin == *origin)
+		return;
+	*origin = node->origin;
+	cg_text_printf(text, "%s/* %s */\n", text->length ? "\n" : "", p->plan->cell->values[*origin].line);
+}
+
 static void statements(struct printer *p, struct cg_text *text)
 {
 	int origin = -1;
@@ -226,10 +276,7 @@ static void statements(struct printer *p, struct cg_text *text)
 		if (!p->name[id])
 			continue;
 		separate(text, "\n");
-		if (node->origin >= 0 && node->origin != origin) {
-			origin = node->origin;
-			cg_text_printf(text, "%s/* %s */\n", text->length ? "\n" : "", p->plan->cell->values[origin].line);
-		}
+		put_equation(p, text, node, &origin);
 		cg_text_printf(text, "const acc %s = ", p->name[id]);
 		cg_print_expression(p, text, id, 1);
 		cg_text_put(text, ";");
@@ -255,34 +302,56 @@ static void stores(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* Prints a section of the template sum.in once for each value that the function sums. */
+/* The equation of the last of the function's statements; -1: none of them has an equation. */
+static int last_origin(const struct printer *p)
+{
+	int origin = -1;
+
+	for (int k = 0; k < p->function->n_schedule; k++) {
+		int id = p->function->schedule[k];
+
+		if (p->name[id] && p->plan->graph.nodes[id].origin >= 0)
+			origin = p->plan->graph.nodes[id].origin;
+	}
+	return origin;
+}
+
+/* Prints a section of a template once for each value that the function sums, or of which it computes the mean. */
 static void each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;
 	/* The values of scalars stand last. */
 	int value = p->function->shape == CG_FUNCTION_SUM_UNITS ? cg_sum_values(p->function) - cg_count_outputs(p->function) : 0;
+	int origin = p->function->shape == CG_FUNCTION_MEAN ? last_origin(p) : -1;
 
-	if (cg_section_find("sum.in", section, p->dialect->shape, &form) &&
-	    cg_section_find("sum.in", section, cg_lang_names[p->lang], &form))
+	if (cg_section_find(template_of(p)->file, section, p->dialect->shape, &form) &&
+	    cg_section_find(template_of(p)->file, section, cg_lang_names[p->lang], &form))
 		return;
 	for (int k = 0; k < p->function->n_arguments; k++) {
 		const struct cg_argument *a = &p->function->arguments[k];
-		struct cg_text term = { text->resize, NULL, 0, 0, 0 };
+		struct cg_text term = { text->resize, NULL, 0, 0, 0 }, mean = term;
 		char which[16];
 
 		if (!a->out || a->kind == CG_KIND_SCRATCH)
 			continue;
 		snprintf(which, sizeof which, "%d", value++);
+		separate(text, "\n");
 		if (p->function->shape == CG_FUNCTION_SUM_PART)
 			cg_print_expression(p, &term, a->node, 0);
-		const char *const holes[] = { "name", a->name, "which", which, "value", term.at ? term.at : "",
+		if (p->function->shape == CG_FUNCTION_MEAN) {
+			cg_print_expression(p, &term, p->plan->graph.nodes[a->node].a, 0);
+			put_mean(p, &mean, a);
+			if (!strcmp(section, "add"))
+				put_equation(p, text, &p->plan->graph.nodes[a->node], &origin);
+		}
+		const char *const holes[] = { "name", a->name, "which", which, "value", term.at ? term.at : "", "mean", mean.at ? mean.at : "",
 			"key", p->function->key, "real(", p->plain ? "" : "to_real(", "acc(", p->plain ? "" : "to_acc(",
 			")", p->plain ? "" : ")", NULL };
 
-		separate(text, "\n");
 		cg_fill(text, form.at, form.length - 1, holes);
-		text->failed |= term.failed;
+		text->failed |= term.failed | mean.failed;
 		term.resize(term.at, 0);
+		mean.resize(mean.at, 0);
 	}
 }
 
@@ -295,6 +364,7 @@ static const char *const roles[] = {
 	[CG_ROLE_PARAM] = "param, rounded to real before use",
 	[CG_ROLE_SCRATCH] = "partial sums of blocks of rows",
 	[CG_ROLE_ACCUMULATE] = "1: add to the sums in memory; 0: overwrite them",
+	[CG_ROLE_MEANS] = "means over the units of a row",
 };
 
 /* Prints which products and biases a gate is the sum of. */
@@ -330,11 +400,12 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	static const char *const shapes[] = {
 		[CG_KIND_TENSOR] = "[rows, units]", [CG_KIND_PER_UNIT] = "[units]", [CG_KIND_ELEMENT] = "[1]",
 		[CG_KIND_SCALAR] = "", [CG_KIND_COUNT] = "",
-		[CG_KIND_SCRATCH] = "[blocks, values, units]",
+		[CG_KIND_SCRATCH] = "[blocks, values, units]", [CG_KIND_MEANS] = "[rows, means]",
 	};
 	const struct cg_cell *cell = p->plan->cell;
+	int out = a->out || (a->kind == CG_KIND_MEANS && p->function->shape == CG_FUNCTION_MEAN);
 
-	cg_text_printf(text, "\n *\t%-12s %-3s %-*s %-15s ", a->name, a->out ? "out" : "in", p->header ? 8 : 7, type_name(p, a),
+	cg_text_printf(text, "\n *\t%-12s %-3s %-*s %-15s ", a->name, out ? "out" : "in", p->header ? 8 : 7, type_name(p, a),
 	               shapes[a->kind]);
 	if (p->header && a->role == CG_ROLE_PARAM)
 		cg_text_printf(text, "param, rounded to %s before use", cg_real_names[p->plan->dtype]);
@@ -369,8 +440,10 @@ static void about(struct printer *p, struct cg_text *text)
 		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
 	else if (function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "the sums of the blocks of the function before it");
-	else
+	else if (function->shape == CG_FUNCTION_SUM_UNITS)
 		cg_text_printf(text, "the sums of these blocks over the units, too, in %d lanes", CG_LANES);
+	else
+		cg_text_printf(text, "means over units, for the functions after it");
 	if (plan->cell->n_stages > 1)
 		cg_text_printf(text, ", stage %d", function->stage);
 	cg_text_put(text, ".\n * A null input reads as zeros; a null output is not written.  Strides are in elements.\n *");
@@ -380,7 +453,9 @@ static void about(struct printer *p, struct cg_text *text)
 	if (p->dialect->sum_out && function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: none.");
 	/* In a source, unlike a header, the text itself shows the number of sums. */
-	if (p->header && function->shape != CG_FUNCTION_POINT)
+	if (p->header && function->means)
+		cg_text_printf(text, "\n *\n * acc_means has room for rows * %d elements.", function->means);
+	if (p->header && (function->shape == CG_FUNCTION_SUM_PART || cg_is_sum(function)))
 		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,
 		               cg_sum_values(function));
 	cg_text_put(text, "\n */");
@@ -429,7 +504,7 @@ static void one(struct printer *p, struct cg_text *text)
 
 /* ---- whole texts ---- */
 
-enum { HOLES = 24, WORDS = 24 };
+enum { HOLES = 24, WORDS = 25 };
 
 /* The holes of a template: pairs of a name and a text, with NULL behind them.  put_function() frees the texts in `made`. */
 struct holes {
@@ -455,13 +530,13 @@ static struct cg_text *new_text(struct holes *h, const struct cg_text *like)
 
 /* The lists that fill holes, by the shapes of functions that have them. */
 enum { POINT = 1 << CG_FUNCTION_POINT, PART = 1 << CG_FUNCTION_SUM_PART,
-       ANY = POINT | PART | 1 << CG_FUNCTION_SUM | 1 << CG_FUNCTION_SUM_UNITS };
+       MEAN = 1 << CG_FUNCTION_MEAN, ANY = POINT | PART | MEAN | 1 << CG_FUNCTION_SUM | 1 << CG_FUNCTION_SUM_UNITS };
 static void add_lists(struct printer *p, const struct cg_text *text, struct holes *h)
 {
 	static const struct { const char *name; void (*put)(struct printer *, struct cg_text *); int shapes; } lists[] = {
 		{ "parameters", parameters, ANY }, { "element_parameters", element_parameters, ANY }, { "names", put_names, ANY },
 		{ "run_parameters", run_parameters, ANY }, { "run_arguments", run_arguments, ANY }, { "absent", absent, ANY },
-		{ "loads", loads, POINT | PART }, { "statements", statements, POINT | PART }, { "stores", stores, POINT },
+		{ "loads", loads, POINT | PART | MEAN }, { "statements", statements, POINT | PART | MEAN }, { "stores", stores, POINT },
 		{ "about", about, ANY }, { "run_ins", run_ins, ANY }, { "run_outs", run_outs, ANY }, { "run_puts", run_puts, ANY },
 		{ "one", one, ANY }, { "interleave", interleave, ANY }
 	};
@@ -496,7 +571,7 @@ static void add_words(const struct printer *p, const char *linkage, struct holes
 	const char *const words[] = { "key", p->function->key, "linkage", linkage, "kernel", d->kernel, "inline", d->inlined, "i64", d->i64,
 		"unit", d->unit, "row", d->row, "row_step", d->row_step, "unit_step", d->unit_step, "global", d->global,
 		"local", d->local, "item", d->item,
-		"group_y", d->group_y, "barrier", d->barrier,
+		"group_y", d->group_y, "groups_y", d->groups_y, "barrier", d->barrier,
 		"real(", p->plain ? NULL : "to_real(", "acc(", p->plain ? NULL : "to_acc(", ")", p->plain ? NULL : ")" };
 
 	for (size_t k = 0; k < sizeof words / sizeof *words; k += 2)
@@ -511,13 +586,8 @@ static void add_number(struct holes *h, const char *name, int number, char text[
 
 static int put_function(struct printer *p, struct cg_text *text, const char *linkage)
 {
-	static const struct { const char *file, *section; } templates[] = {
-		[CG_FUNCTION_POINT] = { "point.in", "point" }, [CG_FUNCTION_SUM_PART] = { "sum.in", "part" },
-		[CG_FUNCTION_SUM] = { "sum.in", "sum" },
-		[CG_FUNCTION_SUM_UNITS] = { "sum.in", "sum_units" }
-	};
 	int is_point = p->function->shape == CG_FUNCTION_POINT;
-	const char *file = templates[p->function->shape].file, *section = templates[p->function->shape].section;
+	const char *file = template_of(p)->file, *section = template_of(p)->section;
 	struct holes h = { .n = 0 };
 	struct cg_section shape, element;
 	char block[16], count[16], lanes[16], first[16], run[16], bounds[80];
@@ -527,7 +597,7 @@ static int put_function(struct printer *p, struct cg_text *text, const char *lin
 		add_values(p, text, &h);
 	add_words(p, linkage, &h);
 	add_number(&h, "block", CG_SUM_ROWS, block);
-	add_number(&h, "values", cg_sum_values(p->function), count);
+	add_number(&h, "values", p->function->shape == CG_FUNCTION_MEAN ? cg_count_outputs(p->function) : cg_sum_values(p->function), count);
 	add_number(&h, "lanes", CG_LANES, lanes);
 	add_number(&h, "first_value", cg_sum_values(p->function) - cg_count_outputs(p->function), first);
 	add_hole(&h, "partial_offset", p->dialect->offsets ? "partial_offset + " : "");
@@ -541,7 +611,8 @@ static int put_function(struct printer *p, struct cg_text *text, const char *lin
 		struct cg_text *made = new_text(&h, text);
 
 		cg_fill(made, element.at, element.length, h.pairs);
-		add_hole(&h, "element", made->at);
+		/* Without loads the text begins with the blank line behind them. */
+		add_hole(&h, "element", made->at ? made->at + strspn(made->at, "\n") : NULL);
 	}
 	cg_fill(text, shape.at, shape.length, h.pairs);
 	for (int k = 0; k < h.n_made; k++) {

@@ -368,6 +368,13 @@ struct cg_pass_plan *cg_plan_steps(const struct cg_cell *cell, int options, int 
 	if (!plan)
 		return NULL;
 	for (int p = 0; p < plan->n_functions; p++)
+		if (plan->functions[p].shape == CG_FUNCTION_MEAN) {
+			snprintf(mistake->text, sizeof mistake->text,
+			         "cell %s: no text has all steps of a cell with means over units, which all units of a row wait for", cell->name);
+			cg_plan_free(plan);
+			return NULL;
+		}
+	for (int p = 0; p < plan->n_functions; p++)
 		if (plan->functions[p].shape == CG_FUNCTION_POINT)
 			plan->functions[n++] = plan->functions[p];
 	plan->n_functions = n;

@@ -7,6 +7,8 @@
  */
 #include "cell.h"
 
+#include <string.h>
+
 #include CG_MATH                         /* the text that cellgen prints for CG_DTYPE: real, acc, acc_tanh ... */
 
 #define PASTE_(a, b, c) a##_##b##_##c
@@ -79,6 +81,22 @@ static void constants(const struct strip *s)
 	}
 }
 
+/* The memory of an argument of this kind, of which the function has one: its scratch, or its means. */
+static acc *memory(const struct strip *s, int kind)
+{
+	int k = 0;
+
+	while (s->function->arguments[k].kind != kind)
+		k++;
+	return s->bound[k].data;
+}
+
+/* The place of a row's mean. */
+static acc *mean_at(const struct strip *s, const struct cg_argument *a, int64_t row)
+{
+	return memory(s, CG_KIND_MEANS) + row * s->function->means + a->index;
+}
+
 /* Loads the inputs of a strip and computes all nodes of the schedule. */
 static void compute(const struct strip *s, int64_t row, int64_t first, int n)
 {
@@ -87,6 +105,9 @@ static void compute(const struct strip *s, int64_t row, int64_t first, int n)
 		int64_t at = first + (a->kind == CG_KIND_TENSOR ? row * s->bound[k].stride : 0);
 		acc *to = reg(s, a->node);
 
+		if (!a->out && a->kind == CG_KIND_MEAN)
+			for (int u = 0; u < n; u++)
+				to[u] = *mean_at(s, a, row);
 		if (a->out || (a->kind != CG_KIND_TENSOR && a->kind != CG_KIND_PER_UNIT))
 			continue;
 		if (!s->bound[k].data)
@@ -136,18 +157,9 @@ static int is_value(const struct cg_argument *a)
 	return a->out && a->kind != CG_KIND_SCRATCH;
 }
 
-static acc *scratch(const struct strip *s)
-{
-	int k = 0;
-
-	while (s->function->arguments[k].kind != CG_KIND_SCRATCH)
-		k++;
-	return s->bound[k].data;
-}
-
 static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 {
-	acc *sums = scratch(s);
+	acc *sums = memory(s, CG_KIND_SCRATCH);
 	int64_t count = cg_sum_values(s->function) * units;
 
 	for (int64_t block = 0; block * CG_SUM_ROWS < rows; block++, sums += count) {
@@ -174,7 +186,7 @@ static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 
 static void sum(const struct strip *s, int64_t rows, int64_t units, int accumulate)
 {
-	const acc *partial = scratch(s);
+	const acc *partial = memory(s, CG_KIND_SCRATCH);
 	int64_t count = cg_sum_values(s->function) * units, at = 0;
 
 	for (int k = 0; k < s->function->n_arguments; k++) {
@@ -193,7 +205,16 @@ static void sum(const struct strip *s, int64_t rows, int64_t units, int accumula
 	}
 }
 
-/* The sum of a value's blocks over all units: the lanes, then the halves of the lanes. */
+/* The sum of the lanes, by halves. */
+static acc add_lanes(acc lanes[CG_LANES])
+{
+	for (int half = CG_LANES / 2; half; half /= 2)
+		for (int k = 0; k < half; k++)
+			lanes[k] += lanes[k + half];
+	return lanes[0];
+}
+
+/* The sum of a value's blocks over all units. */
 static acc add_units(const acc *partial, int64_t blocks, int64_t count, int64_t units)
 {
 	acc lanes[CG_LANES] = { 0 };
@@ -205,10 +226,34 @@ static acc add_units(const acc *partial, int64_t blocks, int64_t count, int64_t 
 			total += partial[block * count + u];
 		lanes[u % CG_LANES] += total;
 	}
-	for (int half = CG_LANES / 2; half; half /= 2)
-		for (int k = 0; k < half; k++)
-			lanes[k] += lanes[k + half];
-	return lanes[0];
+	return add_lanes(lanes);
+}
+
+/* Computes the means of each row.  The register of a mean's node holds its lanes. */
+static void mean(const struct strip *s, int64_t rows, int64_t units)
+{
+	const acc share = acc_recip((acc)units);
+
+	for (int64_t row = 0; row < rows; row++) {
+		for (int k = 0; k < s->function->n_arguments; k++)
+			if (s->function->arguments[k].out)
+				memset(reg(s, s->function->arguments[k].node), 0, CG_LANES * sizeof(acc));
+		for (int64_t first = 0; first < units; first += STRIP) {
+			int n = units - first < STRIP ? (int)(units - first) : STRIP;
+
+			compute(s, row, first, n);
+			for (int k = 0; k < s->function->n_arguments; k++) {
+				const struct cg_argument *a = &s->function->arguments[k];
+				const acc *term = reg(s, s->plan->graph.nodes[a->node].a);
+
+				for (int u = 0; a->out && u < n; u++)
+					reg(s, a->node)[u % CG_LANES] += term[u];
+			}
+		}
+		for (int k = 0; k < s->function->n_arguments; k++)
+			if (s->function->arguments[k].out)
+				*mean_at(s, &s->function->arguments[k], row) = add_lanes(reg(s, s->function->arguments[k].node)) * share;
+	}
 }
 
 static void sum_units(const struct strip *s, int64_t rows, int64_t units, int accumulate)
@@ -223,7 +268,7 @@ static void sum_units(const struct strip *s, int64_t rows, int64_t units, int ac
 		if (!is_value(&s->function->arguments[k]))
 			continue;
 		if (to) {
-			total = add_units(scratch(s) + value * units, blocks, values * units, units);
+			total = add_units(memory(s, CG_KIND_SCRATCH) + value * units, blocks, values * units, units);
 			*to = to_real(accumulate ? to_acc(*to) + total : total);
 		}
 		value++;
@@ -242,6 +287,7 @@ void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const st
 	case CG_FUNCTION_POINT:    point(&s, rows, units); return;
 	case CG_FUNCTION_SUM_PART: sum_part(&s, rows, units); return;
 	case CG_FUNCTION_SUM:      sum(&s, rows, units, bound[function->n_arguments - 1].value != 0); return;
+	case CG_FUNCTION_MEAN:     mean(&s, rows, units); return;
 	case CG_FUNCTION_SUM_UNITS: sum_units(&s, rows, units, bound[function->n_arguments - 1].value != 0); return;
 	}
 }

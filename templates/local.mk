@@ -13,7 +13,7 @@ shelf = \
 	%D%/cells/mingru.cell %D%/cells/minlstm.cell %D%/cells/slstm.cell %D%/cells/sru.cell
 templates = \
 	$(cells) \
-	%D%/point.in %D%/sum.in %D%/gemm.in %D%/rows.in %D%/tiles.in %D%/scan.in gen/tile.h %D%/math.in \
+	%D%/point.in %D%/sum.in %D%/mean.in %D%/gemm.in %D%/rows.in %D%/tiles.in %D%/scan.in gen/tile.h %D%/math.in \
 	%D%/prelude.c.in %D%/prelude.cl.in %D%/prelude.cu.in
 
 EXTRA_DIST += %D%/README.md %D%/cells/README.md %D%/embed.sh $(templates) $(shelf)

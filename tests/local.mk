@@ -61,7 +61,7 @@ EXTRA_DIST += \
 	%D%/python/README.md %D%/sequence/README.md %D%/verify/README.md %D%/weights/README.md \
 	%D%/prose.words %D%/source_files.sh %D%/unit.sh %D%/times.sh %D%/coverage.py %D%/conformance/on.sh %D%/cross.sh %D%/cpu.sh %D%/older.c %D%/mutate.sh %D%/mutants %D%/toy.sh %D%/toy.patch %D%/gpu.sh %D%/gpu_micro.cu %D%/gpu_torch.py %D%/gpu_modules.py %D%/gpu_modules_checks.py %D%/bench %D%/reports %D%/clean.sh %D%/valgrind.supp %D%/lsan.supp \
 	%D%/data %D%/old \
-	%D%/gen/golden %D%/gen/every.h %D%/gen/cell_text.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/gen/forms.cell %D%/gen/roots.cell %D%/gen/learnt.cell %D%/gen/apart.cell %D%/command/files.bash \
+	%D%/gen/golden %D%/gen/every.h %D%/gen/cell_text.h %D%/gen/check_text.h %D%/help/shorten.h %D%/gen/cuda_host.h %D%/gen/coupled.cell %D%/gen/stages.cell %D%/gen/forms.cell %D%/gen/roots.cell %D%/gen/learnt.cell %D%/gen/apart.cell %D%/gen/means.cell %D%/command/files.bash \
 	%D%/command/openblas_stand_in.c %D%/command/driver.c %D%/command/llvm.c %D%/command/starts.c \
 	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)

@@ -62,6 +62,7 @@ static int64_t distance(const struct shared_launch *s, const struct cg_argument 
 	case CG_KIND_TENSOR:   return row * stride + unit;
 	case CG_KIND_PER_UNIT: return s->function->shape == CG_FUNCTION_POINT ? unit : 0;
 	case CG_KIND_SCRATCH:  return row / CG_SUM_ROWS * s->values * s->units;
+	case CG_KIND_MEANS:    return row * s->function->means;
 	default:               return 0;
 	}
 }

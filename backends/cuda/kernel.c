@@ -214,7 +214,7 @@ static int launch(struct cg_queue *queue, struct CUfunc_st *function, struct gri
 }
 
 /* The grid of a cell's function: its second direction counts the values of a sum, the blocks of rows of partial sums, or the rows of a
- * function over elements.  A sum over units has one block of threads for each value. */
+ * function over elements.  A sum over units has one block of threads for each value, means over units have one for each row. */
 static struct grid function_grid(const struct cg_dev *device, const struct cg_function *p, int most, int64_t rows, int64_t across)
 {
 	int64_t down = p->shape == CG_FUNCTION_SUM_PART ? rows / CG_SUM_ROWS + (rows % CG_SUM_ROWS != 0)
@@ -222,6 +222,8 @@ static struct grid function_grid(const struct cg_dev *device, const struct cg_fu
 
 	if (p->shape == CG_FUNCTION_SUM_UNITS)
 		return (struct grid){ 1, (unsigned)cg_count_outputs(p), CG_LANES, 1 };
+	if (p->shape == CG_FUNCTION_MEAN)
+		return (struct grid){ 1, least((uint64_t)rows, (uint64_t)device->grid_y), CG_LANES, 1 };
 	return grid_of(device, most, down, across, p->shape != CG_FUNCTION_SUM);
 }
 

@@ -336,6 +336,7 @@ static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_
 static void find_sizes(const struct cg_dev *device, const struct cg_pass_plan *plan, const struct cg_function *function, size_t most,
                        int64_t rows, int64_t units, const struct cg_operand *operands, size_t global[2], size_t local[2])
 {
+	enum { GROUPS_MOST = 1 << 16 };
 	size_t group = least(INT_MAX, least(most, least(device->group_most, device->item_most)));
 
 	switch (function->shape) {
@@ -346,8 +347,9 @@ static void find_sizes(const struct cg_dev *device, const struct cg_pass_plan *p
 		cg_rows_launch(rows, units, (int64_t)operands[CG_ROWS_FIRST_UNIT].value, (int)group, 1, global, local);
 		return;
 	case CG_FUNCTION_SUM_UNITS:
+	case CG_FUNCTION_MEAN:
 		global[0] = local[0] = CG_LANES;
-		global[1] = (size_t)cg_count_outputs(function);
+		global[1] = function->shape == CG_FUNCTION_MEAN ? least((size_t)rows, GROUPS_MOST) : (size_t)cg_count_outputs(function);
 		local[1] = 1;
 		return;
 	default:

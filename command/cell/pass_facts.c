@@ -18,7 +18,7 @@ static void add(struct fact_names *names, const char *name)
 		names->name[names->n++] = name;
 }
 
-/* Adds the arguments of a function over elements.  A tensor that two stages load counts once for each. */
+/* Adds the arguments of a function over elements, or of one of its means.  A tensor that two functions load counts once for each. */
 static void take_arguments(struct pass_facts *f, const struct cg_function *function)
 {
 	int dtype = f->plan->dtype;
@@ -45,7 +45,7 @@ static int is_function(int code)
 	return 0;
 }
 
-/* Adds the operations of a function over elements, and the values of equations among them. */
+/* Adds the operations of a function over elements, or of one of its means, and the values of equations among them. */
 static void take_schedule(struct pass_facts *f, const struct cg_function *function)
 {
 	const struct cg_cell *cell = f->plan->cell;
@@ -74,7 +74,7 @@ int pass_facts_open(struct pass_facts *f, const struct cg_cell *cell, int option
 	for (int k = 0; k < f->plan->n_functions; k++) {
 		const struct cg_function *function = &f->plan->functions[k];
 
-		if (function->shape == CG_FUNCTION_POINT) {
+		if (function->serves == CG_FUNCTION_POINT) {
 			take_arguments(f, function);
 			take_schedule(f, function);
 		} else if (cg_is_sum(function)) {

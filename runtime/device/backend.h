@@ -17,7 +17,7 @@ struct cg_queue;                         /* an in-order queue of work on the dev
 struct cg_module;                        /* the functions of one plan, ready to launch */
 struct cg_net;                           /* a network that a vendor's library computes */
 
-enum { CG_SLOTS_MAX = 64 };              /* the most arguments of a launch */
+enum { CG_SLOTS_MAX = 128 };             /* the most arguments of a launch */
 enum { CG_PACKED_COLUMNS = 64, CG_PACKED_ALIGN = 64 };
 enum { CG_THREADS_MAX = 4096 };          /* the most threads of a caller's thread pool */
 
@@ -107,6 +107,7 @@ struct cg_phase {
 	struct cg_gemm product;
 	struct cg_matrix sum, addend;            /* [rows units] real: the addend is added to the sum; absent: there is no sum */
 	int function;                            /* the number of the function that is launched, in its module; -1: there is no launch */
+	int64_t step;                            /* the step of the launch */
 	int64_t rows;                            /* rows of the sum and the launch */
 	struct cg_operand operands[CG_SLOTS_MAX];
 };

@@ -7,7 +7,8 @@
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
-/* A stage has at most five functions: for its input, for its elements, for partial sums, for the sums, and for sums over units. */
+/* Without means over units, a stage has at most five functions: for its input, for its elements, for partial sums, for the sums, and for sums
+ * over units. */
 enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 5 };
 
 struct call {
@@ -27,6 +28,18 @@ static int find(const struct call *c, const char *name)
 		if (!strcmp(c->args[k].name, name))
 			return k;
 	return -1;
+}
+
+/* Is the argument in memory of the call's own: partial sums, or means over units?  That memory is bound once it has been allocated. */
+static int is_own(const struct cg_argument *a)
+{
+	return a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS || a->kind == CG_KIND_MEAN;
+}
+
+/* The index of what the caller gave for an argument; -1: nothing. */
+static int find_given(const struct call *c, const struct cg_argument *a)
+{
+	return is_own(a) ? -1 : find(c, a->name);
 }
 
 static size_t element(const struct call *c, const struct cg_argument *a)
@@ -110,7 +123,7 @@ static int check_overlap(const struct call *c, const struct cg_function *functio
 	for (int k = 0; k < function->n_arguments; k++)
 		for (int j = 0; j < function->n_arguments; j++) {
 			const struct cg_argument *a = &function->arguments[k], *b = &function->arguments[j];
-			int x = find(c, a->name), y = find(c, b->name);
+			int x = find_given(c, a), y = find_given(c, b);
 
 			if (k != j && a->out && x >= 0 && y >= 0 && x != y && c->args[x].mem.data && c->args[y].mem.data &&
 			    overlap(c, a, &c->args[x], b, &c->args[y]))
@@ -136,16 +149,16 @@ static int bind_missing(const struct call *c, const struct cg_argument *a, struc
 	return CG_OK;
 }
 
-/* Binds an argument by its name; scratch is bound later, once it has been allocated. */
+/* Binds an argument by its name. */
 static int bind_given(const void *of, const struct cg_argument *a, struct cg_operand *operand)
 {
 	const struct call *c = of;
-	int k = a->kind == CG_KIND_SCRATCH ? -1 : find(c, a->name);
+	int k = find_given(c, a);
 	const struct cg_arg *given;
 
 	*operand = (struct cg_operand){ .value = 0 };
 	if (k < 0)
-		return a->kind == CG_KIND_SCRATCH ? CG_OK : bind_missing(c, a, operand);
+		return is_own(a) ? CG_OK : bind_missing(c, a, operand);
 	given = &c->args[k];
 	if (a->kind == CG_KIND_SCALAR)
 		operand->value = cg_round(c->kernel->dtype, given->value);
@@ -162,7 +175,7 @@ static int bind_given(const void *of, const struct cg_argument *a, struct cg_ope
 static int is_wanted(const struct call *c, const struct cg_function *function)
 {
 	for (int k = 0; k < function->n_arguments; k++) {
-		int given = function->arguments[k].out ? find(c, function->arguments[k].name) : -1;
+		int given = function->arguments[k].out ? find_given(c, &function->arguments[k]) : -1;
 
 		if (given >= 0 && c->args[given].mem.data)
 			return 1;
@@ -170,25 +183,29 @@ static int is_wanted(const struct call *c, const struct cg_function *function)
 	return 0;
 }
 
-/* Refuses a given name that is not an argument of any function of the kernel. */
 static int check_names(const struct call *c)
 {
+	const struct cg_pass_plan *plan = c->entry->plan;
 	const char *names[CG_SLOTS_MAX * FUNCTIONS], *near;
+	unsigned char known[ARGS_MAX] = { 0 };
 	int n = 0;
 
-	for (int p = 0; p < c->entry->plan->n_functions; p++)
-		for (int k = 2; k < c->entry->plan->functions[p].n_arguments; k++)
-			names[n++] = c->entry->plan->functions[p].arguments[k].name;
-	for (int k = 0; k < c->n; k++) {
-		int known = 0;
+	for (int p = 0; p < plan->n_functions; p++)
+		for (int k = 2; k < plan->functions[p].n_arguments; k++) {
+			const struct cg_argument *a = &plan->functions[p].arguments[k];
+			int given = find_given(c, a);
 
-		for (int j = 0; j < n && !known; j++)
-			known = !strcmp(names[j], c->args[k].name);
-		if (known)
+			if (given >= 0)
+				known[given] = 1;
+			if (!is_own(a) && n < CG_SLOTS_MAX * FUNCTIONS)
+				names[n++] = a->name;
+		}
+	for (int k = 0; k < c->n; k++) {
+		if (known[k])
 			continue;
 		near = cg_nearest(c->args[k].name, names, n);
-		return near ? REFUSE("kernel %s has no argument '%.60s'; did you mean '%s'?", c->entry->plan->key, c->args[k].name, near)
-		            : REFUSE("kernel %s has no argument '%.60s'", c->entry->plan->key, c->args[k].name);
+		return near ? REFUSE("kernel %s has no argument '%.60s'; did you mean '%s'?", plan->key, c->args[k].name, near)
+		            : REFUSE("kernel %s has no argument '%.60s'", plan->key, c->args[k].name);
 	}
 	return CG_OK;
 }
@@ -201,8 +218,9 @@ static int part_of(const struct cg_pass_plan *plan, int p)
 	return p;
 }
 
-/* Marks the functions to launch: those of the kernel's shape of which an output is present, and the partial sums that these need. */
-static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
+/* Marks the functions to launch: those of the kernel's shape of which an output is present, and the partial sums and means that these
+ * need. */
+static void choose_functions(const struct call *c, unsigned char wanted[CG_FUNCTIONS_MAX])
 {
 	const struct cg_pass_plan *plan = c->entry->plan;
 	int point = c->kernel->shape == CG_POINT;
@@ -210,78 +228,152 @@ static void choose_functions(const struct call *c, int wanted[FUNCTIONS])
 	for (int p = 0; p < plan->n_functions; p++) {
 		const struct cg_function *function = &plan->functions[p];
 
-		if ((function->shape == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
+		if ((function->serves == CG_FUNCTION_POINT) != point || !is_wanted(c, function))
 			continue;
 		wanted[p] = 1;
 		/* A sum adds the partial sums that a function before it computes. */
 		if (function->shape != CG_FUNCTION_POINT)
 			wanted[part_of(plan, p)] = 1;
 	}
+	for (int p = 0; p < plan->n_functions; p++)
+		for (int k = p - plan->functions[p].mean_functions; wanted[p] && k < p; k++)
+			wanted[k] = 1;
 }
 
-/* The bytes of the partial sums, which one function writes and the next one reads. */
-static int scratch_bytes(const struct call *c, const struct cg_function *function, size_t *bytes)
+/* Raises *partial and *means to the bytes of a function's partial sums and of its means, which one function writes and the next ones
+ * read. */
+static int measure_own(const struct call *c, const struct cg_function *function, size_t *partial, size_t *means)
 {
-	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), elements;
+	int64_t blocks = c->rows / CG_SUM_ROWS + (c->rows % CG_SUM_ROWS != 0), sums, of_rows;
+	size_t bytes = cg_acc_bytes(c->kernel->dtype);
 
-	if (__builtin_mul_overflow(blocks, cg_sum_values(function), &elements) ||
-	    __builtin_mul_overflow(elements, c->units, &elements) || elements > (int64_t)(PTRDIFF_MAX / 8))
-		return REFUSE("rows: expected fewer, since the partial sums of %lld rows are more than PTRDIFF_MAX/8 elements", (long long)c->rows);
-	*bytes = (size_t)elements * cg_acc_bytes(c->kernel->dtype);
+	if (__builtin_mul_overflow(blocks, cg_sum_values(function), &sums) || __builtin_mul_overflow(sums, c->units, &sums) ||
+	    __builtin_mul_overflow(c->rows, function->means, &of_rows) || sums > PTRDIFF_MAX / 16 || of_rows > PTRDIFF_MAX / 16)
+		return REFUSE("rows: expected fewer, since the partial sums or means of %lld rows are more than PTRDIFF_MAX/16 elements",
+		              (long long)c->rows);
+	*partial = (size_t)sums * bytes > *partial ? (size_t)sums * bytes : *partial;
+	*means = (size_t)of_rows * bytes > *means ? (size_t)of_rows * bytes : *means;
 	return CG_OK;
 }
 
-/* Stages the operands that are in host memory; the copies are dense. */
-static void stage_operands(const struct call *c, const struct cg_function *function, struct cg_operand *operands, struct cg_staging *stage)
+/* The operands of each function of a kernel, of which some are wanted. */
+struct operands {
+	unsigned char wanted[CG_FUNCTIONS_MAX];
+	struct cg_operand (*of)[CG_SLOTS_MAX];
+};
+
+/* The operand of the same argument in a function before function p, or NULL. */
+static struct cg_operand *find_earlier(const struct cg_pass_plan *plan, const struct operands *all, int p, const struct cg_argument *a)
 {
+	for (int q = 0; q < p; q++)
+		for (int k = 0; all->wanted[q] && k < plan->functions[q].n_arguments; k++) {
+			const struct cg_argument *b = &plan->functions[q].arguments[k];
+
+			if (!is_own(b) && cg_is_parameter(&plan->functions[q], b) && !strcmp(a->name, b->name))
+				return &all->of[q][k];
+		}
+	return NULL;
+}
+
+/* Is the operand in host memory, which is to be copied?  The copies are dense. */
+static int is_staged(const struct call *c, const struct cg_function *function, const struct cg_argument *a, const struct cg_operand *operand)
+{
+	return !c->stream->context->backend->host && cg_is_parameter(function, a) && !is_own(a) && operand->mem.data &&
+	       operand->mem.place != CG_DEVICE;
+}
+
+/* Stages the operands of function p that are in host memory, each argument once. */
+static int stage_operands(const struct call *c, const struct operands *all, int p, struct cg_staging *stage)
+{
+	const struct cg_function *function = &c->entry->plan->functions[p];
+
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
+		struct cg_operand *operand = &all->of[p][k];
 		size_t bytes = (size_t)width(c, a) * element(c, a);
 
-		if (!operands[k].mem.data || operands[k].mem.place == CG_DEVICE || !cg_is_parameter(function, a))
+		if (!is_staged(c, function, a, operand) || find_earlier(c->entry->plan, all, p, a))
 			continue;
-		cg_staging_add(stage, &operands[k].mem,
+		if (stage->n == CG_STAGED_MAX)
+			return cg_fail(CG_UNSUPPORTED, "cg_kernel_run: kernel %s has more than %d arguments in host memory", c->entry->plan->key,
+			               CG_STAGED_MAX);
+		cg_staging_add(stage, &operand->mem,
 		               (struct cg_staged_rows){ .blocks = { 1, bytes, bytes },
 		                                        .rows = { a->kind == CG_KIND_TENSOR ? c->rows : 1,
-		                                                  (size_t)operands[k].stride * element(c, a), bytes }, .bytes = bytes },
+		                                                  (size_t)operand->stride * element(c, a), bytes }, .bytes = bytes },
 		               !a->out || function->shape != CG_FUNCTION_POINT, a->out);
-		operands[k].stride = c->units;
+		operand->stride = c->units;
+	}
+	return CG_OK;
+}
+
+/* Binds the operands of function p that are in memory of the call's own, partial sums or means, or that an earlier function staged. */
+static void bind_own(const struct call *c, const struct operands *all, int p, struct cg_mem partial, struct cg_mem means)
+{
+	const struct cg_function *function = &c->entry->plan->functions[p];
+
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
+		struct cg_operand *operand = &all->of[p][k];
+
+		if (is_own(a))
+			operand->mem = a->kind == CG_KIND_SCRATCH ? partial : means;
+		else if (is_staged(c, function, a, operand))
+			*operand = *find_earlier(c->entry->plan, all, p, a);
 	}
 }
 
+static int launch(const struct call *c, const struct operands *all, struct cg_mem partial, struct cg_mem means)
+{
+	for (int p = 0; p < c->entry->plan->n_functions; p++)
+		if (all->wanted[p]) {
+			bind_own(c, all, p, partial, means);
+			CG_TRY(c->stream->context->backend->launch(c->stream->queue, c->entry->built, p, c->rows, c->units, all->of[p]));
+		}
+	return CG_OK;
+}
+
 /* Checks and binds all arguments before anything is allocated or launched, so that a call that fails its checks changes nothing. */
-static int run(const struct call *c)
+static int run_with(const struct call *c, struct operands *all)
 {
 	const struct cg_pass_plan *plan = c->entry->plan;
-	const struct cg_backend *backend = c->stream->context->backend;
-	struct cg_operand operands[FUNCTIONS][CG_SLOTS_MAX];
-	int wanted[FUNCTIONS] = { 0 }, code = CG_OK;
+	size_t partial = 0, means = 0;
 	struct cg_staging stage;
 	struct cg_mem scratch;
-	size_t bytes = 0;
 
 	cg_staging_begin(&stage, c->stream);
-	choose_functions(c, wanted);
+	choose_functions(c, all->wanted);
 	for (int p = 0; p < plan->n_functions; p++)
-		if (wanted[p]) {
-			CG_TRY(cg_bind(&plan->functions[p], bind_given, c, operands[p]));
+		if (all->wanted[p]) {
+			CG_TRY(cg_bind(&plan->functions[p], bind_given, c, all->of[p]));
 			CG_TRY(check_overlap(c, &plan->functions[p]));
 		}
 	for (int p = 0; p < plan->n_functions; p++)
-		if (wanted[p] && plan->functions[p].shape == CG_FUNCTION_SUM_PART)
-			CG_TRY(scratch_bytes(c, &plan->functions[p], &bytes));
-	for (int p = 0; p < plan->n_functions && !backend->host; p++)
-		if (wanted[p])
-			stage_operands(c, &plan->functions[p], operands[p], &stage);
-	CG_TRY(cg_staging_open(&stage, bytes, &scratch));
-	for (int p = 0; p < plan->n_functions && !code; p++) {
-		for (int k = 0; wanted[p] && k < plan->functions[p].n_arguments; k++)
-			if (plan->functions[p].arguments[k].kind == CG_KIND_SCRATCH)
-				operands[p][k].mem = scratch;
-		if (wanted[p])
-			code = backend->launch(c->stream->queue, c->entry->built, p, c->rows, c->units, operands[p]);
-	}
-	return cg_staging_close(&stage, code);
+		if (all->wanted[p])
+			CG_TRY(measure_own(c, &plan->functions[p], &partial, &means));
+	for (int p = 0; p < plan->n_functions; p++)
+		if (all->wanted[p])
+			CG_TRY(stage_operands(c, all, p, &stage));
+	/* The means stand behind the partial sums, aligned as these are. */
+	partial = (partial + CG_WORK_ALIGN - 1) / CG_WORK_ALIGN * CG_WORK_ALIGN;
+	CG_TRY(cg_staging_open(&stage, partial + means, &scratch));
+	return cg_staging_close(&stage, launch(c, all, scratch, means ? cg_part(scratch, partial, means) : (struct cg_mem){ .bytes = 0 }));
+}
+
+static int run(const struct call *c)
+{
+	struct cg_operand few[FUNCTIONS][CG_SLOTS_MAX];
+	struct operands all = { .of = few };
+	int n = c->entry->plan->n_functions, code;
+
+	if (n <= FUNCTIONS)
+		return run_with(c, &all);
+	all.of = cg_memory(NULL, (size_t)n * sizeof *all.of);
+	if (!all.of)
+		return CG_NO_MEMORY;
+	code = run_with(c, &all);
+	cg_memory(all.of, 0);
+	return code;
 }
 
 /* Checks the call and runs it.  *known is set to the kernel's options once the kernel has been checked. */

@@ -104,17 +104,29 @@ static int find_saved(const struct cg_rnn *rnn, int value)
 	return -1;
 }
 
-/* Does a function of this shape in the kernel's plan have an argument with this role, index and derivative?  index -1: any index. */
+/* Does a function of this shape in the kernel's plan, or one that computes means for it, have an argument with this role, index and
+ * derivative?  index -1: any index. */
 static int reads(const struct cg_pass_plan *plan, int shape, int role, int index, int derivative)
 {
 	for (int p = 0; p < plan->n_functions; p++)
-		for (int k = 0; plan->functions[p].shape == shape && k < plan->functions[p].n_arguments; k++) {
+		for (int k = 0; plan->functions[p].serves == shape && k < plan->functions[p].n_arguments; k++) {
 			const struct cg_argument *a = &plan->functions[p].arguments[k];
 
 			if (a->role == role && (index < 0 || a->index == index) && a->derivative == derivative)
 				return 1;
 		}
 	return 0;
+}
+
+/* The most means that functions of this shape read in a row. */
+static int count_means(const struct cg_pass_plan *plan, int shape)
+{
+	int most = 0;
+
+	for (int p = 0; p < plan->n_functions; p++)
+		if (plan->functions[p].serves == shape && plan->functions[p].means > most)
+			most = plan->functions[p].means;
+	return most;
 }
 
 /* Finds the cell states and the output among the values of the step before. */
@@ -180,15 +192,19 @@ static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 	rnn->keeps_gates = reads(plan, CG_FUNCTION_POINT, CG_ROLE_GATE, -1, CG_VALUE) ||
 	                   reads(plan, CG_FUNCTION_SUM_PART, CG_ROLE_GATE, -1, CG_VALUE);
 	rnn->uses_h_prev = reads(plan, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_D);
+	rnn->d_means = count_means(plan, CG_FUNCTION_POINT);
+	rnn->sum_means = count_means(plan, CG_FUNCTION_SUM_PART);
 	for (int p = 0; p < plan->n_functions; p++)
 		if (plan->functions[p].shape == CG_FUNCTION_SUM_PART && rnn->sum_values < cg_sum_values(&plan->functions[p]))
 			rnn->sum_values = cg_sum_values(&plan->functions[p]);
 }
 
-static int check_projection(const struct cg_rnn *rnn, const struct cg_pass_plan *forward)
+/* Sets what the forward pass needs, and checks that its cell can have a projection if the network has one. */
+static int read_forward(struct cg_rnn *rnn, const struct cg_pass_plan *forward)
 {
 	int depends = reads(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE) || !cg_has_product(rnn->net.cell, 1);
 
+	rnn->means = count_means(forward, CG_FUNCTION_POINT);
 	if (rnn->net.P && (!rnn->n_states || depends || rnn->net.cell->n_stages > 1))
 		return REFUSE("proj: cell %s: a projection needs a cell with a cell state, one stage, a recurrent product, and "
 		              "equations that do not read %s",
@@ -204,7 +220,7 @@ int cg_rnn_compile(struct cg_rnn *rnn)
 		CG_TRY(cg_open_cell_kernel(rnn->context, rnn->net.cell, rnn->options, CG_SEQ_GRAD, 0, rnn->net.dtype, &rnn->grad));
 		read_grad(rnn, rnn->grad->plan);
 	}
-	return check_projection(rnn, rnn->forward->plan);
+	return read_forward(rnn, rnn->forward->plan);
 }
 
 static void read_stage_inputs(struct cg_rnn *rnn, int grad, const struct cg_pass_plan *plan)
@@ -227,7 +243,7 @@ int cg_rnn_analyse_gradient(struct cg_rnn *rnn)
 		if (k)
 			read_grad(rnn, plan);
 		else
-			code = check_projection(rnn, plan);
+			code = read_forward(rnn, plan);
 		read_stage_inputs(rnn, k, plan);
 		cg_plan_free(plan);
 	}

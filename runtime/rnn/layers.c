@@ -234,6 +234,7 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 	for (int k = 0; k < rnn->n_saved; k++)
 		w->in_turn[k] = !rnn->net.training && !cg_rnn_is_read_later(rnn, k);
 	memcpy(w->stage_input, p->own->stage_input, sizeof w->stage_input);
+	w->means = p->own->means;
 	memcpy(w->packed, p->own->packed, sizeof w->packed);
 	w->scan = p->own->scan;
 	if (cg_present(w->scan))

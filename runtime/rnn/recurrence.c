@@ -133,6 +133,7 @@ static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg
 	case CG_ROLE_WEIGHT:  return vector_of(w, a, side);
 	case CG_ROLE_SCALAR:  return scalar_of(w, a);
 	case CG_ROLE_SCRATCH: return (struct cg_matrix){ w->partial, 0, 1 };
+	case CG_ROLE_MEANS:   return (struct cg_matrix){ w->means, 0, 1 };
 	}
 	return none;
 }
@@ -162,6 +163,14 @@ static int launch(const struct cg_recurrence *w, int function, int64_t s, int si
 	const struct at_step at = { w, s, side };
 
 	return cg_launch(w->stream, w->kernel, function, s == ALL_STEPS ? w->sequence->N : cg_packed_rows(w->sequence, s), w->U, bind, &at);
+}
+
+/* Launches the functions that compute the means that a function reads. */
+static int launch_means(const struct cg_recurrence *w, int function, int64_t s)
+{
+	for (int p = function - w->kernel->plan->functions[function].mean_functions; p < function; p++)
+		CG_TRY(launch(w, p, s, 0));
+	return CG_OK;
 }
 
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows)
@@ -298,6 +307,7 @@ static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, 
 		CG_TRY(copy_rows(w, p.rows, w->U, p.addend, p.sum, 1));
 	if (p.function < 0)
 		return CG_OK;
+	CG_TRY(launch_means(w, p.function, p.step));
 	return w->stream->context->backend->launch(w->stream->queue, w->kernel->built, p.function, p.rows, w->U, p.operands);
 }
 
@@ -339,8 +349,20 @@ static void describe_launch(const struct cg_recurrence *w, int function, int64_t
 	const struct at_step at = { w, s, 0 };
 
 	p->function = function;
+	p->step = s;
 	p->rows = cg_packed_rows(w->sequence, s);
 	(void)cg_bind(&w->kernel->plan->functions[function], bind, &at, p->operands);
+}
+
+/* The function of the forward pass that computes the elements of a stage; those of its means stand before it. */
+static int function_of(const struct cg_recurrence *w, int stage)
+{
+	const struct cg_function *functions = w->kernel->plan->functions;
+	int p = stage;
+
+	while (functions[p].shape != CG_FUNCTION_POINT || functions[p].stage != stage + 1)
+		p++;
+	return p;
 }
 
 /* Describes a phase of the forward pass: the recurrent product of a stage at a step, then the launch of the stage. */
@@ -356,7 +378,7 @@ static void describe_forward(const void *recurrence, int64_t phase, struct cg_ph
 	p->product.c = p->product.start = gates_at(w, off(w, s), w->first[*stage]);
 	if (!cg_present(p->product.a.mem) || !p->product.n)
 		p->product.m = 0;
-	describe_launch(w, *stage, s, p);
+	describe_launch(w, function_of(w, *stage), s, p);
 }
 
 int cg_recurrence_project(const struct cg_recurrence *w, int64_t row, int64_t n)
@@ -533,6 +555,8 @@ static int launch_sums(const struct cg_recurrence *w)
 	for (int p = 0; p < plan->n_functions; p++) {
 		int shape = plan->functions[p].shape;
 
+		if (shape == CG_FUNCTION_SUM_PART)
+			CG_TRY(launch_means(w, p, ALL_STEPS));
 		if (shape == CG_FUNCTION_SUM_PART || shape == CG_FUNCTION_SUM_UNITS)
 			CG_TRY(launch(w, p, ALL_STEPS, 0));
 		for (int side = 0; shape == CG_FUNCTION_SUM && side < sides; side++)

@@ -29,7 +29,7 @@ _Static_assert(CG_ROUTE_MAX >= 32 + CG_WHY_NOT, "a route's description has space
 
 /* The parts of a pass's workspace that a pseudo-layer has for itself while it runs. */
 struct cg_rnn_own {
-	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_RNN_PACKED_MAX], scan, h_first, c_first[CG_STATES_MAX], x;
+	struct cg_mem gates, bias, stage_input[CG_STAGES_MAX], packed[CG_RNN_PACKED_MAX], scan, h_first, c_first[CG_STATES_MAX], x, means;
 	struct cg_mem d_gates, d_stage_input[CG_STAGES_MAX], dm, dh, carry_h, carry_c[CG_STATES_MAX], prev_h, prev_c[CG_STATES_MAX];
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* memory for saved values; set only without training, when there is no reserve space */
 };
@@ -98,6 +98,8 @@ struct cg_rnn {
 	 * not saved and has separate memory. */
 	signed char stage_input_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* the most values that one function of the gradient sums over the rows */
+	/* the most means over units that a row has in memory: in a step of the forward pass, in one of the gradient, and in the sums */
+	int means, d_means, sum_means;
 	/* flags: the gradient's sums over rows read h of the step before; a state of the step before; the carried gradients */
 	int sums_prev_h, sums_prev_c[CG_STATES_MAX], sums_carry;
 	int uses_h_prev;                         /* 1: an equation of the cell reads h_prev, beside the recurrent product */
@@ -306,6 +308,7 @@ struct cg_recurrence {
 	struct cg_matrix gates;                  /* the gate pre-activations, [N, blocks U], type acc */
 	struct cg_mem stage_input[CG_STAGES_MAX]; /* operands of the products between stages, type real: forward [B, U], backward [N, U] */
 	struct cg_mem packed[CG_RNN_PACKED_MAX]; /* matrices packed for the products of single steps; absent: not packed */
+	struct cg_mem means;                     /* means over units, those of a row side by side, type acc */
 	struct cg_mem scan;                      /* the workspace of the backend's scan; absent: products and launches step by step */
 
 	/* backward only */

@@ -95,6 +95,7 @@ static void carve_forward(const struct cg_rnn *rnn, struct cg_work *work, const 
 	if (!(rnn->net.training && rnn->keeps_gates))
 		r->gates = cg_work_alloc(work, span && span < N / B ? span * B : N, cg_layers_get_gates_stride(rnn, acc), acc);
 	r->bias = cg_work_alloc(work, 1, rnn->n_blocks * rnn->net.U, acc);
+	r->means = cg_work_alloc(work, B, rnn->means, acc);
 	for (int k = 0; k < rnn->net.cell->n_stages - 1; k++)
 		if (rnn->stage_input_saved[0][k] < 0)
 			r->stage_input[k] = cg_work_alloc(work, B, rnn->net.U, real);
@@ -114,6 +115,7 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const
 			r->stage_input[k] = cg_work_alloc(work, N, rnn->net.U, real);
 		r->d_stage_input[k] = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
+	r->means = cg_work_alloc(work, 1, B * rnn->d_means > N * rnn->sum_means ? B * rnn->d_means : N * rnn->sum_means, acc);
 	r->carry_h = cg_work_alloc(work, rnn->net.P ? B : carries, rnn->net.H, acc);
 	for (int c = 0; c < rnn->n_states; c++)
 		r->carry_c[c] = cg_work_alloc(work, carries, rnn->net.U, acc);

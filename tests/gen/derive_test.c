@@ -90,9 +90,10 @@ static long double load(const struct thing *t, const struct cg_argument *a, int 
 	return a->kind == CG_KIND_PER_UNIT ? t->at[0][unit] : t->at[row][unit];
 }
 
+/* A mean is held as a tensor whose units are equal. */
 static int is_data(const struct cg_argument *a)
 {
-	return cg_is_array(a) || a->kind == CG_KIND_SCALAR;
+	return cg_is_array(a) || a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_MEAN;
 }
 
 static void run(const struct cg_pass_plan *plan, const struct cg_function *function, struct world *w)
@@ -130,10 +131,16 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *funct
 			for (int k = 0; k < function->n_arguments; k++) {
 				const struct cg_argument *a = &function->arguments[k];
 
+				int node = function->shape == CG_FUNCTION_MEAN ? graph->nodes[a->node].a : a->node;
+
 				if (!a->out || !is_data(a))
 					continue;
-				if (!known[a->node])
+				if (!known[node])
 					fail_msg("%s: gives '%s', which it does not compute", function->key, a->name);
+				for (int u = 0; function->shape == CG_FUNCTION_MEAN && u < UNITS; u++)
+					find(&outs, a->name)->at[row][u] += value[node] / UNITS;
+				if (function->shape == CG_FUNCTION_MEAN)
+					continue;
 				if (function->shape == CG_FUNCTION_SUM_PART)
 					find(&outs, a->name)->at[0][a->kind == CG_KIND_ELEMENT ? 0 : unit] += value[a->node];
 				else
@@ -146,7 +153,7 @@ static void run(const struct cg_pass_plan *plan, const struct cg_function *funct
 	free(known);
 }
 
-/* Runs the function of a stage whose key ends with the pass and a suffix; the test fails if the plan has none. */
+/* Runs the function of a stage whose key ends with the pass and a suffix, after those of its means; the test fails if the plan has none. */
 static void run_stage(const struct cg_pass_plan *plan, int stage, const char *suffix, struct world *w)
 {
 	for (int k = 0; k < plan->n_functions; k++) {
@@ -154,7 +161,8 @@ static void run_stage(const struct cg_pass_plan *plan, int stage, const char *su
 		const char *end = strstr(function->key, cg_pass_names[plan->pass]);
 
 		if (function->stage == stage && end && !strcmp(end + strlen(cg_pass_names[plan->pass]), suffix)) {
-			run(plan, function, w);
+			for (int j = k - function->mean_functions; j <= k; j++)
+				run(plan, &plan->functions[j], w);
 			return;
 		}
 	}
@@ -435,8 +443,12 @@ static void try_step(struct trial *t, const struct world *w, const struct world 
 		}
 		grad(t, &back);
 		for (int k = 0; k < alone->n; k++) {
-			const struct thing *x = &alone->things[k], *y = need(&back, x->name, "step");
+			const struct thing *x = &alone->things[k], *y;
 
+			/* The means of a step have other numbers. */
+			if (!strncmp(x->name, "acc_mean", 8))
+				continue;
+			y = need(&back, x->name, "step");
 			for (int j = 0; j < ROWS * UNITS && strcmp(x->name, whole->name); j++)
 				if (!(fabsl(x->at[j / UNITS][j % UNITS] - y->at[j / UNITS][j % UNITS]) < 1e-15L))
 					fail_msg("%s: %s is %.15Lg, not %.15Lg", t->plans[CG_PASS_SEQ_GRAD]->key, x->name,

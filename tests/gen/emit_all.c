@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes texts into a folder, one file each: of the built-in cells and those of tests/gen, for every set of options, pass and dialect,
- * in some or all dtypes; each pass's C header and manifest; all steps of a sequence in C, with all options and in one dtype; matrix
- * products of every dtype and form, each with a few tiles; every shape of rows.
+ * in some or all dtypes; each pass's C header and manifest; all steps of a sequence in C, with all options and in one dtype, of cells
+ * without means; matrix products of every dtype and form, each with a few tiles; every shape of rows.
  * compile.sh compiles them, golden.sh picks a few.  Further cells, in this file, have names that mean something in a dialect, or are y.
  * A file FOLDER/of-tests has the keys of the passes whose cells are not built in.
  *
@@ -225,6 +225,15 @@ static int emit_built_in(const char *folder)
 	return 0;
 }
 
+/* Does the cell have means over units?  Then no text has all its steps. */
+static int has_means(const struct cg_cell *cell)
+{
+	for (int k = 0; k < cell->n_terms; k++)
+		if (cell->terms[k].code == CG_OP_MEAN)
+			return 1;
+	return 0;
+}
+
 /* Writes the texts of the shelf's cells in f32, those of the tests' own cells in f32 and f16, and those of the cell `names` in all
    dtypes. */
 static int emit_of_tests(const char *folder)
@@ -245,7 +254,8 @@ static int emit_of_tests(const char *folder)
 	for (int k = built_ins(); (cell = every_cell(k)); k++) {
 		int of_shelf = k < built_ins() + shelf_cells();
 
-		failed |= emit(cell, folder, of_shelf ? CG_DTYPE_COUNT : 2, keys) || (!of_shelf && put_steps(cell, CG_DTYPE_F16, folder));
+		failed |= emit(cell, folder, of_shelf ? CG_DTYPE_COUNT : 2, keys) ||
+		          (!of_shelf && !has_means(cell) && put_steps(cell, CG_DTYPE_F16, folder));
 		cg_parse_free(cell);
 	}
 	for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {

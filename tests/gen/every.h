@@ -204,7 +204,7 @@ static inline struct cg_cell *must_read(const char *name)
  * it. */
 static inline struct cg_cell *every_cell(int k)
 {
-	static const char *const more[] = { "coupled", "stages", "forms", "roots", "learnt", "apart" };
+	static const char *const more[] = { "coupled", "stages", "forms", "roots", "learnt", "apart", "means" };
 	char name[32];
 	int n = built_ins(), n_shelf = shelf_cells(), n_more = sizeof more / sizeof *more;
 	const char *text;

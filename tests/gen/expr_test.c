@@ -64,6 +64,7 @@ static long double plain(const struct cg_cell *cell, int options, const struct p
 	case CG_OP_EXPM1:   v = expm1l(a);                                break;
 	case CG_OP_SQRT:    v = sqrtl(a);                                 break;
 	case CG_OP_ERF:     v = erfl(a);                                  break;
+	case CG_OP_MEAN:    v = a;                                        break;  /* of one unit */
 	default:            fail_msg("operator %d is not tried here", t->code);
 	}
 	wild |= !isfinite(v) || (t->code == CG_TERM_DIV && b == 0);

@@ -60,7 +60,7 @@ static void check_first_line(const struct cg_pass_plan *plan, int lang, const ch
 	char want[400], options[200] = "";
 	const char *name = plan->cell->name;
 	/* cells of the tests' own, from files */
-	static const char *const files[] = { "coupled", "stages", "forms", "roots", "learnt", "apart" };
+	static const char *const files[] = { "coupled", "stages", "forms", "roots", "learnt", "apart", "means" };
 	int file = 0;
 
 	for (size_t k = 0; k < sizeof files / sizeof *files; k++)
@@ -204,7 +204,8 @@ static void check_quotes(const struct cg_pass_plan *plan, int lang, const char *
 		char head[256];
 
 		snprintf(head, sizeof head, lang == CG_LANG_C ? "static APART void %s_run(" :
-		         lang == CG_LANG_OPENCL ? "void %s_element(" : function->shape == CG_FUNCTION_POINT ? "void %s_walk(" : "%s(",
+		         function->shape == CG_FUNCTION_MEAN ? "%s(" : lang == CG_LANG_OPENCL ? "void %s_element(" :
+		         function->shape == CG_FUNCTION_POINT ? "void %s_walk(" : "%s(",
 		         function->key);
 		start = strstr(text, head);
 		if (cg_is_sum(function))
@@ -359,7 +360,9 @@ static void check_manifest(const struct cg_pass_plan *plan, int lang, const char
 		assert_string_equal(string_at(function, "function"), plan->functions[k].key);
 		assert_non_null(json_object_get(function, "launch"));
 		check_run(plan, &plan->functions[k], lang, text, json_object_get(function, "launch"));
-		assert_int_equal(json_object_get(function, "scratch") != NULL, plan->functions[k].shape != CG_FUNCTION_POINT);
+		assert_int_equal(json_object_get(function, "scratch") != NULL,
+		                 plan->functions[k].shape == CG_FUNCTION_SUM_PART || cg_is_sum(&plan->functions[k]));
+		assert_int_equal(json_object_get(function, "means") != NULL, plan->functions[k].means > 0);
 		if ((int)json_array_size(arguments) != n)
 			fail_msg("%s in %s: %d parameters, %d in the manifest", plan->functions[k].key, cg_lang_names[lang], n,
 			         (int)json_array_size(arguments));

@@ -151,6 +151,25 @@ static unsigned long long bits(const char *at, size_t size)
 	return all;
 }
 
+/* Is the argument in memory that a call of a function compares: an array, or the means of each row? */
+static int is_compared(const struct cg_argument *a)
+{
+	return cg_is_array(a) || a->kind == CG_KIND_MEANS;
+}
+
+static int is_written(const struct cg_function *function, const struct cg_argument *a)
+{
+	return a->out || (a->kind == CG_KIND_MEANS && function->shape == CG_FUNCTION_MEAN);
+}
+
+/* The elements from the first one of an argument to the end of its last row, which may have a longer stride. */
+static size_t count_of(const struct cg_function *function, const struct cg_argument *a, int64_t rows, int64_t units)
+{
+	if (a->kind == CG_KIND_MEANS)
+		return (size_t)(rows * function->means);
+	return (size_t)(a->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
+}
+
 /* Runs a function by the interpreter and by a kernel, and compares the bits. absent: the index of the absent argument, or -1. */
 static void try_function(const struct cg_pass_plan *plan, const struct cg_function *function, call *compiled, int64_t rows, int64_t units,
                       int absent)
@@ -163,7 +182,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 	memset(a, 0, sizeof a);
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *arg = &function->arguments[k];
-		size_t size = size_of(dtype, arg->type), count = (size_t)(arg->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
+		size_t size = size_of(dtype, arg->type), count = count_of(function, arg, rows, units);
 
 		if (arg->role == CG_ROLE_ACCUMULATE)
 			a[k].value = random_below(2);
@@ -180,7 +199,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 				for (size_t j = 0; j < parts; j++)
 					memcpy(scratch[0] + j * size, (char *)&pool[1] + j % POOL * size, size);
 			memcpy(scratch[1], scratch[0], parts * size);
-		} else if (cg_is_array(arg)) {
+		} else if (is_compared(arg)) {
 			size_t at = (size_t)random_below(POOL / 2), shift = random_below(2) ? (size_t)random_below(SHIFT) * size : 0;
 
 			count += SHIFT;
@@ -194,7 +213,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 				memcpy(theirs[k] + (size_t)second * size, ours[k], count * size);
 			}
 			a[k].data = k == absent ? NULL : ours[k] + shift;
-			b[k].data = k == absent ? NULL : (arg->out ? theirs[k] : ours[k]) + shift;
+			b[k].data = k == absent ? NULL : (is_written(function, arg) ? theirs[k] : ours[k]) + shift;
 		}
 	}
 	flush(dtype != 1);
@@ -203,12 +222,12 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 	flush(0);
 	for (int k = 0; k < function->n_arguments; k++) {
 		const struct cg_argument *arg = &function->arguments[k];
-		size_t size = size_of(dtype, arg->type), count = (size_t)(arg->kind == CG_KIND_TENSOR ? rows : 1) * (size_t)(units + PAD);
+		size_t size = size_of(dtype, arg->type), count = count_of(function, arg, rows, units);
 		const char *x = ours[k], *y = theirs[k];
 
 		if (arg->kind == CG_KIND_SCRATCH && arg->out)
 			x = scratch[0], y = scratch[1], count = parts;
-		else if (!arg->out || !cg_is_array(arg))
+		else if (!is_written(function, arg) || !is_compared(arg))
 			continue;
 		else
 			count += SHIFT;
@@ -293,7 +312,7 @@ static void thunk(FILE *file, const struct cg_function *function, const char *ke
 	for (int k = 2; k < function->n_arguments; k++) {
 		const struct cg_argument *a = &function->arguments[k];
 
-		if (function->shape == CG_FUNCTION_SUM_PART && a->out && a->kind != CG_KIND_SCRATCH)
+		if (!cg_is_parameter(function, a))
 			continue;
 		if (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_COUNT)
 			fprintf(file, ", a[%d].value", k);
@@ -308,14 +327,15 @@ static void thunk(FILE *file, const struct cg_function *function, const char *ke
 }
 
 /* Sets the key of the function's kernel or, if `one` is 1, of its second form, in which a thread takes one unit.  Returns whether the text
- * has that kernel, and it can run here: threads that run one after the other cannot meet at the barriers of a sum over units. */
+ * has that kernel, and it can run here: threads that run one after the other cannot meet at the barriers of a sum or
+ * a mean over units. */
 static int key_of(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, int one, char key[CG_KEY_MAX])
 {
 	if (!one)
 		snprintf(key, CG_KEY_MAX, "%s", function->key);
 	else
 		cg_one_key(function, key);
-	if (lang == CG_LANG_CUDA && function->shape == CG_FUNCTION_SUM_UNITS)
+	if (lang == CG_LANG_CUDA && (function->shape == CG_FUNCTION_SUM_UNITS || function->shape == CG_FUNCTION_MEAN))
 		return 0;
 	return !one || (lang == CG_LANG_CUDA && function->shape == CG_FUNCTION_POINT && cg_run_units(plan, function) > 1);
 }
@@ -386,9 +406,9 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 	return command_line;
 }
 
-/* Tries the texts of one pass of the built-in cells, and of a cell with learnt scalars in one dtype. With all = 1: of the cells for
-   which the build has not compiled the pass, with every set of options, in every dtype; with all = 0: of all cells with all options,
-   in one dtype (f16 or bf16 for a step of a sequence), and of lstm_block in every dtype. */
+/* Tries the texts of one pass of the built-in cells and, in one dtype, of a cell with learnt scalars and of one with means.  With all = 1: of
+   the built-in cells for which the build has not compiled the pass, with every set of options, in every dtype; with all = 0: of all
+   cells with all options, in one dtype (f16 or bf16 for a step of a sequence), and of lstm_block in every dtype. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
@@ -396,14 +416,14 @@ static void try_pass(int pass, int lang, int all, const char *command_line)
 
 	snprintf(folder, sizeof folder, "%s/strip.XXXXXX", top);
 	assert_non_null(mkdtemp(folder));
-	for (int c = 0; c <= built_ins(); c++) {
-		struct cg_cell *cell = built_in(c, name) ? must_find(name) : must_read("learnt");
-		int is_learnt = c == built_ins();
+	for (int c = 0; c < built_ins() + 2; c++) {
+		struct cg_cell *cell = built_in(c, name) ? must_find(name) : must_read(c == built_ins() ? "learnt" : "means");
+		int is_built_in = c < built_ins();
 
 		for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++) {
 			int last = (1 << cell->n_options) - 1, one = pass > CG_PASS_GRADGRAD ? 2 + (c + pass) % 2 : (c + pass) % 4;
 
-			if (all && !is_learnt ? is_bundled(cell, pass) : dtype != one && strcmp(cell->name, "lstm_block"))
+			if (all && is_built_in ? is_bundled(cell, pass) : dtype != one && strcmp(cell->name, "lstm_block"))
 				continue;
 			fill_pool(dtype);
 			for (int options = all ? 0 : last; options <= last; options++) {
