@@ -9,8 +9,9 @@ cells = \
 	%D%/rnn_tanh.cell \
 	%D%/rnn_relu.cell
 shelf = \
-	%D%/cells/cifg.cell %D%/cells/indrnn.cell %D%/cells/janet.cell %D%/cells/leaky_integrator.cell %D%/cells/mgu.cell \
-	%D%/cells/mingru.cell %D%/cells/minlstm.cell %D%/cells/slstm.cell %D%/cells/sru.cell
+	%D%/cells/cifg.cell %D%/cells/indrnn.cell %D%/cells/janet.cell %D%/cells/leaky_integrator.cell %D%/cells/ligru.cell \
+	%D%/cells/ln_gru.cell %D%/cells/ln_lstm.cell %D%/cells/mgu.cell %D%/cells/mingru.cell %D%/cells/minlstm.cell %D%/cells/slstm.cell \
+	%D%/cells/sru.cell
 templates = \
 	$(cells) \
 	%D%/point.in %D%/sum.in %D%/mean.in %D%/gemm.in %D%/rows.in %D%/tiles.in %D%/scan.in gen/tile.h %D%/math.in \

@@ -95,12 +95,52 @@ def leaky_integrator(torch, x, r, v, state):
     return [(1 - k) * h + k * torch.tanh(x("a") + r("a", h))]
 
 
+def normalised(torch, v, side, gates):
+    """Normalises the given products of all gates together, and scales each gate's part by its gain."""
+    joint = torch.nn.functional.layer_norm(torch.cat([product for _, product in gates], -1), (len(gates) * U,))
+    return {name: part * v[f"g_{side}{name}"] for (name, _), part in zip(gates, joint.chunk(len(gates), -1))}
+
+
+def ln_lstm(torch, x, r, v, state):
+    h, c = state
+    of_x = normalised(torch, v, "x", [(name, x(f"x_{name}")) for name in "ifgo"])
+    of_h = normalised(torch, v, "h", [(name, r(f"q_{name}", h)) for name in "ifgo"])
+    i, f, g, o = (of_x[name] + of_h[name] + v[f"b_{name}"] for name in "ifgo")
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return [torch.sigmoid(o) * torch.tanh(torch.nn.functional.layer_norm(c, (U,), v["g_c"], v["b_c"])), c]
+
+
+def ln_gru(torch, x, r, v, state):
+    h, = state
+    of_x = normalised(torch, v, "x", [(name, x(f"x_{name}")) for name in "zrn"])
+    of_h = normalised(torch, v, "h", [(name, r(f"q_{name}", h)) for name in "zrn"])
+    z, reset = (torch.sigmoid(of_x[name] + of_h[name] + v[f"b_{name}"]) for name in "zr")
+    n = torch.tanh(of_x["n"] + v["b_xn"] + reset * (of_h["n"] + v["b_hn"]))
+    return [z * h + (1 - z) * n]
+
+
+def ligru(torch, x, r, v, state):
+    h, = state
+    of_x = normalised(torch, v, "", [(name, x(f"x_{name}")) for name in "zn"])
+    z = torch.sigmoid(of_x["z"] + v["b_z"] + r("q_z", h))
+    return [z * h + (1 - z) * torch.relu(of_x["n"] + v["b_n"] + r("q_n", h))]
+
+
+def sides(names):
+    """Gates that have only x W, then those that have only h R, all without a bias."""
+    return [Gate(f"x_{name}", of_h=False, bias=False) for name in names] + [Gate(f"q_{name}", of_x=False, bias=False) for name in names]
+
+
 # The gates in the order of the cell's text, the per-unit weights, and the names of the states.
 CELLS = {
     "cifg": (cifg, both("i", "g", "o"), [], "h c"),
     "indrnn": (indrnn, of_x("a"), ["u"], "h"),
     "janet": (janet, both("f", "n"), [], "h"),
     "leaky_integrator": (leaky_integrator, both("a"), ["t"], "h"),
+    "ligru": (ligru, sides("zn"), ["g_z", "g_n", "b_z", "b_n"], "h"),
+    "ln_gru": (ln_gru, sides("zrn"), ["g_xz", "g_xr", "g_xn", "g_hz", "g_hr", "g_hn", "b_z", "b_r", "b_xn", "b_hn"], "h"),
+    "ln_lstm": (ln_lstm, sides("ifgo"), [*(f"g_{side}{name}" for side in "xh" for name in "ifgo"), "b_i", "b_f", "b_g", "b_o", "g_c",
+                                         "b_c"], "h c"),
     "mgu": (mgu, both("f", "n"), [], "h"),
     "mingru": (mingru, of_x("z", "n"), [], "h"),
     "minlstm": (minlstm, of_x("f", "i", "n"), [], "h"),
@@ -160,7 +200,8 @@ def make(folder):
                     return product + parts["bW", layer, name] if ("bW", layer, name) in parts else product
 
                 def r(name, h):
-                    return h @ parts["R", layer, name].T + parts["bR", layer, name]
+                    product = h @ parts["R", layer, name].T
+                    return product + parts["bR", layer, name] if ("bR", layer, name) in parts else product
 
                 state = step(torch, x, r, {name: parts["v", layer, name] for name in vectors}, state)
                 is_valid = torch.tensor([t < length for length in LENGTHS])[:, None]
