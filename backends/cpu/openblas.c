@@ -194,7 +194,7 @@ static int open_library(const char *soname, char *why, size_t bytes)
 		return refuse(why, bytes, path, "is OpenBLAS %d.%d.%d, older than the oldest that can be used, %d.%d.%d", major, minor,
 		              patch, MAJOR, MINOR, PATCH);
 	if (strstr(config, "USE64BITINT"))
-		return refuse(why, bytes, path, "takes integers of 64 bits, expected one that takes 32");
+		return refuse(why, bytes, path, "takes integers of 64 bits: expected a library that takes integers of 32 bits");
 	parallel = lib.parallel();
 	blas.sgemm = lib.sgemm;
 	blas.dgemm = lib.dgemm;
@@ -211,7 +211,7 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	}
 	lib.set_threads(1);
 	if (lib.threads() != 1)
-		return refuse(why, bytes, path, "was set to one thread but has %d", lib.threads());
+		return refuse(why, bytes, path, "was set to one thread but has %d threads", lib.threads());
 	if (!sgemm_is_right() || !dgemm_is_right())
 		return refuse(why, bytes, path, "its product of two small matrices is wrong");
 	snprintf(why, bytes, "%.160s at %.300s", config, path);

@@ -349,8 +349,8 @@ int cg_team_open(int threads, struct cg_team **result)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (code) {
 		end(team, started);
-		return cg_fail(CG_NO_MEMORY, "cpu: pthread_create: thread %d of %d: %s; CELLGRAD_CPU_THREADS, or cpu:threads=N, asks for fewer",
-		               started + 2, threads, strerror(code));
+		return cg_fail(CG_NO_MEMORY, "cpu: pthread_create: thread %d of %d: %s; to use fewer threads, set CELLGRAD_CPU_THREADS or open "
+		               "cpu:threads=N", started + 2, threads, strerror(code));
 	}
 	pthread_mutex_lock(&team->lock);
 	for (int k = threads - 2; k >= 0; k--)

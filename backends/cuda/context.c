@@ -79,8 +79,8 @@ int cg_cu_check_uncaptured(struct cg_queue *queue, const char *what)
 	CG_TRY(is_capturing(queue, &status));
 	if (status == CU_STREAM_CAPTURE_STATUS_NONE)
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "cuda: the stream is being captured: %s is not allowed; make the call once before the "
-	               "capture, with device memory alone and a workspace of the caller's", what);
+	return cg_fail(CG_UNSUPPORTED, "cuda: the stream is being captured: %s is not allowed; before the capture, make "
+	               "each call that computes once, with device memory alone and a workspace of the caller's", what);
 }
 
 int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
@@ -90,8 +90,8 @@ int cg_cu_check_none_captured(struct cg_dev *device, const char *what)
 	for (struct cg_queue *q = device->queues; q; q = q->next) {
 		CG_TRY(is_capturing(q, &status));
 		if (status != CU_STREAM_CAPTURE_STATUS_NONE)
-			return cg_fail(CG_UNSUPPORTED, "cuda: a stream of the context is being captured: %s is not allowed on any of its streams, "
-			               "since it could invalidate the capture", what);
+			return cg_fail(CG_UNSUPPORTED, "cuda: a stream of the context is being captured: this call is not allowed, even on another "
+			               "stream, since %s could invalidate the capture", what);
 	}
 	return CG_OK;
 }

@@ -25,8 +25,8 @@ static int begin(void)
 	child = begun && forks != cg_fork_count();
 	pthread_mutex_unlock(&lock);
 	if (child)
-		return cg_fail(CG_NO_DEVICE, "this process was forked from one that uses CUDA: it must run another program (exec) before "
-		               "it can use CUDA");
+		return cg_fail(CG_NO_DEVICE, "a process that had used CUDA forked this process: until this process runs another program (exec), "
+		               "it cannot use CUDA");
 	code = cg_cu_error(cg_cu.Init(0), "cuInit");
 	if (code)
 		return cg_fail_in(code, "%s", cg_cuda_path(CG_CUDA_DRIVER));
@@ -42,7 +42,7 @@ static int count(int *n)
 	*n = 0;
 	CG_TRY(begin());
 	CG_TRY(cg_cu_error(cg_cu.DeviceGetCount(n), "cuDeviceGetCount"));
-	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s returns 0", cg_cuda_path(CG_CUDA_DRIVER));
+	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s counts 0 devices", cg_cuda_path(CG_CUDA_DRIVER));
 }
 
 /* Chooses a device by its number, such as "0"; NULL: the first device. */

@@ -108,7 +108,7 @@ int cg_cl_load(void)
 		return CG_OK;
 	if (named)
 		return cg_fail(CG_BAD_ARGUMENT, "no OpenCL loader: CELLGRAD_OPENCL_LIB: %s", why);
-	return cg_fail(CG_NO_DEVICE, "no OpenCL loader: %s; its package is called ocl-icd or opencl-icd-loader", why);
+	return cg_fail(CG_NO_DEVICE, "no OpenCL loader: %s; packages of the loader have names such as ocl-icd and opencl-icd-loader", why);
 }
 
 const char *cg_cl_path(void)

@@ -65,7 +65,7 @@ static int check_devices(const char *root)
 		snprintf(names + n, sizeof names - n, "%s%s/%s%s", n ? ", " : "", devices[k].folder, devices[k].name,
 		         devices[k].in_full ? "" : "*");
 	}
-	return cg_fail(CG_NO_DEVICE, "there is no device file of a GPU (%s)", names);
+	return cg_fail(CG_NO_DEVICE, "there is no device file of a GPU, which would be one of %s", names);
 }
 
 /* ---- drivers ---- */

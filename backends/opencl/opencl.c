@@ -31,8 +31,8 @@ static int find_devices(struct found *found, int most, int *n, char *why, size_t
 	CG_TRY(cg_cl_load());
 	code = cg_cl.GetPlatformIDs(PLATFORMS, platforms, &n_platforms);
 	if (code || !n_platforms)
-		return cg_fail(CG_NO_DEVICE, "no OpenCL driver: clGetPlatformIDs of %s: %s; drivers are listed in /etc/OpenCL/vendors, "
-		               "PoCL (pocl-opencl-icd) is one for any processor", cg_cl_path(),
+		return cg_fail(CG_NO_DEVICE, "no OpenCL driver: clGetPlatformIDs of %s: %s; drivers are listed in /etc/OpenCL/vendors by "
+		               "default; PoCL (pocl-opencl-icd) is a driver for CPUs", cg_cl_path(),
 		               code ? cg_cl_error(code) : "no platform");
 	if (n_platforms > PLATFORMS)
 		n_platforms = PLATFORMS;
@@ -75,8 +75,8 @@ static int choose(const char *where, struct found *chosen)
 				*chosen = found[k];
 				return CG_OK;
 			}
-		return cg_fail(CG_NO_DEVICE, "there is no device %d.%d: there are %d, from %d.%d to %d.%d%s%s", p, d, n,
-		               found->p, found->d, found[n - 1].p, found[n - 1].d, *why ? "; " : "", why);
+		return cg_fail(CG_NO_DEVICE, "there is no device %d.%d: the number of devices found is %d, the first is %d.%d, the last is "
+		               "%d.%d%s%s", p, d, n, found->p, found->d, found[n - 1].p, found[n - 1].d, *why ? "; " : "", why);
 	}
 	for (int k = 0; k < n; k++)
 		if (found[k].type & CL_DEVICE_TYPE_GPU) {
@@ -84,8 +84,8 @@ static int choose(const char *where, struct found *chosen)
 			return CG_OK;
 		}
 	if (where)
-		return cg_fail(CG_NO_DEVICE, "none of the %d OpenCL devices is a GPU; name a device: opencl for the first, or its number, as in "
-		               "opencl:0.0", n);
+		return cg_fail(CG_NO_DEVICE, "none of the %d OpenCL devices is a GPU; open the first device as opencl, or a device by its "
+		               "number, as in opencl:0.0", n);
 	*chosen = found[0];
 	return CG_OK;
 }
@@ -323,8 +323,8 @@ static int check(struct cg_dev *device, struct cg_mem mem)
 	if (context != device->context)
 		return cg_fail(CG_BAD_ARGUMENT, "the cl_mem belongs to another cl_context than the stream");
 	if (mem.offset > bytes || mem.bytes > bytes - mem.offset)
-		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu bytes, the offset, plus %zu, the argument's, got one of %zu bytes",
-		               mem.offset, mem.bytes, bytes);
+		return cg_fail(CG_BAD_ARGUMENT, "expected a cl_mem of at least %zu bytes, the offset, plus %zu bytes, the argument's size, got a "
+		               "cl_mem of %zu bytes", mem.offset, mem.bytes, bytes);
 	return CG_OK;
 }
 

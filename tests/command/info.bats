@@ -103,7 +103,7 @@ load files
 	OCL_ICD_VENDORS=$PWD/bad works info --why opencl
 	[[ $output == *"no OpenCL driver: "* ]]
 	works info --why opencl:9.0
-	[[ $output == *"no device 9.0: there are "* ]]
+	[[ $output == *"no device 9.0: the number of devices found is "* ]]
 	# A number of a platform beyond the range of int is refused, and does not wrap around to another number.
 	CELLGRAD_BACKEND=opencl:4294967296.0 refuses "PLATFORM.DEVICE" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 }

@@ -116,7 +116,7 @@ declined() {
 	done
 	STAND_IN=another declined "'MKL 2024.0'"
 	STAND_IN=older declined "right/libopenblas.so.0: is OpenBLAS 0.3.9, older than the oldest that can be used, 0.3.10"
-	STAND_IN="64 bits" declined "right/libopenblas.so.0: takes integers of 64 bits, expected one that takes 32"
+	STAND_IN="64 bits" declined "right/libopenblas.so.0: takes integers of 64 bits: expected a library that takes integers of 32 bits"
 	STAND_IN=serial declined "right/libopenblas.so.0: is built without threads and without locks, so that threads may not call it at the same time"
 	STAND_IN=stubborn declined "right/libopenblas.so.0: was set to one thread but has 8"
 }

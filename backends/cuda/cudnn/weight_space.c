@@ -36,9 +36,9 @@ static int find_offset(const struct question *q, struct cudnnTensorStruct *tenso
 	    (size_t)(region->rows * region->columns) <= (q->layout->bytes - *state) / each &&
 	    (strides[1] == dims[2] || dims[1] <= 1) && (strides[2] == 1 || dims[2] <= 1))
 		return CG_OK;
-	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected a contiguous matrix of whole elements within the weights, "
-	               "got %d dimensions, [%d, %d, %d] with strides [%d, %d, %d], at byte %zu of %zu", n, dims[0], dims[1], dims[2],
-	               strides[0], strides[1], strides[2], *state, q->layout->bytes);
+	return cg_fail(CG_UNSUPPORTED, "cuda: cudnnGetRNNWeightParams: expected 3 dimensions, the last two a contiguous matrix of whole "
+	               "elements within the weight space, got %d dimensions, [%d, %d, %d] with strides [%d, %d, %d], at byte "
+	               "%zu of %zu", n, dims[0], dims[1], dims[2], strides[0], strides[1], strides[2], *state, q->layout->bytes);
 }
 
 /* Adds a matrix or bias to the list of parts; fails if cuDNN has that part in another shape.  A part that neither layout has is left
