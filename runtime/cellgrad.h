@@ -174,9 +174,10 @@ struct cg_pool {
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
 /** Makes a context use the caller's threads; the library then starts none for it.  The bits of the answers
- * stay the same.  Call it before the context has a stream or a plan.  *pool is copied.  CG_BAD_ARGUMENT: the
- * context has a pool, a stream or a plan, `run` is NULL, or `threads` is out of range.  CG_UNSUPPORTED: the
- * backend does not compute on host threads. */
+ * stay the same.  Call it before the context has a stream or a plan.  *pool is copied, and replaces an
+ * earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan, cg_stream_take() or cg_rnn_get() was
+ * called for it, `run` is NULL, or `threads` is out of range.  CG_UNSUPPORTED: the backend does not compute
+ * on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.
  * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from the op table, cellgrad's or TensorFlow's
