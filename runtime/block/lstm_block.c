@@ -121,9 +121,9 @@ static int is_too_large(const struct cg_lstm_block *op)
 
 static int refuse_sizes(const struct cg_lstm_block *op)
 {
-	return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: expected T and B of at least 0, U of at least 1, U and "
-	               "T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype, got T=%lld, B=%lld, U=%lld, dtype=%d", (long long)op->T,
-	               (long long)op->B, (long long)op->U, op->dtype);
+	return cg_fail(CG_BAD_ARGUMENT, "cg_lstm_block_work: expected T and B of at least 0, U of at least 1, a workspace of at "
+	               "most PTRDIFF_MAX bytes, U and T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype, got T=%lld, B=%lld, U=%lld, "
+	               "dtype=%d", (long long)op->T, (long long)op->B, (long long)op->U, op->dtype);
 }
 
 int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes)

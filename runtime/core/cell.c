@@ -287,7 +287,7 @@ static int emit(const struct cg_kernel *kernel, const char *lang, char **result,
 	cg_plan_free(plan);
 	if (code || text.failed) {
 		cg_memory(text.at, 0);
-		return text.failed ? CG_NO_MEMORY : cg_fail(CG_BUILD, "%s: the source of this kernel was not printed: a text of templates/ in this "
+		return text.failed ? CG_NO_MEMORY : cg_fail(CG_BUILD, "%s: the text of this kernel was not printed: a text of templates/ in this "
 		                                            "build lacks a section", call);
 	}
 	*result = text.at;

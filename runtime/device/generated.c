@@ -108,9 +108,8 @@ static int get_product(struct cg_context *context, const struct cg_gemm *g, cons
 	int n = cg_gemm_tiles(&shape, &limits, tiles), chosen = cg_gemm_choose(tiles, n, &limits, g->m, g->n);
 
 	if (!n)
-		return cg_fail(CG_UNSUPPORTED, "%s: no tile of the matrix products fits the device's %zu bytes of local memory and groups of %d "
-		               "threads",
-		               backend->name, limits.local_bytes, limits.group);
+		return cg_fail(CG_UNSUPPORTED, "%s: no tile of the matrix products fits the device's %zu bytes of local memory and groups of at "
+		               "most %d threads", backend->name, limits.local_bytes, limits.group);
 	*result = find(context, &(struct text){ .gemm = &tiles[chosen] });
 	for (int k = 0; k < n && !*result && backend->all_tiles; k++) {
 		const struct cg_generated *other;

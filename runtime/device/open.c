@@ -101,8 +101,8 @@ int cg_backend_check(const char *from, const char *where)
 		size_t length = strcspn(where, ","), name = strcspn(where, ":,");
 
 		if (!length || length >= WORD)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: expected names separated by commas, each of 1 to %d bytes, got '%.100s'", from, WORD - 1,
-			               whole);
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME or NAME:DEVICE, or several with commas between them, each of 1 to %d bytes, "
+			               "got '%.100s'", from, WORD - 1, whole);
 		if (!find(where, name))
 			return refuse_name(from, where, name);
 		where += length;

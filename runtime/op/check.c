@@ -224,7 +224,7 @@ static int check_overlap(const struct check *c)
 		CG_TRY(check_own_rows(c, a));
 		for (const struct range *b = c->ranges; a->written && b < a; b++)
 			if (count_shared(a, b) && !lie_between(c, a, b, 1) && !lie_between(c, a, b, 0))
-				return REFUSE(c->row, a->name, "its memory overlaps that of %s by %zu bytes", b->name, count_shared(a, b));
+				return REFUSE(c->row, a->name, "the range of its memory overlaps that of %s by %zu bytes", b->name, count_shared(a, b));
 	}
 	return CG_OK;
 }

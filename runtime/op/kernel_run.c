@@ -88,8 +88,8 @@ static int check_memory(const struct call *c, const struct cg_argument *a, const
 		              given->mem.bytes);
 	if (given->mem.offset % element(c, a) ||
 	    (given->mem.place == CG_HOST && ((uintptr_t)given->mem.data + given->mem.offset) % element(c, a)))
-		return REFUSE("%s: cg_mem: expected data and an offset that are multiples of the %zu bytes of an element, got %p and %zu", a->name,
-		              element(c, a), given->mem.data, given->mem.offset);
+		return REFUSE("%s: cg_mem: expected an offset and, in host memory, data that are multiples of the %zu bytes of an "
+		              "element, got offset %zu and data %p", a->name, element(c, a), given->mem.offset, given->mem.data);
 	return CG_OK;
 }
 

@@ -99,7 +99,8 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 	if (c->no_dropout != 0 && c->no_dropout != 1)
 		return REFUSE("no_dropout: expected 0 or 1, got %d", c->no_dropout);
 	if (c->no_dropout && shape->is_vendors && rnn->net.allow_vendor_dropout && cg_rnn_drops(rnn))
-		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: expected 0 on route %s with allow_vendor_dropout, by which the vendor's library makes the masks",
+		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: expected 0 on route %s with allow_vendor_dropout, which lets the "
+		               "vendor's library make the masks",
 		               rnn->route);
 	return CG_OK;
 }
@@ -154,7 +155,7 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 	if (!rnn->net.training || cg_present(op->call.reserve))
 		return check_alignment(op);
 	if (pass == CG_FORWARD)
-		return REFUSE("reserve: missing: expected %lld elements of %s, to which this forward call, of a plan with training=1, writes",
+		return REFUSE("reserve: missing: expected %lld elements of %s, which this forward call writes, since its plan has training=1",
 		              (long long)op->reserve, dtype);
 	return cg_fail(CG_BAD_ARGUMENT, "rnn_backprop: reserve_space: missing: expected [reserve=%lld] %s", (long long)op->reserve,
 	               dtype);

@@ -159,7 +159,7 @@ static int find_forget(const struct cg_rnn *rnn, int *gate)
 			*gate = number;
 			return CG_OK;
 		}
-	return REFUSE("words: %s needs a gate a_f, which cell %s does not have", unit_forget, cell->name);
+	return REFUSE("words: %s needs a gate a_f of a line 'gates' or 'input', which cell %s does not have", unit_forget, cell->name);
 }
 
 static int read_rule(const char *word, int kind, const struct rule **rule)
@@ -269,8 +269,8 @@ int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t see
 		return REFUSE("%s: expected a pointer, got NULL", !rnn ? "rnn" : !words ? "words" : "params");
 	bytes = (size_t)rnn->net.params * cg_dtype_bytes(rnn->net.dtype);
 	if (params.place != CG_HOST)
-		return cg_fail(CG_UNSUPPORTED, "cg_rnn_init_params: params: expected host memory, got device memory; cg_put copies params to a "
-		               "device");
+		return cg_fail(CG_UNSUPPORTED, "cg_rnn_init_params: params: cg_mem.place: expected CG_HOST=%d, got %d; cg_put "
+		               "copies params to a device", CG_HOST, params.place);
 	if (params.bytes != bytes)
 		return REFUSE("params: expected %zu bytes, got %zu", bytes, params.bytes);
 	CG_TRY(read_rules(rnn, words, &choice));

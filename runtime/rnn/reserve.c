@@ -84,7 +84,8 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	if (memcmp(want.magic, got.magic, sizeof want.magic))
 		return REFUSE("expected a reserve space that a forward call of this plan wrote, got other bytes");
 	if (want.fingerprint != got.fingerprint)
-		return REFUSE("expected a reserve space of this plan, got one of a plan with another network, dropout, seed or route");
+		return REFUSE("expected a reserve space of this plan, got one of a plan that differs, for example in network, "
+		              "dropout, seed or route");
 	if (want.T != got.T || want.B != got.B)
 		return REFUSE("expected a reserve space of a call with T=%lld, B=%lld, got one of a call with T=%lld, B=%lld",
 		              (long long)want.T, (long long)want.B, (long long)got.T, (long long)got.B);

@@ -50,7 +50,7 @@ const struct cg_op *cg_op_find(const char *name, int *theirs)
 		names[n++] = row->tensorflow;
 	}
 	nearest = cg_nearest(name, names, n);
-	cg_fail(CG_BAD_ARGUMENT, "%.64s: no such op%s%s; cellgrad info lists them", name,
+	cg_fail(CG_BAD_ARGUMENT, "%.64s: no such op%s%s; cellgrad info lists the ops", name,
 	        nearest ? ": the nearest is " : "", nearest ? nearest : "");
 	return NULL;
 }

@@ -152,7 +152,7 @@ const struct cg_format *cg_format_find(const char *name)
 	if (nearest)
 		cg_fail(CG_BAD_ARGUMENT, "no format \"%.40s\"; did you mean %s?", name, nearest);
 	else
-		cg_fail(CG_BAD_ARGUMENT, "no format \"%.40s\"; there are %s", name ? name : "NULL", list);
+		cg_fail(CG_BAD_ARGUMENT, "no format \"%.40s\"; the formats are %s", name ? name : "NULL", list);
 	return NULL;
 }
 

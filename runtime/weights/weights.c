@@ -134,14 +134,10 @@ int cg_weights_save(const struct cg_weights *w, int k, void *tensor, size_t byte
 	describe(&theirs, k, &t);
 	if (lost && w->gradients)
 		return cg_fail(CG_UNSUPPORTED, "weights: %s: expected equal gradients of the biases bW and bR, but %lld of the elements differ; "
-		               "lossy "
-		               "takes those of bW",
-		               t.name, (long long)lost);
+		               "lossy=1 saves the gradients of bW", t.name, (long long)lost);
 	if (lost)
-		return cg_fail(CG_UNSUPPORTED, "weights: %s: format %s has one bias, bW + bR, and load would restore %lld of its elements with "
-		               "other bits; "
-		               "lossy allows it",
-		               t.name, theirs.format->name, (long long)lost);
+		return cg_fail(CG_UNSUPPORTED, "weights: %s: format %s has one bias, bW + bR, from which load would restore %lld pairs of elements "
+		               "of bW and bR with other bits; lossy=1 saves the sum nevertheless", t.name, theirs.format->name, (long long)lost);
 	cg_convert_into(&conversion, k);
 	return CG_OK;
 }

@@ -35,8 +35,8 @@ static void test_open(void **state)
 	c = (void *)&c;
 	REFUSED(cg_adopt("cpu", NULL, NULL, &c), CG_BAD_ARGUMENT, "native");
 	assert_null(c);
-	REFUSED(cg_open("", &c), CG_BAD_ARGUMENT, "expected names separated by commas");
-	REFUSED(cg_open(",cpu", &c), CG_BAD_ARGUMENT, "expected names separated by commas");
+	REFUSED(cg_open("", &c), CG_BAD_ARGUMENT, "expected NAME or NAME:DEVICE, or several with commas between them");
+	REFUSED(cg_open(",cpu", &c), CG_BAD_ARGUMENT, "expected NAME or NAME:DEVICE, or several with commas between them");
 	REFUSED(cg_open("cpu:1", &c), CG_NO_DEVICE, "cpu:1");
 	REFUSED(cg_open("cpu:1,cpu:7", &c), CG_NO_DEVICE, "cpu:7");
 	REFUSED(cg_open("help", &c), CG_BAD_ARGUMENT, "NAME:DEVICE");

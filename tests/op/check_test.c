@@ -409,15 +409,15 @@ static void test_every_pair_of_arguments(void **state)
 	(void)state;
 	for (row = NULL; (row = plain_row(row));) {
 		union args a;
-		char text[64];
+		char text[96];
 
 		fill(row, &a);
 		for (p = row->ports; p->name; p++) {
 			for (q = row->ports; q < p; q++) {
-				snprintf(text, sizeof text, "%s: its memory overlaps that of %s", p->name, q->name);
+				snprintf(text, sizeof text, "%s: the range of its memory overlaps that of %s", p->name, q->name);
 				overlap(row, &a, p->at, q->at, p->flow == CG_IN ? NULL : text);
 			}
-			snprintf(text, sizeof text, "work: its memory overlaps that of %s", p->name);
+			snprintf(text, sizeof text, "work: the range of its memory overlaps that of %s", p->name);
 			overlap(row, &a, row->work_at, p->at, text);
 			overlap(row, &a, p->at, row->work_at, text);
 		}
@@ -432,16 +432,16 @@ static void test_empty_arguments_overlap_nothing(void **state)
 	(void)state;
 	fill(row, &a);
 	a.lstm.x_grad = a.lstm.x;
-	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: its memory overlaps that of x by 24 bytes");
+	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: the range of its memory overlaps that of x by 24 bytes");
 	a.lstm.x_grad.place = CG_DEVICE;                         /* where an address is also a handle, both have the same bytes */
-	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: its memory overlaps that of x by 24 bytes");
+	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: the range of its memory overlaps that of x by 24 bytes");
 
 	fill(row, &a);
 	a.lstm.B = 0;                            /* empty memory may be of any size */
 	a.lstm.cs_prev_grad.data = a.lstm.x.data = a.lstm.w.data;        /* arguments without rows share nothing */
 	ACCEPTED(row, &a);
 	a.lstm.w_grad.data = a.lstm.w.data;
-	REFUSED(row, &a, "lstm_block_cell_grad: w_grad: its memory overlaps that of w by 448 bytes");
+	REFUSED(row, &a, "lstm_block_cell_grad: w_grad: the range of its memory overlaps that of w by 448 bytes");
 }
 
 static void test_work(void **state)

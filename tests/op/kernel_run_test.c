@@ -177,7 +177,7 @@ static void test_refusals(void **state)
 	args[0].mem.place = CG_HOST;
 	args[0].mem.offset = 2;
 	args[0].mem.bytes = 1000;
-	REFUSED("a: cg_mem: expected data and an offset that are multiples of");
+	REFUSED("a: cg_mem: expected an offset and, in host memory, data that are multiples of");
 	args[0].mem = out;
 	REFUSED("h: this output overlaps a");
 	args[0].mem = six;

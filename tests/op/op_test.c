@@ -529,14 +529,14 @@ static void test_find(void **state)
 	theirs = -1;
 	assert_null(cg_op_find("lstm_blok_cell", &theirs));
 	assert_string_equal(cg_message(),
-	                    "lstm_blok_cell: no such op: the nearest is lstm_block_cell; cellgrad info lists them");
+	                    "lstm_blok_cell: no such op: the nearest is lstm_block_cell; cellgrad info lists the ops");
 	assert_null(cg_op_find("GRUBlockGrad", &theirs));
 	assert_string_equal(cg_message(),
-	                    "GRUBlockGrad: no such op: the nearest is GRUBlockCellGrad; cellgrad info lists them");
+	                    "GRUBlockGrad: no such op: the nearest is GRUBlockCellGrad; cellgrad info lists the ops");
 	assert_null(cg_op_find("Conv2D", &theirs));
-	assert_string_equal(cg_message(), "Conv2D: no such op; cellgrad info lists them");
+	assert_string_equal(cg_message(), "Conv2D: no such op; cellgrad info lists the ops");
 	assert_null(cg_op_find("", &theirs));
-	assert_string_equal(cg_message(), ": no such op; cellgrad info lists them");
+	assert_string_equal(cg_message(), ": no such op; cellgrad info lists the ops");
 	assert_null(cg_op_find(NULL, &theirs));
 	assert_string_equal(cg_message(), "op: expected a name, got NULL");
 	assert_int_equal(theirs, -1);

@@ -209,7 +209,7 @@ static void test_every_port_in_every_way(void **state)
 		m->data = NULL;
 		if (is_reserve && !pass)
 			REFUSED(&n, &whole, pass,
-			        "rnn: reserve: missing: expected %zu elements of f32, to which this forward call, of a plan with training=1, writes",
+			        "rnn: reserve: missing: expected %zu elements of f32, which this forward call writes, since its plan has training=1",
 			        good.bytes / 4);
 		else if (is_reserve)
 			REFUSED(&n, &whole, pass, "%s: %s: missing: expected [reserve=%zu] f32", op, name, good.bytes / 4);
@@ -307,16 +307,16 @@ static void test_every_pair(void **state)
 		struct net n = whole;
 		struct cg_mem *p = a < NET_PORTS ? net_mem(&n, &net_ports[a]) : &n.call.work;
 		struct cg_mem *q = b < NET_PORTS ? net_mem(&n, &net_ports[b]) : &n.call.work;
-		char text[96], other[96];
+		char text[112], other[112];
 
 		if (a == b || flow_a == NET_NOT || flow_b == NET_NOT || (flow_a != NET_OUT && flow_b != NET_OUT) || b == NET_PORTS)
 			continue;
 		assert_true(p->bytes + q->bytes < sizeof arena && q->bytes % 8 == 0);
 		q->data = arena;
 		p->data = arena + q->bytes - 8;
-		snprintf(text, sizeof text, "%s: its memory overlaps that of %s by 8 bytes", a < NET_PORTS ? net_ports[a].name : "work",
-		         net_ports[b].name);
-		snprintf(other, sizeof other, "%s: its memory overlaps that of %s by 8 bytes", net_ports[b].name,
+		snprintf(text, sizeof text, "%s: the range of its memory overlaps that of %s by 8 bytes",
+		         a < NET_PORTS ? net_ports[a].name : "work", net_ports[b].name);
+		snprintf(other, sizeof other, "%s: the range of its memory overlaps that of %s by 8 bytes", net_ports[b].name,
 		         a < NET_PORTS ? net_ports[a].name : "work");
 		REFUSED(&n, &whole, pass, "%s: %s", ops[pass], a > b ? text : other);
 		pairs++;
@@ -476,7 +476,8 @@ static void another_first(struct net *n) { n->config.bidirectional = 0; n->call.
 
 static void test_foreign(void **state)
 {
-	static const char another[] = "expected a reserve space of this plan, got one of a plan with another network, dropout, seed or route";
+	static const char another[] = "expected a reserve space of this plan, got one of a plan that differs, for example in network, dropout, "
+	                              "seed or route";
 	static const struct { void (*ours)(struct net *), (*theirs)(struct net *); const char *text; } pairs[] = {
 		{ nothing, another_seed, another }, { nothing, another_rate, another }, { nothing, another_input, another },
 		{ with_skip, without_skip, another }, { nothing, batch_major, another }, { batch_major, nothing, another },
@@ -555,7 +556,8 @@ static void test_digests(void **state)
 		if (cells[k].same)
 			ACCEPTED(&with, 1);
 		else
-			foreign(&b, &a, "expected a reserve space of this plan, got one of a plan with another network, dropout, seed or route");
+			foreign(&b, &a, "expected a reserve space of this plan, got one of a plan that differs, for example in network, dropout, seed "
+			        "or route");
 		net_close(&b);
 		cg_cell_close(other);
 	}
@@ -587,8 +589,8 @@ static void test_foreign_on_a_device(void **state)
 	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space that a forward call of this plan wrote, got other bytes");
 	ACCEPTED(&a, 0);
 	ACCEPTED(&b, 0);
-	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space of this plan, got one of a plan with another network, "
-	        "dropout, seed or route");
+	REFUSED(&with, &a, 1, "rnn: reserve: expected a reserve space of this plan, got one of a plan that differs, for example in "
+	        "network, dropout, seed or route");
 	ACCEPTED(&a, 1);
 	assert_int_equal(setenv("CELLGRAD_CHECK", "maybe", 1), 0);
 	REFUSED(&a, &a, 0, "CELLGRAD_CHECK: expected 0 or 1, got 'maybe'");

@@ -340,7 +340,7 @@ static void test_refused_rules(void **state)
 	gru = init(&c, "zeros zeros zeros", 1, numbers);
 	assert_int_equal(cg_rnn_params(&c, &bytes), CG_OK);
 	REFUSED(cg_rnn_init_params(gru, "zeros zeros zeros unit_forget", 1, cg_host(numbers, bytes)),
-	        "unit_forget needs a gate a_f, which cell gru does not have");
+	        "unit_forget needs a gate a_f of a line 'gates' or 'input', which cell gru does not have");
 	cg_rnn_close(gru);
 	cg_rnn_close(rnn);
 }

@@ -165,8 +165,8 @@ static void test_one_bias(void **state)
 	(void)state;
 	w = weights("keras", &config, params);
 	fill(params, n);
-	refuses("weights: lstm/lstm_cell/bias: format keras has one bias, bW + bR, and load would restore 20 of its elements", CG_UNSUPPORTED,
-	        cg_weights_save(&w, 2, bias, sizeof bias));
+	refuses("weights: lstm/lstm_cell/bias: format keras has one bias, bW + bR, from which load would restore 20 pairs of "
+	        "elements", CG_UNSUPPORTED, cg_weights_save(&w, 2, bias, sizeof bias));
 	w.lossy = 1;
 	assert_int_equal(cg_weights_save(&w, 2, bias, sizeof bias), CG_OK);
 	assert_true(bias[0] == params[biases] + params[biases + 20]);
@@ -238,7 +238,8 @@ static void test_refusals(void **state)
 	(void)state;
 	refuses("weights: format: no format \"pytroch\"; did you mean pytorch?", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
 	w.format = "qqqqqqqqqqqqq";
-	refuses("there are cellgrad, canonical, pytorch, keras, block, block_v2, checkpoint, onnx", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
+	refuses("the formats are cellgrad, canonical, pytorch, keras, block, block_v2, checkpoint, onnx", CG_BAD_ARGUMENT,
+	        cg_weights_tensor(&w, 0, &t));
 	w.format = NULL;
 	refuses("no format \"NULL\"", CG_BAD_ARGUMENT, cg_weights_tensor(&w, 0, &t));
 	w.format = "pytorch";
