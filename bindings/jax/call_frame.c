@@ -120,7 +120,8 @@ struct xla_bytes jax_text(struct call_frame *f, const char *name)
 
 	if (found && !memchr(found->data, 0, found->length))
 		return *found;
-	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a text attribute%s", name, found ? ", got one with a zero byte" : "");
+	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a text attribute, got %s", name,
+	           found ? "one with a zero byte" : "none of this name and type");
 	return (struct xla_bytes){ "", 0 };
 }
 

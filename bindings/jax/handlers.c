@@ -57,7 +57,7 @@ static void cut_states(struct call_frame *f, struct cg_rnn_call *call)
 		size_t all = arrays[k].first->bytes;
 
 		if (all % states) {
-			jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected %zu cell states of one size, got %zu bytes", arrays[k].name, states, all);
+			jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected %zu cell states of equal size, got %zu bytes in all", arrays[k].name, states, all);
 			return;
 		}
 		arrays[k].first->bytes = all / states;

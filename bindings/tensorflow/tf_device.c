@@ -37,8 +37,9 @@ int cg_tf_get_context(struct cg_tf_call *call, struct cg_context **found)
 	/* TensorFlow's library makes LLVM's symbols global; an OpenCL driver with an LLVM of its own, such as PoCL, binds to these symbols
 	 * and ends the process. */
 	if (has_opencl(where) && !cg_tf_is_set("CELLGRAD_TF_FORCE"))
-		return cg_tf_fail(call, CG_UNSUPPORTED, "CELLGRAD_BACKEND: expected cpu or cuda inside TensorFlow, got %s: an OpenCL driver that "
-		                  "has LLVM in it, such as PoCL, crashes beside TensorFlow's LLVM; CELLGRAD_TF_FORCE=1 tries it", where);
+		return cg_tf_fail(call, CG_UNSUPPORTED, "CELLGRAD_BACKEND: expected backends other than opencl inside TensorFlow, got %s: an "
+		                  "OpenCL driver that has LLVM in it, such as PoCL, crashes beside TensorFlow's LLVM; CELLGRAD_TF_FORCE=1 "
+		                  "allows opencl", where);
 	pthread_mutex_lock(&lock);
 	if (!context)
 		status = cg_open(where, &context);

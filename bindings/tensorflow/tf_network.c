@@ -21,7 +21,7 @@ static int describe(struct cg_tf_call *call, struct cg_rnn_config *config)
 		return cg_tf_refuse(call, "input_h: expected a dimension L*D, layers times directions, of 1 to %d and a multiple of %d, got %lld",
 		                    INT_MAX, call->directions, (long long)pseudo_layers);
 	if (k->config.proj < 0)
-		return cg_tf_refuse(call, "num_proj: expected at least 0, which is no projection, got %lld", (long long)k->config.proj);
+		return cg_tf_refuse(call, "num_proj: expected 0, for no projection, or more, got %lld", (long long)k->config.proj);
 	if (k->config.proj ? k->config.proj != H : call->dims[CG_TF_U] != H)
 		return cg_tf_refuse(call, "input_h: expected a last dimension of %lld, %s, got %lld",
 		                    (long long)(k->config.proj ? k->config.proj : call->dims[CG_TF_U]),

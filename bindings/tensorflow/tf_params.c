@@ -25,7 +25,7 @@ static int read_size(struct cg_tf_call *call, int index, const char *name, int64
 	*value = size;
 	cg_tf.DeleteTensor(tensor);
 	if (count != 1)
-		return cg_tf_refuse(call, "%s: expected a tensor of one number, got one of %zu", name, count);
+		return cg_tf_refuse(call, "%s: expected a tensor of one number, got one of %zu numbers", name, count);
 	return size < 1 ? cg_tf_refuse(call, "%s: expected one number of at least 1, got %ld", name, (long)size) : CG_OK;
 }
 

@@ -583,7 +583,7 @@ static const struct { void (*spoil)(struct host *); int code; const char *words;
 	{ wrong_drop,     XLA_INVALID_ARGUMENT, "drop: expected 0 to 1, got 2" },
 	{ more_states,    XLA_INVALID_ARGUMENT, "input_s2: expected absent memory, since cell lstm has 1 cell state" },
 	{ five_states,    XLA_INVALID_ARGUMENT, "states: expected 1 to 4, got 5" },
-	{ odd_states,     XLA_INVALID_ARGUMENT, "input_c: expected 3 cell states of one size, got 4 bytes" },
+	{ odd_states,     XLA_INVALID_ARGUMENT, "input_c: expected 3 cell states of equal size, got 4 bytes in all" },
 	{ wrong_dropout,  XLA_INVALID_ARGUMENT, "dropout" },
 	{ few_arguments,  XLA_INVALID_ARGUMENT, "expected 6 arguments and 4 results, got 4 and 4" },
 	{ few_results,    XLA_INVALID_ARGUMENT, "expected 6 arguments and 4 results, got 6 and 3" },

@@ -194,8 +194,8 @@ static void test_wrong_attributes(void **unused)
 	};
 	static const struct { const char *attributes, *words; } refused[] = {
 		{ "dropout=-0.5", "dropout" }, { "dropout=1.5", "dropout" }, { "dropout=nan", "dropout" }, { "num_proj=-1",
-		                                                                                            "num_proj: expected at least 0, which "
-		                                                                                            "is no projection, got -1" },
+		                                                                                            "num_proj: expected 0, for no "
+		                                                                                            "projection, or more, got -1" },
 		{ "num_proj=9", "num_proj" }, { "input_mode=skip_input", "skip" }, { "direction=bidirectional",
 		  "input_h: expected a dimension L*D, layers times directions, of 1 to 2147483647 and a multiple of 2, got 1" },
 	};

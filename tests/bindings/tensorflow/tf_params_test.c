@@ -75,8 +75,8 @@ static void test_wrong_sizes(void **unused)
 		TF_DeleteTensor(c.inputs[1]);
 		c.inputs[1] = host_tensor(TF_INT32, 1, &n);
 		host_run("CudnnRNNParamsSize", kernel, &c);
-		assert_refused(&c, TF_INVALID_ARGUMENT, n ? "num_units: expected a tensor of one number, got one of 2"
-		                                           : "num_units: expected a tensor of one number, got one of 0");
+		assert_refused(&c, TF_INVALID_ARGUMENT, n ? "num_units: expected a tensor of one number, got one of 2 numbers"
+		                                           : "num_units: expected a tensor of one number, got one of 0 numbers");
 		host_free(&c);
 	}
 	host_destroy("CudnnRNNParamsSize", kernel);

@@ -74,7 +74,8 @@ static void test_registers_nothing(void **unused)
 static void test_backends(void **unused)
 {
 	static const struct { const char *backend, *words; TF_Code code; } rows[] = {
-		{ "opencl", "CELLGRAD_BACKEND: expected cpu or cuda inside TensorFlow, got opencl: an OpenCL driver", TF_UNIMPLEMENTED },
+		{ "opencl", "CELLGRAD_BACKEND: expected backends other than opencl inside TensorFlow, got opencl: an OpenCL driver",
+		  TF_UNIMPLEMENTED },
 		{ "cuda, opencl:0", "got cuda, opencl:0", TF_UNIMPLEMENTED },
 		{ "cpo", "cpo", TF_INVALID_ARGUMENT },
 	};
