@@ -73,7 +73,7 @@ static int emit(char **word, struct cg_text *text)
 		code = cg_print(plan, lang, text);
 	cg_plan_free(plan);
 	cg_parse_free(cell);
-	return plan ? code : fail(mistake.text[0] ? mistake.text : "no such pass, dtype or lang");
+	return plan ? code : fail(mistake.text[0] ? mistake.text : "there is no such pass, dtype or lang, or no memory");
 }
 
 /* Prints a wrapper of a kernel, with the one signature that the cpu backend calls: the wrapper passes bound arguments as the kernel's
