@@ -181,7 +181,7 @@ json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int s
 	if (answered && text.bytes > 1)
 		json = json_loads(text.at, JSON_DECODE_ANY, NULL);
 	if (answered && !json)
-		cg_fail(CG_NO_MEMORY, "no memory for a device's description");
+		cg_fail(CG_NO_MEMORY, "no memory for the answer of the child process");
 	cg_memory(text.at, 0);
 	return json;
 }

@@ -78,7 +78,8 @@ int claim_output(const char *path, const char *resolved, const struct stat *ther
 
 	*claim = NULL;
 	if (there && cg_cache_has(there))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: is a compiled kernel of the cache, which no output replaces: expected another file", path);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: this file is a compiled kernel of the cache, and no output replaces such a file: expected "
+		               "another", path);
 	if (there)
 		return add(path, NULL, there, 1, claim);
 	path_folder(folder, resolved);

@@ -311,7 +311,8 @@ static int is_a_backend(const char *name)
 {
 	for (int k = 0; cg_inspect_backend(k); k++)
 		if (!strcmp(cg_inspect_backend(k), name))
-			return cg_fail(CG_BAD_ARGUMENT, "%s: no such op, but a backend: cellgrad info --why %s asks about it", name, name);
+			return cg_fail(CG_BAD_ARGUMENT, "%s: there is no such op, but a backend of this name: cellgrad info --why %s says whether "
+			               "it opens", name, name);
 	return 0;
 }
 

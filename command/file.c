@@ -159,7 +159,7 @@ int file_check_name(const char *path, const char *done)
 {
 	if (strcmp(path, "-"))
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "-: standard %s is not %s: expected a file's name; one of that name is ./-",
+	return cg_fail(CG_BAD_ARGUMENT, "-: standard %s is not %s: expected a file's name; ./- names a file that is called -",
 	               *done == 'r' ? "input" : "output", done);
 }
 
@@ -275,8 +275,8 @@ int file_check_text(struct file *f, const char *path, const char *beginning)
 	CG_TRY(read_beginning(f, path, bytes, sizeof bytes, &n));
 	if (!n || !strncmp(bytes, beginning, length))
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and does not begin with \"%.*s\", so it is not replaced: expected another file", path,
-	               (int)strcspn(beginning, "\t"), beginning);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and does not begin with the columns of the table, \"%.*s\" first, so it is not "
+	               "replaced: expected another file", path, (int)strcspn(beginning, "\t"), beginning);
 }
 
 /* ---- writing ---- */
@@ -440,7 +440,8 @@ static int no_cell(const char *word)
 	for (int k = 0; k < 2; k++)
 		if (snprintf(path, sizeof path, "./%s%s", word, k ? "" : ".cell") < PATH_MAX && !access(path, F_OK))
 			return cg_fail(CG_BAD_ARGUMENT, "%s; did you mean the file %s?", cg_message(), path);
-	return cg_fail(CG_BAD_ARGUMENT, "%s%s a file has a / in its name or ends in .cell", cg_message(), strchr(cg_message(), '?') ? "" : ";");
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s the name of a cell's file contains a / or ends in .cell", cg_message(),
+	               strchr(cg_message(), '?') ? "" : ";");
 }
 
 int file_is_cell(const char *word)

@@ -468,7 +468,7 @@ int command_info(int argc, const char **argv)
 	if (!code && o.value[OPTION_HELP])
 		options_help(&o, usage, text);
 	else if (!code && o.operands[0] && (o.operands[1] || o.value[WHY]))
-		code = cg_fail(CG_BAD_ARGUMENT, "%s: expected one op or --why, got both or several",
+		code = cg_fail(CG_BAD_ARGUMENT, "%s: expected one op or --why, got both or several ops",
 		               print_name(shown, o.operands[o.operands[1] ? 1 : 0]));
 	else if (!code && o.operands[0])
 		code = describe_op(o.operands[0], json);

@@ -84,7 +84,7 @@ void svg_put(struct svg *s, const char *format, ...)
 	n = vsnprintf(text, sizeof text, format, list);
 	va_end(list);
 	if (!s->code && (n < 0 || n >= (int)sizeof text))
-		s->code = cg_fail(CG_BAD_ARGUMENT, "a picture's element of %d bytes: expected at most %zu", n, sizeof text - 1);
+		s->code = cg_fail(CG_BAD_ARGUMENT, "a picture's element has %d bytes: expected at most %zu", n, sizeof text - 1);
 	if (!s->code)
 		s->code = file_put(s->file, text, (size_t)n);
 }

@@ -143,8 +143,8 @@ static int read_list(struct bench *b, int k)
 		int64_t n = digits(&at);
 
 		if (n < least || (*at && *at != ','))
-			return cg_fail(CG_BAD_ARGUMENT, "%s: expected whole numbers of at least %lld, with commas, got \"%s\"",
-			               problem_sizes[k].name, (long long)least, print_name(shown, word));
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected whole numbers from %lld to %lld, with commas between, got \"%s\"",
+			               problem_sizes[k].name, (long long)least, (long long)INT64_MAX, print_name(shown, word));
 		if (b->request.lengths[k] == PROBLEM_LIST)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: expected up to %d numbers, got more", problem_sizes[k].name, PROBLEM_LIST);
 		b->request.list[k][b->request.lengths[k]++] = n;
@@ -184,7 +184,7 @@ static int read_time(struct bench *b)
 
 	b->time = 0.25;
 	if (time && reps)
-		return cg_fail(CG_BAD_ARGUMENT, "--time and --reps: expected one of them, got both");
+		return cg_fail(CG_BAD_ARGUMENT, "--time and --reps: expected at most one of them, got both");
 	if (time) {
 		b->time = strtod(time, &end);
 		if (end == time || *end || !(b->time > 0 && b->time <= 3600))

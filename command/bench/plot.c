@@ -247,9 +247,9 @@ int plot_check(struct plot *plot, const char *path)
 	size_t length = strlen(path);
 
 	if (length <= 4 || strcmp(path + length - 4, ".svg"))
-		return cg_fail(CG_BAD_ARGUMENT, "--plot: expected a file that ends in .svg, got \"%s\"", print_name(shown, path));
+		return cg_fail(CG_BAD_ARGUMENT, "--plot: expected a file NAME.svg, got \"%s\"", print_name(shown, path));
 	if (snprintf(data, sizeof data, "%s.tsv", path) >= (int)sizeof data)
-		return cg_fail(CG_FILE, "%.40s...: the path is too long", path);
+		return cg_fail(CG_FILE, "%.40s...: the path with .tsv added is too long", path);
 	CG_TRY(file_check_picture(&plot->picture, path));
 	return file_check_text(&plot->data, data, columns);
 }

@@ -319,7 +319,7 @@ static int add_all(struct problems *b, const struct request *r)
 	}
 	if (b->n)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "--mode, --what and the sizes: expected values that fit some op, got values that fit none");
+	return cg_fail(CG_BAD_ARGUMENT, "--mode, --what, --valid and the sizes: expected values that fit some op, got values that fit none");
 }
 
 int problems_add(struct problems *b, const struct request *r)

@@ -78,7 +78,8 @@ int timing_check(const struct problem *p)
 		all += (double)bytes;
 	}
 	if (all > most)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected at most %.3g GB of memory, which are free and allowed, got a problem of %.3g GB",
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected a problem of at most %.3g GB, the memory that is free and allowed, got one of "
+		               "%.3g GB",
 		               problem_line(p, line, sizeof line), most / 1e9, all / 1e9);
 	return CG_OK;
 }

@@ -279,9 +279,10 @@ static int read_arguments(struct work *w, const struct options *o)
 	char shown[PRINT_NAME];
 
 	if (!o->operands[0])
-		return cg_fail(CG_BAD_ARGUMENT, "which cell?  cellgrad emit --list shows those with a name, --help has examples");
+		return cg_fail(CG_BAD_ARGUMENT, "which cell?  cellgrad emit --list shows the built-in cells and those of the shelf, --help "
+		               "has examples");
 	if (o->operands[1])
-		return cg_fail(CG_BAD_ARGUMENT, "%s: one cell at a time", print_name(shown, o->operands[1]));
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected one cell, got a second", print_name(shown, o->operands[1]));
 	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, CG_DTYPE_COUNT, &w->dtype));
 	w->seed = 1;
 	if (o->value[SEED])
@@ -318,8 +319,8 @@ static int run(struct work *w, const struct options *o, int *working)
 	if (o->value[SVG])
 		CG_TRY(draw(w));
 	return agrees(&gradient) ? CG_OK
-	     : cg_fail(CG_BAD_ARGUMENT, "d%s is %.9g, and %.9g by differences; --seed %lld repeats it", gradient.of, gradient.got, gradient.want,
-	               (long long)w->seed);
+	     : cg_fail(CG_BAD_ARGUMENT, "the derived gradient d%s is %.9g, but differences of the equations give %.9g; --seed %lld repeats the "
+	               "comparison", gradient.of, gradient.got, gradient.want, (long long)w->seed);
 }
 
 int command_cell(int argc, const char **argv)

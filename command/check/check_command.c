@@ -105,7 +105,7 @@ static int no_op(const char *word)
 	print_name(shown, word);
 	if (nearest)
 		return cg_fail(CG_BAD_ARGUMENT, "no op or cell %s; did you mean %s?", shown, nearest);
-	return cg_fail(CG_BAD_ARGUMENT, "no op or cell %s; cellgrad info lists them", shown);
+	return cg_fail(CG_BAD_ARGUMENT, "no op or cell %s; cellgrad info lists the ops, cellgrad emit --list the cells", shown);
 }
 
 static int add_op(struct request *r, const char *word)

@@ -321,9 +321,9 @@ static int check_words(const struct network *n)
 	double bias = n->attributes.forget_bias, clip = n->attributes.cell_clip;
 
 	if (bias != 0 && !isnan(bias) && !has_word(n->format, CG_HAS_FORGET_BIAS))
-		return cg_fail(CG_BAD_ARGUMENT, "forget_bias: expected 0, since format %s has none, got %g%s", format, bias, instead);
+		return cg_fail(CG_BAD_ARGUMENT, "forget_bias: expected 0, since format %s has no forget_bias, got %g%s", format, bias, instead);
 	if (clip > 0 && !has_word(n->format, CG_HAS_CELL_CLIP))
-		return cg_fail(CG_BAD_ARGUMENT, "cell_clip: expected 0 or less, since format %s has none, got %g%s", format, clip, instead);
+		return cg_fail(CG_BAD_ARGUMENT, "cell_clip: expected 0 or less, since format %s has no cell_clip, got %g%s", format, clip, instead);
 	return CG_OK;
 }
 
@@ -344,9 +344,8 @@ static int infer_params(const struct network *n, struct network_trial *t)
 	if (!block && !w->cell && w->rnn_mode < 0 && clip > 0)
 		t->config.cell = cg_cell_find("lstm_block");
 	else if (!block && (bias != 0 || clip > 0))
-		return cg_fail(CG_BAD_ARGUMENT, "format %s: expected forget_bias=0 and cell_clip=0, since cell lstm has neither, got %g and %g",
-		               n->format->name,
-		               bias, clip);
+		return cg_fail(CG_BAD_ARGUMENT, "format %s: expected a forget_bias of 0 and a cell_clip of 0 or less, since cell lstm has neither, "
+		               "got %g and %g", n->format->name, bias, clip);
 	t->values[0] = (struct cg_value){ "forget_bias", bias };
 	t->values[1] = (struct cg_value){ "cell_clip", clip };
 	return CG_OK;
@@ -393,8 +392,8 @@ static int by_cells(struct network_search *s)
 	if (w->rnn_mode >= 0)
 		return with_cell(s, other_reset(n, cg_cell_find(cg_rnn_modes[w->rnn_mode])));
 	if (network_is_buffer(n->format))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: the metadata does not name the cell of the network: expected rnn_mode=MODE or cell=CELL",
-		               n->file.path);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: neither NAME=VALUE nor metadata that is read names the cell of the network: expected "
+		               "rnn_mode=MODE or cell=CELL", n->file.path);
 	for (int k = 0; n->format->forms->cell ? n->format->forms[k].templates != NULL : cg_rnn_modes[k] != NULL; k++) {
 		const char *name = n->format->forms->cell ? n->format->forms[k].cell : cg_rnn_modes[k];
 

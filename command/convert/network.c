@@ -195,7 +195,7 @@ static int nothing(const struct network *n, const struct cg_layout *l, const cha
 	for (size_t k = 0; k < n->file.n && k < 3; k++)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", print_name(shown, n->index[k]->name));
 	CG_TRY(suggest(n, name));
-	return cg_fail(CG_BAD_ARGUMENT, "%s: no tensor of format %s: expected %s, got %s%s%s", n->file.path, n->format->name, name,
+	return cg_fail(CG_BAD_ARGUMENT, "%s: expected tensors of format %s, such as %s, got %s%s%s", n->file.path, n->format->name, name,
 	               *list ? list : "none", n->file.n > 3 ? ", ..." : "", other_names(n, l, hint));
 }
 
@@ -256,7 +256,7 @@ static int two(const struct network *n, const struct network_search *s)
 {
 	char line[NETWORK_LINE], other[NETWORK_LINE];
 
-	return cg_fail(CG_BAD_ARGUMENT, "%s: the tensors fit two networks: %s; and %s; NAME=VALUE chooses one",
+	return cg_fail(CG_BAD_ARGUMENT, "%s: the tensors fit several networks, such as %s; and %s; NAME=VALUE chooses one",
 	               n->file.path, network_line(&s->best.layout, line), network_line(&s->other.layout, other));
 }
 
@@ -310,7 +310,7 @@ static int check_whole(const struct network *n)
 	if (!network_is_buffer(n->format))
 		return CG_OK;
 	if (!n->attributes.num_units || !n->attributes.input_size)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected %s=N, which neither the tensor params nor the metadata gives",
+		return cg_fail(CG_BAD_ARGUMENT, "%s: expected %s=N, which neither the shape of the tensor params nor metadata that is read gives",
 		               n->file.path,
 		               n->attributes.num_units ? "input_size" : "num_units");
 	return CG_OK;

@@ -163,7 +163,7 @@ static int find_cases(struct demo *d, const char *directory, const char *op)
 			code = add(d, op, entry->d_name + strlen(op) + 1, length);
 	closedir(dir);
 	if (!code && d->n == first)
-		code = cg_fail(CG_FILE, "%s: no file there is %s-CASE.safetensors", directory, op);
+		code = cg_fail(CG_FILE, "%s: expected a file %s-CASE.safetensors in this directory, got none", directory, op);
 	if (d->n > first)
 		qsort(d->samples + first, d->n - first, sizeof *d->samples, by_name);
 	return code;
@@ -439,7 +439,7 @@ static int read_options(struct demo *d, const struct options *o, int *parts)
 		return cg_fail(CG_BAD_ARGUMENT, "%s: demo takes no operands; --data DIR says where the cases are",
 		               print_name(shown, o->operands[0]));
 	if (o->value[SVG] && o->value[NO_SVG])
-		return cg_fail(CG_BAD_ARGUMENT, "--svg and --no-svg: expected one of them");
+		return cg_fail(CG_BAD_ARGUMENT, "--svg and --no-svg: expected at most one of them, got both");
 	CG_TRY(read_part(o->value[ONLY], parts));
 	if (o->value[CELL])
 		CG_TRY(read_cell(d, o->value[CELL]));

@@ -133,7 +133,7 @@ static int unknown(const struct call *c, const char *name)
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", k ? ", " : "", names[k]);
 	if (c->no_files)
 		return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s; it has %s", c->name, shown, list);
-	return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s; it has %s (a file of that name: ./%s=...)",
+	return cg_fail(CG_BAD_ARGUMENT, "%s has no attribute %s; it has %s (a file of that name is given as ./%s=...)",
 	               c->name, shown, list, shown);
 }
 

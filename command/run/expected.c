@@ -38,7 +38,7 @@ int call_expect(const struct call *c, const struct safetensors *file)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name,
 			               want, print_shape(got, t->shape, t->rank));
 	}
-	return compared ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s: the file has none of the outputs of %s", file->path, c->name);
+	return compared ? CG_OK : cg_fail(CG_BAD_ARGUMENT, "%s: the file has no output of %s that could be compared", file->path, c->name);
 }
 
 /* The value of a size of the op; 1 where the op does not have that size. */

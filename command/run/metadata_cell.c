@@ -31,8 +31,8 @@ static int read_digest(const struct safetensors *file, const char *text, uint64_
 	*digest = strtoull(text, NULL, 16);
 	if (strlen(text) == METADATA_DIGEST - 1 && strspn(text, "0123456789abcdef") == METADATA_DIGEST - 1)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected 16 hexadecimal digits, got \"%s\"", metadata_where(file, where), digest_key,
-	               print_name(shown, text));
+	return cg_fail(CG_BAD_ARGUMENT, "%s%s: expected 16 hexadecimal digits, in small letters, got \"%s\"",
+	               metadata_where(file, where), digest_key, print_name(shown, text));
 }
 
 /* Finds the digest of a cell of the library, or of the cell in a file that can be read; otherwise the digest stays unknown. */
@@ -106,7 +106,7 @@ static int differ(const struct call *c, const struct named *a, const struct name
 	snprintf(one, sizeof one, "that its text has digest %016llx", (unsigned long long)a->digest);
 	snprintf(two, sizeof two, "%016llx", (unsigned long long)b->digest);
 	metadata_differ(c, "cell", (struct statement){ a->by, one }, (struct statement){ b->by, two });
-	return cg_fail_in(CG_BAD_ARGUMENT, "the text of %s was changed", print_name(name, a->name));
+	return cg_fail_in(CG_BAD_ARGUMENT, "two cells are called %s", print_name(name, a->name));
 }
 
 /* Refuses cells whose digests are known and differ. *first becomes the first cell with a name, or, if any source has a digest, the first
@@ -150,9 +150,9 @@ static int is_another(const struct safetensors *file, const char *name, uint64_t
 {
 	char where[METADATA_WHERE], shown[PRINT_NAME];
 
-	return cg_fail(CG_BAD_ARGUMENT, "%scell: the text of %s was changed after the file was written: expected digest %016llx, got %016llx; "
-	               "cell=PATH says where the former text is, --ignore-metadata leaves out what files say", metadata_where(file, where),
-	               print_name(shown, name), (unsigned long long)then, (unsigned long long)now);
+	return cg_fail(CG_BAD_ARGUMENT, "%scell: the text of %s is not the one with which the file was written: expected digest %016llx, "
+	               "got %016llx; cell=PATH says where the former text is, --ignore-metadata leaves out what files say",
+	               metadata_where(file, where), print_name(shown, name), (unsigned long long)then, (unsigned long long)now);
 }
 
 /* Orders names by which files call the same cell, so that the choice of one does not depend on the order of files: built-in cells first,

@@ -39,7 +39,7 @@ int plan_find_cell(const struct call *c, const char *cell, int mode, const char 
 	int by_mode = attribute_is_given(c, "rnn_mode"), by_cell = attribute_is_given(c, "cell");
 
 	if (by_mode && by_cell)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: rnn_mode names a cell, and so does cell: expected one of them, got both", c->name);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: rnn_mode names a cell, and so does cell: expected at most one of them, got both", c->name);
 	*word = by_cell ? cell : by_mode ? cg_rnn_modes[mode] : NULL;
 	return CG_OK;
 }

@@ -154,7 +154,7 @@ static int nothing_else(const struct call *c)
 		for (size_t k = 0; k < c->files[f].n; k++)
 			if (!reads_tensor(c, c->files[f].tensors[k].name))
 				return cg_fail(CG_BAD_ARGUMENT,
-				               "%s: %s: no argument of %s, and --strict allows no others",
+				               "%s: %s: this tensor is no input of %s, and --strict allows no other tensors",
 				               c->files[f].path, print_name(shown, c->files[f].tensors[k].name),
 				               c->name);
 	return CG_OK;

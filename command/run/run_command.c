@@ -156,7 +156,7 @@ static int tolerance(const struct options *o, int number, const char *name, stru
 		return cg_fail(CG_BAD_ARGUMENT, "--%s has no meaning without --expect", name);
 	*value = strtod(word, &end);
 	if (end == word || *end || !isfinite(*value) || *value < 0)
-		return cg_fail(CG_BAD_ARGUMENT, "--%s: expected a number from 0 on, got \"%s\"", name,
+		return cg_fail(CG_BAD_ARGUMENT, "--%s: expected a finite number of at least 0, got \"%s\"", name,
 		               print_name(shown, word));
 	rule->given = 1;
 	return CG_OK;

@@ -149,7 +149,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	works convert --from cellgrad --to pytorch out back --to-prefix model.rnn.
 	works convert --from pytorch --to cellgrad back again --from-prefix model.rnn.
 	cmp out again
-	refuses "tensor|format|keras|lstm/lstm_cell/kernel|model.rnn.bias_hh_l0|model.rnn.bias_hh_l0_reverse|model.rnn.bias_hh_l1" \
+	refuses "tensors|format|keras|lstm/lstm_cell/kernel|model.rnn.bias_hh_l0|model.rnn.bias_hh_l0_reverse|model.rnn.bias_hh_l1" \
 		convert --from keras --to cellgrad in out rnn_mode=lstm
 	refuses "--from-prefix|512|bytes" convert --from pytorch --to cellgrad in out --from-prefix "$(printf '%600s' x)"
 	refuses "--to-prefix|512|bytes" convert --from pytorch --to cellgrad in out --to-prefix "$(printf '%600s' x)"
@@ -243,7 +243,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	works convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5 input_size=3
 	refuses "in:|params|[220]|[200]" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=5 input_size=4
 	tensors none "" x:F32:200
-	refuses "none|tensor|format|cellgrad|params|x" convert --from cellgrad --to pytorch none out rnn_mode=lstm num_units=5 input_size=3
+	refuses "none|tensors|format|cellgrad|params|x" convert --from cellgrad --to pytorch none out rnn_mode=lstm num_units=5 input_size=3
 	refuses "rnn:|params|U=4611686018427387904|bytes" convert --from cellgrad --to pytorch in out rnn_mode=lstm num_units=4611686018427387904 input_size=3
 }
 
@@ -370,7 +370,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	works convert --from block --to pytorch --gradients in out
 	works convert --from pytorch --to block out back
 	refuses "block|cell|lstm|neither|forget_bias|0|cell_clip|1|3" convert --from block --to pytorch in out rnn_mode=lstm
-	refuses "forget_bias|block_v2|none|0|1" convert --from block_v2 --to pytorch in out forget_bias=1
+	refuses "forget_bias|block_v2|no|0|1" convert --from block_v2 --to pytorch in out forget_bias=1
 	works convert --from block_v2 --to cellgrad in out cell_clip=2
 	metadata out | grep -qx cell:lstm_block
 	refuses "values|block|forget_bias|cell_clip" convert --from block --to pytorch in out values=forget_bias=0

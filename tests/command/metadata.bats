@@ -105,8 +105,8 @@ either() {
 	says "../forward.safetensors says mine.cell" --ignore-metadata
 	mine - > mine.cell
 	refuses "mine.cell" run rnn_backprop ../net.safetensors ../forward.safetensors
-	says changed ../forward.safetensors "$(metadata ../forward.safetensors | sed -n 's/cell_digest://p')" cell=PATH --ignore-metadata
-	refuses "changed" run rnn_backprop cell=mine.cell ../net.safetensors ../forward.safetensors
+	says "not the one" ../forward.safetensors "$(metadata ../forward.safetensors | sed -n 's/cell_digest://p')" cell=PATH --ignore-metadata
+	refuses "two cells|mine.cell" run rnn_backprop cell=mine.cell ../net.safetensors ../forward.safetensors
 	cd ..
 	# Two files name the same equations by two paths.
 	mine + > far/mine.cell

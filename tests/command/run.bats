@@ -304,7 +304,7 @@ step() {
 	works run GRUBlockCell in.safetensors --strict
 	tensors more.safetensors "" more:F32:1
 	works run GRUBlockCell in.safetensors more.safetensors
-	refuses "more.safetensors|more|argument|GRUBlockCell" \
+	refuses "more.safetensors|more|input|GRUBlockCell" \
 		run GRUBlockCell in.safetensors more.safetensors --strict
 }
 

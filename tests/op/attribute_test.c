@@ -237,7 +237,7 @@ static void test_scalars(void **state)
 	/* With --strict a scalar tensor of an attribute's name counts as an argument; another tensor is an error. */
 	assert_int_equal(bound(&op, WORDS("layers=1"), "", STEPS_I64, NULL, 2, 1), CG_OK);
 	assert_int_equal(bound(&op, WORDS("layers=1", "steps=1"), "", NO_STEPS, NULL, 2, 1), CG_BAD_ARGUMENT);
-	assert_string_equal(cg_message(), "first: z: no argument of MadeUp, and --strict allows no others");
+	assert_string_equal(cg_message(), "first: z: this tensor is no input of MadeUp, and --strict allows no other tensors");
 }
 
 static void test_what_the_command_refuses(void **state)
