@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes all steps of a recurrence on the cpu.  The work is divided into shares.  If the recurrent matrices are small and there are
- * several rows and threads, a share is some rows of the batch: one thread computes it in all phases and waits for no other thread.
- * Otherwise a share is some units of all rows: in each phase a thread multiplies by the share's columns of the matrix and computes the cell
- * on the share's units, right after their product; one barrier ends a phase.  The sum of an element is one chain in the order of k, so
- * neither the threads nor other rows change its bits.
+ * Computes all steps of a recurrence on the cpu.  The work is divided into shares.  A share is some rows of the batch if the recurrent
+ * matrices are small, the threads and phases are several, and so are the rows, or the recurrences that run together.  One thread computes
+ * such a share in all phases and waits for no other thread.  Otherwise a share is some units of all rows: in each phase a thread multiplies
+ * by the share's columns of the matrix and computes the cell on the share's units, right after their product; one barrier ends a phase.
+ * The sum of an element is one chain in the order of k, so neither the threads nor other rows change its bits.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,10 @@
 /* The most rows of a product's operand a that are copied, or of its sums that are rounded, at a time. */
 enum { ROWS_AT_ONCE = 64 };
 
-/* SHARES_MAX: the most shares of a recurrence.  SHARE and WHOLE_SHARE: the number of multiply-adds that pay for one more share, in the
- * product of a phase and in a whole recurrence.  ELEMENT: the number of multiply-adds that take as long as the cell's work on one element.
- * SMALL: the most bytes of matrices that each thread can keep in its cache. */
+/* SHARES_MAX: the most shares of a recurrence.  SHARE: the number of multiply-adds in the product of a phase that pay for one more share of
+ * units.  WHOLE_SHARE: the number of multiply-adds in a whole recurrence that pay for one more share of rows.  ELEMENT: the number of
+ * multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes of matrices that each thread can keep in its
+ * cache. */
 enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
 
@@ -60,7 +61,7 @@ static struct cut cut_product(const struct cg_dev *d, const struct cg_gemm *g, i
 	return c;
 }
 
-/* The tile whose first unit is u, with the units before `end`. */
+/* The tile whose first unit is u; no unit of the tile is at `end` or beyond. */
 static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int64_t end, char *memory)
 {
 	struct cg_tile tile = { .stored = c->vectors, .width = end - u, .data = memory + (size_t)(u / c->units) * c->bytes };
@@ -79,9 +80,9 @@ static struct cg_tile tile_at(const struct cut *c, int64_t units, int64_t u, int
 /* ---- memory: matrices as tiles in the workspace, what each thread needs in the scratch memory ---- */
 
 struct layout {
-	size_t matrix[CG_STAGES_MAX], bytes;     /* the offset of each matrix, and the bytes of all */
-	/* bytes of scratch memory for each share of units, or each thread: the interpreter's registers; a copy of the operand a; sums to be
-	 * rounded later */
+	size_t matrix[CG_STAGES_MAX], bytes;     /* matrix: the offset of each packed matrix in the workspace; bytes: the size of all of them */
+	/* the bytes of the parts of the scratch memory of one share of units or, if shares are rows, of one thread: the interpreter's
+	 * registers; a copy of the operand a; sums to be rounded later */
 	size_t registers, operand, sums;
 };
 
@@ -259,8 +260,9 @@ static void copy_operand(const struct cg_dev *d, const struct cg_gemm *g, const 
 	}
 }
 
-/* Multiplies some rows of a product, tile by tile.  Every other step of the recurrence goes through the tiles backwards, since the tiles
- * that were read last are still in the cache if it is too small for all tiles.  scratch: the scratch memory of the share. */
+/* Multiplies some rows of a product, tile by tile.  backwards 1: goes through the tiles from the last to the first, as in every other step,
+ * since the tiles that were read last are still in a cache that is too small for all tiles.  scratch: the scratch memory of the share or,
+ * if shares are rows, of the thread. */
 static void multiply_rows(const struct sharing *s, const struct cg_gemm *g, int stage, const struct range *r, int backwards, char *scratch)
 {
 	const struct cg_isa *isa = s->device->isa;
@@ -403,7 +405,8 @@ static void run_rows(void *context, int64_t share, int thread)
 	cg_float_leave(state);
 }
 
-/* The number of units of a share: each share has whole tiles of every product, and there are no more shares than there is work for. */
+/* The number of units of a share, of which the last share may have fewer.  The number is a multiple of the units of every product's tile,
+ * and so large that there are no more shares than there is work for. */
 static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t whole = 1, shares = most_shares(d);
@@ -445,9 +448,9 @@ static int64_t count_rows(const struct cg_scan *scan, int64_t phase)
 	return p.rows;
 }
 
-/* The most shares into which the rows of a recurrence are cut: one for each thread, or up to four for each if the first step and the last
- * have different numbers of rows.  The last phase may have no launch and so no number of rows; the phase before it has one, as the first
- * phase has. */
+/* The most shares into which the rows of a recurrence are cut: one for each thread, or up to four for each thread if the first step and the
+ * last have different numbers of rows, but at most SHARES_MAX in all.  The last phase may have no launch and so no number of rows; the
+ * first phase and the last but one have a launch. */
 static int64_t most_row_shares(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t most = most_shares(d);
@@ -510,8 +513,8 @@ static void run_group(struct cg_queue *queue, const struct sharing *each, int n)
 		cg_team_run_phases(queue->team, (int)shares, phases, counts, run_units, &group);
 }
 
-/* The number of recurrences that run together, the first included: those with shares of the same kind, as long as there are threads
- * for their units. */
+/* The number of recurrences that run together: the first of `each` and those after it, while all have shares of rows, or all have shares of
+ * units and there is a thread for each share. */
 static int count_beside(const struct cg_dev *d, const struct sharing *each, int n)
 {
 	int64_t shares = each->shares;

@@ -11,9 +11,9 @@
 enum { VECTOR_BYTES = 64 };
 #include "backends/cpu/items_bf16.h"
 
-/* A register has 16 rows of 64 bytes: a row is 16 columns of sums, 32 steps of a row of a, or one item of each of 16 columns of b.  A panel
- * of the operand a is two registers high, and a panel of the operand b is two registers wide.  A panel of b for DEPTH steps fits in the
- * first-level cache, a block of a, HEIGHT rows for DEPTH steps, in the second-level cache. */
+/* A register has 16 rows of 64 bytes: a row is 16 columns of sums, 32 steps of a row of a, or one item, two steps, of each of 16 columns of
+ * b.  A panel of the operand a is two registers high, and a panel of the operand b is two registers wide.  A panel of b for DEPTH steps
+ * fits in the first-level cache, a block of a, HEIGHT rows for DEPTH steps, in the second-level cache. */
 enum { HIGH = 16, ROWS = 2 * HIGH, COLUMNS = 2 * LANES_bf16, STEPS = STEPS_bf16 * AT_ONCE_bf16, DEPTH = 512, HEIGHT = 256 };
 
 /* Packs rows of the operand a that are rows of memory: 32 steps of each row side by side. */
@@ -32,7 +32,7 @@ static void pack_rows(int64_t k, int64_t width, const uint16_t *from, int64_t ld
 	}
 }
 
-/* Packs rows of the operand a that are columns of memory: transposes the items, as many steps at a time as a register has. */
+/* Packs rows of the operand a that are columns of memory: transposes items of two steps of a row, for 32 steps at a time. */
 static void pack_columns(int64_t k, int64_t width, const uint16_t *from, int64_t ld, uint16_t *panel)
 {
 	for (int64_t p = 0; p < k; p += STEPS)
@@ -86,9 +86,9 @@ static void set_registers(void)
 	__asm__ volatile("ldtilecfg %0" : : "m"(sizes));
 }
 
-/* Computes c = start + a b for one panel of a and one panel of b, each `items` items long.  Registers 0 to 3 hold sums, registers 4 and
- * 5 rows of a, registers 6 and 7 columns of b.  The panel of b stays in the first-level cache for all panels of a, which stream past it.
- * Each 32 steps of k prefetch two rows of the sums below. */
+/* Computes c = start + a b for one panel of a and one panel of b, each `items` pairs of steps long.  Registers 0 to 3 hold sums, registers
+ * 4 and 5 rows of a, registers 6 and 7 columns of b.  The panel of b stays in the first-level cache for all panels of a, which stream past
+ * it.  For each 32 steps of k the function prefetches two rows of the sums of the panel below. */
 static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b, const float *start, int64_t start_stride, float *c, int64_t ldc)
 {
 	const int64_t row = ldc * (int64_t)sizeof *c, start_row = start_stride * (int64_t)sizeof *start;
@@ -127,7 +127,8 @@ static void multiply_panels(int64_t items, const uint16_t *a, const item_bf16 *b
 	_tile_stored(3, c + HIGH * ldc + LANES_bf16, row);
 }
 
-/* Computes c = start + a b for a panel at an edge of c, by way of a copy of that part of c. */
+/* Computes c = start + a b for a panel at an edge of c, in a buffer of the size of a whole panel, from which the elements within c are
+ * copied. */
 static void multiply_edge(int64_t m, int64_t n, int64_t items, const uint16_t *a, const item_bf16 *b, const float *start, int64_t start_stride,
                           float *c, int64_t ldc)
 {

@@ -9,8 +9,8 @@
 
 #include "backends/cpu/cpu.h"
 
-/* SLAB: the most bytes of the packed operand b, and of sums that are rounded after all blocks.  BLOCK_SUMS: the most bytes of sums that
- * are rounded at the end of their block; so many fit in the second-level cache of a processor that multiplies bf16. */
+/* SLAB: the most bytes of the packed operand b, and of sums that are rounded after all blocks.  BLOCK_SUMS: the most bytes of sums that are
+ * rounded at the end of their block; so many fit in the second-level cache of a processor with AMX. */
 enum { SLAB = 8 << 20, BLOCK_SUMS = 3 << 19, LINE = 64 };
 /* The number of blocks that each thread should have: LOW_BLOCKS if each thread packs all of the operand a, else BLOCKS.  LEAST_ROWS: blocks
  * that are made lower so that there are enough of them have about this many rows or more.  STEPS: the number of multiply-adds that pay for
@@ -23,8 +23,8 @@ struct blocked {
 	const struct cg_panels *panels;
 	size_t real, acc;                        /* bytes of an element of the dtype, and of acc */
 	cg_widen *widen;                         /* the conversion from the dtype to acc; NULL if both are the same type */
-	/* the first of the rows of c that are computed now, and their number; if sums are rounded after all blocks, as many rows as SLAB bytes
-	 * of sums have */
+	/* the first of the rows of c that are computed now, and their number; if sums are rounded after all blocks, at most so many rows that
+	 * their sums fit in SLAB bytes */
 	int64_t row, rows;
 	int64_t column, columns;                 /* the first of the columns of b that are packed now, and their number */
 	/* from, steps: the part of k that is multiplied now; depth: the steps of a block, a multiple of those that the panels multiply at
@@ -33,7 +33,7 @@ struct blocked {
 	int64_t stored;                          /* the number of steps in a panel, including those of zeros at its end */
 	int64_t down, across;                    /* the number of blocks of c below each other, and side by side */
 	/* sums: those of the current rows and columns of c; start: the values, in acc, from which they start.  If sums are rounded at the end
-	 * of a block, they are in block_sums, and starting values with rows of their own are converted there. */
+	 * of a block, they are in block_sums, and starting values in the dtype are converted there, unless they are one repeated row. */
 	struct cg_matrix sums, start;
 	int is_low;                              /* c is one block high, and each thread has one panel of b */
 	char *b, *a;                             /* the packed operands; a: one packed block for each thread */

@@ -156,7 +156,7 @@ static int use_pool(struct cg_dev *device, const struct cg_pool *pool)
 	return CG_OK;
 }
 
-/* Sets *team to the device's team, whose threads start with the first queue. */
+/* Sets *team to the device's team; the first call starts the team's threads, unless the caller gave a thread pool. */
 static int borrow_team(struct cg_dev *device, struct cg_team **team)
 {
 	int code = CG_OK;
@@ -267,7 +267,7 @@ static int zero(struct cg_queue *queue, struct cg_mem mem, size_t bytes)
 static int build(struct cg_dev *device, const struct cg_pass_plan *plan, struct cg_module **result)
 {
 	struct cg_module *built = cg_memory(NULL, sizeof *built);
-	/* compiled kernels are used only for the built-in cell: a user's cell of the same name has the same keys */
+	/* compiled kernels are used for built-in cells alone: a user's cell with the name of a built-in cell has the same keys */
 	int compiled = cg_is_template(plan->cell);
 
 	if (!built)

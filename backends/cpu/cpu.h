@@ -16,7 +16,7 @@ struct cg_dev {
 	const struct cg_openblas *blas;
 	int threads;                     /* the most threads of a call */
 	pthread_mutex_t lock;            /* guards fields `started` and `team` */
-	int started;                     /* 1: the device's team of threads has started; a team of one thread is NULL */
+	int started;                     /* 1: field `team` has been set; a team of one thread is NULL */
 	struct cg_team *team;            /* the device's team of threads, made when the first queue opens or the caller gives a pool */
 	char about[1024];
 };
@@ -41,7 +41,7 @@ int cg_cpu_launch(struct cg_queue *, const struct cg_module *, int function, int
  * sets the message. */
 void *cg_cpu_scratch(struct cg_queue *, size_t bytes);
 int   cg_cpu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
-/* Computes a big product, of which m, n and k are at least 1 and b is not packed. */
+/* Computes a product by panels: a big one, or one of bf16 that needs no widening.  m, n and k are at least 1, and b is not packed. */
 int   cg_cpu_blocked_gemm(struct cg_queue *, const struct cg_gemm *);
 size_t cg_cpu_packed(const struct cg_dev *, const struct cg_gemm *);
 int   cg_cpu_pack(struct cg_queue *, const struct cg_gemm *);
@@ -50,8 +50,8 @@ int   cg_cpu_scans_at_once(const struct cg_dev *, const struct cg_scan *, int la
 int   cg_cpu_scan(struct cg_queue *, const struct cg_scan *, int n);
 int   cg_cpu_copy_rows(struct cg_queue *, const struct cg_rows *);
 
-/* The floating-point state of the calling thread before cg_float_enter() sets the library's, on x86 with SSE2 and on aarch64: rounding to
- * nearest, no traps and, for every dtype but f64, subnormals flushed to zero.  On other processors nothing is set. */
+/* The calling thread's floating-point state before cg_float_enter().  On x86 with SSE2 and on aarch64 that function sets the library's
+ * state: rounding to nearest, no traps and, for every dtype but f64, subnormals flushed to zero.  On other processors it sets nothing. */
 struct cg_float_state { unsigned long saved; };
 struct cg_float_state cg_float_enter(int dtype);
 void cg_float_leave(struct cg_float_state);

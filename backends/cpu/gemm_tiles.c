@@ -3,7 +3,7 @@
  * Computes matrix products on the cpu, except those for which is_blocked() below chooses blocked_gemm.c.  These products are cut into tiles
  * by their shape alone, so the number of threads changes no bit.  A tile is computed by OpenBLAS, or by the library's own code if OpenBLAS
  * is not in use, there are few rows, a size exceeds an int, b is packed, or sums must be in order.  f16 and bf16 operands are widened to
- * f32, summed in f32 and, unless c is in acc, rounded once.
+ * f32; their products are summed in f32 and, unless c is in acc, rounded once.
  */
 #include <limits.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const struct cg_openblas *library_for(const struct cg_dev *d, const struc
 }
 
 /* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying?  The answer is
- * no if the operand a is transposed, or if b is and the instruction set takes a BLAS. */
+ * no if the operand a is transposed, or if b is transposed and field takes_blas of the instruction set is 1. */
 static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
 {
 	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
@@ -41,8 +41,8 @@ static int has_own_product(const struct cg_dev *d, int dtype)
 	return !cg_is_plain(dtype) && d->isa->panels[dtype]->bytes == cg_dtype_bytes(dtype);
 }
 
-/* Does blocked_gemm.c compute the product?  That file computes big products, and every product of bf16 that needs no widening, since no
- * other code for single products avoids it. */
+/* Does blocked_gemm.c compute the product?  That file computes big products for which there is no BLAS, and every product of bf16 with k >
+ * 0 that needs no widening, since the other code for single products widens bf16. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	if (has_own_product(d, g->dtype))
@@ -112,7 +112,7 @@ static void *panel(const struct cg_gemm *g, int64_t j)
 	return (char *)g->packed.data + g->packed.offset + (size_t)(j * g->k) * cg_acc_bytes(g->dtype);
 }
 
-/* Computes a tile whose operands and result have the type of arithmetic. */
+/* Computes a tile of an f32 or f64 product, whose operands and result have the type acc. */
 static void plain_tile(const struct cg_dev *d, const struct cg_gemm *g, int64_t i, int64_t j, int64_t m, int64_t n)
 {
 	size_t acc = cg_acc_bytes(g->dtype);
@@ -158,8 +158,8 @@ static int64_t tile_columns(const struct cg_gemm *g)
 	return columns;
 }
 
-/* The size of a product's largest tile: m rows, n columns, k steps at a time.  The function floats() below gives the number of floats of
- * its panels in f32. */
+/* The size of a product's largest tile: m rows, n columns, k steps at a time.  The function floats() below gives the number of floats that
+ * such a tile's operands and sums take in f32, in whole cache lines. */
 struct tile_size { int64_t m, n, k; };
 
 static struct tile_size tile_size_of(const struct cg_gemm *g)
@@ -212,7 +212,7 @@ struct product {
 	const struct cg_dev *device;
 	const struct cg_gemm *g;
 	int64_t columns, across;                 /* columns: the number of columns of a tile; across: the number of tiles side by side */
-	float *scratch;                          /* for f16 and bf16: memory for the panels of all threads */
+	float *scratch;                          /* for f16 and bf16: memory for the widened operands and the sums of a tile, for each thread */
 };
 
 static void tile(void *context, int64_t t, int thread)
@@ -274,7 +274,7 @@ struct packing {
 	const struct cg_gemm *g;
 };
 
-/* Packs a panel of an f16 or bf16 operand: widens it to f32, DEEP steps of k at a time. */
+/* Packs a panel of an f16 or bf16 operand b: widens it to f32, DEEP steps of k at a time. */
 static void pack_narrow(const struct cg_isa *isa, const struct cg_gemm *g, int64_t j, int64_t width, float *to)
 {
 	enum { DEEP = 64, WIDEST = 64 };

@@ -70,7 +70,7 @@ typedef void cg_narrow(int64_t n, const void *from, void *to);
 struct cg_isa {
 	const char *name;
 	int (*runs_here)(void);
-	int (*is_best_here)(void);                       /* is the set chosen if CELLGRAD_CPU_ISA is unset?  NULL: yes, if it runs */
+	int (*is_best_here)(void);                       /* may the set be chosen if CELLGRAD_CPU_ISA is unset?  NULL: yes */
 	const struct cg_compiled *const *kernels;        /* the tables of compiled kernels, ended by NULL */
 	cg_strip *strip[CG_DTYPE_COUNT];
 	cg_widen *widen[CG_DTYPE_COUNT];

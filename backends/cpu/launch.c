@@ -55,7 +55,7 @@ static void compute(const struct shared_launch *s, int64_t rows, int64_t units, 
 	cg_float_leave(state);
 }
 
-/* The number of elements from the beginning of an argument to the beginning of a part. */
+/* The number of elements from the beginning of an argument to the first element that a part of the launch reads or writes. */
 static int64_t distance(const struct shared_launch *s, const struct cg_argument *a, int64_t stride, int64_t row, int64_t unit)
 {
 	switch (a->kind) {

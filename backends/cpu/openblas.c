@@ -2,9 +2,9 @@
 /*
  * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: without it dlopen would return
  * the host program's instance of the library, and setting that instance to one thread would change the host's results and speed.  A library
- * is used if it is OpenBLAS, is new enough, lets several threads call it at once, can be set to one thread, has integers of 32 bits and the
- * functions below, and computes a product of small matrices correctly.  Else field `why` says why not, and the next soname, if no library
- * is named, is tried.  The library is never closed: a process has few namespaces, and the library's own threads run in it.
+ * that was loaded is used if it is OpenBLAS, is new enough, lets several threads call it at once, can be set to one thread, has integers of
+ * 32 bits and the functions below, and computes a product of small matrices correctly.  Else field `why` says why not, and the next soname,
+ * if no library is named, is tried.  The library is never closed: a process has few namespaces, and the library's own threads run its code.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -121,9 +121,9 @@ PROBE(dgemm_is_right, double, blas.dgemm)
 /* ---- loading ---- */
 
 /*
- * Each thread that multiplies takes a buffer, and so does each thread that OpenBLAS starts at loading, one for each processor: 128 MiB
- * on x86-64 and no more elsewhere.  A thread that gets no buffer tries again for ever.  So OpenBLAS is not even loaded where a limit
- * (ulimit -v, a system without overcommit) leaves no room for the buffers.
+ * Each thread that multiplies takes a buffer, and so does each thread that OpenBLAS starts at loading, one for each processor.  A buffer
+ * has 128 MiB on x86-64, and at most as much elsewhere.  A thread that gets no buffer tries again for ever.  So OpenBLAS is not even loaded
+ * where a limit (ulimit -v, a system without overcommit) leaves no room for the buffers.
  */
 enum { BUFFER = 160 << 20 };
 
@@ -163,7 +163,7 @@ static void *find_symbol(void *handle, const char *name)
 	return at ? at : dlsym(handle, with_scipy);
 }
 
-/* Opens and checks a library.  Writes to `why` its configuration and path, or why it is refused. */
+/* Opens and checks a library.  Writes to `why` the library's configuration and path, or why the library is refused. */
 static int open_library(const char *soname, char *why, size_t bytes)
 {
 	void *handle = dlmopen(LM_ID_NEWLM, soname, RTLD_NOW | RTLD_LOCAL);

@@ -2,8 +2,8 @@
 /*
  * Computes panels of big products; compiled once for each instruction set (CG_ISA) that has code of its own for them, except amxbf16.  Both
  * operands are packed in panels, of some rows of the operand a or some columns of the operand b, in which the elements of a step of k are
- * side by side.  The sums of two panels stay in registers while k runs, so each sum is one chain in the order of k, wherever its element
- * stands.
+ * side by side.  The sums of a panel of a and a panel of b stay in registers while k runs, so each sum is one chain in the order of k,
+ * wherever its element stands.
  */
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers hold ROWS * VECTORS sums, VECTORS vectors of the operand b, and one element of the operand a.  A block of a has HEIGHT rows
- * of DEPTH_BYTES bytes: processors with AVX-512 have a second-level cache of 1 MB or more. */
+/* Registers hold ROWS * VECTORS sums, VECTORS vectors of the operand b, and one element of the operand a.  A block of a has HEIGHT rows of
+ * DEPTH_BYTES bytes: servers' processors with AVX-512 have a second-level cache of 1 MB or more. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, ROWS = 12, VECTORS = 2, DEPTH_BYTES = 4096, HEIGHT = 240 };
 #elif defined __AVX2__
@@ -108,7 +108,7 @@ static inline void copy_##t(int64_t n, const number_##t *from, number_##t *to) \
 		memcpy(to, from, (size_t)n * sizeof(number_##t)); \
 } \
 \
-/* Computes c = start + a b at an edge of c, by way of a copy of that part of c. */ \
+/* Computes c = start + a b at an edge of c, in a buffer, as large as one panel. */ \
 static void edge_##t(int64_t m, int64_t n, int64_t items, const item_##t *a, const item_##t *b, const number_##t *start, \
                      int64_t start_stride, number_##t *c, int64_t ldc) \
 { \

@@ -36,8 +36,8 @@ int cg_count_processors(void)
 
 enum { PATH = 4352 };                    /* bytes of a control group's path; groups with longer paths are ignored */
 
-/* Reads two numbers from the file `first`, or, if `second` is not NULL, one number from each of the two files.  Returns 1 if both are
- * there and above zero. */
+/* Reads two numbers from the file `first`, or, if `second` is not NULL, one number from each of the two files.  Returns 1 if both numbers
+ * are there and above zero. */
 static int read_two(const char *folder, const char *first, const char *second, double numbers[2])
 {
 	const char *const names[] = { first, second };

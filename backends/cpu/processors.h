@@ -11,10 +11,10 @@ int cg_limit_by_quota(const char *root, int n);
 /* The processor on which the calling thread runs; -1: unknown. */
 int cg_get_processor(void);
 
-/* The change that a thread has made to its affinity mask: zeros before the first call. */
+/* The change that a thread has made to its affinity mask by cg_avoid_processor(): zeros before the thread's first call of that function. */
 struct cg_avoided {
 	int any, processor;                      /* any 1: a processor is left out of the mask; processor: which one */
-	unsigned char mask[2048];                /* the affinity mask that the thread set then */
+	unsigned char mask[2048];                /* the affinity mask without that processor, which the thread has set */
 };
 /* If the calling thread runs on this processor and may run on others, moves the thread to one of the others and keeps it off this processor
  * until it has to avoid another processor.  If other code has set another mask meanwhile, the processor that was avoided before is not put

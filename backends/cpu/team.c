@@ -4,9 +4,9 @@
  * helpers that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Helpers spin
  * for fifty microseconds, since calls come in quick succession and waking a thread takes as long on a virtual machine.  Then they sleep,
  * since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between shares:
- * another takes its share.
+ * another thread takes that thread's share.
  *
- * A caller's thread pool may run parts one after the other, so each phase is a call of the pool's function of its own.
+ * A caller's thread pool may run parts one after the other, so each phase is a separate call of the pool's function.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -37,7 +37,7 @@ struct round {
 };
 
 struct helper {
-	/* the round that claimed the helper; NULL: the helper is idle.  Changes under the team's lock, as `entered` and `asleep` do */
+	/* the round that claimed the helper; NULL: the helper is idle.  Fields `round`, `entered` and `asleep` change under the team's lock */
 	_Atomic(struct round *) round;
 	int entered, asleep;
 	struct cg_team *team;
@@ -124,7 +124,8 @@ static struct round *enter(struct helper *helper, int *number)
 	return round;
 }
 
-/* Makes a helper leave a round.  The struct round lies on the calling thread's stack and may vanish once no helper is inside. */
+/* Makes a helper leave a round.  The struct round lies on the stack of the thread that called cg_team_run(), and may vanish once no helper
+ * is inside the round. */
 static void leave(struct helper *helper, struct round *round)
 {
 	struct cg_team *team = helper->team;
@@ -166,7 +167,7 @@ static void claim(struct cg_team *team, struct round *round)
 	pthread_mutex_unlock(&team->lock);
 }
 
-/* Makes claimed helpers that have not entered idle again, and waits for those that have. */
+/* Makes claimed helpers that have not entered the round idle again, and waits until those that have entered it have left it. */
 static void finish(struct cg_team *team, struct round *round)
 {
 	if (atomic_load(&round->entered) < round->claimed) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declares a team of threads, which shares out the parts of calls. */
+/* Declares a team of threads, which share the parts of a call. */
 #ifndef CG_TEAM_H
 #define CG_TEAM_H
 
@@ -23,8 +23,8 @@ int  cg_team_threads(const struct cg_team *);
 void cg_team_run(struct cg_team *, int64_t parts, void (*part)(void *context, int64_t k, int thread), void *context);
 
 /* Calls part(context, phase, share, thread) once for each share of each phase.  A phase begins when all shares of the one before it are
- * done.  In a team with threads of its own the same thread takes a share in every phase, unless that thread is late: then another thread
- * takes the share.  In a caller's thread pool any thread may take a share.  Argument `counts`: memory for shares + 1 structs. */
+ * done.  In a team with threads of its own each thread takes the same share first in every phase, then shares that no thread has taken, as
+ * those of a late thread.  In a caller's thread pool any thread may take a share.  Argument `counts`: memory for shares + 1 structs. */
 struct cg_team_count { _Alignas(64) _Atomic int64_t n; };
 void cg_team_run_phases(struct cg_team *, int shares, int64_t phases, struct cg_team_count *counts,
                         void (*part)(void *context, int64_t phase, int share, int thread), void *context);
