@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a cuBLAS handle whose workspace this
- * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  Where it has an algorithm for them,
- * cublasLt computes products whose sums start from other values than those in c: one repeated row is added by its epilogue for biases.
+ * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  Where cublasLt has an algorithm, it
+ * computes products whose sums start from other values than those in c; cublasLt's epilogue for biases adds one repeated row.
  */
 #include <string.h>
 

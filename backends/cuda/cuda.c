@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints its kernels and NVRTC compiles them; cuBLAS, if it is
- * found, computes the products that gemm_route.c gives it.  Launches and products do not wait for the device; copies from or to pageable
- * host memory, and freeing memory, may.
+ * The cuda backend, for NVIDIA's devices by the driver API.  The generator prints the backend's kernels and NVRTC compiles them; cuBLAS, if
+ * it is found, computes the products that gemm_route.c gives it.  Launches and products do not wait for the device; copies from or to
+ * pageable host memory, and freeing memory, may.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -73,8 +73,8 @@ static void list_cudnn(char *about, size_t bytes)
 		snprintf(about, bytes, "; networks: cuDNN %d.%d.%d, %s", CUDNN_PARTS(cg_cudnn_version()), cg_cuda_path(CG_CUDA_CUDNN));
 }
 
-/* Appends "; MIG-0001..." or "; GPU-0001...", as CUDA_VISIBLE_DEVICES takes it.  If the device is a part of a GPU, the driver gives the
- * part's UUID, and the device's name contains MIG. */
+/* Appends the device's UUID, as "; MIG-0001..." or "; GPU-0001...", in the form that CUDA_VISIBLE_DEVICES takes.  If the device is a part
+ * of a GPU, the driver gives the part's UUID, and the device's name contains MIG. */
 static size_t list_uuid(int id, const char *name, char *about, size_t bytes)
 {
 	struct CUuuid_st uuid;
@@ -165,7 +165,7 @@ static int probe(struct cg_dev *device, const char *number)
 
 	for (size_t k = 0; k < sizeof asked / sizeof *asked; k++)
 		CU_TRY(device, DeviceGetAttribute, asked[k].to, asked[k].attribute, device->id);
-	/* A driver before 11.2 lacks this attribute. */
+	/* A driver for a CUDA before 11.2 does not know the attribute for memory pools. */
 	if (cg_cu.DeviceGetAttribute(&device->pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device->id))
 		device->pools = 0;
 	cg_cu.DeviceGetName(name, sizeof name, device->id);

@@ -16,7 +16,8 @@ struct cg_dev {
 	struct cudnnContext *dnn;                /* the cuDNN handle for queries, made when the first network is opened */
 	struct CUstream_st *dnn_stream;          /* the stream of handle `dnn`, so that no stream of the caller waits for its queries */
 	struct cg_net *nets;                     /* the open networks */
-	int lost;                                /* has the CUDA context been lost?  Atomic; a value of an enum in context.c */
+	/* has the CUDA context been lost?  Field `lost` is atomic and has a value of an enum in context.c */
+	int lost;
 	char lost_words[512];
 	int major, minor;                        /* the two numbers of the compute capability: 9 and 0 for sm_90 */
 	/* units: the number of multiprocessors; group_most, shared_bytes: the most threads and bytes of shared memory of a block */
@@ -53,12 +54,13 @@ int cg_cu_check(struct cg_dev *, unsigned code, const char *call);
 
 /* Returns CG_OK, or CG_UNSUPPORTED while the caller captures the stream.  what: the operation, as "a copy". */
 int cg_cu_check_uncaptured(struct cg_queue *, const char *what);
-/* Return CG_OK, or CG_UNSUPPORTED while the caller captures any stream of the device: for operations that spoil a capture from any
- * stream or thread, allocating memory and loading code.  The first function is called under the device's lock, the second without it. */
+/* Return CG_OK, or CG_UNSUPPORTED while the caller captures any stream of the device: for operations that spoil a capture from any stream
+ * or thread, allocating memory and loading code.  cg_cu_check_none_captured() is called under the device's lock,
+ * cg_cu_check_all_uncaptured() without it. */
 int cg_cu_check_none_captured(struct cg_dev *, const char *what);
 int cg_cu_check_all_uncaptured(struct cg_dev *, const char *what);
-/* Waits for a queue's work before the memory that it uses is freed.  During a capture the function does not wait, since none of that
- * work runs then. */
+/* Waits for a queue's work before the memory that it uses is freed.  During a capture cg_cu_finish() does not wait, since a wait would
+ * spoil the capture. */
 void cg_cu_finish(struct cg_queue *);
 /* Allocates device memory for the work of one queue, or, if the queue is NULL, of any queue.  The device's context must be current. */
 int cg_cu_alloc(struct cg_dev *, struct cg_queue *, size_t bytes, CUdeviceptr *at);
@@ -68,7 +70,7 @@ void cg_cu_free(struct cg_dev *, struct cg_queue *, CUdeviceptr at);
  * message has the compiler's log. */
 int cg_cu_module(struct cg_dev *, const char *text, const char *key, int dtype, struct CUmod_st **);
 int cg_cu_build(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
-/* Builds the module of a plan, as cg_cu_build() does, when the device's CUDA context is current and no stream is being captured. */
+/* Builds the module of a plan, as cg_cu_build() does.  The device's CUDA context must be current, and no stream may be in a capture. */
 int cg_cu_build_inside(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
 void cg_cu_release(struct cg_dev *, struct cg_module *);
 int cg_cu_launch(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units, const struct cg_operand *);
@@ -96,10 +98,11 @@ void cg_cu_release_moves(struct cg_dev *);
 /* Opens cuBLAS for a queue.  *blas is NULL if there is no cuBLAS or the environment excludes it. */
 int cg_cu_open_blas(struct cg_queue *, struct cg_cu_blas **blas);
 void cg_cu_release_blas(struct cg_queue *);
-/* Computes c [m n] = op(a) op(b) by cuBLAS, added to c if `add` is 1; k > 0, sizes within cuBLAS's limits.  *done 0: cuBLAS has no such
- * product, and nothing was enqueued. */
+/* Computes c [m n] = op(a) op(b) by cuBLAS, added to c if `add` is 1; k must be above 0, and the sizes must be within cuBLAS's limits.
+ * *done 0: cuBLAS has no such product, and nothing was enqueued. */
 int cg_cu_blas_product(struct cg_queue *, const struct cg_gemm *, int add, int *done);
-/* Computes a product whose sums start from other values than those in c, if cublasLt can.  *done 0: it cannot, and nothing was enqueued. */
+/* Computes a product whose sums start from other values than those in c, if cublasLt can.  *done 0: cublasLt cannot, and nothing was
+ * enqueued. */
 int cg_cu_blas_start(struct cg_queue *, const struct cg_gemm *, int *done);
 
 /* Networks by cuDNN. */

@@ -14,14 +14,15 @@ static int is_c(const struct cg_gemm *g)
 	       cg_cu_address(g->start.mem) == cg_cu_address(g->c.mem);
 }
 
-/* Might cuBLAS round the product before it adds the values from which the sums start?  It may do so if the elements of c have 16 bits:
- * cuBLAS 13.1 on an H200 chooses kernels (nvjet_sm90_hsh_..._badd_NTT) which round the product to c's type before they add. */
+/* Might cuBLAS round the product before it adds the values from which the sums start?  cuBLAS may round the product first if the elements
+ * of c have 16 bits: cuBLAS 13.1 on an H200 chooses kernels (nvjet_sm90_hsh_..._badd_NTT) which round the product to c's type before they
+ * add. */
 static int rounds_twice(const struct cg_gemm *g)
 {
 	return g->start.mem.data && !g->c.acc && cg_acc_bytes(g->dtype) != cg_dtype_bytes(g->dtype);
 }
 
-/* Does the product suit cuBLAS, which counts in int?  A product with k = 0, or one that cuBLAS might round twice, does not. */
+/* Does the product suit cuBLAS, which counts in int?  A product with k = 0, or one that cuBLAS might round twice, does not suit cuBLAS. */
 static int suits_blas(const struct cg_gemm *g)
 {
 	const int64_t sizes[] = { g->m, g->n, g->k, g->a.stride, g->b.stride, g->c.stride };

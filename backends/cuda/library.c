@@ -60,7 +60,8 @@ static const struct name cudnn_names[] = { { 0, "libcudnn.so.9" }, { 0, "libcudn
 /* The default folder of NVIDIA's toolkit, for systems whose loader does not search that folder. */
 static const char toolkit[] = "/usr/local/cuda/lib64/";
 
-/* A function of a library, by name.  to: where the function's address is stored, or NULL if the library lacks an optional function. */
+/* A function of a library, by name.  to: the pointer that receives the function's address; it receives NULL if the library lacks an
+ * optional function. */
 struct symbol { const char *name; void *to; int optional; };
 static const struct symbol driver_symbols[] = {
 #define CU_CALL(name, parameters, names) { "cu" #name, &cg_cu.name, 0 },
@@ -191,7 +192,8 @@ static int suits(struct library *l, const char *name)
 	return 0;
 }
 
-/* Writes to `text`, for a library for another processor, that it is one, since the loader's message may be a mere "no such file". */
+/* Writes to `text` that the library is for another processor, or nothing if it is not; the loader's message may be a mere "no such
+ * file". */
 static void explain(const char *name, char text[64])
 {
 	static const struct { int machine; const char *name; } machines[] = {
@@ -390,7 +392,7 @@ static int check_version(struct library *l)
 	               version % 1000 / 10, OLDEST / 1000, OLDEST % 1000 / 10);
 }
 
-/* Loads a library.  If the environment names one, no other is tried. */
+/* Loads a library.  If the environment names a library, no other is tried. */
 static int load(int library)
 {
 	struct library *l = &libraries[library];
@@ -411,7 +413,7 @@ int cg_cuda_load(int library)
 {
 	struct library *l = &libraries[library];
 
-	/* cuBLAS is loaded before cuDNN, since it determines which cuDNN suits. */
+	/* cuBLAS is loaded before cuDNN, since the version of cuBLAS determines which cuDNN suits. */
 	if (library == CG_CUDA_CUDNN)
 		cg_cuda_load(CG_CUDA_CUBLAS);
 	pthread_mutex_lock(&lock);

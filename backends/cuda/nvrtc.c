@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is loaded when it is needed, or
- * when the device opens if no backend is named or the environment names an NVRTC.  NVRTC compiles for the device's own architecture or,
- * where NVRTC is older than the device, to PTX for the newest architecture that NVRTC supports, which the driver translates.
+ * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is loaded when it is needed,
+ * when devices are listed, or when the device opens if no backend is named or the environment names an NVRTC.  NVRTC compiles for the
+ * device's own architecture or, where NVRTC is older than the device, to PTX for the newest architecture that NVRTC supports, which the
+ * driver translates.
  */
 #include <stdio.h>
 #include <string.h>
@@ -134,9 +135,9 @@ static int compile_for(const char *text, const char *key, const struct options *
 }
 
 /*
- * A cache entry says which compiler made it.  The key of the entry does not say it, since finding the compiler's version requires loading
- * the compiler.  The entry's text about it is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid while FILE, the compiler's
- * library, is unchanged or missing; if another toolkit has replaced FILE, the entry is made again.
+ * A cache entry says which compiler made it.  The key of the entry does not name the compiler, since finding the compiler's version
+ * requires loading the compiler.  The entry's text about the compiler is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid
+ * while FILE, the compiler's library, is unchanged or missing; if another toolkit has replaced FILE, the entry is made again.
  */
 static int about_compiler(char about[ABOUT])
 {
@@ -206,7 +207,8 @@ static int load(struct cg_dev *device, const struct image *image, const char *ke
 	return code ? cg_fail_in(code, "%s: code by %.200s", key, (char *)image->at) : CG_OK;
 }
 
-/* Loads a module from the cache, if its compiler is unchanged and the driver accepts the code; else *module is NULL. */
+/* Loads a module from the cache, if the compiler that made it is unchanged or missing and the driver accepts the code; else *module is
+ * NULL. */
 static int recall(struct cg_dev *device, const struct cg_text *record, const char *key, struct CUmod_st **module)
 {
 	struct image image = { NULL, 0 };

@@ -96,7 +96,7 @@ static void judge(struct look *look, const char *library)
 	look->possible = 1;
 }
 
-/* Judges the driver that the first line of an .icd file names.  A folder, a pipe, a device and an unreadable file name none. */
+/* Judges the driver that the first line of an .icd file names.  A folder, a pipe, a device and an unreadable file name no driver. */
 static void judge_file(struct look *look, int folder, const char *path)
 {
 	char line[LINE];

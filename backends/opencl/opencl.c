@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend, for any device with a driver for OpenCL 1.2.  The generator prints its kernels and its tiled products.  Queues are in
- * order, and launches and copies do not wait for the device.
+ * The opencl backend, for any device with a driver for OpenCL 1.2.  The generator prints the backend's kernels and tiled products.  Queues
+ * are in order, and launches and copies do not wait for the device.
  */
 #include <limits.h>
 #include <pthread.h>

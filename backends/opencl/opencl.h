@@ -30,11 +30,13 @@ struct cg_queue {
 };
 
 /* Does this machine seem to have a GPU with a driver?  Loads no driver: looks for the device file of a GPU below the folder `root`, and
- * reads in .icd files which drivers there are, those below `root` or those that OpenCL's environment variables name.  Returns CG_OK if so;
- * else CG_NO_DEVICE, and the message says why the backend is passed over; or CG_BAD_ARGUMENT if the library that CELLGRAD_OPENCL_LIB names
- * cannot be read.  On systems other than Linux only that variable is checked, and the result is otherwise CG_OK. */
+ * reads in .icd files which drivers there are, those below `root` or those that OpenCL's environment variables name.  Returns CG_OK if
+ * there seems to be such a GPU; else CG_NO_DEVICE, and the message says why the backend is passed over; or CG_BAD_ARGUMENT if the library
+ * that CELLGRAD_OPENCL_LIB names cannot be read.  On systems other than Linux only CELLGRAD_OPENCL_LIB is checked, and the result is
+ * otherwise CG_OK. */
 int cg_cl_is_likely(const char *root);
-/* Reads the properties that a device's driver reports.  name: the number of the device in messages, "0.1". */
+/* Reads the properties that a device's driver reports.  name: the device's number, "0.1", or "the caller's", for the device's
+ * description. */
 int cg_cl_probe_device(struct cg_dev *, const char *name);
 /* Finds out whether the device's arithmetic rounds as this library requires, so that all backends give equal bits, and adds to the
  * device's description that it does, or what is wrong. */

@@ -75,7 +75,8 @@ struct cg_dnn_shape {
 	int64_t *host;
 	CUdeviceptr device;
 	struct cg_mem from;                      /* int64 [N], only if `compact` is set: the row of each valid step in the caller's memory */
-	/* int64 [N] each, by valid step: its row in cuDNN's memory, its time, its batch row; absent: the steps are in order */
+	/* int64 [N] each, by valid step: its row in cuDNN's memory, its time, its batch row; absent: no copy reads the array, or the steps are
+	 * in order */
 	struct cg_mem rows, t, b;
 	/* int64.  states: the caller's row of each state of cuDNN; dead: the caller's rows of states of batch rows without a step */
 	struct cg_mem states, dead;
@@ -106,7 +107,7 @@ struct cg_net {
 	struct cg_dnn_segment segments[2];       /* the description of the first segment, and that of each of the others */
 	int n_segments;                          /* the number of segments: 1, or the number of layers */
 	int vendor_dropout;
-	/* do persistent algorithms work for the network?  Atomic; a value of an enum in forward_backward.c */
+	/* do persistent algorithms work for the network?  Field `persistent` is atomic and has a value of an enum in forward_backward.c */
 	int persistent;
 	CUdeviceptr generator;                   /* the generator of cuDNN's dropout for queries; calls use that of the queue's state */
 	struct cudnnDropoutStruct *dropout;

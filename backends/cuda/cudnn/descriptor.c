@@ -9,7 +9,7 @@ static unsigned precision(const struct cg_network *rnn)
 	return rnn->dtype == CG_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-/* Tensor cores sum narrow elements in f32.  Products of f32 use tensor cores only if TF32 is allowed. */
+/* Tensor cores sum products of f16 and bf16 elements in f32.  Products of f32 use tensor cores only if TF32 is allowed. */
 static unsigned math(const struct cg_network *rnn)
 {
 	if (rnn->dtype == CG_F32)

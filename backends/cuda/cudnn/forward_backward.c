@@ -174,8 +174,8 @@ static struct cg_mem states_for(const struct range_call *r, struct cg_mem wanted
 	return cg_present(wanted) && (r->shape->moves || !suits_algorithm(r, wanted)) ? space : wanted;
 }
 
-/* Copies final states, or in the backward pass the gradients of initial states, to the caller's memory.  Those of a batch row without a
- * step are the row's initial states, or the gradients of its final states. */
+/* Copies final states, or in the backward pass the gradients of initial states, to the caller's memory.  For a batch row without a step the
+ * final states are its initial states, and the gradients of its initial states are those of its final states. */
 static int copy_states_out(struct range_call *r, struct cg_mem from, struct cg_mem given, struct cg_mem to, int64_t width)
 {
 	const struct cg_dnn_shape *s = r->shape;
@@ -293,8 +293,8 @@ static int call_forward(const struct range_call *r, int segment, const struct fo
 	return CG_OK;
 }
 
-/* Tries a persistent algorithm.  The first forward call that tries one decides for good whether the network uses persistent algorithms or
- * only cuDNN's standard one: cuDNN refuses them only in a call, and a reserve space belongs to one algorithm. */
+/* Tries a persistent algorithm.  The first forward call that tries a persistent algorithm decides for good whether the network uses
+ * persistent algorithms or only cuDNN's standard one: cuDNN refuses them only in a call, and a reserve space belongs to one algorithm. */
 static int try_persistent(const struct range_call *r, int segment, const struct forward_memory *w, struct cg_mem theirs)
 {
 	struct cg_net *net = r->net;
@@ -524,8 +524,8 @@ static int run_segments_backward(struct range_call *r, const struct backward_mem
 	return CG_OK;
 }
 
-/* Runs the backward pass of a call without steps: zeros the gradients of the input and, unless they accumulate, of the parameters.  Only
- * the gradients of the states pass through. */
+/* Runs the backward pass of a call without steps: zeros the gradients of the input and, unless they accumulate, of the parameters.  In such
+ * a call only the gradients of the states pass through. */
 static int run_without_steps(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;

@@ -327,7 +327,8 @@ static int open_net(struct cg_dev *device, const struct cg_network *rnn, struct 
 	return code;
 }
 
-/* A value that identifies the layout of cuDNN's reserve, which may depend on its version, the device and these settings. */
+/* A value that identifies the layout of cuDNN's reserve, which may depend on cuDNN's version, the device, allow_tf32 and whether cuDNN
+ * draws the dropout masks. */
 static uint64_t stamp(const struct cg_net *net)
 {
 	const int parts[] = { net->version, net->device->major, net->device->minor, net->device->units, net->vendor_dropout,

@@ -2,8 +2,8 @@
 /*
  * Cuts calls of more steps than cuDNN takes at once into ranges of steps, which run one after the other.  The final states of a range are
  * the initial states of the next; training saves them behind the reserve spaces of all ranges.  The backward pass goes through the ranges
- * from the last to the first.  Such a call of a bidirectional network cannot be cut in this way: it runs on route composed, or fails if the
- * caller named route cudnn.
+ * from the last to the first.  A call of so many steps of a bidirectional network cannot be cut in this way: the call runs on route
+ * composed, or fails if the caller named route cudnn.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -55,7 +55,8 @@ static struct cg_dnn_range range_of(const struct cg_net *net, int64_t T, int64_t
 	return range;
 }
 
-/* Allocates scratch for the lengths of ranges.  The scratch stays NULL if a call has one range, whose lengths are those of the call. */
+/* Allocates scratch for the lengths of ranges.  The scratch stays NULL if a call has no lengths or no rows, or has one range, whose lengths
+ * are those of the call. */
 static int open_lengths(int64_t T, int64_t B, const int32_t *lengths, int32_t **scratch)
 {
 	*scratch = NULL;

@@ -29,7 +29,7 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
  * the recurrent weights in registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
  */
 
-/* The cell; RNN_TANH for RNN_RELU too, which takes the same time. */
+/* The cell whose measured times apply to the network: RNN_TANH also for RNN_RELU, which takes the same time. */
 static unsigned timed_cell(const struct cg_net *net)
 {
 	return net->cell == CUDNN_RNN_RELU ? CUDNN_RNN_TANH : net->cell;
@@ -54,9 +54,10 @@ static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s
 
 /*
  * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  Of the
- * lines with the network's cell and `stacked` (1: several layers, or two directions), the first with at least the network's units counts.
- * Beside that, more than 8 rows must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128: other sizes take several times
- * as long.  The numbers are from the table `algorithms` of a report on an H200, tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
+ * table's entries with the network's cell and `stacked` (1: several layers, or two directions), the first with at least the network's units
+ * counts.  Beside that, more than 8 rows must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128: other sizes take
+ * several times as long.  The numbers are from the table `algorithms` of a report on an H200,
+ * tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
  */
 static const struct { unsigned cell; int stacked; int64_t units, rows; } suited[] = {
 	{ CUDNN_LSTM,     0, 1024, 128 }, { CUDNN_LSTM,     0, 1536, 16 }, { CUDNN_LSTM,     1, 512,  64 }, { CUDNN_LSTM,     1, 1024, 32 },
@@ -86,7 +87,7 @@ static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return d->major == 8 ? suits_static_8(net, s) : suits_static_9(net, s);
 }
 
-/* Is the algorithm for few units the fastest?  A single batch row is faster by the static algorithm, except in a GRU. */
+/* Is the algorithm for few units the fastest?  Where the static algorithm suits, a single batch row is faster by it, except in a GRU. */
 static int suits_small(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	int64_t most = net->rnn->training ? 128 : 192;
@@ -192,7 +193,7 @@ static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int 
 	return CG_OK;
 }
 
-/* Measures the memory of both kinds of segments.  Drops a persistent algorithm that cuDNN refuses for these sizes. */
+/* Measures the memory of the first segment and that of each other one.  Drops a persistent algorithm that cuDNN refuses for these sizes. */
 static int measure_all(const struct cg_net *net, struct cg_dnn_shape *s)
 {
 	int code = CG_OK;

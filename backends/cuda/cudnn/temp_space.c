@@ -13,8 +13,7 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* The bytes for converted parameters.  If the caller's parameters are not aligned for a persistent algorithm, their copy is in these
- * bytes, too. */
+/* The bytes for converted parameters, and for a mere copy of the caller's parameters if they are not aligned for a persistent algorithm. */
 static size_t weight_bytes(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	size_t bytes = 0;
