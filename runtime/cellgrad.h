@@ -8,19 +8,21 @@
  * strides and the offsets of parameters are in elements.
  *
  * @par Errors
- * Every call that can fail returns CG_OK or a negative enum cg_status, and cg_message() then gives the
- * reason.  When an argument is rejected, the memory of no output is changed; a call that makes an object
- * sets the pointer to it to NULL.  The library never exits or aborts.  The library prints only if
- * CELLGRAD_VERBOSE=1 was set when cg_open() or cg_adopt() ran: then one line on standard error for each call
- * that computes, for each choice among the backends when none is named, and, in the first such cg_open(), for
- * each unknown CELLGRAD_ variable.
+ * A call that fails returns a negative enum cg_status, or NULL if it returns a pointer, and cg_message() then
+ * gives the reason; a call that can fail and succeeds returns CG_OK or a pointer.  When an argument is
+ * rejected, the memory of no output is changed; a call that makes an object sets the pointer to it to NULL.
+ * The library never exits or aborts.  The library prints only if CELLGRAD_VERBOSE was 1 or calls when
+ * cg_open() or cg_adopt() ran: then one line on standard error for each call that computes, for each choice
+ * among the backends when none is named, and, in the first such cg_open(), for each unknown CELLGRAD_
+ * variable.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
  *
  * @par Ownership
- * The library keeps no pointer to an argument in host memory after a call returns.  Each object keeps the
- * objects alive that it was made from, so the order of closing does not matter.  Closing NULL does nothing.
+ * The library uses no argument in host memory any more after a call returns, unless the call failed with
+ * CG_DRIVER.  Each object keeps the objects alive that it was made from, so the order of closing does not
+ * matter.  Closing NULL does nothing.
  *
  * @par fork
  * Of the objects that its parent made, a forked child may use only cells: calls that use a device through a
@@ -163,7 +165,7 @@ CG_API const char *cg_device(int i, const char **about);
 /** The caller's threads, which replace the library's own for calls on a CPU context. */
 struct cg_pool {
 	size_t  size;            /**< sizeof the struct; set by _init. */
-	int     threads;         /**< Maximum number of parts of a call, 1 to 4096. */
+	int     threads;         /**< Maximum number of parts of a call of `run`, 1 to 4096. */
 	/** Calls part(arg, k) once for each k from 0 to parts - 1, on any threads, in any order, concurrently
 	 * or one after the other, and returns when all have returned.  parts is at most `threads`.  Several
 	 * threads may call `run` at once if they use streams of one context.  `run` must not throw or
@@ -187,12 +189,13 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
 /** Opens a stream.
  *
  * Calls on a CPU stream return when they are complete.  Calls on other streams enqueue work and return; if
- * any argument is in host memory, they return when it has been read and written.  While a CUstream is being
- * captured, only calls whose arguments are all in device memory may be captured.  Until the capture ends,
- * cg_alloc() and calls that load code (the first use of a kernel, cg_rnn_open() with route cudnn) return
- * CG_UNSUPPORTED on every stream of the context, because they would invalidate a capture in every mode but
- * the relaxed one.  So do calls that allocate a workspace on the captured stream or, on a device without
- * memory pools, on any stream.  During a capture nothing of the context may be freed or closed.
+ * any argument is in host memory, they return when that memory has been read and written.  While a CUstream
+ * is being captured, only calls whose arguments are all in device memory may be captured.  Until the capture
+ * ends, cg_alloc() and calls that load code (the first use of a kernel, cg_rnn_open() with route cudnn)
+ * return CG_UNSUPPORTED on every stream of the context, because they would invalidate a capture in every mode
+ * but the relaxed one.  Calls that allocate a workspace on the captured stream or, on a device without memory
+ * pools, on any stream, return CG_UNSUPPORTED, too.  During a capture nothing of the context may be freed or
+ * closed.
  *
  * @param context The device.  The stream keeps the context open.
  * @param native An in-order queue of the backend's own API, or NULL to create one: a cl_command_queue, which
@@ -211,7 +214,8 @@ CG_API void cg_stream_close(struct cg_stream *stream);
  */
 CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream);
 /** Waits as cg_stream_sync() does, and returns the stream to the context or closes it.  Whatever the result,
- * the stream must not be used afterwards, except for CG_BAD_ARGUMENT: it did not come from cg_stream_take().
+ * the stream must not be used afterwards, except after CG_BAD_ARGUMENT for a stream that did not come from
+ * cg_stream_take().
  */
 CG_API int  cg_stream_give(struct cg_stream *stream);
 
@@ -361,12 +365,13 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
 
 struct cg_cell;                  /**< The equations of a cell. */
 /** Returns a built-in cell (lstm gru rnn_tanh rnn_relu lstm_block gru_block) or a cell of the shelf, or NULL.
- * The library owns it: the caller must not close it. */
+ * The library owns the cell: the caller must not close it. */
 CG_API const struct cg_cell *cg_cell_find(const char *name);
 /** Returns the i-th built-in cell's name, or NULL past the last. */
 CG_API const char *cg_cell_name(int i);
 /** Returns the name of the i-th cell of the shelf, or NULL past the last: cells of other papers, of which the
- * library has the text alone.  Their kernels are made at run time, as those of a cell from a file are. */
+ * library has the text alone.  The kernels of these cells are made at run time, as those of a cell from a
+ * file are. */
 CG_API const char *cg_shelf_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
@@ -438,8 +443,8 @@ struct cg_kernel {
 /** Prints the source of every function that a pass needs, in call order, each with a description of its
  * arguments.  lang is "c", "opencl" or "cuda".  The text compiles alone.  C text is C++ text too; its
  * functions have C linkage there.  The caller frees the text with cg_text_free().  CG_UNSUPPORTED: CG_SUM
- * alone, or CG_SCAN of another pass.  CG_BAD_ARGUMENT: CG_SCAN of one stage or in another language.
- * CG_BUILD: a name in the cell has another meaning in such a text. */
+ * alone, or CG_SCAN of a pass other than CG_SEQ_FORWARD and CG_SEQ_GRAD.  CG_BAD_ARGUMENT: CG_SCAN of one
+ * stage or in another language.  CG_BUILD: a name in the cell has another meaning in such a text. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 /** Prints, as JSON, what a program needs in order to call the functions that cg_kernel_emit() prints; fails
  * as that call does.  Member "command" names a cell of a file as ./NAME.cell.  The caller frees the text with
@@ -456,12 +461,12 @@ struct cg_arg {
 	double        value;     /**< Value of a param, rounded to dtype before use, or of "accumulate". */
 };
 /** Runs a kernel over [rows units]: shape CG_POINT runs the functions over elements, CG_SUM the sums over
- * rows that follow them.
+ * rows, and for scalars over units, too, that follow them.
  *
  * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  Each input
  * is named once.  A param with a default may be left out, and so may outputs: one output alone can be
- * computed.  Built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the cell saves
- * its output; other kernels are interpreted on the CPU, with the same bits.  The bits are the same on every
+ * computed.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the
+ * cell saves its output; other kernels are interpreted, with the same bits.  The bits are the same on every
  * backend, processor and instruction set and for every number of threads, except those of a NaN: every
  * backend gives a NaN there, of any sign and payload; and except on a device whose cg_describe() says "not
  * the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: a name, a size
@@ -505,10 +510,11 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *
  * Routes.  If a vendor's library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
- * - "scan": on the CPU, every network without a projection.  A thread computes its units for all steps of a
- *   direction, with the roundings of composed.  The bits depend on the network and the instruction set.
- *   If its input products have the same bits, a row of the batch has the same bits alone, beside rows of
- *   other lengths and, in f32 and f64, in a sequence that is computed in chunks of steps.
+ * - "scan": on the CPU, every network without a projection.  A thread computes its units, or its rows of the
+ *   batch, for all steps of a direction, with the roundings of composed.  The bits depend on the network and
+ *   the instruction set.  If its input products have the same bits, a row of the batch has the same bits
+ *   alone, beside rows of other lengths and, in f32 and f64, in a sequence that is computed in chunks of
+ *   steps.
  * - "cudnn": NVIDIA's cuDNN, 8.1 to 9, if the cuda backend finds it: lstm, gru, rnn_tanh and rnn_relu
  *   without options or reverse, a projection smaller than U, bf16 from 9.13 on; with strict_rounding not f16
  *   and bf16.  With dropout between layers each layer is one call of cuDNN and the library computes the
@@ -593,12 +599,13 @@ struct cg_rnn_sizes {
  * biases bW of the gates, then bR; then for each pseudo-layer the per-unit vectors that the cell has with its
  * options; then for each the scalars.
  *
- * The reserve space has a header of 64 bytes.  Then, for each valid step and pseudo-layer, it has [U] of each
- * value that the cell saves, of its output and of its states (the states in acc).  It also has [U] of each
- * gate pre-activation (in acc) if the cell's gradient reads them.  These are in blocks of a multiple of 64
- * bytes; on route cudnn it has the outputs and what cuDNN saves.  work also suffices for calls of fewer steps
- * or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or
- * bytes. */
+ * The reserve space has a header of 64 bytes.  On routes composed and scan the reserve space then has, for
+ * each valid step and pseudo-layer, [U] of each value that the cell saves, of its output and of its states
+ * (the states in acc).  On these routes the reserve space also has [U] of each gate pre-activation (in acc)
+ * if the cell's gradient reads them.  All these values are in blocks of a multiple of 64 bytes.  On route
+ * cudnn the reserve space has, after the header, the outputs and what cuDNN saves.  work also suffices for
+ * calls of fewer steps or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths;
+ * too many steps, rows or bytes. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
@@ -781,7 +788,7 @@ struct cg_weights {
 	int     gradients;       /**< 1: the tensors are gradients of weights; 0: weights. */
 	int     lossy;           /**< 1: save also what load cannot restore. */
 	void   *params;          /**< The parameters, in host memory, of any alignment. */
-	size_t  bytes;           /**< Size of `params`; in format "cellgrad" they are the only tensor. */
+	size_t  bytes;           /**< Size of `params`, which in format "cellgrad" are the only tensor. */
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_weights_init(struct cg_weights *weights, size_t size);
@@ -792,8 +799,8 @@ CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg
 /** Copies the k-th tensor, of the size from cg_weights_tensor(), into params.
  *
  * Each load writes its own regions: params are complete when all tensors are loaded.  If a file lacks a
- * tensor that may be absent (biases), clear params first.  Where a format has one bias for two, the bias
- * goes into bR and bW is zero; format checkpoint puts a half into each.  The gradient of such a bias goes
+ * tensor that may be absent (biases), clear params first.  Where a format has one bias for two, the bias goes
+ * into bR and bW is zero; format checkpoint puts a half into each.  The gradient of one bias for two goes
  * into both. */
 CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
 /** Copies the k-th tensor, of the size from cg_weights_tensor(), out of params.  Where a format has one bias
