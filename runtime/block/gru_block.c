@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GRUBlockCell and GRUBlockCellGrad.  Forward: the products for the gates r and u, stage 1 of the cell, the product of h_prev r, stage 2.
- * The gradient runs in reverse order.  The equations are in templates/gru_block.cell, the checks in op/check.c.
+ * GRUBlockCell and GRUBlockCellGrad.  Forward runs, in this order, the products for the gates r and u, stage 1 of the cell, the products
+ * for the candidate, which read x and h_prev r, and stage 2.  The gradient runs in reverse order.  The equations are in
+ * templates/gru_block.cell, the checks in op/check.c.
  */
 #include <string.h>
 
@@ -98,7 +99,7 @@ struct kernel_memory {
 	const struct cg_gru_block *op;
 	struct cg_mem gates[2][GATES], bias[GATES];      /* gate pre-activations; the gradients of the biases */
 	struct cg_mem saved[4];                          /* the values r, u, c and h that the forward pass saves */
-	/* prev: h_prev, and the part of its gradient without the products; stage_input: h_prev r, and its gradient */
+	/* prev: h_prev, and its gradient without the product through the gates r and u; stage_input: h_prev r, and its gradient */
 	struct cg_mem prev[2], stage_input[2];
 	struct cg_mem partial;                           /* partial sums */
 };
@@ -212,8 +213,8 @@ static int multiply_weights(struct cg_stream *stream, const struct cg_gru_block 
 	return CG_OK;
 }
 
-/* Computes the gradients of h_prev and x, each only if it is requested.  The gradient of h_prev is w->dh, which has no products, plus a
- * product through the gates r and u. */
+/* Computes the gradients of h_prev and x, each only if it is requested.  The gradient of h_prev is w->dh, which the kernel of stage 1
+ * writes, plus a product through the gates r and u. */
 static int compute_input_gradients(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem dru, struct cg_mem dc,
                                    const struct grad_work *w)
 {
@@ -316,7 +317,7 @@ static const struct cg_port gru_ports[] = {
 	{ .name = NULL }
 };
 
-/* The outputs that depend on d_r_bar.  They need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).
+/* The outputs that depend on d_r_bar.  These outputs need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).
  * d_w_c needs r for h_prev r. */
 #define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
 

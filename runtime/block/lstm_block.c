@@ -109,8 +109,8 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	return work.used;
 }
 
-/* Would the size of the workspace overflow, apart from copies of the recurrent rows of w?  The workspace without them takes less than 64
- * bytes for each of the T B U elements, and for each element of one more row; cg_lstm_block_work() checks the whole size. */
+/* Would the size of the workspace overflow, apart from copies of the recurrent rows of w?  The workspace without these copies takes less
+ * than 64 bytes for each of the T B U elements, and for each element of one more row; cg_lstm_block_work() checks the whole size. */
 static int is_too_large(const struct cg_lstm_block *op)
 {
 	const int64_t most = PTRDIFF_MAX / 256;
@@ -446,7 +446,7 @@ static const struct cg_dim block_lstm_dims[] = {
 	{ .symbol = NULL }
 };
 
-/* The default, -1, stands for T. */
+/* The default of seq_len_max, -1, stands for T. */
 #define SEQ_LEN_MAX { .name = "seq_len_max", .kind = CG_INTEGER, .range = "0 T", .scalar = 1, .required = 1, .fallback = -1, \
                       .at = LSTM(seq_len_max), .about = "steps that are computed, of T" }
 
@@ -490,7 +490,7 @@ static const struct cg_port block_lstm_ports[] = {
 	{ .name = NULL }
 };
 
-/* The gradient of a step passes through w to the step before, and reads that step's cs, so that all outputs need both.  Only products
+/* The gradient of a step passes through w to the step before, and reads that step's cs, so that all outputs need w and cs.  Only products
  * read h. */
 static const struct cg_port block_lstm_grad_ports[] = {
 	{ "x",            "T B I",   CG_IN,      "w_grad",       0, .at = LSTM(x)            },

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cache of compiled kernels: reads and writes entries, removes the least recently used ones when a new entry would exceed the limit on
- * the bytes of all files, and lists and clears entries for the command.  When a kernel is looked up or stored, any failure but exhausted
- * memory counts as a miss, and the kernel is compiled again.  entry.c has the format of a file; directory.c finds and checks the folder.
+ * the bytes of all files, and lists and clears entries for the command.  When a kernel is looked up, any failure but exhausted memory
+ * counts as a miss, and the kernel is compiled again; a failure to store a kernel is ignored.  entry.c has the format of a file;
+ * directory.c finds and checks the folder.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -11,9 +11,10 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Reads the bytes stored under the key into cg_memory() that the caller frees; *at is NULL if there is no entry.  CG_NO_MEMORY is the
- * only failure.  The key holds everything that the bytes depend on: kernel text, options, compiler and its version, kind of device; the
- * version of this library is added to it.  `cellgrad cache list` shows the first line of the key. */
+/* Reads the bytes stored under the key into cg_memory() that the caller frees; *at is NULL if there is no entry.  CG_NO_MEMORY is the only
+ * failure.  The key holds what the bytes depend on, such as kernel text, options and kind of device; the cache adds the version of this
+ * library.  The caller checks the compiler's version, which need not be in the key.  `cellgrad cache list` shows the first line of the
+ * key. */
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes);
 /* Stores the bytes, replacing an older entry.  A failure is not reported: the caller has the compiled kernel anyway. */
 void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t bytes);
@@ -23,16 +24,16 @@ void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t byte
 enum { CG_CACHE_PATH = 4096, CG_CACHE_ENTRY = 64 << 20, CG_CACHE_MOST = 256 << 20 };
 
 struct cg_cache_directory {
-	char path[CG_CACHE_PATH];                /* "": no folder can be named, and `why` has the reason */
+	char path[CG_CACHE_PATH];                /* "": no folder can be named or allowed, and `why` has the reason */
 	char why[512];                           /* the reason why the cache is not read; "": it is read if its folder exists */
 	int reads, writes;                       /* 1: reading, and writing, are allowed by CELLGRAD_CACHE and the folder's owner and mode */
 	uint64_t most;                           /* limit on the bytes of all files together */
 };
 /* Finds the folder by the environment variables, and checks it if it exists, unless CELLGRAD_CACHE is off. */
 void cg_cache_find_directory(struct cg_cache_directory *);
-/* The two halves of cg_cache_find_directory.  The first reads the environment.  The second opens and checks the folder and returns its
- * descriptor; or it returns -1, and sets `why` if the folder must not be used or cannot be made, not if the folder does not exist.  make 1:
- * creates the folder and its parent if they do not exist. */
+/* The two halves of cg_cache_find_directory.  cg_cache_choose_directory() reads the environment.  cg_cache_enter_directory() opens and
+ * checks the folder and returns its descriptor; or it returns -1, and sets `why` if the folder must not be used or cannot be made, but not
+ * if it does not exist and `make` is 0.  make 1: creates the folder and its parent if they do not exist. */
 void cg_cache_choose_directory(struct cg_cache_directory *);
 int cg_cache_enter_directory(struct cg_cache_directory *, int make);
 
@@ -43,11 +44,11 @@ struct cg_cache_entry {
 	uint64_t bytes;
 	int64_t age;                             /* seconds since the entry was written, or last read under CELLGRAD_CACHE=rw */
 };
-/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: no folder can be named, or
- * the folder must not be used; CG_FILE: the folder cannot be read. */
+/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: no folder can be named or
+ * allowed, or the folder must not be used; CG_FILE: the folder cannot be read. */
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user);
-/* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: no folder can be named, or the folder
- * must not be used; CG_FILE: the folder cannot be read, or a file could not be removed. */
+/* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: no folder can be named or allowed, or
+ * the folder must not be used; CG_FILE: the folder cannot be read, or a file could not be removed. */
 int cg_cache_clear(size_t *files, uint64_t *bytes);
 /* Is this file in the cache, under the name of any entry or temporary file?  Compares device and inode; 0 if there is no usable folder. */
 int cg_cache_has(const struct stat *);

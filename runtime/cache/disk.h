@@ -11,7 +11,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* Tests replace functions of this table to make calls fail, or to simulate a loss of power during one. */
+/* Tests replace functions of this table to make calls fail, or to simulate a loss of power during a call. */
 struct cg_disk {
 #define DISK_CALL(type, name, parameters, names) type (*name) parameters;
 #define DISK_MAKE DISK_CALL

@@ -2,10 +2,10 @@
 /*
  * Reads and writes a file of the cache.  Reading trusts nothing in the file, and writing is atomic.
  *
- * The name of a file is the SHA-256 of its record, in hexadecimal digits, and ".kernel".  Its contents are (numbers have 8 bytes, the
- * lowest first)
- *     "cellgrad"  1  bytes of the record  bytes of the payload  record  payload  SHA-256 of everything before it
- * A record is the version of the library and the key, each preceded by its length.
+ * The name of a file is the SHA-256 of its record, in hexadecimal digits, and ".kernel".  A file consists of the text "cellgrad"; the
+ * number 1; the number of bytes of the record; the number of bytes of the payload; the record; the payload; and the SHA-256 of everything
+ * before it.  A record is the version of the library and the key, each preceded by its length.  Each of these numbers and lengths has 8
+ * bytes, the lowest first.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -21,11 +21,11 @@ int cg_fail_in(int code, const char *format, ...) __attribute__((format(printf, 
  * result of NULL is a failure: p is unchanged and the error message is set. */
 void *cg_memory(void *p, size_t bytes);
 /* For tests: makes the n-th request to cg_memory() from now fail (1: the next; 0: none); only calls with bytes > 0 are requests.  Returns
- * the number of requests since the last call. */
+ * the number of requests since the last call of cg_memory_fail(). */
 size_t cg_memory_fail(size_t n);
 
-/* A public struct that starts with its size and grows at its end.  Field `first`: its size in the first version of the header; field
- * `size`: its size now. */
+/* A public struct that starts with its size and grows at its end.  Field `first`: the struct's size in the first version of the header;
+ * field `size`: the struct's size now. */
 struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
 /* last: the last field of the struct in the first version of the header. */
 #define CG_SIZED(type, last, init) { offsetof(type, last) + sizeof(((type *)0)->last), sizeof(type), init }
@@ -87,7 +87,8 @@ void        cg_element_put(int dtype, void *at, double value);
 
 /* ---- cells: cell.c ---- */
 
-/* Takes and drops a reference to a cell.  The cell is freed when its owner has closed it and no reference is left. */
+/* cg_cell_retain() takes a reference to a cell, cg_cell_release() drops one.  The cell is freed when its owner has closed it and no
+ * reference is left. */
 void cg_cell_retain(const struct cg_cell *);
 void cg_cell_release(const struct cg_cell *);
 /* A hash of a cell's text without comments and without blanks that separate no words.  In the header of a reserve space and in the

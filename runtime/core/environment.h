@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of environment variables, with the reader, the allowed values, the default and the effect of each.  The library, the backends
- * and the command read the environment only through these functions.  An empty variable counts as unset.
+ * The table of environment variables, with the reader, the allowed values, the default and the effect of each.  The files of runtime/,
+ * backends/ and command/ read the environment only through these functions.  For cg_variable_get() an empty variable counts as unset.
  */
 #ifndef CG_ENVIRONMENT_H
 #define CG_ENVIRONMENT_H
@@ -41,8 +41,9 @@ extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 const char *cg_variable_get(int which);
 /* The allowed values as text, "off, ro or rw". */
 const char *cg_variable_allowed(int which, char *text, size_t capacity);
-/* Is the value allowed?  If so, returns 1 and sets *result (may be NULL) to the number or to the index of the word; a path, a text
- * and the value NULL leave it unchanged.  If not, returns 0 and writes the reason to `why`. */
+/* Is the value allowed?  If the value is allowed, returns 1 and sets *result (`result` may be NULL) to the number or to the index of the
+ * word; a path, a text and the value NULL leave *result unchanged.  If the value is not allowed, returns 0 and writes the reason to
+ * `why`. */
 int cg_variable_judge(int which, const char *value, uint64_t *result, char *why, size_t capacity);
 /* Judges the current value of a variable as cg_variable_judge() does; fails with CG_BAD_ARGUMENT and the reason. */
 int cg_variable_read(int which, uint64_t *result);

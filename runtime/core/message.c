@@ -7,7 +7,7 @@
 
 #include "runtime/core/core.h"
 
-enum { CAPACITY = CG_MESSAGE_MAX };      /* longer compiler logs are cut, since their first errors matter most */
+enum { CAPACITY = CG_MESSAGE_MAX };      /* longer messages, such as those with compiler logs, are cut: a log's first errors matter most */
 
 static _Thread_local char message[CAPACITY];
 

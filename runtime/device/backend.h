@@ -25,7 +25,7 @@ enum { CG_THREADS_MAX = 4096 };          /* the most threads of a caller's threa
 struct cg_operand {
 	struct cg_mem mem;
 	int64_t stride;                  /* elements from row to row */
-	int64_t second;                  /* a result of a sum is written twice: elements from the first copy to the second; 0: once */
+	int64_t second;                  /* if a result of a sum is written twice, the elements from the first copy to the second; 0: once */
 	double  value;                   /* the value of a scalar or a count */
 };
 
@@ -40,9 +40,10 @@ struct cg_matrix {                       /* a row-major matrix; one that is all 
 struct cg_gemm {
 	int     dtype;
 	int64_t m, n, k;
-	int     transpose_a, transpose_b;        /* 1: the memory of a has shape [k m]; that of b has [n k] */
+	/* transpose_a 1: the memory of a has shape [k m]; transpose_b 1: the memory of b has shape [n k] */
+	int     transpose_a, transpose_b;
 	struct cg_matrix a, b, start, c;
-	struct cg_mem packed;                    /* b as pack() made it for a product of m rows or more; absent: b is read */
+	struct cg_mem packed;                    /* b as function pack wrote it for a product of m rows or more; absent: b is read */
 	int     in_order;                        /* 1: its sums have the bits of the backend's scan, which adds the terms in the order of k */
 };
 /* The part of a product that a backend's gemm leaves to the generated kernel: nothing; the whole product; or its start, which the
@@ -145,7 +146,8 @@ struct cg_backend {
 	void (*close)(struct cg_dev *);
 	const char *(*describe)(const struct cg_dev *);
 	int  (*supports)(const struct cg_dev *, int dtype);   /* CG_OK or CG_UNSUPPORTED */
-	/* Uses the caller's thread pool, which has been checked; called while no queue is open.  NULL: the backend uses no threads. */
+	/* Uses the caller's thread pool, which has been checked; called while no queue is open.  NULL: the backend uses no threads of the
+	 * host. */
 	int  (*use_pool)(struct cg_dev *, const struct cg_pool *);
 	int  (*start)(struct cg_dev *, void *native, struct cg_queue **);
 	int  (*sync)(struct cg_queue *);

@@ -10,8 +10,8 @@
 
 /* The backends in the order of backends/list.h, ended by NULL. */
 extern const struct cg_backend *const cg_backends[];
-/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  Else CG_BAD_ARGUMENT, with a message that
- * begins with `from`. */
+/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If not, returns CG_BAD_ARGUMENT, with a
+ * message that begins with the text `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 struct cg_context {
@@ -32,7 +32,7 @@ struct cg_stream {
 	struct cg_queue *queue;
 	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none, and copies of host arguments; it grows */
 	struct cg_attachment *attachments;       /* data that other source files attach */
-	int is_taken;                            /* cg_stream_take returned it, and it was not given back yet */
+	int is_taken;                            /* 1: cg_stream_take returned the stream, which was not given back yet */
 	uint64_t header[8];                      /* host memory for the header of a reserve space while it is copied from or to the
 	                                          * device: here, since the copy may still run after a failed sync */
 };
@@ -43,9 +43,9 @@ void cg_context_retain(struct cg_context *);
 /* Frees a stream, without dropping a reference to its context. */
 void cg_stream_free(struct cg_stream *);
 
-/* Data that a source file attaches to a context until the context closes.  That file declares a struct whose first field is this one; it is
- * one block of cg_memory, zeroed before `open` is called.  `close` is called before the device closes, and then the struct is freed.  A
- * kind is identified by its address. */
+/* Data that a source file attaches to a context until the context closes.  The source file declares a struct whose first field is a struct
+ * cg_context_attachment; the struct is one block of cg_memory, zeroed before `open` is called.  `close` is called before the device closes,
+ * and then the struct is freed.  A kind is identified by its address. */
 struct cg_context_attachment;
 struct cg_context_attachment_kind {
 	void (*open)(struct cg_context_attachment *);
@@ -55,9 +55,10 @@ struct cg_context_attachment { struct cg_context_attachment *next; const struct 
 /* The context's attachment of that kind; if there is none yet, makes one of `bytes` bytes.  NULL: out of memory.  Safe from any thread. */
 struct cg_context_attachment *cg_context_get_attachment(struct cg_context *, const struct cg_context_attachment_kind *, size_t bytes);
 
-/* Data that a source file attaches to a stream from call to call.  That file declares a struct whose first field is this one; it is one
- * block of cg_memory.  When the stream closes, free_device frees device memory before the queue stops.  free_host frees host memory after
- * the queue stopped, since a copy may read it until then.  Then the struct itself is freed.  A kind is identified by its address. */
+/* Data that a source file attaches to a stream from call to call.  The source file declares a struct whose first field is a struct
+ * cg_attachment; the struct is one block of cg_memory.  When the stream closes, free_device frees device memory before the queue stops.
+ * free_host frees host memory after the queue stopped, since a copy may read it until then.  Then the struct itself is freed.  A kind is
+ * identified by its address. */
 struct cg_attachment_kind {
 	void (*free_device)(struct cg_stream *, struct cg_attachment *);
 	void (*free_host)(struct cg_attachment *);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lends streams to callers.  A stream that was given back, and whose work succeeded, is kept for the next caller until the context closes.
+ * Lends streams to callers.  Up to IDLE_MAX streams that were given back, and whose work succeeded, are kept for later callers until the
+ * context closes.
  */
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command's interface to the library beside cellgrad.h: the cell language; the tables that the command prints or reads its arguments
- * by (environment variables, ops, weight formats, roundings); the files of the cache; and facts of backends and devices.  It exposes no
- * fields of contexts, backends or plans.
+ * The command's interface to the library beside cellgrad.h: the cell language; the tables that the command prints or reads its arguments by
+ * (environment variables, ops, weight formats, roundings); the files of the cache; and facts of backends and devices.  The interface
+ * exposes no fields of contexts, backends or plans.
  */
 #ifndef CG_INSPECT_H
 #define CG_INSPECT_H
@@ -29,8 +29,8 @@ int cg_inspect_device(int backend, int k, char name[CG_DEVICE_NAME], char *about
 const char *cg_inspect_passed_over(int backend);
 /* Can the backend compute whole networks by a vendor's library? */
 int cg_inspect_has_networks(int backend);
-/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  Else CG_BAD_ARGUMENT, with a message that
- * begins with `from`. */
+/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If not, returns CG_BAD_ARGUMENT, with a
+ * message that begins with the text `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 /* ---- an open device: inspect.c ---- */
@@ -38,7 +38,7 @@ int cg_backend_check(const char *from, const char *where);
 const char *cg_inspect_context(const struct cg_context *);       /* the name of the context's backend */
 /* Switches off the lines for this context's calls, whatever CELLGRAD_VERBOSE is. */
 void cg_inspect_silence(struct cg_context *);
-/* Can the driver copy within the device?  The second function enqueues such a copy, with whose speed kernels are compared. */
+/* Can the driver copy within the device?  cg_inspect_copy() enqueues such a copy, with whose speed kernels are compared. */
 int cg_inspect_copies(const struct cg_context *);
 int cg_inspect_copy(struct cg_stream *, struct cg_mem to, struct cg_mem from, size_t bytes);
 

@@ -23,8 +23,9 @@ static inline struct cg_mem cg_part(struct cg_mem mem, size_t offset, size_t byt
 	return mem;
 }
 
-/* The workspace of a call, from which aligned parts are carved one after the other.  If it has no memory, carving only measures: `used`
- * counts the bytes (SIZE_MAX if they exceed a size_t), and the parts are mere offsets, to which cg_work_place() later assigns memory. */
+/* The workspace of a call, from which aligned parts are carved one after the other.  If the workspace has no memory, carving only measures:
+ * `used` counts the bytes (SIZE_MAX if they exceed a size_t), and the parts are mere offsets, to which cg_work_place() later assigns
+ * memory. */
 enum { CG_WORK_ALIGN = 64 };             /* every part begins at a multiple of this many bytes from the workspace's start */
 struct cg_work { struct cg_mem mem; size_t used; };
 struct cg_mem cg_work_alloc(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);

@@ -8,7 +8,7 @@
 
 #include "runtime/core/core.h"
 
-/* A size of the op, int64_t in its struct.  The shapes of ports name it by its symbol. */
+/* A size of the op, int64_t in its struct.  The shapes of ports name a size by its symbol. */
 struct cg_dim {
 	const char *symbol;              /* the letters that stand for the size in shapes: "B" */
 	size_t      at;                  /* offset in the op's struct */
@@ -32,7 +32,7 @@ enum cg_attribute_kind {
 	CG_NATURAL                       /* a uint64_t in the op's struct, with any value */
 };
 
-/* An attribute.  Rows are written with designated initialisers, so that all other fields are 0. */
+/* An attribute.  Attributes are written with designated initialisers, so that fields that an initialiser does not name are 0. */
 struct cg_attribute {
 	const char *name;                /* TensorFlow's name of the attribute, "cell_clip", or the library's own if `extra` is 1 */
 	int         kind;
@@ -59,8 +59,9 @@ struct cg_port {
 	const char *name;                /* TensorFlow's name of the argument, or the library's own if TensorFlow does not have the argument */
 	const char *shape;               /* the argument's shape, "I+U 4*U": dimensions separated by blanks */
 	int         flow;
-	/* says when an input is required.  NULL: whenever any output is present.  Names of outputs and boolean attributes, separated by
-	 * blanks: when one of these outputs is present or one of these attributes is on.  "": never. */
+	/* says when an input is required.  NULL: an input is required whenever any output is present.  Names of outputs and boolean attributes,
+	 * separated by blanks: an input is required when one of these outputs is present or one of these attributes is on.  "": an input is
+	 * never required. */
 	const char *need;
 	int         extra;               /* 1: TensorFlow's op does not have the argument */
 	size_t      at;                  /* offset in the op's struct */
@@ -141,8 +142,8 @@ struct cg_op {
 	int  (*work)(const void *op, size_t *bytes);
 	int  (*call)(struct cg_stream *, const void *op);
 
-	/* 1: the op's struct is struct cg_rnn_op, that of networks and of their params.  Code that makes arguments from shapes alone skips such
-	 * ops. */
+	/* 1: the op's struct is struct cg_rnn_op, which ops of networks and ops on their params share.  Code that makes arguments from shapes
+	 * alone skips such ops. */
 	int  plan;
 	/* Called after the given shapes have set their sizes: sets the sizes that follow from them, and their bits in *bound, and checks
 	 * that all sizes agree.  NULL: no sizes follow. */
@@ -153,8 +154,8 @@ struct cg_op {
 	/* Sets the layout of an argument's rows, in an op whose sizes were checked; returns 0 if the rows are dense.  NULL: the rows of
 	 * every argument are dense. */
 	int  (*spacing)(const struct cg_port *, const void *op, struct cg_spacing *);
-	/* The number of weights that each valid row is multiplied with, in an open op.  NULL: the elements of all ports of two dimensions
-	 * without B. */
+	/* The number of weights that each valid row is multiplied with, in an open op.  NULL: the number is that of the elements of all ports
+	 * of two dimensions without B. */
 	int64_t (*weights)(const void *op);
 	/* The route of a call, in a few words.  NULL: the op has no routes. */
 	const char *(*route)(const void *op);

@@ -13,7 +13,8 @@ enum { CG_OP_BYTES = 4096 };             /* the largest struct of an op; a test 
 struct cg_op_call {
 	struct cg_stream *stream;
 	const struct cg_op *row;
-	/* given: the caller's op struct.  op: the op struct to compute, with arguments that the device can read; NULL: nothing */
+	/* given: the caller's op struct.  op: the op struct to compute, with arguments that the device can read; NULL: there is nothing to
+	 * compute */
 	const void *given, *op;
 	struct cg_mem work;
 	double start;                    /* the time when the call started, set if the call prints a line */

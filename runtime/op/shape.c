@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shapes and needs of a row.  A shape is a list of dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is a list
- * of names of outputs and attributes.  Each text is parsed once and the result is stored, if its row has storage for it.
+ * of names of outputs and attributes.  The result of parsing a text is stored at the first use, if the text's row has storage for it.
  */
 #include <stdio.h>
 #include <string.h>

@@ -265,7 +265,7 @@ static int copy_last(const struct layers *q, int d, struct cg_matrix src, struct
 		r.src = column(q, src, cg_packed_offset(sequence, d, sequence->S - 1) * src.stride);
 	CG_TRY(copy_rows(q, r));
 	if (n == sequence->B || !cg_present(given.mem))
-		return CG_OK;            /* if the caller gave no initial states, those rows' last states are zero already */
+		return CG_OK;            /* if the caller gave no initial states, the last states of batch rows without steps are zero already */
 	return copy_rows(q, (struct cg_rows){ .rows = sequence->B - n, .columns = width, .src = given, .dst = to,
 	                                      .from = index_from(sequence->order, n), .to = index_from(sequence->order, n) });
 }
@@ -555,7 +555,7 @@ static int begin_dx(void *user, int k)
 	                                                         .from = q->sequence.reversed_index });
 }
 
-/* Copies the gradient of the network's input to the caller's rows, if they are not in packed order. */
+/* Copies the gradient of the network's input to the caller's rows, if they are not in packed order, and zeros the padding. */
 static int end_dx(const struct layers *q, const struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;

@@ -7,7 +7,7 @@
 
 #include "runtime/core/core.h"
 
-/* TensorFlow's words for rnn_mode, input_mode and direction, in its order; each list ends with NULL. */
+/* TensorFlow's words for rnn_mode, input_mode and direction, in TensorFlow's order; each list ends with NULL. */
 extern const char *const cg_rnn_modes[], *const cg_rnn_inputs[], *const cg_rnn_directions[];
 
 struct cg_rnn;

@@ -10,9 +10,9 @@
 /* An absent operand. */
 static const struct cg_matrix none = { .stride = 0 };
 
-/* Is the recurrence's kernel one for a step of a sequence?  Such kernels pass the cell state and the gradients of states from step to step
- * with type acc, and have a separate argument for the upstream gradient of the output.  Kernels of a single step have rounded states, and
- * one argument for the whole gradient of a state. */
+/* Is the recurrence's kernel one for a step of a sequence?  Kernels for a step of a sequence pass the cell state and the gradients of
+ * states from step to step with type acc, and have a separate argument for the upstream gradient of the output.  Kernels of a single step
+ * have rounded states, and one argument for the whole gradient of a state. */
 static inline int is_of_sequence(const struct cg_recurrence *w)
 {
 	return w->kernel->pass == CG_SEQ_FORWARD || w->kernel->pass == CG_SEQ_GRAD;

@@ -27,8 +27,8 @@ static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_cal
 	return h;
 }
 
-/* Sets *checked to 1 if calls write and check the header.  If the reserve space is in device memory, calls do so only if CELLGRAD_CHECK
- * is 1, since the call then waits for the device. */
+/* Sets *checked to 1 if calls write and check the header.  If the reserve space is in device memory, calls write and check the header only
+ * if CELLGRAD_CHECK is 1, since they then wait for the device. */
 static int is_checked(const struct cg_rnn_call *c, int *checked)
 {
 	uint64_t word = 0;

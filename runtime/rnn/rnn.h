@@ -36,8 +36,8 @@ struct cg_rnn_own {
 
 /* The parts of a pass's workspace.  All members are cg_mem: storage.c lays them out as offsets, layers.c assigns memory to them. */
 struct cg_rnn_workspace {
-	/* Hidden states by direction, if they are not in the reserve space: those of the layers that run at once and of the layer below.
-	 * The hidden states of layer l are at index l modulo the number of these layers. */
+	/* Hidden states by direction, if they are not in the reserve space: those of the layers that run at once and of the layer below.  The
+	 * hidden states of layer l are at index l modulo n + 1, where n is the number of layers that run at once. */
 	struct cg_mem h[CG_SCANS_MAX + 1][2];
 	/* dx: sums, of type acc, of the gradient of a layer's input, by direction, with rows in that direction's order */
 	struct cg_mem dx[2], dx_real, dy[2];
@@ -62,8 +62,9 @@ struct cg_rnn_shape {
 	int is_vendors;                          /* 1: a vendor's library runs the call; 0: layers.c runs it */
 	/* the number of pseudo-layers that layers.c runs together: 1, the two directions of a layer, or several layers */
 	int at_once;
-	struct cg_net_sizes bytes;               /* bytes of the reserve space, and of the workspace of one pass; is_vendors: of both passes */
-	struct cg_rnn_workspace workspace;       /* the layout of the workspace of that pass, if layers.c runs the call */
+	/* bytes of the reserve space, and of the workspace of one pass or, if is_vendors is 1, of the workspaces of both passes */
+	struct cg_net_sizes bytes;
+	struct cg_rnn_workspace workspace;       /* the layout of the workspace of the pass that was measured, if layers.c runs the call */
 };
 
 struct cg_rnn {
@@ -84,7 +85,7 @@ struct cg_rnn {
 	int n_blocks;                            /* number of blocks of U columns of gate pre-activations */
 	struct cg_gate_range ranges[CG_GATES_MAX];
 	int n_ranges;
-	struct cg_gate_range biases[3 * CG_GATES_MAX];   /* of bR, then of bW; part -1: of blocks without biases */
+	struct cg_gate_range biases[3 * CG_GATES_MAX];   /* ranges of bR, then of bW; part -1: a range of blocks without biases */
 	int n_biases;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the first without a product */
 	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that it has with its options */
@@ -103,7 +104,7 @@ struct cg_rnn {
 	/* flags: the gradient's sums over rows read h of the step before; a state of the step before; the carried gradients */
 	int sums_prev_h, sums_prev_c[CG_STATES_MAX], sums_carry;
 	int uses_h_prev;                         /* 1: an equation of the cell reads h_prev, beside the recurrent product */
-	int keeps_gates;                         /* the reserve space holds the gate pre-activations, which the gradient reads */
+	int keeps_gates;                         /* 1: the reserve space holds the gate pre-activations, which the gradient reads */
 	struct cg_rnn_op op;                     /* in an open plan: the attributes and sizes of its calls */
 };
 
@@ -214,7 +215,7 @@ int cg_vendor_run(struct cg_stream *, const struct cg_rnn *, int pass, const str
 /* ---- op_rows.c ---- */
 
 void cg_rnn_op_init(void *op, size_t size);
-/* Does the op use the port?  It uses no port of a state that its cell lacks, and never TensorFlow's placeholder host_reserved. */
+/* Does the op use the port?  The op uses no port of a state that its cell lacks, and never TensorFlow's placeholder host_reserved. */
 int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
 /* Sets the layout of the rows of a port, in a call whose shape is known; returns 0 if the call is plain or the port is no sequence. */
 int  cg_rnn_op_spacing(const struct cg_port *, const void *op, struct cg_spacing *);
@@ -271,7 +272,8 @@ struct cg_recurrence {
 	int direction;
 
 	/* The cell; the arrays belong to the caller. */
-	const struct cg_kernel_entry *kernel;    /* its pass decides whether the cell state and the carries have the dtype or type acc */
+	/* the kernel's pass decides whether the cell state and the carries have the dtype or type acc */
+	const struct cg_kernel_entry *kernel;
 	size_t bytes[2];                         /* bytes of an element of the dtype, and of acc */
 	const double *values;                    /* values of the cell's params, rounded */
 	const struct cg_rnn_gate *gate;
@@ -297,7 +299,8 @@ struct cg_recurrence {
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent: an output of a block op that is not requested */
 	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: it holds n steps in turn, [n B, U] */
 	struct cg_matrix h;                      /* [N, H]: the hidden state, that is the saved output or its projection */
-	struct cg_matrix h_first, c_first[CG_STATES_MAX];        /* the initial states, [B, H] of type real, [B, U], in the sorted order */
+	/* the initial states, h_first [B, H] of type real and c_first [B, U], in the sorted order */
+	struct cg_matrix h_first, c_first[CG_STATES_MAX];
 	struct cg_matrix bias;                   /* the biases: one row with the column blocks of all gates */
 	/*
 	 * span: the number of steps whose input products, or gradients of matrices, are computed together, so that their gates are still

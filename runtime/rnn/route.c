@@ -59,7 +59,7 @@ int cg_rnn_check_route(const char *route)
 	               cg_list_names(all, sizeof all, names, n, "or"), route);
 }
 
-/* Adds the route and the version of its library to the fingerprint, since the contents of the reserve space depend on both. */
+/* Adds the route's name and its library's stamp to the fingerprint, since the contents of the reserve space depend on both. */
 static void set_fingerprint(struct cg_rnn *rnn, const struct cg_net_route *route)
 {
 	uint64_t stamp = route->stamp(rnn->vendor);
@@ -77,7 +77,7 @@ static void describe_beyond(struct cg_rnn *rnn, const struct cg_net_route *route
 }
 
 /* Opens route scan if the backend supports it for this network and the caller did not ask for composed.  If not, opens composed, or fails
- * if the caller asked for scan.  not_vendor: the reason against the vendor's route; NULL: it was not tried. */
+ * if the caller asked for scan.  not_vendor: the reason against the vendor's route; NULL: that route was not tried. */
 static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_vendor)
 {
 	const struct cg_backend *backend = rnn->context->backend;

@@ -11,8 +11,8 @@ static int too_many(const struct cg_rnn_shape *shape)
 	return REFUSE("T=%lld, B=%lld: a call of these sizes has too many steps, rows or bytes", (long long)shape->T, (long long)shape->B);
 }
 
-/* Are the index arrays of packed.c within PTRDIFF_MAX bytes?  The index arrays are n and off, two numbers for each batch row, and ten
- * numbers for each valid row. */
+/* Are the index arrays of packed.c within PTRDIFF_MAX bytes?  The index arrays are n and off, two numbers for each batch row, and at most
+ * ten numbers for each valid row. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;

@@ -38,8 +38,8 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
  * longer than the call of the backend. */
 enum { SPANS = 4, SHORTEST_SPAN = 32 };
 
-/* May layers run at once, each one span behind the layer below it?  They may only if there is one direction, from the first step on, no
- * dropout, so that a layer reads the output of the layer below unchanged, and a row with enough steps for SPANS spans. */
+/* May layers run at once, each one span behind the layer below it?  Layers may run at once only if there is one direction, from the first
+ * step on, no dropout, so that a layer reads the output of the layer below unchanged, and a row with enough steps for SPANS spans. */
 static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	return rnn->net.directions == 1 && !rnn->net.reverse && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
@@ -158,8 +158,8 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 	r->c_first[0] = cg_work_alloc(work, B, rnn->net.U, acc);
 	for (int c = 1; c < rnn->n_states; c++)
 		r->c_first[c] = cg_work_alloc(work, B, rnn->net.U, acc);
-	/* Only the first pseudo-layer has a copy of the input: layers that run at once read the output of the layer below, and both
-	 * directions of a dense call share one input. */
+	/* Only the first pseudo-layer has a copy of the input, since layers that run at once read the output of the layer below, and both
+	 * directions of a dense call share one input.  In a call with rows of different lengths both directions have a copy. */
 	if (!k || (rnn->net.directions == 2 && !shape->is_whole))
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)

@@ -62,7 +62,7 @@ void cg_rnn_op_inferred(const struct cg_op *row, unsigned *bound)
 		*bound |= 1u << k;
 }
 
-/* Sets the number of layers by the shape of input_h, or, without input_h, by L if it is known, else by num_layers. */
+/* Sets the number of layers by the shape of input_h, or, without input_h, by L if it is known, else by num_layers, else to 1. */
 static int infer_layers(const struct cg_op *row, struct cg_rnn_op *op, int bound, int has_L)
 {
 	int64_t D = n_directions(op), L = has_L ? op->L : op->num_layers ? op->num_layers : 1;

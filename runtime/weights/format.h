@@ -50,7 +50,7 @@ enum cg_bias { CG_BIAS_RECURRENT, CG_BIAS_INPUT, CG_BIAS_HALVES, CG_BIASES };
 struct cg_format {
 	const char *name;
 	const char *group[2];                    /* names of groups, for 1 and for 2 directions */
-	int stacked;                             /* a group is a layer; the direction is the first dimension of its tensors */
+	int stacked;                             /* 1: a group is a layer; the direction is the first dimension of the group's tensors */
 	int skips;                               /* 1: the format can hold a network without input matrices (skip_input) */
 	int optional_biases;                     /* 1: a file of the format may lack the tensors of biases */
 	int bias;                                /* enum cg_bias: how one bias b becomes bW and bR */
@@ -116,8 +116,9 @@ void cg_convert_out_of(const struct cg_conversion *, int k);
 
 /* What a conversion of all tensors loses: numbers of pairs of biases, and of elements. */
 struct cg_losses {
-	int64_t biases, of_biases;               /* of of_biases pairs bW, bR, those that differ after their sum is split again; for
-	                                          * gradients, the pairs that are not equal */
+	/* of_biases: the pairs bW, bR that are summed; biases: those of them that differ after their sum is split again, or, for gradients,
+	 * that are not equal */
+	int64_t biases, of_biases;
 	int64_t vectors, rounded;                /* nonzero elements of vectors that `to` does not hold; elements that `to`'s dtype rounds */
 	int bias;                                /* the enum cg_bias that restores the most pairs */
 };

@@ -108,7 +108,7 @@ static void convert_region(const struct cg_conversion *m, int pseudo_layer, enum
 		       (size_t)a.columns * bytes);
 }
 
-/* Reads bW and bR of one gate and unit of `from`.  The gradient of their sum is the gradient of each. */
+/* Reads bW and bR of one gate and unit of `from`.  The gradient of the sum bW + bR is the gradient of bW and that of bR. */
 static void read_biases(const struct cg_conversion *m, const struct cg_location at[2], int64_t u, uint64_t *w, uint64_t *r)
 {
 	const struct cg_tensors *from = &m->from;
