@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: without it dlopen would return
- * the host program's instance of the library, and setting that instance to one thread would change the host's results and speed.  A library
- * that was loaded is used if it is OpenBLAS, is new enough, lets several threads call it at once, can be set to one thread, has integers of
- * 32 bits and the functions below, and computes a product of small matrices correctly.  Else field `why` says why not, and the next soname,
- * if no library is named, is tried.  The library is never closed: a process has few namespaces, and the library's own threads run its code.
+ * the host program's instance of the library, and setting that instance to one thread would change the host's results and speed.  A loaded
+ * library is used if it is OpenBLAS, is new enough, lets several threads call it at once, can be set to one thread, has integers of 32 bits
+ * and the functions below, and multiplies small matrices correctly.  Else field `why` says why not, and the next soname, if no library is
+ * named, is tried.  The library is never closed: a process has few namespaces, and the library's own threads run its code.
  */
 #include <dlfcn.h>
 #include <link.h>
