@@ -192,7 +192,7 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
  * any argument is in host memory, they return when that memory has been read and written.  While a CUstream
  * is being captured, only calls whose arguments are all in device memory may be captured.  Until the capture
  * ends, cg_alloc() and calls that load code (the first use of a kernel, cg_rnn_open() with route cudnn)
- * return CG_UNSUPPORTED on every stream of the context, because they would invalidate a capture in every mode
+ * return CG_UNSUPPORTED on every stream of the context: such calls would invalidate a capture in every mode
  * but the relaxed one.  Calls that allocate a workspace on the captured stream or, on a device without memory
  * pools, on any stream, return CG_UNSUPPORTED, too.  During a capture nothing of the context may be freed or
  * closed.
