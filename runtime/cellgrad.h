@@ -69,11 +69,11 @@ extern "C" {
 /** Result of a call. */
 enum cg_status {
 	CG_OK           =  0,    /**< Success. */
-	CG_BAD_ARGUMENT = -1,    /**< An argument is missing, misshapen, out of range or overlaps another. */
+	CG_BAD_ARGUMENT = -1,    /**< An argument is wrong or missing, or an environment variable is wrong. */
 	CG_NO_MEMORY    = -2,    /**< Host or device memory is exhausted. */
 	CG_NO_DEVICE    = -3,    /**< No device could be opened; the message says why not. */
 	CG_UNSUPPORTED  = -4,    /**< Not supported here; the message says why, or what supports it. */
-	CG_BUILD        = -5,    /**< A kernel or a .cell failed to compile; the message says why. */
+	CG_BUILD        = -5,    /**< A kernel or a cell's text does not compile; the message says why. */
 	/** A vendor call failed; the message has its name, code and text.  The stream may be unusable.  If a
 	 * wait failed, host memory that was passed to a call may be in use until the stream is closed. */
 	CG_DRIVER       = -6,
@@ -96,8 +96,8 @@ enum cg_pass {
 /** Order of the gate blocks in w, b and dgates: i input, c candidate, f forget, o output. */
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
-/** Describes this thread's last failure; if an argument was rejected, it names the call or op and the
- * argument, and says what was expected.  Never NULL; valid until this thread's next call that fails. */
+/** Describes this thread's last failure: for most rejected arguments, names the call or op and the argument,
+ * and says what was expected.  Never NULL; valid until this thread's next call that fails. */
 CG_API const char *cg_message(void);
 /** Version of the running library, such as "0.2.0"; CG_VERSION_* are those of the header compiled against. */
 CG_API const char *cg_version(void);
@@ -130,9 +130,10 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
 /** Opens a device.
  *
  * If no backend is named, the library on Linux loads OpenCL drivers only if there are signs of a GPU: the
- * device file of a GPU, and a driver that is not for processors alone.  CG_BAD_ARGUMENT: unknown name (the
- * message lists the backends), a number of threads out of range, or an environment variable with a value that
- * is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be opened.
+ * device file of a GPU, and a driver that is not for processors alone.  CG_BAD_ARGUMENT: an unknown NAME (the
+ * message lists the backends), a list or DEVICE of a wrong form, a number of threads out of range, or an
+ * environment variable with a value that is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no
+ * device could be opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
  *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a
@@ -142,8 +143,9 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
  * @param context Receives the context.  The caller closes it.
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
-/** Opens a context on the caller's own cl_context or CUcontext.  CG_BAD_ARGUMENT: unknown backend, or the
- * device is not in the context.  CG_UNSUPPORTED: the backend has no contexts.
+/** Opens a context on the caller's own cl_context or CUcontext.  CG_BAD_ARGUMENT: unknown backend, a `device`
+ * that is not as described below, or an environment variable with a value that is not allowed.
+ * CG_UNSUPPORTED: the backend has no contexts to adopt.
  *
  * @param backend Name of the backend.
  * @param native The cl_context, which is retained until the context closes, or the CUcontext, which must
@@ -256,8 +258,9 @@ CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_
  * that is absent is not computed; an upstream gradient that is absent is zero; an input may be absent if no
  * requested output depends on it.  Outputs must not overlap any other argument.
  *
- * Errors: CG_BAD_ARGUMENT for a shape, a size, an overlap or a range; CG_NO_MEMORY if `work` is absent and
- * the workspace cannot be allocated.
+ * Errors: CG_BAD_ARGUMENT for an argument that is missing, has a wrong size, is out of range or overlaps an
+ * output; CG_UNSUPPORTED, for example for a dtype that the device lacks; CG_NO_MEMORY, CG_BUILD and
+ * CG_DRIVER.
  *
  * Threads: _init and _work calls are safe from any thread; other calls use their stream.
  * @{
@@ -357,7 +360,8 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
  *
  * A cell is a set of equations read from text.  A cell is immutable and belongs to no device.
  *
- * Errors: CG_BUILD for a text with a mistake, CG_FILE for a file, CG_BAD_ARGUMENT, CG_NO_MEMORY.
+ * Errors: CG_BUILD for a text with a mistake, CG_FILE for a file that is not readable text or is too long,
+ * CG_BAD_ARGUMENT, CG_NO_MEMORY.
  *
  * Threads: all calls are safe from any thread, and in forked children.
  * @{
@@ -369,9 +373,9 @@ struct cg_cell;                  /**< The equations of a cell. */
 CG_API const struct cg_cell *cg_cell_find(const char *name);
 /** Returns the i-th built-in cell's name, or NULL past the last. */
 CG_API const char *cg_cell_name(int i);
-/** Returns the name of the i-th cell of the shelf, or NULL past the last: cells of other papers, of which the
- * library has the text alone.  The kernels of these cells are made at run time, as those of a cell from a
- * file are. */
+/** Returns the name of the i-th cell of the shelf, or NULL past the last.  The shelf has cells from papers,
+ * of which the library has the text, but no compiled kernels.  The kernels of these cells are made at run
+ * time, as those of a cell from a file are. */
 CG_API const char *cg_shelf_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
@@ -469,8 +473,8 @@ struct cg_arg {
  * cell saves its output; other kernels are interpreted, with the same bits.  The bits are the same on every
  * backend, processor and instruction set and for every number of threads, except those of a NaN: every
  * backend gives a NaN there, of any sign and payload; and except on a device whose cg_describe() says "not
- * the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: a name, a size
- * or an overlap. */
+ * the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: for example, an
+ * argument is missing, unknown or too small, or overlaps an output. */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
 

@@ -57,7 +57,7 @@ struct cg_drop {
 	double   rate;                           /* 0: nothing is dropped; 1: everything */
 	uint64_t key;
 	struct cg_mem t, b;                      /* int64 [rows]: step and batch row of row p; absent: p / batch and p % batch */
-	/* first_t: a number added to t.  batch: the rows of a step, used if t or b is absent.  first_unit: the unit of column 0 */
+	/* first_t: a number added to t.  batch: the number of rows of a step, used if t or b is absent.  first_unit: the unit of column 0 */
 	int64_t  first_t, batch, first_unit;
 };
 
@@ -85,12 +85,13 @@ enum { CG_WHY_NOT = 128 };
 struct cg_net_route {
 	const char *name;                /* the route's name in cg_rnn_config and cg_rnn_route */
 	const char *const *roundings;    /* by dtype: how the route rounds, in prose; NULL: it does not support the dtype */
-	/* Opens a network.  CG_UNSUPPORTED: the library does not support the network; `why` gets a few words, the message the full reason.
-	 * Other failures leave `why` empty.  The network outlives the net. */
+	/* Opens a network.  CG_UNSUPPORTED: the library does not support the network; `why` receives the reason in a few words, the message has
+	 * it in full.  Other failures leave `why` empty.  The network outlives the net. */
 	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_dev *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* a hash of all that the reserve space depends on beside the network */
-	/* Do calls of T steps run on route composed although the library supports the network?  If so, `why` gets a few words. */
+	/* Do calls of T steps run on route composed although the library supports the network?  If they do, `why` receives the reason in a few
+	 * words. */
 	int  (*declines)(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
 	int  (*sizes)(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
 	/* work: the workspace, of the size from sizes().  The runtime reads and writes the header of the reserve space. */
@@ -187,11 +188,11 @@ struct cg_backend {
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/*
 	 * All steps of a recurrence in one call, in place of a gemm and a launch by the runtime for each step.  All NULL: not supported.
-	 * scan_work: bytes of workspace, which depend on the units and the shapes of the products, not on their memory; for one product
-	 * at most the bytes of a packed b plus CG_PACKED_ALIGN.  0: the backend does not support the recurrence, and `why` gets a few
+	 * scan_work: bytes of workspace, which depend on the units and the shapes of the products, not on their memory; for one product at most
+	 * the bytes of a packed b plus CG_PACKED_ALIGN.  0: the backend does not support the recurrence, and `why` receives the reason in a few
 	 * words. scans_at_once: how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  lag: each
-	 * recurrence follows the one before it by one span; products over a span of rows must then have the bits of one over all rows.
-	 * scan: runs n recurrences of equal sizes, none of which reads what another one writes; describe() is called until it returns.
+	 * recurrence follows the one before it by one span; products over a span of rows must then have the bits of one over all rows.  scan:
+	 * runs n recurrences of equal sizes, none of which reads what another one writes; describe() is called until it returns.
 	 */
 	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
 	int  (*scans_at_once)(const struct cg_dev *, const struct cg_scan *, int lag);

@@ -371,7 +371,8 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, s
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid rows; 0: the matrix is not packed. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
-/* Does the backend's scan support this network?  If not, `why` gets a few words, unless the reason is that the backend has no scan. */
+/* Does the backend's scan support this network?  If it does not, `why` receives the reason in a few words, unless the reason is that the
+ * backend has no scan. */
 int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);
 /* Bytes of the workspace of the backend's scan in a pass of N valid rows; 0: the call runs step by step, on route scan with the bits of the
  * scan. */
