@@ -115,7 +115,7 @@ static int add_usage(int folder, const struct file *f, void *user)
 	struct usage *usage = user;
 	int at;
 
-	/* Removes the temporary file of a writer that died before it renamed the file. */
+	/* Removes a temporary file with a date more than STALE seconds from now: its writer has died before renaming the file. */
 	if (cg_cache_is_temporary(f->name) && (f->age > STALE || f->age < -STALE) && !cg_disk.unlinkat(folder, f->name, 0))
 		return 0;
 	usage->total += f->bytes;

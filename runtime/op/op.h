@@ -154,8 +154,8 @@ struct cg_op {
 	/* Sets the layout of an argument's rows, in an op whose sizes were checked; returns 0 if the rows are dense.  NULL: the rows of
 	 * every argument are dense. */
 	int  (*spacing)(const struct cg_port *, const void *op, struct cg_spacing *);
-	/* The number of weights that each valid row is multiplied with, in an open op.  NULL: the number is that of the elements of all ports
-	 * of two dimensions without B. */
+	/* The number of weights that each valid step of a batch row is multiplied with, in an open op.  NULL: the number is that of the
+	 * elements of all ports of two dimensions without B. */
 	int64_t (*weights)(const void *op);
 	/* The route of a call, in a few words.  NULL: the op has no routes. */
 	const char *(*route)(const void *op);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packed sequences: the order of the valid rows of a call, and the index arrays that describe it to a device.  A stream keeps the arrays of
- * its last call that needed some, since a backward call has the lengths of its forward call, and often all calls of a training run have the
- * same lengths.
+ * Packed sequences: the order of the valid steps of a call, and the index arrays that describe that order to a device.  A stream keeps the
+ * arrays of its last call that needed some, since a backward call has the lengths of its forward call, and often all calls of a training
+ * run have the same lengths.
  */
 #include <string.h>
 

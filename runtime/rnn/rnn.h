@@ -73,7 +73,7 @@ struct cg_rnn {
 	struct cg_network net;                   /* the network's description, which vendors' libraries read, too */
 	int options;
 	uint64_t fingerprint;                    /* a hash of everything in the plan that the reserve space depends on */
-	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded */
+	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded to the dtype */
 	/* route: the plan's route; beyond: that of calls with more steps than the vendor's library supports */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];
 	int by_name, scans;                      /* by_name: the caller named a vendor's route.  scans: the route is scan */
@@ -275,7 +275,7 @@ struct cg_recurrence {
 	/* the kernel's pass decides whether the cell state and the carries have the dtype or type acc */
 	const struct cg_kernel_entry *kernel;
 	size_t bytes[2];                         /* bytes of an element of the dtype, and of acc */
-	const double *values;                    /* values of the cell's params, rounded */
+	const double *values;                    /* values of the cell's params, rounded to the dtype */
 	const struct cg_rnn_gate *gate;
 	const struct cg_gate_range *ranges;
 	const int *first;
@@ -349,7 +349,7 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
 /* Describes the product with the projection matrix [P, U]: forward of the cell's output, backward of the gradient of h. */
 struct cg_gemm cg_recurrence_describe_projection(int dtype, int back, int64_t P, int64_t U, int64_t rows);
-/* Bytes of the packed matrix of a product of single steps, in a call of N valid rows; 0: the matrix is not packed.  Packing reads and
+/* Bytes of the packed matrix of a product of single steps, in a call of N valid steps; 0: the matrix is not packed.  Packing reads and
  * writes the matrix once, which saves time from CG_STEPS_TO_PACK steps on. */
 enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_recurrence_measure_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
@@ -369,13 +369,13 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, s
 /* Writes the recurrence's biases, with type acc: bW + bR for a gate whose two biases are added to one sum; for a split gate, bW and bR
  * separately. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
-/* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid rows; 0: the matrix is not packed. */
+/* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid steps; 0: the matrix is not packed. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
 /* Does the backend's scan support this network?  If it does not, `why` receives the reason in a few words, unless the reason is that the
  * backend has no scan. */
 int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);
-/* Bytes of the workspace of the backend's scan in a pass of N valid rows; 0: the call runs step by step, on route scan with the bits of the
- * scan. */
+/* Bytes of the workspace of the backend's scan in a pass of N valid steps; 0: the call runs step by step, on route scan with the bits of
+ * the scan. */
 size_t cg_rnn_measure_scan(const struct cg_rnn *, int pass, int64_t B, int64_t N);
 /* Returns how many recurrences of the network the backend's scan should run together, so that all threads are busy. */
 int cg_rnn_count_at_once(const struct cg_rnn *, int pass, int64_t B, int64_t steps);

@@ -32,7 +32,7 @@ size_t cg_vendor_measure(const struct cg_rnn *rnn, int pass, const struct cg_rnn
 	return lay_out(rnn, pass, shape, own, absent, &copies);
 }
 
-/* Copies valid rows from a caller's sequence to dense memory, or back. */
+/* Copies the rows of valid steps from a caller's sequence to dense memory, or back. */
 static int copy(struct cg_stream *stream, const struct cg_rnn *rnn, const struct cg_packed *sequence, struct cg_mem index, int64_t unit,
                 struct cg_mem given, int64_t width, struct cg_mem dense, int back)
 {

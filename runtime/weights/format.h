@@ -71,7 +71,7 @@ struct cg_layout {
 	const struct cg_form *form;
 	struct cg_network network;
 	struct cg_network_text text;
-	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded */
+	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded to the dtype */
 	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1], scalars[CG_SCALARS_MAX + 1];  /* codes, in the order of the cell */
 	int gradients;
 	int each, groups, n;                     /* each: tensors of a group; groups: the number of groups; n: tensors in all */
