@@ -109,8 +109,8 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 	return work.used;
 }
 
-/* Would the size of the workspace overflow, apart from copies of the recurrent rows of w?  The workspace without these copies takes less
- * than 64 bytes for each of the T B U elements, and for each element of one more row; cg_lstm_block_work() checks the whole size. */
+/* Would the size of the workspace overflow, apart from matrices of U x 4U elements and from padding?  The other parts take less than 64
+ * bytes for each of the T B U elements, and for each element of one more row; cg_lstm_block_work() checks the whole size. */
 static int is_too_large(const struct cg_lstm_block *op)
 {
 	const int64_t most = PTRDIFF_MAX / 256;

@@ -89,7 +89,7 @@ static void find_path(struct cg_cache_directory *directory)
 
 static void find_mode(struct cg_cache_directory *directory)
 {
-	enum { OFF, RO, RW };                    /* the words of CELLGRAD_CACHE, in their order */
+	enum { OFF, RO, RW };                    /* the allowed words of CELLGRAD_CACHE, in the order of the table in environment.c */
 	uint64_t word = RW;
 
 	if (!read_variable(directory, CG_ENV_CACHE, &word)) {
