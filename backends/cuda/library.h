@@ -75,10 +75,10 @@ enum {
 
 enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_CUDNN, CG_CUDA_LIBRARIES };
 
-/* Loads a library at the first call, for the life of the process, unless it is for a later CUDA than the driver's.  Returns CG_NO_DEVICE
- * if there is no driver that is new enough, CG_BUILD if there is no NVRTC, CG_UNSUPPORTED if there is no cuBLAS or cuDNN or the environment
- * excludes it.  Returns CG_BAD_ARGUMENT if the environment names a library that cannot be loaded.  The message lists the names that were
- * tried. */
+/* Loads a library at the first call, for the life of the process, unless it is for a later CUDA than the driver's.  Returns CG_NO_DEVICE if
+ * there is no driver that is new enough, CG_BUILD if there is no NVRTC, CG_UNSUPPORTED if there is no cuBLAS or cuDNN or the environment
+ * excludes the library.  Returns CG_BAD_ARGUMENT if the environment names a library that cannot be loaded.  If no library is found, the
+ * message lists the names that were tried. */
 int cg_cuda_load(int library);
 /* Called after the driver was loaded: returns CG_BAD_ARGUMENT if the environment names another library that cannot be loaded. */
 int cg_cuda_check_named(void);
