@@ -130,10 +130,10 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
 /** Opens a device.
  *
  * If no backend is named, the library on Linux loads OpenCL drivers only if there are signs of a GPU: the
- * device file of a GPU, and a driver that is not for processors alone.  CG_BAD_ARGUMENT: an unknown NAME (the
- * message lists the backends), a list or DEVICE of a wrong form, a number of threads out of range, or an
- * environment variable with a value that is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no
- * device could be opened.
+ * device file of a GPU, and a driver that is not for processors alone.  CG_BAD_ARGUMENT: for example, an
+ * unknown NAME (the message lists the backends), a number of threads out of range, or an environment variable
+ * with a value that is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be
+ * opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
  *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a
@@ -143,9 +143,9 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
  * @param context Receives the context.  The caller closes it.
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
-/** Opens a context on the caller's own cl_context or CUcontext.  CG_BAD_ARGUMENT: unknown backend, a `device`
- * that is not as described below, or an environment variable with a value that is not allowed.
- * CG_UNSUPPORTED: the backend has no contexts to adopt.
+/** Opens a context on the caller's own cl_context or CUcontext.  CG_BAD_ARGUMENT: for example, an unknown
+ * backend, or a `device` that is not as described below.  CG_UNSUPPORTED: the backend has no contexts to
+ * adopt.
  *
  * @param backend Name of the backend.
  * @param native The cl_context, which is retained until the context closes, or the CUcontext, which must

@@ -24,7 +24,7 @@ void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t byte
 enum { CG_CACHE_PATH = 4096, CG_CACHE_ENTRY = 64 << 20, CG_CACHE_MOST = 256 << 20 };
 
 struct cg_cache_directory {
-	char path[CG_CACHE_PATH];                /* "": no folder can be named or allowed, and `why` has the reason */
+	char path[CG_CACHE_PATH];                /* "": the build or the environment allows no folder, and `why` has the reason */
 	char why[512];                           /* the reason why the cache is not read; "": it is read if its folder exists */
 	int reads, writes;                       /* 1: reading, and writing, are allowed by CELLGRAD_CACHE and the folder's owner and mode */
 	uint64_t most;                           /* limit on the bytes of all files together */
@@ -44,11 +44,11 @@ struct cg_cache_entry {
 	uint64_t bytes;
 	int64_t age;                             /* seconds since the entry was written, or last read under CELLGRAD_CACHE=rw */
 };
-/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: no folder can be named or
- * allowed, or the folder must not be used; CG_FILE: the folder cannot be read. */
+/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: the build or the
+ * environment allows no folder, or the folder must not be used; CG_FILE: the folder cannot be read. */
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user);
-/* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: no folder can be named or allowed, or
- * the folder must not be used; CG_FILE: the folder cannot be read, or a file could not be removed. */
+/* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: the build or the environment allows no
+ * folder, or the folder must not be used; CG_FILE: the folder cannot be read, or a file could not be removed. */
 int cg_cache_clear(size_t *files, uint64_t *bytes);
 /* Is this file in the cache, under the name of any entry or temporary file?  Compares device and inode; 0 if there is no usable folder. */
 int cg_cache_has(const struct stat *);

@@ -67,7 +67,7 @@ struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_ki
 /* The stream's attachment of that kind; if there is none yet, makes one of `bytes` bytes, zeroed after its first field.  NULL: out of
  * memory. */
 struct cg_attachment *cg_stream_get_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
-/* Do calls of this stream print lines on standard error?  This test is the whole cost of CELLGRAD_VERBOSE for a call that prints no
+/* Do calls of this stream print lines on standard error?  A few such tests are the whole cost of CELLGRAD_VERBOSE for a call that prints no
  * line. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {

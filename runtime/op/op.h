@@ -243,8 +243,8 @@ int cg_op_check(const struct cg_op *, const void *op);
 void cg_verbose_print_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
 void cg_verbose_print_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
                              double ms);
-/* Writes an op's sizes, dtype, required attributes (except scalar inputs), and attributes that differ from their defaults, as arguments of
- * `cellgrad bench`, "--op NAME --B 1 ... use_peephole=true"; returns text. */
+/* Writes arguments of `cellgrad bench`, "--op NAME --B 1 ... use_peephole=true": an op's sizes that are neither fixed nor CG_UNSAID, its
+ * dtype, its required attributes (except scalar inputs), and attributes that differ from their defaults.  Returns text. */
 const char *cg_op_describe(const struct cg_op *, const char *name, const void *op, char *text, size_t capacity);
 
 #endif

@@ -131,7 +131,8 @@ static void set_text(struct cg_rnn *rnn)
 
 /* ---- the fingerprint ---- */
 
-/* Sets the hash of everything in the config that the contents and the layout of the reserve space depend on. */
+/* Sets the hash of what the contents and the layout of the reserve space depend on in the config; for a vendor's route, route.c adds the
+ * rest. */
 static void set_fingerprint(struct cg_rnn *rnn)
 {
 	const struct cg_network *net = &rnn->net;

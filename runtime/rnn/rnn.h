@@ -37,7 +37,7 @@ struct cg_rnn_own {
 /* The parts of a pass's workspace.  All members are cg_mem: storage.c lays them out as offsets, layers.c assigns memory to them. */
 struct cg_rnn_workspace {
 	/* Hidden states by direction, if they are not in the reserve space: those of the layers that run at once and of the layer below.  The
-	 * hidden states of layer l are at index l modulo n + 1, where n is the number of layers that run at once. */
+	 * hidden states of layer l are at index l modulo (n + 1), where n is the number of layers that run at once. */
 	struct cg_mem h[CG_SCANS_MAX + 1][2];
 	/* dx: sums, of type acc, of the gradient of a layer's input, by direction, with rows in that direction's order */
 	struct cg_mem dx[2], dx_real, dy[2];
@@ -121,7 +121,7 @@ struct cg_packed {
 	int64_t T, B, N, S;
 	int is_dense;                            /* all rows have T steps: packed row p is batch row p % B at time p / B in both directions;
 	                                          * of the arrays below only input and output may be present */
-	int64_t *n, *off;                        /* [S] each: the rows of a step, and its first packed row; not read if is_dense */
+	int64_t *n, *off;                        /* [S] each: the number of rows of a step, and its first packed row; not read if is_dense */
 	/* Arrays of int64 in device memory.  Direction 0 of a network with `reverse` has the order of direction 1 of other networks. */
 	struct cg_mem order, last;               /* [B] each, by sorted row.  order: its batch row; last: the packed row of its last step */
 	/* The position of each packed row in the caller's input and output, and in their gradients: [N] indices, by direction, and the
@@ -366,7 +366,7 @@ struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *, struct cg
 /* Fills the fields of a recurrence that follow from the plan, the pseudo-layer and the pass.  params_backprop may be absent. */
 void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
                             struct cg_recurrence *);
-/* Writes the recurrence's biases, with type acc: bW + bR for a gate whose two biases are added to one sum; for a split gate, bW and bR
+/* Writes the recurrence's biases, with type acc: for each gate bW + bR, the one bias that it has, or zeros; for a split gate, bW and bR
  * separately. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid steps; 0: the matrix is not packed. */

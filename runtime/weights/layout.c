@@ -144,7 +144,7 @@ static int check(const struct cg_layout *l)
 
 /* ---- opening ---- */
 
-/* Sets the codes of gates, vectors and scalars; those of a user's cell are the characters from '0' on. */
+/* Sets the codes of gates, vectors and scalars; those of a cell that is not built-in are the characters from '0' on. */
 static void set_gate_codes(struct cg_layout *l)
 {
 	const struct cg_gate_codes *known = cg_find_gate_codes(l->network.cell);
