@@ -624,8 +624,8 @@ CG_API int  cg_rnn_call_sizes(const struct cg_rnn *rnn, const struct cg_rnn_call
  * on route cudnn, where only cuDNN can compute the size. */
 CG_API int  cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t *step);
 
-/** A region of params.  Not present are the input matrices of layer 0 if the network skips them (CG_SKIP),
- * and a projection of size 0. */
+/** A region of params.  Not present are the input matrices of layer 0 if the network skips them (CG_SKIP), a
+ * projection of size 0, and a matrix or bias that a gate does not have. */
 struct cg_rnn_region {
 	int64_t offset, /**< Index of its first element. */  rows, /**< Rows; 0: the region is not present. */
 	        columns; /**< Columns. */
@@ -657,9 +657,10 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
  * @param rnn The plan.
  * @param words Three rules, blank-separated: for the input matrices, for the recurrent matrices and the
  *        projection, and for biases and per-unit weights; scalars start as the cell says.  A fourth word,
- *        "unit_forget", sets bW of gate a_f to 1 and its bR to 0.  To a rule all gates of a pseudo-layer are
- *        one matrix [G U, columns].  PyTorch's networks use "uniform uniform uniform", Keras's
- *        "xavier_uniform orthogonal zeros unit_forget".  The last three rules are for matrices only.
+ *        "unit_forget", sets bW of gate a_f to 1 and its bR to 0.  To a rule the matrices of all gates of a
+ *        pseudo-layer are one matrix, [G U, columns] if each gate has one.  PyTorch's networks use "uniform
+ *        uniform uniform", Keras's "xavier_uniform orthogonal zeros unit_forget".  xavier_uniform,
+ *        kaiming_uniform and orthogonal are for matrices only.
  *        - zeros, ones
  *        - uniform: between -1 / sqrt(U) and 1 / sqrt(U)
  *        - xavier_uniform: between -a and a, a = sqrt(6 / (rows + columns)) (Glorot and Bengio 2010)
@@ -683,10 +684,10 @@ CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint
  * spans all rows of the smaller one, so that rows do not overlap.
  *
  * Dropout sets elements of layer l's output [T B D*H] to zero by a counter-based generator.  For one rate,
- * the mask depends only on seed, counter, l and the element's t (counted from first_step), b and unit.  With
- * key = seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64 bits of Philox(key, { low and high 32
- * bits of counter, l, 0 }), and word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4].  With dropout rate p an
- * element is dropped if word < floor(p 2^32) or p is 1, else it is multiplied by 1 / (1 - p). */
+ * the mask depends only on seed, counter, l and the element's t (first_step in the first step), b and unit.
+ * With key = seed and Philox4x32-10 (Salmon et al. 2011), k2 is the low 64 bits of Philox(key, { low and high
+ * 32 bits of counter, l, 0 }), and word is Philox(k2, { unit / 4, b, t, 0 })[unit % 4].  With dropout rate p
+ * an element is dropped if word < floor(p 2^32) or p is 1, else it is multiplied by 1 / (1 - p). */
 struct cg_rnn_call {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	int64_t T, /**< Steps. */  B; /**< Batch size. */
@@ -743,9 +744,10 @@ CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A
  * backward call leaves the reserve unchanged, unless spend_reserve is set.  A reserve in host memory is
  * rejected if it is of another network or of a forward with another T, B, lengths, counter, first_step or
- * no_dropout.  A reserve of route cudnn is rejected on another route, and the other way round.  A reserve in
- * device memory is rejected by its size, and by its header under CELLGRAD_CHECK=1, which waits for the
- * device.  Alignment, indices and captures are as for cg_rnn_forward(). */
+ * no_dropout.  In host memory a reserve of route cudnn is also rejected on another route, and the other way
+ * round.  A reserve in device memory is rejected if it is too small, and by its header under
+ * CELLGRAD_CHECK=1, which waits for the device.  Alignment, indices and captures are as for
+ * cg_rnn_forward(). */
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
                             const struct cg_rnn_call *call);
 /** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of
@@ -760,8 +762,8 @@ CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *
  * A format is a list of tensors; each is made of regions of params in the format's own order and
  * orientation.  cellgrad-weights(7) describes every format.  No device is needed.
  *
- * Errors: CG_BAD_ARGUMENT for an unknown format (the message has the nearest name, or all names) or a wrong
- * network; CG_UNSUPPORTED for what a format cannot hold.
+ * Errors: CG_BAD_ARGUMENT, for example for an unknown format (the message has the nearest name, or all names)
+ * or a wrong network; CG_UNSUPPORTED for what a format cannot hold.
  *
  * Threads: all calls are safe from any thread.
  * @{
