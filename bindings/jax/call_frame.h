@@ -17,13 +17,13 @@ struct call_frame {
 };
 
 /* Handles frames that do not execute the call: answers a query of the handler's version, and ignores stages before the execution.
- * Returns 1 if it was such a frame. */
+ * Returns 1 if the frame does not execute the call. */
 int jax_is_answered(const struct xla_frame *xla);
 
 /* Keeps an error, unless there is one already.  The message is the handler's name and the formatted text. */
 __attribute__((format(printf, 3, 4))) void jax_refuse(struct call_frame *f, int code, const char *format, ...);
-/* Keeps the library's message if `code`, which a call of the library returned, is a failure.  Returns 1 if an error is kept, this one or an
- * earlier one. */
+/* Keeps the library's message if `code`, which a call of the library returned, is a failure and no error was kept before.  Returns 1 if an
+ * error is kept, this one or an earlier one. */
 int jax_has_failed(struct call_frame *f, int code);
 /* Makes an error of XLA from the error that was kept; NULL: none was kept. */
 struct xla_error *jax_error(const struct call_frame *f);
@@ -38,9 +38,9 @@ void jax_copy_text(struct call_frame *f, const char *name, char *to, size_t size
 
 /* Checks the numbers of arguments and results, and that all are buffers.  Returns 1 if there is no error. */
 int jax_has_buffers(struct call_frame *f, int64_t arguments, int64_t results);
-/* The memory of the k-th argument or result, whose elements must have XLA's type `dtype`; an empty array is absent. */
+/* The memory of the k-th argument or result, whose elements must have XLA's type `dtype`; for an empty array the memory is absent. */
 struct cg_mem jax_memory(struct call_frame *f, const struct xla_values *values, int k, const char *name, int dtype);
-/* The enum cg_dtype of a buffer's element type; an error, and CG_F32, if there is none. */
+/* The enum cg_dtype of a buffer's element type; if none is of this type, keeps an error and returns CG_F32. */
 int jax_dtype(struct call_frame *f, const struct xla_buffer *b, const char *name);
 
 #endif

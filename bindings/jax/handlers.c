@@ -42,7 +42,7 @@ static void set_ports(struct call_frame *f, struct cg_rnn_call *call, const stru
 			jax_memory(f, values, first + k, ports[k].name, ports[k].type ? ports[k].type : dtype);
 }
 
-/* Cuts the memory of all cell states, which is one array, into that of each. */
+/* Cuts each array of cell states, which has the states one after the other, into the memory of each state. */
 static void cut_states(struct call_frame *f, struct cg_rnn_call *call)
 {
 	const struct { struct cg_mem *first, *others; const char *name; } arrays[] = {

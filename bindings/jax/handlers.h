@@ -2,7 +2,7 @@
 /*
  * The module's handlers, which cellgrad.jax registers with XLA.  An empty array stands for an absent one: states and upstream gradients are
  * then zeros, lengths are all T, and a result is not computed.  network_attributes.h lists the attributes.  Handlers may be called from any
- * thread.  Each returns NULL, or an error of XLA with the library's message or one of its own.
+ * thread.  Each handler returns NULL, or an error of XLA with the library's message or one of its own.
  */
 #ifndef JAX_HANDLERS_H
 #define JAX_HANDLERS_H

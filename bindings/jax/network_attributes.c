@@ -70,7 +70,7 @@ static const struct cg_cell *find_cell(struct xla_bytes text)
 	return NULL;
 }
 
-/* Keeps a cell and the copy of its text, if there is space.  Returns 1 if they are kept. */
+/* Keeps a cell and the copy of its text, if there is space.  Returns 1 if the cell and the copy are kept. */
 static int keep_cell(struct cg_cell *cell, struct xla_bytes text)
 {
 	struct known_cell *k = n_known_cells < CELLS_MAX ? malloc(sizeof *k) : NULL;

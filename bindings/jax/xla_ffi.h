@@ -16,7 +16,7 @@ enum { XLA_METADATA = 1 };                       /* the type of the extension st
 
 struct xla_version { size_t size; struct xla_extension *extensions; int major_version, minor_version; };
 enum { XLA_MAJOR_VERSION = 0, XLA_MINOR_VERSION = 1 };   /* the oldest version that the handlers support */
-/* A handler fills this when a frame queries its version. */
+/* A handler fills this struct when a frame queries the handler's version. */
 struct xla_metadata { size_t size; struct xla_version version; uint32_t traits; };
 struct xla_metadata_extension { struct xla_extension base; struct xla_metadata *metadata; };
 

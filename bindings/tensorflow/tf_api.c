@@ -37,7 +37,7 @@ const char *cg_tf_look_up(void)
 
 		if (!symbol)
 			return rows[k].name;
-		/* POSIX has functions and data in pointers of one size. */
+		/* In POSIX a pointer to a function and a pointer to data have the same size. */
 		memcpy((char *)&cg_tf + rows[k].at, &symbol, sizeof symbol);
 	}
 	return NULL;

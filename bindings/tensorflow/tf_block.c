@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels of LSTMBlockCell, BlockLSTM, BlockLSTMV2, GRUBlockCell and their gradients.  CELLGRAD_TF_BLOCK=1 registers them, and TensorFlow
- * then runs them in place of its own.
+ * Kernels of LSTMBlockCell, BlockLSTM, BlockLSTMV2, GRUBlockCell and their gradients.  CELLGRAD_TF_BLOCK=1 registers these kernels, and
+ * TensorFlow then runs them in place of its own kernels.
  */
 #include <string.h>
 
 #include "bindings/tensorflow/tf_op.h"
 
-/* Runs a pass of a block op, whose struct has its sizes and inputs, on a stream. */
+/* Allocates the outputs of a block op, whose struct has the sizes and inputs, and runs a pass of the op on a stream. */
 static int run_on_stream(struct cg_tf_call *call, void *op, int (*pass)(struct cg_stream *, const void *))
 {
 	struct cg_context *context;
@@ -28,8 +28,8 @@ PASS(lstm_grad, struct cg_lstm_block, cg_lstm_block_grad)
 PASS(gru_forward, struct cg_gru_block, cg_gru_block_forward)
 PASS(gru_grad, struct cg_gru_block, cg_gru_block_grad)
 
-/* seq_len_max is the first input of sequences.  In cellgrad.h seq_len_max = -1 stands for all steps; to TensorFlow -1 is an error, and
- * here, too. */
+/* seq_len_max is the first input of the ops that compute sequences.  In cellgrad.h seq_len_max = -1 stands for all steps; to TensorFlow -1
+ * is an error, and here, too. */
 static int read_steps(struct cg_tf_call *call, struct cg_lstm_block *op)
 {
 	if (call->kernel->op->inputs[0].type != CG_TF_INT64)

@@ -120,7 +120,7 @@ int64_t cg_tf_dim(const struct cg_tf_call *call, int dim);
 /* ---- the device ---- */
 
 /* Gives the process's context, opened by the first call in it and opened again in a forked child, on a backend that CELLGRAD_BACKEND names,
- * else on the cpu.  Refuses opencl unless CELLGRAD_TF_FORCE is 1. */
+ * else on the cpu.  The call fails if CELLGRAD_BACKEND names opencl, unless CELLGRAD_TF_FORCE is 1. */
 int cg_tf_get_context(struct cg_tf_call *call, struct cg_context **context);
 /* Arranges that forked children forget the process's context.  To be called once. */
 void cg_tf_watch_forks(void);
