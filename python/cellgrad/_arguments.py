@@ -152,7 +152,8 @@ def _show(name: str, value: Any, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any
 
 
 def shown(name: str, value: Any, dtype: "np.dtype[Any]", shape: Optional[Shape] = None, axes: str = "") -> "np.ndarray[Any, Any]":
-    """Returns an input as an array with its own strides.  Its dtype must be `dtype`, and its shape must be `shape`, unless that is None."""
+    """Returns an input as an array with its own strides.  The array's dtype must be `dtype`, and its shape must be `shape`, unless `shape`
+    is None."""
     array = _show(name, value, dtype)
     if array.dtype != dtype:
         raise ArgumentTypeError(f"{name}: expected {dtype}, got {array.dtype}; astype() converts it")

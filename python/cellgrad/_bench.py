@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches of the frameworks share: the least time of a call, turns, and the times of `cellgrad bench`.
+"""What the benches of the frameworks share: measuring the least time of a call, comparing calls in turns, and running `cellgrad bench`.
 
 Several ways to run one step are compared in turns: in each turn every way runs alone for a while, since the threads of a framework keep
 spinning after a call.  The least time of each way counts.
@@ -31,9 +31,9 @@ def alone(call: Callable[[], Any], wait: Callable[[Any], Any] = lambda result: N
 
 
 def of_command(op: str, sizes: Sequence[int], options: Sequence[str] = (), environment: Optional[Dict[str, str]] = None) -> Way:
-    """Returns the way that runs a forward and a backward pass by `cellgrad bench`, which runs no Python between calls.  Its time is NaN if
-    the command prints none, as where there is no command.  sizes: T, B, I, U; options: more options of the command; environment: variables
-    that are added to those of this process."""
+    """Returns the way that runs a forward and a backward pass by `cellgrad bench`, which runs no Python between calls.  The way's time is
+    NaN if the command prints no time, as where there is no command.  sizes: T, B, I, U; options: more options of the command; environment:
+    variables that are added to those of this process."""
     words = [word for name, size in zip(("--T", "--B", "--I", "--H"), sizes) for word in (name, str(size))]
 
     def way(seconds: float) -> float:

@@ -26,7 +26,8 @@ if hasattr(os, "register_at_fork"):
 
 
 class Handle:
-    """A context, plan or stream of the library, which is closed when the last reference to the handle is gone, except in a forked child."""
+    """A context, plan or stream of the library, which is closed when the last reference to the handle is gone, except in a child that was
+    forked after the handle was made."""
 
     __slots__ = ("pointer", "_close", "_forks")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts C declarations to ctypes: constants, structs and prototypes.  It parses only the subset of C that cellgrad.h uses.
+"""Converts C declarations to ctypes: constants, structs and prototypes.  The module parses only the subset of C that cellgrad.h uses.
 
 `declare(text)` returns a `Declarations`: constants and structs are its attributes, under their names in C, and `functions` has the
 result type and the argument types of each function.  A field whose name is a Python keyword gets a `_` at its end.

@@ -23,7 +23,7 @@ class Run:
     """The results of a forward pass, and everything that its backward pass reads.
 
     output: [T, B, D*H], or [B, T, D*H] unless time_major, or [N, D*H] for a packed sequence.  h: [L*D, B, H].  c: [L*D, B, units], None if
-    the cell has no cell state, and [S, L*D, B, units] if it has S > 1 cell states, in the cell's order.  Both have B before L*D unless
+    the cell has no cell state, and [S, L*D, B, units] if it has S > 1 cell states, in the cell's order.  h and c have B before L*D unless
     time_major or states_major.  reserve: the reserve space as bytes, None unless training.  The other attributes are the arguments of the
     forward pass: network, params, x, h0, c0, lengths, batch_sizes, counter, first_step, drop.
     """

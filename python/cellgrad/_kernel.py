@@ -64,8 +64,8 @@ class Kernel:
         """Returns the source of the functions that the pass, or one stage of it, needs, in "c", "opencl" or "cuda".  The source compiles
         alone.
 
-        Raises BuildError if a name in the cell has another meaning in such a text, UnsupportedError or ArgumentError for a combination
-        that has no text, such as shape "sum" alone.
+        Raises BuildError if a name in the cell has another meaning in that language, UnsupportedError or ArgumentError for a combination of
+        arguments that has no text, such as shape "sum" alone.
 
         >>> import cellgrad
         >>> "tanh" in cellgrad.Kernel("rnn_tanh").emit("cuda")

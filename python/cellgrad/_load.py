@@ -90,8 +90,8 @@ class Library:
             return None
 
     def _bind(self, library: ctypes.CDLL, path: str) -> None:
-        """Declares all functions of the library.  The library must have the package's version: others may have other functions and
-        structs."""
+        """Declares all functions of the library.  The library must have the package's version: a library of another version may have other
+        functions and structs."""
         try:
             version = library.cg_version
         except AttributeError:

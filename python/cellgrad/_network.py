@@ -239,7 +239,8 @@ class Network:
 
         Returns a `Run`, which refers to the arrays that need no copy, so that these must be unchanged when `backward` is called.
 
-        Raises ArgumentError for a wrong shape or value, ArgumentTypeError for a wrong dtype, OutOfMemoryError.
+        Raises ArgumentError for a wrong shape or value, ArgumentTypeError for a wrong dtype, OutOfMemoryError if there is not enough
+        memory.
 
         >>> import cellgrad, numpy as np
         >>> network = cellgrad.Network("gru", input=2, units=3, bidirectional=True, dtype="float64")

@@ -36,8 +36,8 @@ def strides_of(array: Array, time_major: bool) -> Optional[Strides]:
 
 def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: str, time_major: bool, most: Optional[int] = None) -> Array:
     """Returns an input, as it is or copied.  The input is copied if a row is not contiguous, if a stride is 0 or negative, as after
-    np.broadcast_to or x[::-1], if rows overlap, or if elements are not aligned.  It is also copied if it spans more than `most` times the
-    memory of a dense array; packed data, of two dimensions, is copied unless it is dense."""
+    np.broadcast_to or x[::-1], if rows overlap, or if elements are not aligned.  The input is also copied if it spans more than `most`
+    times the memory of a dense array; packed data, of two dimensions, is copied unless it is dense."""
     array = shown(name, value, dtype, shape, axes)
     if strides_of(array, time_major) is None or (most and not array.flags.c_contiguous and span(array) > most * array.nbytes):
         return dense(array)

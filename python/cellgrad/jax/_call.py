@@ -28,7 +28,7 @@ def _given(array: Optional[Array], dtype: Any) -> Array:
 
 def _arguments(x: Array, h0: Optional[Array], c0: Optional[Array], params: Array, lengths: Optional[Array],
                counter: Optional[Array]) -> Tuple[Array, ...]:
-    """Returns the arguments with which the list of both handlers, forward and backward, begins."""
+    """Returns the arguments with which the lists of arguments of both handlers, forward and backward, begin."""
     no_counter = jnp.zeros((2,), jnp.uint32)
     return (x, _given(h0, x.dtype), _given(c0, x.dtype), params, _given(lengths, jnp.int32), no_counter if counter is None else counter)
 

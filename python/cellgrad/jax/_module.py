@@ -72,7 +72,8 @@ def _context_of(where: str) -> Context:
 
 
 def context() -> Context:
-    """Returns a context on the device that the module opens.  `Network.numpy` and the sizes use this context, and the handlers do not."""
+    """Returns a context on the device that the module opens.  `Network.numpy` and `Network.reserve_size` use this context; the handlers use
+    a context of their own."""
     return _context_of(os.environ.get("CELLGRAD_BACKEND") or "cpu")
 
 

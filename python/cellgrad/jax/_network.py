@@ -22,8 +22,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
 def _text_of(cell: Cell) -> str:
-    """Returns the name of a built-in cell, or the text of a cell.  The text is read from the cell's file, if it has one, so that a compiled
-    program does not need the file."""
+    """Returns the name of a built-in cell or of one of the shelf, or the text of a cell.  The text is read from the cell's file, if it has
+    one, so that a compiled program does not need the file."""
     path = path_of(cell.source)
     if path is None:
         return str(cell.source)
@@ -160,7 +160,7 @@ class Network:
         return _call.init_params(self, key, _network.default_rules(self.cell) if rules is None else rules, np.dtype(dtype))
 
     def weights(self, params: Array) -> Dict[str, Array]:
-        """Returns the matrices, biases and per-unit weights of params, or of their gradients, by name.
+        """Returns the matrices, biases, per-unit weights and scalars of params, or of their gradients, by name.
 
         params: [params_size].  The names are those of `cellgrad.Network.regions`.
 
@@ -201,7 +201,7 @@ class Network:
 
     @staticmethod
     def _checked(name: str, value: Any, dtype: Any, shape: Tuple[Any, ...], axes: str) -> Array:
-        """Checks the shape of an array, and, unless dtype is None, its dtype."""
+        """Checks that an array has this shape, a dtype that networks support and, unless dtype is None, this dtype."""
         array = jnp.asarray(value)
         if str(array.dtype) not in DTYPES:
             raise ArgumentTypeError(f"{name}: expected {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, got {array.dtype}")

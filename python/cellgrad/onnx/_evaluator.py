@@ -67,8 +67,8 @@ def evaluator(model: Any) -> ReferenceEvaluator:
 
     model: a ModelProto, a NodeProto, or a path.  A NodeProto is read as one of the newest opset.
 
-    Raises UnsupportedError for such a node in a model with an opset before 7, or one whose version of the operator is unknown.  `run`
-    raises the exceptions of `Layer`, with the node's name, but ArgumentError for wrong types.
+    Raises UnsupportedError for an LSTM, GRU or RNN node in a model with an opset before 7, or with one whose version of the operator is
+    unknown.  `run` raises the exceptions of `Layer`, with the node's name, but ArgumentError for wrong types.
 
     >>> import cellgrad.onnx, numpy as np, onnx.helper
     >>> node = onnx.helper.make_node("GRU", ["X", "W", "R"], ["Y", "Y_h"], hidden_size=4)
@@ -119,7 +119,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """Prepares a model to run.  Raises UnsupportedError for another device, and the exceptions of `evaluator`."""
+        """Prepares a model to run.  Raises UnsupportedError for a device other than CPU, and the exceptions of `evaluator`."""
         if not cls.supports_device(device):
             raise UnsupportedError(f"device: expected CPU, got '{device!s:.40}'")
         return Prepared(model)

@@ -41,7 +41,8 @@ def _candidates() -> List[str]:
 
 
 def load() -> int:
-    """Registers the kernels, unless importing `cellgrad.tensorflow` has done so, and returns the number of ops that have one.
+    """Registers the kernels, unless importing `cellgrad.tensorflow` has done so, and returns the number of ops for which the plugin
+    registered a kernel.
 
     Returns 0 if another copy of the plugin, such as one in TensorFlow's folder tensorflow-plugins, registered the kernels before.
 

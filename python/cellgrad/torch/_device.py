@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the library's context and stream for the device of a tensor.
 
-For tensors on the cpu, that is the context "cpu" or the one that CELLGRAD_BACKEND names; for tensors on a CUDA device, PyTorch's own
-context and its current stream.  If several processes share the machine, which torchrun shows by LOCAL_WORLD_SIZE, the context "cpu" of each
-has as many threads as its share of the processors, unless CELLGRAD_CPU_THREADS is set.
+Tensors on the cpu have the context "cpu" or the one that CELLGRAD_BACKEND names; tensors on a CUDA device have PyTorch's own context and
+current stream.  If several processes share the machine, which torchrun shows by LOCAL_WORLD_SIZE, the context "cpu" of each has as many
+threads as its share of the processors, unless CELLGRAD_CPU_THREADS is set.
 """
 import ctypes
 import os

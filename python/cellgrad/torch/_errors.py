@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions for wrong tensors and for gradients of gradients.  Each derives from an exception of the package and from RuntimeError,
-which PyTorch raises in most such cases."""
+"""The exceptions for wrong tensors and for gradients of gradients.  Each of these exceptions derives from an exception of the package and
+from RuntimeError, which PyTorch raises in most such cases."""
 from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError, error_of
 from .._lib import C
 from .._load import lib

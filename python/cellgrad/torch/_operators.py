@@ -2,8 +2,9 @@
 """The operators cellgrad::rnn and cellgrad::rnn_backward, and a path that avoids the dispatcher for tensors that do not need it.
 
 Modules call the function `rnn`.  `rnn` calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export,
-autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for a device other than cpu and cuda.  Otherwise `rnn`
-makes a node of autograd, or, if no gradient is needed, calls the library directly.
+autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for tensors on the device meta; it refuses devices other
+than cpu, cuda and meta.  For other tensors on cpu and cuda `rnn` makes a node of autograd, or, if no gradient is needed, calls the library
+directly.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -38,8 +39,8 @@ def _number(counter: Optional[Tensor]) -> int:
 
 
 def _reserve_size(spec: Any, x: Any, place: Any) -> Any:
-    """Returns the number of bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  None: the route has
-    no such bound."""
+    """Returns the number of bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  The result is None
+    if the route has no such bound."""
     if not spec.reserve:
         return 0
     bound = spec.plan(x.dtype, place).bound()

@@ -19,7 +19,7 @@ def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
     """Converts lengths to int32 for the library.
 
     Raises TensorTypeError unless they are integers, TensorError unless there is one for each row, on the cpu, from 0 to T.  Under
-    torch.compile their number and values are not checked here.
+    torch.compile the number and the values of lengths are not checked here.
     """
     tensor = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
@@ -119,15 +119,15 @@ class Recurrent(nn.Module):
             return None
 
     def _owned(self) -> List[Tensor]:
-        """Returns the tensors that own the weights; without biases, one tensor of zeros for all of them."""
+        """Returns the tensors that own the weights; in a module without biases one tensor of zeros stands for all biases."""
         if self.bias:
             return self._weights()
         return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
                 *(getattr(self, name) for name in self._cell_names)]
 
     def flatten_parameters(self) -> None:
-        """Makes the weights views of one buffer, as the library reads them, unless they are already.  It leaves all weights alone if one of
-        them is shared, no leaf or of another class, or differs in dtype or device, or if they are on neither cpu nor cuda.
+        """Makes the weights views of one buffer, as the library reads them, unless they are already.  The function leaves all weights alone
+        if one of them is shared, no leaf or of another class, or differs in dtype or device, or if they are on neither cpu nor cuda.
 
         A call of the module does the same if its own weights are no longer such views: after `.to()`, `load_state_dict(assign=True)` or
         `weight.data = ...`.

@@ -3,7 +3,8 @@
 
 Tensors are passed without a copy: dense ones by their addresses, an input with dense rows by address and strides, a PackedSequence by
 its data and batch sizes.  Other tensors are copied, and so are weights that are not adjacent in memory.  Of dense tensors on a CUDA device
-only shape, dtype, device, numel(), data_ptr(), is_contiguous() and new_empty() are used, unless the operator gives the size of the reserve.
+only shape, dtype, device, dim(), numel(), data_ptr(), is_contiguous() and new_empty() are used, unless the operator gives the size of the
+reserve space.
 """
 import ctypes
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple

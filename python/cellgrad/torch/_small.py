@@ -21,7 +21,8 @@ def _need_gradients(tensors: Sequence[Optional[Tensor]]) -> bool:
 
 
 def small_call(module: Any, input: Any, hx: Any) -> Any:
-    """Returns output and the last states, or None if `Recurrent._forward` must run the call, which also raises errors for wrong arguments.
+    """Returns output and the last states, or None if the rest of `Recurrent._forward` must run the call, or raise the error for a wrong
+    argument.
 
     Nothing about the weights is cached: the extension checks all of them in each call.
     """

@@ -115,8 +115,8 @@ def plan_of(plan: Any) -> Any:
 def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0) -> Optional[Tuple[Any, ...]]:
     """Computes output, h and c, and the reserve space if the network has one, by the extension.
 
-    Returns None if there is no extension, if it does not support the call, if the call fails, or if no earlier call opened the network's
-    plan.
+    Returns None if there is no extension, if `is_off` switches it off, if it does not support the call, if the call fails, or if no earlier
+    call opened the network's plan.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
