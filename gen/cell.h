@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The compiler of .cell files: the types that its passes share, and the passes in the order they run.  A library without exits, variables
- * of its own or I/O: it takes and returns texts as strings, allocates by one function of the caller's, and reports a mistake in a struct
- * cg_mistake.  What the text of a kernel looks like is in templates/, not here.
+ * The compiler of .cell files: the types that its passes share, and the passes in the order they run.  The compiler is a library that
+ * neither exits nor does I/O and has no variable global data: it takes and returns texts as strings, allocates by one function of the
+ * caller's, and reports a mistake in a struct cg_mistake.  What the text of a kernel looks like is in templates/, not here.
  *
  *	parse    text -> struct cg_cell            the cell as its author wrote it, checked
  *	graph    cell, options -> struct cg_graph  nodes, each expression once, simplified as they are built
@@ -75,7 +75,7 @@ struct cg_mistake { char text[640]; };   /* "name:line:column: message", then th
 /* What uses a name as a reserved word, in words that fit behind "a reserved word of": a dialect, some compilers, the kernels' text or other
  * texts.  NULL: the name is not reserved. */
 const char *cg_find_reserved(const char *name);
-/* The name of a list that is nearest to a misspelt one, or NULL where none is near. */
+/* The name in a list that is nearest to a misspelt name, or NULL where no name of the list is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
 /* Writes a list of names as "a, b or c", with `word` before the last name, cut off at the capacity of `text`.  Returns `text`. */
 const char *cg_list_names(char *text, size_t capacity, const char *const *names, int n, const char *word);
@@ -99,7 +99,7 @@ struct cg_dtype_row {
 extern const struct cg_dtype_row cg_dtypes[CG_DTYPE_COUNT];
 extern const char *const cg_real_names[CG_DTYPE_COUNT];
 
-/* Bytes of an element of the dtype, and of an element of its acc, the type of sums and states; 0 where there is no such dtype. */
+/* Bytes of an element of the dtype, and of an element of its acc, the type of its arithmetic; 0 where there is no such dtype. */
 size_t cg_dtype_bytes(int dtype);
 size_t cg_acc_bytes(int dtype);
 /* Is the dtype, the type of elements in memory, also the type of arithmetic, as for f32 and f64? */
@@ -136,9 +136,9 @@ struct cg_term {                         /* an operation or an operand, as writt
 };
 enum { CG_TERM_SYMBOL = CG_OP_COUNT, CG_TERM_SUB, CG_TERM_DIV };
 
-/* The weights of a gate.  Its pre-activation is the sum of their products and biases: x W + b, h R + b, or both. */
+/* The weights of a gate.  The pre-activation of a gate is the sum of the gate's products and biases: x W + b, h R + b, or both. */
 enum cg_gate_part { CG_PART_W, CG_PART_R, CG_PART_BIAS_W, CG_PART_BIAS_R, CG_GATE_PARTS };
-enum { CG_GATE_BIASES = 1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R };   /* the bits of both biases in a gate's parts */
+enum { CG_GATE_BIASES = 1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R };   /* in a gate's `parts`, the bits of both biases */
 /* parts: a bit for each part that the pre-activation is the sum of.  A split gate may be the recurrent part of another gate, `whole`, whose
  * weights it has; a gate with weights of its own has whole -1.  position: where the cell's text declares the gate. */
 struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; unsigned parts; const char *position; };
@@ -170,7 +170,8 @@ struct cg_cell {
 	struct cg_arena memory;
 };
 
-/* Reads a cell.  Returns NULL where the text is wrong (the mistake says where and why) or without memory (the mistake is then ""). */
+/* Reads a cell.  Returns NULL where the text is wrong (the mistake says where and why) or where memory is exhausted (the mistake is then
+ * ""). */
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
 /* Checks, for a cell of a network, that no gate has two split gates, which would have the same weights.  Returns -1 and sets the mistake
@@ -205,7 +206,7 @@ enum cg_role {
 	CG_ROLE_PARAM,
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
 	CG_ROLE_MEANS,                   /* the memory of means: those of a row stand side by side */
-	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: its argument's */
+	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: that of the argument */
 };
 enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* value v; its adjoint dv; in gradgrad the adjoint gv of v, and gdv of dv */
 
@@ -238,8 +239,9 @@ int  cg_neg(struct cg_graph *, int a);
 /* Builds the nodes of the cell's equations.  options: a bit for each option that is on; the per-unit weights of an option that is off are
  * the constant 0. */
 void cg_graph_build(struct cg_graph *, const struct cg_cell *, int options);
-/* Returns a bit for each previous value that no equation reads with these options, though one does with all options on.  *add: the fewest
- * options that make equations read all of these previous values.  Returns -1 where memory is exhausted. */
+/* Returns a bit for each previous value on which no state, output, product or saved value depends with these options, though one does with
+ * all options on.  *add: the fewest further options with which one depends on each of these previous values.  Returns -1 where memory is
+ * exhausted. */
 int cg_lost_prevs(const struct cg_cell *, int options, cg_resize *, int *add);
 
 /* Adds to the graph the adjoints of the first n nodes, from the adjoints that the caller gives.  adjoint[k], for k < n, is the node that
@@ -294,7 +296,7 @@ struct cg_gemm_shape {
 	int local;                       /* 1: a group's work-items share tiles in local memory; 0: each group is one work-item */
 	int rows, columns, depth;        /* rows, columns: of a group's tile of matrix c; depth: its steps of k at a time */
 	int item_rows, item_columns;     /* rows and columns of the sums that a work-item keeps in registers */
-	int vector;                      /* columns of matrix c in a vector or, with local, in a run that a work-item has side by side */
+	int vector;                      /* columns of matrix c in a vector or, with local, in a run of neighbours that a work-item computes */
 };
 
 /* The text of row copies: rows gathered, scattered or added, with or without dropout of their elements.  See rows.h. */
@@ -398,7 +400,7 @@ int cg_print_math(int dtype, struct cg_text *);
 /* Is the cell one of templates/, which its name identifies?  Any other cell is identified by its file, which should have the cell's
  * name. */
 int cg_is_template(const struct cg_cell *);
-/* The same for a built-in cell or one of the shelf: cg_cell_find() finds it by its name. */
+/* Is the cell a built-in one or one of the shelf, so that cg_cell_find() finds it by its name? */
 int cg_is_listed(const struct cg_cell *);
 /* Prints the named sections of the prelude and of the math text, each after the sections that it needs.  The list of names ends with
  * NULL. */
@@ -413,7 +415,7 @@ int cg_name_nodes(const struct cg_pass_plan *, const struct cg_function *, struc
 /* All words of a dialect, and the forms of what is printed once per argument.  In a form @name@ is the argument's name, @type@ the
  * type in memory, @value@ the variable to store.  A word that a dialect lacks is NULL. */
 struct cg_dialect {
-	const char *file, *shape;                 /* file: of its prelude; shape: a qualifier of its template sections, beside its name */
+	const char *file, *shape;                 /* file: the prelude's template; shape: qualifies sections, as the name does */
 	const char *inlined, *kernel, *restricted, *global;
 	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits[n]: the unsigned integer type of n bytes */
 	int comments;                             /* the column of the comments behind typedefs */
@@ -450,7 +452,8 @@ struct cg_gemm_limits {                  /* the limits of a device */
 	int    fma;                      /* has a fused multiply-add in acc: CL_FP_FMA */
 };
 
-/* The shapes that fit a device, from the largest tile down.  Returns how many, 0 where local memory or the groups are too small. */
+/* The shapes that fit a device, from the largest tile down.  Returns the number of these shapes; 0: local memory or the groups are too
+ * small for any. */
 enum { CG_GEMM_TILES = 5 };
 int  cg_gemm_tiles(const struct cg_gemm_shape *, const struct cg_gemm_limits *, struct cg_gemm_shape tiles[CG_GEMM_TILES]);
 /* The index of the tile for a matrix c [m, n].  The choice depends on the sizes and the device's limits alone; nothing is timed. */
@@ -458,10 +461,10 @@ int  cg_gemm_choose(const struct cg_gemm_shape *tiles, int n_tiles, const struct
 /* Sets the shape to the tile for a matrix c [m, n], by cg_gemm_tiles and cg_gemm_choose.  Where no tile fits the device it returns -1
  * and leaves the shape as it was. */
 int  cg_gemm_tile(struct cg_gemm_shape *, const struct cg_gemm_limits *, int64_t m, int64_t n);
-/* The name of the text's one function: dtype, transpositions, types and tile, without fma, depth, vector and items. */
+/* The name of the text's one function: dtype, transpositions, types, local and tile, without fma, depth, vector and items. */
 void cg_gemm_key(const struct cg_gemm_shape *, char key[CG_KEY_MAX]);
-/* Prints the text of a matrix product, complete with its prelude.  Returns -1 where memory is exhausted, where the shape's
- * sizes do not divide each other, or where a dialect has no such text: C has none, and CUDA C none without local memory. */
+/* Prints the text of a matrix product, complete with its prelude.  Returns -1 where memory is exhausted, where the shape's sizes do not fit
+ * each other, or where a dialect has no such text: C has none, and CUDA C none without local memory. */
 int  cg_print_gemm(const struct cg_gemm_shape *, int lang, struct cg_text *);
 /* Sizes the launch of a matrix product.  global: the work-items in each direction, as OpenCL counts them; divided by local, the
  * work-items of a group, they are CUDA's blocks.  Returns 0 where nothing is to be launched. */

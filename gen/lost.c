@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the previous values that no equation reads because options are off: with all options on, an equation reads them.
+ * Finds the previous values that no output, product or gradient needs because options are off, and that one needs with all options on.
  */
 #include "cell.h"
 

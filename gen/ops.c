@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of operators, and the value of each in long double by the C library.  Their derivatives are in
- * derive.c, their kernel texts in templates/math.in.
+ * The table of operators, and the value of each in long double by the C library.  The operators' derivatives are in derive.c, their kernel
+ * texts in templates/math.in.
  */
 #include "cell.h"
 

@@ -14,7 +14,7 @@ static int full(struct parser *p, int n, int most, const char *what)
 
 enum { OF_X = 1 << CG_PART_W | 1 << CG_PART_BIAS_W, OF_H = 1 << CG_PART_R | 1 << CG_PART_BIAS_R };
 
-/* Reads "no bias" at the end of a line, if it is there, and takes the biases from the gates of that line. */
+/* Reads "no bias" at the end of a line, if it is there, and removes the biases of the gates that the line declares. */
 static int no_bias(struct parser *p, int first)
 {
 	const char *at;

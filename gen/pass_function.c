@@ -127,7 +127,7 @@ static int is_in_memory(const struct maker *m, int node)
 	return m->cuts[node].name || m->graph->nodes[node].code == CG_OP_LEAF;
 }
 
-/* The same; if so, *a becomes the argument that loads the value. */
+/* Is the value of the node in memory when a function runs?  If it is, *a becomes the argument that loads the value. */
 static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 {
 	const struct cg_node *n = &m->graph->nodes[node];

@@ -683,7 +683,7 @@ void cg_print_command(const struct cg_pass_plan *plan, int lang, struct cg_text 
 	               cg_lang_names[lang]);
 }
 
-/* Prints the text around the functions that gives them C's names in C++, too, where the dialect may be compiled as either. */
+/* Prints the text around the functions that gives them C's names in C++, too, where the dialect may be compiled as C and as C++. */
 static void put_linkage(struct cg_text *text, int lang, const char *name)
 {
 	struct cg_section section;

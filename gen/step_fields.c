@@ -219,7 +219,7 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 	case CG_ROLE_SAVED:
 	case CG_ROLE_OUTPUT:
 	case CG_ROLE_FEED:
-		/* The workspace holds the feed, or its adjoint, between two products of a step, so it has no field. */
+		/* The workspace holds the feed, or its adjoint, between two products of a step, so the struct has no field for either. */
 		if (a->role == CG_ROLE_FEED && (a->derivative != CG_VALUE || !s->backward))
 			return;
 		f = add_sequence(s, a, a->type, a->out, a->name);
@@ -276,7 +276,7 @@ void cg_name_d_h(const struct steps *s, char name[CG_NAME_MAX + 16])
 	snprintf(name, CG_NAME_MAX + 16, "d%s", s->plan->cell->prevs[s->output].name);
 }
 
-/* Adds the fields of the output before the step, which the products of a sequence read, or of its adjoint, which they write: perhaps no
+/* Adds the fields of the output before the step, which the products of a sequence read, or of its adjoint, which they write, even where no
  * function over elements has it as an argument. */
 static void add_output(struct steps *s)
 {

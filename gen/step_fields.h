@@ -26,7 +26,7 @@ enum { FIELDS_MAX = 4 * CG_STATES_MAX + CG_SAVES_MAX + CG_WEIGHTS_MAX + CG_SCALA
 struct steps {
 	const struct cg_pass_plan *plan;
 	int backward, plain, output;             /* output: the index of the output among the cell's prevs */
-	int first[CG_STAGES_MAX + 1];            /* first[s]: the first gate of stage s + 1 among those that products add to */
+	int first[CG_STAGES_MAX + 1];            /* first[s]: the index of stage s + 1's first gate among those that products add to */
 	int block[CG_GATES_MAX], n_blocks;       /* block[k]: the column block of gate k in a step's gates */
 	struct field fields[FIELDS_MAX]; int n_fields;
 };

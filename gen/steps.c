@@ -120,8 +120,8 @@ static void put_linkage(struct cg_text *text, const char *name)
 		cg_text_put_n(text, section.at, section.length);
 }
 
-/* Prints the declarations with which both the header and the source begin. Guards surround them, so that one file may contain both
- * texts. */
+/* Prints the declarations with which both the header and the source begin. Guards surround the declarations, so that one file may contain
+ * the header and the source. */
 static int put_declarations(const struct steps *s, struct cg_text *text)
 {
 #define TEXT(with, code, name, text) text,
