@@ -88,8 +88,8 @@ void answer_encode(struct answer *a)
 			numbers_encode(a->dtype, a->d[k], area_in(&a->area) + byte);
 }
 
-/* Did the call write between the elements of an output? *is_touched says so. CG_NO_MEMORY: memory is exhausted, and the answer is
- * unknown. */
+/* Did the call write between the elements of an argument?  *is_touched is 1 if it did, else 0.  CG_NO_MEMORY: memory is exhausted, and the
+ * answer is unknown. */
 static int find_touched_gaps(const struct answer *a, int *is_touched)
 {
 	const size_t each = cg_dtype_bytes(a->dtype);

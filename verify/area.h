@@ -16,8 +16,8 @@ struct side {
 	const char *route;               /* the route of networks; NULL: each plan chooses its route */
 };
 
-/* In which memory a case has its arguments. AREA_MIXED: the device's or the host's memory, by the argument's number. AREA_ARENA: in one
- * block of the device's memory, as many arguments as fit. */
+/* In which memory a case has its arguments. AREA_MIXED: some arguments in the device's memory, the others in the host's, by the argument's
+ * number. AREA_ARENA: in one block of the device's memory, as many arguments as fit. */
 enum area_memory { AREA_HOST, AREA_DEVICE, AREA_MIXED, AREA_ARENA, AREA_MEMORIES };
 extern const char *const area_memories[AREA_MEMORIES];
 

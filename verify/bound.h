@@ -20,15 +20,15 @@
  *     that is off by 2 * u * |x|, which for x < 0 comes to (4 + 2 |x|) * u of the result; tanh by an instruction, 2^-11 of the result.
  *  6. clip has derivative 1 and adds no error.  The gradient passes straight through, so that an element at the edge may be clipped
  *     or not.
- *  7. Memory.  Where an implementation may store a value in real before it computes with it, reading it back costs u_real * |value|.  In an
- *     LSTM block that is dgates, before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes are computed from it, but not
- *     before cs_prev_grad, which the same kernel computes.  In a GRU block that is r and u before anything is computed from them, h_prev *
- *     r before its product and before d_w_c, and d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix products
- *     (pre-activations, d_hr) stay in acc.  f32 and f64 pay one u for storing.
+ *  7. Memory.  Where an implementation may store a value in real before it computes with the value, reading it back costs u_real * |value|.
+ *     In an LSTM block dgates are read back before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes are computed from
+ *     them, but not before cs_prev_grad, which the same kernel computes.  In a GRU block r and u are read back before anything is computed
+ *     from them, h_prev * r before its product and before d_w_c, and d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix
+ *     products (pre-activations, d_hr) stay in acc.  f32 and f64 pay one u for storing.
  *  8. Small numbers.  Where acc is f32, its subnormal numbers may be flushed when read and when written: an operation may lose 2^-126, a
  *     subnormal input may lose its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below
  *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss inside a product is multiplied by the factors that follow, at most by all that are
- *     above 1.  Storing in real loses half of its smallest subnormal, or 2^-126 where subnormals are flushed.
+ *     above 1.  Storing in real loses half of the smallest subnormal number of real, or 2^-126 where subnormal numbers are flushed.
  *  9. Large numbers.  Where acc or real may overflow, here or in another order of evaluation, the bound is infinite: infinity and NaN
  *     are then right answers, and so is everything computed from them.
  * 10. Infinities and NaN among the inputs are exact and stay so.  A value that is not finite has bound 0, and an implementation must
@@ -79,7 +79,7 @@ static inline long double part(long double e, long double d)
 	return isnan(r) ? INFINITY : r;
 }
 
-/* Are the sign of a value, and that the value is not 0, certain in spite of its error (rule 10)?  For a NaN: is the NaN certain? */
+/* Is it certain, in spite of a value's error, which sign the value has and whether it is 0 (rule 10)?  For a NaN: is the NaN certain? */
 static inline int sure(struct val a)
 {
 	return a.e == 0 || a.e < fabsl(a.v);

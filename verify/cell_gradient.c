@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the derived gradient of a cell's equations with differences, in long double.  What a cell's products multiply, and what they
- * give, are variables of their own here: a product's gradient is not the cell's.
+ * Compares the derived gradient of a cell's equations with differences, in long double.  The cell's matrix products take no part: the
+ * gates, which products give, are variables here, and the values that products of later stages multiply are results.
  */
 #include "verify/cell_gradient.h"
 
@@ -23,7 +23,7 @@ struct check {
 	const struct cg_cell *cell;
 	struct cg_arena memory;
 	struct cg_graph graph;
-	int n;                                   /* the nodes of the equations stand before those of the adjoints */
+	int n;                                   /* the number of the equations' nodes, which stand before those of the adjoints */
 	int result[RESULTS], seed[RESULTS], n_results;
 	int *adjoint;
 	long double *value;
@@ -86,7 +86,7 @@ static void draw(struct check *c, unsigned long long *state)
 	}
 }
 
-/* Is every value a number, and does no clip cut? */
+/* Is every value finite, and does no clip cut its argument? */
 static int is_plain(const struct check *c)
 {
 	for (int k = 0; k < c->n; k++)
@@ -106,7 +106,7 @@ static void evaluate(struct check *c, int node, long double x)
 	c->work += c->n;
 }
 
-/* Central differences over steps that are halved, extrapolated to a step of 0. */
+/* Computes central differences over steps that are halved, and extrapolates them to a step of 0. */
 static void extrapolate(struct check *c, int node, long double step, struct slopes *s)
 {
 	long double there = c->value[node], d[RESULTS][STEPS];

@@ -55,7 +55,7 @@ int field_real(const char *text, double *value);
 int field_integer(const char *text, int64_t *value);
 /* Reads a whole number that is not negative; otherwise the same as field_integer. */
 int field_natural(const char *text, uint64_t *value);
-/* Reads a boolean from text. Returns 0, or -1: the text is neither true nor false in a spelling of TensorFlow or Python. */
+/* Reads a boolean from text. Returns 0, or -1: the text is none of true, false, True, False, 1 and 0. */
 int field_boolean(const char *text, int *value);
 /* The decimal text with the fewest digits that reads back as the same number. */
 const char *field_digits(char text[32], double value);

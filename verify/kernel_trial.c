@@ -26,8 +26,8 @@ static int has(const struct kernel_kind *k, const char *name)
 	return 0;
 }
 
-/* Gathers the arguments that a caller of a kernel gives, all but the sizes and scratch. One call gathers those in memory (memory = 1),
- * the next one the numbers. */
+/* Gathers the arguments that a caller of a kernel gives, all but the sizes and scratch. One call gathers the arguments in memory (memory =
+ * 1), the next call the numbers. */
 static void gather(struct kernel_kind *k, int memory)
 {
 	for (int p = 0; p < k->plan->n_functions; p++) {
@@ -253,7 +253,7 @@ static int fill(struct trial_state *r, int k, unsigned long long *state)
 	return CG_OK;
 }
 
-/* Are both answers below 2^-1000 in f64? If so, one device may have flushed the answer to 0. */
+/* Are both answers below 2^-1000 in f64? If both are, one device may have flushed the answer to 0. */
 static int flushed(int dtype, const void *a, const void *b)
 {
 	return dtype == CG_F64 && fabs(numbers_decode(dtype, a)) < 0x1p-1000 && fabs(numbers_decode(dtype, b)) < 0x1p-1000;

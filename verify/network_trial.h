@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trial of one network: random numbers, a forward pass and, for a gradient, a backward pass, on one device or two, judged by the
- * reference. trial.h is the same for the block ops.
+ * reference. trial.h declares the trials of the block ops.
  */
 #ifndef NETWORK_TRIAL_H
 #define NETWORK_TRIAL_H

@@ -16,7 +16,7 @@ enum ref_gates { REF_ICFO, REF_IFCO };
 
 /*
  * An input of the reference. d: exact numbers, representable in the dtype. Where d is NULL, v is an earlier result that is not rounded,
- * and e its bound; e = NULL: v is exact. All three NULL: the input is zeros.
+ * and e its bound; e = NULL: v is exact. d, v and e all NULL: the input is zeros.
  */
 struct ref_in {
 	const double *d;

@@ -19,8 +19,9 @@
  * cuDNN (by_vendor) computes a network in kernels that pass all values through memory, so its networks add these:
  *
  *  f. In f16 and bf16 whatever passes from kernel to kernel and from step to step is read back (rule 7 of bound.h), in addition to what
- *     rules a to c name.  Forward: x W and R h before their biases are added in acc (a skipped input is in real already), and c.
- *     Gradient: dgates, as always; the product that gives the gradient of h_prev; the gradient of the output before a projection; dc.
+ *     rules a to c name.  In the forward pass x W and R h are read back before their biases are added in acc (a skipped input is in real
+ *     already), and so is c.  In the gradient dgates are read back, as always, and so are the product that gives the gradient of h_prev,
+ *     the gradient of the output before a projection, and dc.
  *     The term of h_prev's gradient that passes no matrix is read back, too.  Either the product, or the kernel that reads product and
  *     term, may add the two, and the bound allows either.  The states and gradients of a last step that a caller gets are not read back.
  *  g. sigmoid and tanh have the errors that rule 5 of bound.h gives for a vendor.

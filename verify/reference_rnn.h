@@ -36,7 +36,7 @@ struct stack {
 	struct val *params;             /* [ref_rnn_size] */
 	struct val **x;                 /* [L]: the input of each layer, [T, B, .] */
 	struct pseudo *pseudo;          /* [L*D] */
-	void **arrays;                  /* all arrays above, to be freed */
+	void **arrays;                  /* the arrays that ref_stack_alloc() made, to be freed */
 	int n_arrays;
 };
 

@@ -26,8 +26,8 @@ enum ref_mode { REF_LSTM, REF_GRU, REF_RNN_TANH, REF_RNN_RELU };
 enum ref_input { REF_LINEAR, REF_SKIP, REF_AUTO };      /* REF_AUTO: REF_SKIP where I = U */
 
 /*
- * CudnnRNN, V2, V3 and their gradients. Shapes are given for time_major; without it the states are [B, L*D, .] and the sequences
- * [B, T, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U. The gates are i f g o, or r z n.
+ * CudnnRNN, V2, V3 and their gradients. Shapes are given for time_major; without it the sequences are [B, T, .] and, unless states_major,
+ * the states are [B, L*D, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U. The gates are i f g o, or r z n.
  */
 struct ref_rnn {
 	int64_t T, B, I, U, L, P;       /* P: 0, no projection; or at most U, and then mode is REF_LSTM */
@@ -40,7 +40,7 @@ struct ref_rnn {
 	const int32_t *lengths;         /* [B], each 0..T, in any order; NULL: all T */
 
 	double dropout;                 /* dropout rate between layers, 0 to 1; only with is_training */
-	uint64_t key, call;             /* of dropout's generator. key: ref_dropout_key(); call: the call's counter */
+	uint64_t key, call;             /* for dropout's generator: key: that of ref_dropout_key(); call: the call's counter */
 	int64_t first_step;             /* number of the first step, where the sequence is a part of a longer one */
 
 	struct ref_in input;            /* [T, B, I] */
