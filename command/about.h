@@ -19,7 +19,8 @@ struct about {
 
 /* The name of an op's row: TensorFlow's name if the user gave the op by TensorFlow's name, else the library's. */
 const char *about_name(const struct about *, const struct cg_op *);
-/* Is a port or attribute shown? One that only the library's own op has (extra not 0) is shown only under the library's name. */
+/* Is a port or attribute shown? A port or attribute that only the library's own op has (extra not 0) is shown only under the library's
+ * name. */
 int  about_shows(const struct about *, int extra);
 /* Appends a text to a list; `between` separates it from a text that the list already has. */
 void about_add(char list[ABOUT_LIST], const char *between, const char *format, ...) __attribute__((format(printf, 3, 4)));

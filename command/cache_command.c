@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad cache`: shows the folder with compiled kernels, lists the kernels, and removes the kernels. The code in runtime/cache/ checks
- * the folder and its files.
+ * `cellgrad cache`: prints the folder of compiled kernels, lists the kernels, or removes the kernels. The code in runtime/cache/ checks the
+ * folder and its files.
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static const char text[] =
 	"  CELLGRAD_CACHE_DIR=/var/cache/mine cellgrad cache path\n"
 	"  cellgrad cache clear\n";
 
-/* Prints a path and an object as JSON. The JSON library accepts only UTF-8, but a path may contain any bytes. */
+/* Adds a path to an object and prints the object as JSON. The JSON library accepts only UTF-8, but a path may contain any bytes. */
 static int print_paths(json_t *path, json_t *object)
 {
 	if ((!path || !object) && !print_json_lost()) {

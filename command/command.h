@@ -37,8 +37,8 @@ int  command_fail(const char *command, int code, int working);
 int  command_reword(int code, const char *option);
 /* Prints a warning the way command_fail prints an error: one line, "cellgrad run: warning: ...", or {"warning": ..., "command": "run"}. */
 void command_warn(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Warns if the cell reads a state of the step before only with options that are off. options: the names of the options that are on,
- * separated by commas. how: what the user writes before an option's name, such as "--options ". Returns CG_OK or CG_NO_MEMORY. */
+/* Warns if the cell reads a state, or the output, of the step before only with options that are off. options: the names of the options that
+ * are on, separated by commas. how: what the user writes before an option's name, such as "--options ". Returns CG_OK or CG_NO_MEMORY. */
 int  command_warn_recurrence(const char *command, const struct cg_cell *, const char *options, const char *how);
 
 /* Lists the names of those of the cell's options whose bits in `options` are set, separated by `between`. */
@@ -60,7 +60,7 @@ struct options {
 	const char **operands;           /* the words that are not options; ends with NULL */
 };
 /* Parses the options of a subcommand. command: its name, such as "run". CG_BAD_ARGUMENT: an option is unknown, and the message
- * suggests a known one that is near; or a value is missing, or given twice. The caller closes the struct in either case. */
+ * suggests a known one that is near; or a value is missing, or given twice. The caller closes the struct, also after an error. */
 int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);
 /* Finds the value of an option in a list of words; *choice: its index there. The message of an error names the nearest word of the list,
  * or else all of them. */

@@ -316,7 +316,7 @@ static int is_a_backend(const char *name)
 	return 0;
 }
 
-/* Is the word close to the name of an op? If so, the message of cg_op_find suggests that op. */
+/* Is the word close to the name of an op? If the word is close to one, the message of cg_op_find suggests an op. */
 static int is_misspelt(const char *name)
 {
 	for (const struct cg_op *row = NULL; (row = cg_op_next(row));)

@@ -108,7 +108,7 @@ static int is_whole(const struct cg_attribute *t)
 	return t->kind == CG_INTEGER || t->kind == CG_NATURAL;
 }
 
-/* An end of an attribute's range as JSON: a number, or the symbol of a size. */
+/* An end of an attribute's range as JSON: a number, or the symbol of a size; null: there is no limit. */
 static json_t *end_json(const char *end)
 {
 	char *rest;

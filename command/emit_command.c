@@ -137,7 +137,8 @@ static int read_stage(struct emit *e, const char *word)
 	               n == 1 ? "" : "s", n, print_name(shown, word));
 }
 
-/* Checks --shape scan, a kernel over all steps of a sequence: the pass must have one, and the language must be C. */
+/* Checks --shape scan, which prints a kernel over all steps of a sequence: the pass must be seq_forward or seq_grad, the language must be
+ * C, and no stage may be given. */
 static int check_scan(const struct emit *e, const struct options *o)
 {
 	if (e->kernel.shape != CG_SCAN)

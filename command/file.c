@@ -334,8 +334,8 @@ static void forget(struct file *f)
 	f->temporary[0] = '\0';
 }
 
-/* Network filesystems report a full disk when a descriptor is closed. Such an error is found by closing a duplicate of the descriptor,
- * since the lock ends with the last descriptor. */
+/* Network filesystems report a full disk when a descriptor is closed. This error is found by closing a duplicate of the descriptor, since
+ * the file's lock ends when the last descriptor is closed. */
 static int flush(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -431,8 +431,8 @@ out:
 	return code;
 }
 
-/* Reports that the library has no cell of this name. If the working folder has a file of that name, with or without .cell, the message suggests
- * that file; else it says how the path of a cell's file is recognised. */
+/* Reports that the library has no cell of this name. If the working folder has a file of that name, with or without the ending .cell, the
+ * message suggests that file; else it says how the path of a cell's file is recognised. */
 static int no_cell(const char *word)
 {
 	char path[PATH_MAX];

@@ -18,9 +18,9 @@ struct file {
 	struct file *next;
 };
 
-/* Checks, before a command's work, that a file can be written at the path, and claims it. CG_FILE: the message says why not.
- * CG_BAD_ARGUMENT: the file is claimed already (claim.h) or an entry of the cache, its name has the form of a temporary file's, or the path
- * is -. */
+/* Checks, before a command's work, that a file can be written at the path, and claims it. CG_FILE: the file cannot be written, and the
+ * message says why. CG_BAD_ARGUMENT: the file is claimed already (claim.h) or an entry of the cache, its name has the form of a temporary
+ * file's, or the path is -. */
 int  file_check(struct file *, const char *path);
 /* The same as file_check for a path that a user may have mistyped, or that is derived from another path: an existing file must be empty
  * or, for file_check_picture, a picture, SVG or PNG, and for file_check_text a text that starts with `beginning`. */
@@ -44,11 +44,11 @@ int  file_check_name(const char *path, const char *done);
  * the file cannot be read, is longer than `most` bytes, or is no text. */
 int file_text(const char *path, int any, size_t most, char **text);
 
-/* Is the word the path of a cell's file? It is if the word has a slash or ends in .cell. No cell that the library has is named so. */
+/* Is the word the path of a cell's file? Such a word has a slash or ends in .cell; no cell of the library has such a name. */
 int file_is_cell(const char *word);
 /* Finds the cell that a word names: a cell of cg_cell_find(), or one in a file. *parsed: the cell from the file, which the caller closes;
- * NULL: the cell is the library's. given: 1: the user wrote the word, so it may name a pipe; 0: it is from a file's metadata, and may not name a
- * pipe. */
+ * NULL: the cell is one of the library. given: 1: the user wrote the word, so it may name a pipe; 0: it is from a file's metadata, and may
+ * not name a pipe. */
 struct cg_cell;
 int file_cell(const char *word, int given, const struct cg_cell **cell, struct cg_cell **parsed);
 

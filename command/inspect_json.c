@@ -170,7 +170,8 @@ static json_t *probe_device(const char *name, const char *parts)
 	return device;
 }
 
-/* Adds the devices of a backend. If the driver ends the child process that lists them, adds one entry with the backend's name. */
+/* Adds the devices of a backend. If the child process that lists them gives no answer, since a driver ends it or hangs, adds one entry with
+ * the backend's name. */
 static int add_devices(int backend, json_t *devices)
 {
 	char why[CHILD_WHY];

@@ -193,8 +193,8 @@ static const struct foreign { const char *beginning, *is, *instead; } foreign[] 
 	{ "<html",            "a page of the web", "get the file itself" },
 };
 
-/* Does a file look like Protocol Buffers?  These have no mark of their own, but files of ONNX and TensorFlow begin with field 1, a small
- * number, and a field of bytes after that. */
+/* Does a file look like Protocol Buffers?  Protocol Buffers have no mark of their own, but files of ONNX and TensorFlow begin with field 1,
+ * a small number, and a field of bytes after that. */
 static int is_protobuf(const unsigned char *bytes, size_t n)
 {
 	return n > 2 && bytes[0] == 0x08 && bytes[1] && bytes[1] < 0x40 && strchr("\x12\x1a\x3a\x42", bytes[2]) && bytes[2];

@@ -21,7 +21,7 @@ struct safetensors_tensor {
 	int  cg;                         /* an enum cg_dtype; -1: a dtype in which no op computes */
 	int  rank;
 	int64_t shape[SAFETENSORS_RANK];
-	const unsigned char *data;       /* not aligned */
+	const unsigned char *data;       /* of an opened file: may be unaligned */
 	size_t bytes;
 };
 
@@ -49,10 +49,10 @@ const char *safetensors_metadata(const struct safetensors *, const char *key);
 /* The name of a tensor's dtype: the library's, such as "f32", or, where the library has no such dtype, the file's. */
 const char *safetensors_dtype(const struct safetensors_tensor *);
 
-/* "F32" for CG_F32. */
+/* The name of a dtype in safetensors files: "F32" for CG_F32. */
 const char *safetensors_code(int cg_dtype);
-/* Writes tensors and their metadata, a JSON object of strings, to a file that file_check has checked. Each tensor has the members name,
- * cg or else dtype, rank, shape, data and bytes set; the list of tensors is sorted in place. */
+/* Writes tensors and their metadata, a JSON object of strings, to a file that file_check has checked. Each tensor has the members name, cg,
+ * rank, shape, data and bytes set, and dtype if cg is -1; the list of tensors is sorted in place. */
 int safetensors_write(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
 /* The same as safetensors_write without the data, which the caller then writes in the sorted order. The caller also ends or discards the
  * file. */

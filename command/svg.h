@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the pictures of `cellgrad demo`, `cellgrad bench` and `cellgrad cell` share: SVG elements written to a file, the frame of a plot, and axes.
- * Lengths are in pixels, from the picture's left upper corner.
+ * What the pictures of `cellgrad demo`, `cellgrad bench` and `cellgrad cell` share: SVG elements written to a file, the frame of a plot,
+ * and axes.  Lengths are in pixels, from the picture's left upper corner.
  */
 #ifndef SVG_H
 #define SVG_H
 
 #include "command/file.h"
 
-/* A picture, and the margins between its edges and the plot. */
+/* The size of a picture, and the margins between its edges and the plot. */
 struct svg_area { int width, height, left, right, top, bottom; };
 
 /* A range of numbers. An axis has marks at whole multiples of `mark`; a logarithmic axis has them at 1, 2 and 5 times powers of ten. */
@@ -44,8 +44,8 @@ double svg_down(const struct svg *, double y);
 void svg_put(struct svg *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the picture's head, title and white background. */
 void svg_begin(struct svg *, const char *title);
-/* Writes the marks of an axis with their numbers: svg_marks_below writes them below the plot; svg_marks_left writes them left of the
- * plot, with a line across the plot. */
+/* Writes the marks of an axis with their numbers: svg_marks_below writes them below the plot; svg_marks_left writes them left of the plot,
+ * with a line across the plot at each mark. */
 void svg_marks_below(struct svg *);
 void svg_marks_left(struct svg *);
 /* Writes the lines of both axes and their labels; left = NULL: the vertical axis has no label. */

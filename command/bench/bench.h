@@ -41,7 +41,7 @@ struct request {
 	const char *op, *mode;                   /* NULL: all */
 	const char **attributes;                 /* NAME=VALUE, attributes of the op; ends with NULL */
 	int64_t list[PROBLEM_SIZES][PROBLEM_LIST];
-	int     lengths[PROBLEM_SIZES];          /* of the lists of sizes; 0: the list was not given */
+	int     lengths[PROBLEM_SIZES];          /* the number of sizes in each list; 0: the list was not given */
 	int     what, dtype;                     /* what: 0 where --what is not given; dtype: -1 where --dtype is not given */
 	double  valid;
 };
@@ -49,7 +49,7 @@ struct request {
 struct problems {
 	struct problem *list;
 	size_t n;
-	struct call named;                       /* of the op that --op names; the problems use its attributes; row = NULL: no --op */
+	struct call named;                       /* the op that --op names, whose attributes the problems use; row = NULL: no --op */
 };
 int  problems_add(struct problems *, const struct request *);
 void problems_free(struct problems *);
@@ -59,8 +59,8 @@ struct result {
 	const struct problem *problem;
 	double least, median, spread;            /* spread: median absolute deviation */
 	long   reps, calls;                      /* reps: samples; calls: calls in each sample, of each measured op */
-	double flops, bytes;                     /* flops: of the matrix products; bytes: each argument read or written once */
-	double gflops, gbytes;                   /* the flops and the bytes in a second, by the median time */
+	double flops, bytes;                     /* flops: of the matrix products; bytes: of all arguments, each read or written once */
+	double gflops, gbytes;                   /* GFLOP/s and GB/s: flops and bytes over the median time */
 	double copy;                             /* median GB/s of the device's own copy of as many bytes; 0: not measured */
 	double share;                            /* share of the roof: the least time that the machine allows / median; 0: not known */
 	int    by_products;                      /* 1: the roof of the products is the lower one; 0: that of the copies */
@@ -77,8 +77,8 @@ int timing_measure(struct cg_context *, const struct problem *, double time, lon
 /* Bytes of memory that are free without swapping, or of all memory where the system does not report that; no more than the limit in
  * /sys/fs/cgroup/memory.max, where there is one. */
 double machine_memory(void);
-/* The number that follows a key in a file of the system, multiplied by `unit`; -1: not found, or not above 0. An empty key: the number at
- * the beginning of the file. */
+/* The number that follows a key in a file of the system, multiplied by `unit`; -1: not found, or not above 0. An empty key stands for the
+ * number at the beginning of the file. */
 double machine_number(const char *path, const char *key, double unit);
 
 /* The roofs: what the machine can do, with a given number of threads. */

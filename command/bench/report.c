@@ -13,7 +13,7 @@ static const char warning[] =
 	"OPENBLAS_ variables are set, and may choose slower products than this processor has, as OPENBLAS_CORETYPE=Haswell may; "
 	"unset them to measure what others will see";
 
-/* The k-th variable of OpenBLAS, where OpenBLAS computes the products. */
+/* The k-th environment variable of OpenBLAS; NULL: there is none, or OpenBLAS does not compute the products. */
 static const char *openblas_variable(const struct cg_context *context, int k)
 {
 	return strstr(cg_describe(context), "products OpenBLAS") ? cg_environment_entry("OPENBLAS_", k) : NULL;

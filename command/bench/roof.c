@@ -126,8 +126,8 @@ LOOP(f64_baseline, double, 16, )
 static const struct isa {
 	const char *name;
 	int (*runs_here)(void);
-	void (*f32)(void), (*f64)(void), (*bf16)(void);  /* bf16 = NULL: bf16 is widened to f32 */
-	int bytes, products;                     /* bytes: of a vector; products: of bf16 in one instruction */
+	void (*f32)(void), (*f64)(void), (*bf16)(void);  /* bf16 = NULL: products of bf16 are those of f32, after widening */
+	int bytes, products;                     /* bytes: of a vector; products: those of bf16 that one instruction adds */
 } isas[] = {
 #ifdef CG_ISA_AMXBF16
 	{ "amxbf16", has_amxbf16, f32_avx512, f64_avx512, bf16_amx, 64, 16 * 16 * 32 },

@@ -38,8 +38,8 @@ static int is_wanted(const struct problem *p, const struct cg_op *row, const str
 	return port->flow != CG_IN && !(port->extra && p->theirs) && is_used(p, row, port);
 }
 
-/* Is the port an upstream gradient: an input of the gradient that the forward op does not have? Such an input may be absent, but the
- * gradient would then be 0. */
+/* Is the port an upstream gradient: an input of the gradient that the forward op does not have? An upstream gradient may be absent, but
+ * without upstream gradients the result would be 0. */
 static int is_upstream(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
 	if (row != p->grad || port->flow != CG_IN || !is_used(p, row, port))
@@ -93,7 +93,7 @@ struct timing {
 	void *op;                                /* the problem's struct, with memory */
 	const struct cg_op *rows[2];
 	int n_rows, first;                       /* the ops of the rows from `first` on are measured */
-	struct cg_mem buffer;                    /* for copies, where the device's driver copies memory */
+	struct cg_mem buffer;                    /* where the device's driver copies memory: it copies one half to the other */
 	long copies;                             /* copies in each sample */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws a cell's equations as boxes in columns; a box stands right of all that it reads. */
+/* Draws a cell's equations as boxes in columns; the box of an equation stands right of all boxes that the equation reads. */
 #include "command/cell/cell_picture.h"
 
 #include <stdio.h>

@@ -46,7 +46,7 @@ static int is_operand(const struct cg_term *t)
 
 /* ---- saved values that no gradient loads ---- */
 
-/* Does the cell keep the value between steps, or multiply it?  Such a value is stored in any case. */
+/* Is the value a state or the output, or the operand of a product?  A value that is one of these is stored even if no gradient loads it. */
 static int is_kept(const struct cg_cell *cell, int value)
 {
 	for (int k = 0; k < cell->n_stages - 1; k++)
@@ -113,7 +113,7 @@ static int same_term(const struct cg_cell *cell, int a, int b, int *looks)
 	return same_term(cell, x->a, y->a, looks) && (!has_two(x) || same_term(cell, x->b, y->b, looks));
 }
 
-/* Is b the largest of several terms, of which a is one?  Then a - b is at most 0. */
+/* Is b the largest of several terms, of which a is one?  Where b is that largest one, a - b is at most 0. */
 static int is_largest(const struct cg_cell *cell, int a, int b, int *looks)
 {
 	const struct cg_term *t = &cell->terms[b];
@@ -211,8 +211,8 @@ static struct range range_of(const struct cg_cell *cell, int term, const struct 
 	}
 }
 
-/* Finds equations whose values have an exp or expm1 that may be larger than f16_most, and are not bounded by what is done with it.  A term
- * stands behind its operands, and an equation behind those whose values it reads. */
+/* Finds stored values in which an exp or expm1 may be larger than f16_most and is not bounded by what is done with it.  A term stands
+ * behind its operands, and an equation behind those whose values it reads. */
 static int find_large(const struct oddities *o)
 {
 	const struct cg_cell *cell = o->cell;
@@ -248,7 +248,7 @@ static const char *end_of(const char *name)
 	return end ? end + 1 : name;
 }
 
-/* The gate whose recurrent part a split gate would be if one or two letters of its name were others; NULL: there is none. */
+/* The gate whose recurrent part a split gate would be if their names, which end nearly alike, ended alike; NULL: there is none. */
 static const char *near_partner(const struct cg_cell *cell, const struct cg_gate *gate)
 {
 	const char *ends[CG_GATES_MAX] = { NULL }, *found;

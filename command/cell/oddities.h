@@ -5,8 +5,8 @@
 
 #include "runtime/device/inspect.h"
 
-/* Calls `say` with a sentence about each oddity of the cell.  options: a bit for each option that is on.  Returns CG_OK, or
- * the status of a failed plan. */
+/* Calls `say` with a sentence about each oddity of the cell.  options: a bit for each option that is on.  Returns CG_OK, or CG_NO_MEMORY
+ * where memory is exhausted. */
 int oddities_find(const struct cg_cell *, int options, void (*say)(void *user, const char *sentence), void *user);
 
 #endif

@@ -16,7 +16,7 @@ struct pass_facts {
 	struct fact_names loads, stores;         /* tensors and vectors */
 	struct fact_names recomputes;            /* values of the cell that a gradient computes again, since forward does not save them */
 	struct fact_names sums;                  /* gradients that are sums over rows, or over rows and units */
-	int bytes;                               /* of the tensors of an element; vectors and sums do not count */
+	int bytes;                               /* bytes of the tensors for one element; vectors and sums do not count */
 	int operations, functions;               /* operations of an element; functions: those that are exp, tanh and the like */
 };
 

@@ -24,7 +24,7 @@ struct subject {
 	struct trial_cursor at;          /* the next case of the table */
 	int absent, number;              /* numbers of the next case: absent: of an op, after its table; number: of a network or kernels */
 	long cases, failed;
-	struct finding total;            /* measured over all cases that did not fail */
+	struct finding total;            /* counts and worst errors over all cases that did not fail */
 	unsigned shown;                  /* one bit for each kind of finding that was shown */
 };
 
@@ -62,7 +62,8 @@ struct check {
 /* Does the reference compute this op? */
 int  subject_has_reference(const struct cg_op *);
 /* Adds an op or a cell in a dtype as a subject, if the op or cell has all attributes that the user gave, with these values, and the sizes
- * are not too large. If not, the code is CG_BAD_ARGUMENT, and *why (0 to 3) says how much the message helps the user. */
+ * are not too large. If the op or cell does not fit these, the code is CG_BAD_ARGUMENT, and *why (0 to 3) says how much the message helps
+ * the user. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
 /* Sets an example to the next case in the subject's table that is possible with the user's attributes and not too large; returns 0 where

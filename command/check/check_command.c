@@ -178,7 +178,7 @@ static int read_options(struct check *c, struct request *r, const struct options
 	return read_operands(r, o);
 }
 
-/* Adds all subjects that the user requested. If none can be added, reports the most helpful of the messages about them. */
+/* Adds all subjects that the user requested. If no subject can be added, reports the most helpful of the messages that say why. */
 static int add_subjects(struct check *c, const struct request *r)
 {
 	char message[1024] = "";

@@ -169,7 +169,8 @@ static double param(const struct cg_layout *l, const char *name)
 }
 
 /* Chooses the cell of OUT for a network of lstm_block, in a format whose forms name cells: lstm_block if that is the format's cell or OUT
- * keeps a cell_clip; else lstm. A forget_bias or a cell_clip of weights that OUT has no place for is listed as lost. */
+ * keeps a cell_clip; else lstm. If the tensors are weights, not gradients, a forget_bias or a cell_clip that OUT has no place for is listed
+ * as lost. */
 static void choose_cell(struct convert *c, struct cg_value values[2])
 {
 	const struct cg_layout *l = &c->in.layout;

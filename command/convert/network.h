@@ -37,7 +37,8 @@ struct network {
 	unsigned char **at;                      /* the file's data of each tensor of the layout; NULL: the file lacks it */
 };
 
-/* Opens a file of weights. prefix: the text before every name of the network's tensors. The caller closes the network in any case. */
+/* Opens a file of weights. prefix: the text before every name of the network's tensors. The caller closes the network, also after an
+ * error. */
 int  network_open(struct network *, const struct cg_format *, const char *path, const char *prefix, int gradients);
 /* The same as network_open for a file's bytes in memory, which must outlive the network; path: the name of the bytes in messages. */
 int  network_parse(struct network *, const struct cg_format *, const char *path, const void *bytes, size_t length);

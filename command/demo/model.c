@@ -134,16 +134,16 @@ static void draw_uniform(real *p, size_t n, double bound, uint64_t *seed)
 		p[k] = (real)(bound * (2 * uniform(seed) - 1));
 }
 
-/* The largest magnitude of the random weights of a matrix or peephole. The weights of the first layer's input are large, since a step
- * reads only one row of them; other matrices are summed over the units. Those of the second layer's input are larger than the rest, since
- * this input is small. */
+/* The largest magnitude of the random weights of a matrix or peephole. The weights of the first layer's input are large, since a step reads
+ * only one of them for each gate and unit; other matrices are summed over the units. The weights of the second layer's input are larger
+ * than the rest, since this input is small. */
 static double bound_of(int layer, int id, int units)
 {
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
 }
 
-/* Sets the initial parameters.  Those of a chosen cell are the library's.  Of the LSTM, biases are zero, except that one of the forget
- * gate's two biases is 1, so that the cell keeps its state from the start. */
+/* Sets the initial parameters.  For a cell that the caller chose, the library initialises the network's parameters.  For the LSTM, biases
+ * are zero, except that one of the forget gate's two biases is 1, so that the cell keeps its state from the start. */
 static int begin(struct model *m, uint64_t seed)
 {
 	struct cg_rnn_region r;
@@ -395,7 +395,7 @@ int model_compute_grad(struct model *m, const struct model_batch *p, double *los
 	return CG_OK;
 }
 
-/* Adam (Kingma and Ba 2015), after the gradient is scaled down to a norm (Pascanu, Mikolov and Bengio 2013). */
+/* Adam (Kingma and Ba 2015), after the gradient is scaled down to a norm of at most 1 (Pascanu, Mikolov and Bengio 2013). */
 void model_learn(struct model *m, double rate)
 {
 	const real keep_mean = (real)0.9, keep_square = (real)0.99, tiny = (real)1e-8, longest = 1;

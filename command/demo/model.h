@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters: two layers of the library's LSTM with peepholes, or of another cell, over one-hot characters, with dropout
- * between them, and a softmax that predicts the next character. The caller chooses the text and the number of batches; the results depend on the seed, the batches, and
- * the bits that the network's route gives.
+ * A model of characters: two layers of the library's LSTM with peepholes, or of another cell, over one-hot characters, with dropout between
+ * the layers, and a softmax that predicts the next character. The caller chooses the text and the number of batches; the results depend on
+ * the seed, the batches, and the bits that the network's route gives.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -70,7 +70,7 @@ void model_close(struct model *);
  * memory. */
 int  model_move(struct model *, struct cg_context *);
 
-/* Sets the states of a set `carry` to zero, so that its next batch begins with them. */
+/* Sets the states of a set `carry` to zero, so that the next batch of the set begins with zero states. */
 void model_reset(struct model *, int carry);
 /* Computes the mean loss over a batch that continues from the states of a set `carry`, in nats for each symbol, and updates these states.
  * MODEL_LEARNT: with dropout. */

@@ -23,7 +23,8 @@ static const char title[] = "Alice's Adventures in Wonderland";
 
 enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B, and T, the largest length of a row in a batch */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
-/* REPORTS: the most JSON reports after that of step 0. The loss on the part held out is in each report number k MEASURE and in the last. */
+/* REPORTS: the most JSON reports after that of step 0. The report of step 0, every MEASURE-th report after it and the last one have the
+ * loss on the part held out. */
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };
 enum { WARM = 50 };                                      /* steps in which the learning rate rises; with fewer, rounding shows in losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
@@ -107,7 +108,8 @@ static void show_progress(struct training *t)
 
 /* ---- learning ---- */
 
-/* The learning rate, which is lower for cells that may not have gates, falls along half a cosine, and over the first WARM steps it is scaled by a factor that rises to 1. */
+/* The learning rate is lower for a cell that the user chose than for the LSTM.  It falls along half a cosine; over the first WARM steps a
+ * factor that rises to 1 scales it. */
 static double rate(const struct train_plan *p, int step)
 {
 	double warm = fmin(1, (step + 1) / (double)WARM);

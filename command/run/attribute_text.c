@@ -11,7 +11,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* TensorFlow's attribute for the dtype. No row lists it, since every op has it. */
+/* TensorFlow's attribute for the dtype. No row of the op table lists this attribute, since every op has it. */
 static const char type[] = "T";
 
 enum { ATTRIBUTES = 32 };

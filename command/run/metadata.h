@@ -5,8 +5,8 @@
  * An attribute has the value of NAME=VALUE on the command line; else the value in the files that have the attribute; else the op's
  * default. For attributes that a call may choose, NAME=VALUE overrides files; without NAME=VALUE, two files that differ are refused. For
  * attributes that fix the meaning of params or of a reserve space every contradiction is refused: between two files, between a file and
- * NAME=VALUE, between a file and the op or the tensors. So the order of files does not matter. With --ignore-metadata the metadata of all
- * files is ignored.
+ * NAME=VALUE, between a file and the op or the tensors. Thus no attribute depends on the order of the files. With --ignore-metadata the
+ * metadata of all files is ignored.
  */
 #ifndef METADATA_H
 #define METADATA_H
@@ -49,11 +49,11 @@ const char *metadata_meaning(const struct call *, const char *name);
 struct metadata_cell {
 	const char *name;                /* the cell's name, as attribute `cell` has it */
 	const struct cg_cell *cell;
-	struct cg_cell *parsed;          /* a cell from a file, which the caller closes; NULL: the cell is built in */
+	struct cg_cell *parsed;          /* a cell from a file, which the caller closes; NULL: the cell is the library's */
 	const char *options, *values;
 };
 /* Finds the cell. word: the cell that NAME=VALUE names, or NULL. On entry, options and values in the struct are those of NAME=VALUE. The
- * caller closes `parsed` in any case. */
+ * caller closes `parsed`, also after an error. */
 int  metadata_find_cell(const struct call *, const char *word, struct metadata_cell *);
 /* Checks, once the cell and the dtype are known, that the params have the same values in the files as in the call. values: the call's, as
  * NAME=NUMBER,...; by_word: 1: NAME=VALUE gave them; 0: a file did, or none. */

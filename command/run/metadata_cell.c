@@ -155,8 +155,8 @@ static int is_another(const struct safetensors *file, const char *name, uint64_t
 	               metadata_where(file, where), print_name(shown, name), (unsigned long long)then, (unsigned long long)now);
 }
 
-/* Orders names by which files call the same cell, so that the choice of one does not depend on the order of files: built-in cells first,
- * then alphabetically. */
+/* Orders names by which files call the same cell, so that the choice of one does not depend on the order of files: names of the library's
+ * cells first, then alphabetically. */
 static int is_before(const char *name, const char *found)
 {
 	int path = file_is_cell(name), other = found && file_is_cell(found);
@@ -164,7 +164,8 @@ static int is_before(const char *name, const char *found)
 	return !found || path < other || (path == other && strcmp(name, found) < 0);
 }
 
-/* Opens the cell with this digest by one of the names that files give. If none leads to it, the message says why one of them does not. */
+/* Opens the cell with this digest by one of the names that files give. If no name leads to that cell, the message says why one of the names
+ * does not. */
 static int open_cell(const struct call *c, uint64_t digest, struct metadata_cell *m)
 {
 	struct { const struct safetensors *file; const char *name; uint64_t digest; } closed = { .file = NULL }, changed = { .file = NULL };

@@ -13,7 +13,7 @@
 #include "runtime/device/inspect.h"
 
 struct call_plan {
-	struct cg_cell *parsed;                  /* from a file; NULL: the cell is built in */
+	struct cg_cell *parsed;                  /* from a file; NULL: the cell is the library's */
 	struct cg_value values[CG_PARAMS_MAX];
 	char *text;                              /* owns the names in `values` */
 	struct cg_op *wide;                      /* the op's row, with a port for each tensor of a list */

@@ -84,7 +84,7 @@ static void mark_outputs(struct call *c, int on)
 			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
 }
 
-/* Does a wanted output depend on the numbers of the input? If not, only the shape of the input matters. */
+/* Does a wanted output depend on the numbers of the input? If no wanted output does, only the shape of the input matters. */
 static int computes(const struct call *c, const struct cg_port *port)
 {
 	if (port->flags & CG_SHAPE_ALONE)
@@ -160,7 +160,7 @@ static int nothing_else(const struct call *c)
 	return CG_OK;
 }
 
-/* The types of integers as safetensors names them. */
+/* The type of a port whose elements are integers, as safetensors names it. */
 const char *call_integer_code(const struct call *c, const struct cg_port *port)
 {
 	static const char *const codes[] = { [CG_INT8] = "I8", [CG_INT32] = "I32", [CG_INT64] = "I64" };
@@ -212,7 +212,7 @@ static int dtype(struct call *c)
 	return metadata_type(c, c->dtype);
 }
 
-/* Sets the dtype of a call that has no tensors with a dtype. */
+/* Sets the dtype of a call that has no input of floating-point numbers: the dtype that attribute T names, or f32. */
 static void dtype_of_none(struct call *c)
 {
 	if (c->dtype >= 0)
@@ -221,7 +221,8 @@ static void dtype_of_none(struct call *c)
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
 }
 
-/* Copies to the host's memory those inputs that the op reads there. Such an input may be needed before a device is open. */
+/* Copies to the host's memory those inputs that the op reads there. An input that the op reads there may be needed before a device is
+ * open. */
 static int copy_inputs(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
@@ -503,7 +504,7 @@ static int make_ready(struct call *c, struct cg_stream *stream)
 
 static int work(struct call *c, struct cg_context *context, struct cg_stream *stream, int *working)
 {
-	/* Any call that may be refused is refused here, before the work begins. */
+	/* The checks from here on refuse, before the work begins, every call that must still be refused. */
 	CG_TRY(make_ready(c, stream));
 	for (int k = 0; k < c->n; k++)
 		CG_TRY(alloc_argument(c, k, context, stream));

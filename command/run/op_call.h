@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls an op on tensors from files: finds each argument in a file, reads the attributes, checks that everything fits, computes the
- * outputs on a device, copies them to host memory, and compares them with expected ones. The subcommands `run` and `demo` use these
- * functions, `bench` and `convert` those about attributes and cells.
+ * Calls an op on tensors from files: finds each input in a file, reads the attributes, checks that everything fits, computes the outputs on
+ * a device, copies them to host memory, and compares them with expected ones. The subcommands `run` and `demo` use these functions; `bench`
+ * and `convert` use those that open a call and read its attributes and cell.
  */
 #ifndef OP_CALL_H
 #define OP_CALL_H
@@ -33,12 +33,12 @@ struct call {
 	int   no_files;                  /* 1: the command takes no files, so that a word can only be an attribute */
 	/* type: the text of attribute T, from T=VALUE, else from a file's metadata, or NULL; type_by: that file, NULL if T=VALUE gave it */
 	const char *type, *type_by;
-	int   ignore_metadata;           /* of all files */
+	int   ignore_metadata;           /* 1: the metadata of all files is ignored */
 	struct safetensors *files;
 	size_t n_files;
-	struct call_argument *arguments; /* by port */
+	struct call_argument *arguments; /* one for each port of the row */
 	int   n;
-	struct call_plan *plan;          /* of a row with `plan`, after plan_bind */
+	struct call_plan *plan;          /* set by plan_bind if the row has `plan`; else NULL */
 };
 
 int  call_open(struct call *, const char *op);
@@ -47,15 +47,15 @@ void call_close(struct call *);
 int  call_attribute(struct call *, const char *word);
 /* Adds a file to the call's files. A tensor that two files have must be the same in both if the op reads it; call_bind checks that. */
 int  call_file(struct call *, const char *path);
-/* Sets attributes from the files, the dtype and the shapes, and checks that no needed input is missing. strict: 1: a tensor that the op
- * does not take is an error. */
+/* Sets the op's attributes from the files, and its dtype and sizes from the tensors, and checks that no needed input is missing. strict: 1:
+ * a tensor that the op does not take is an error. */
 int  call_bind(struct call *, int strict);
 /* Computes every output of the call; sets *working to 1 when the work begins. */
 int  call_compute(struct call *, struct cg_context *, int *working);
 
 int  call_has_output(const struct call *, const struct cg_port *);
-/* call_element: the value of element k of an output. call_type, call_code: the output's dtype, by the library's name and by
- * safetensors'. */
+/* call_element: the value of element k of an output. call_type: the library's name of the output's dtype, such as "f32"; call_code:
+ * safetensors' name of it, such as "F32". */
 double call_element(const struct call *, int port, size_t k);
 const char *call_type(const struct call *, int port);
 const char *call_code(const struct call *, int port);
@@ -122,9 +122,9 @@ int  plan_check_route(struct call *);
 /* Explains in the message why a reserve space is refused, by what the metadata of files says. */
 int  plan_explain_failure(const struct call *, int code);
 void plan_close(struct call *);
-/* Finds the cell that NAME=VALUE names, by attribute cell or rnn_mode; *word NULL: neither is given. Both are an error. */
+/* Finds the cell that NAME=VALUE names, by attribute cell or rnn_mode; *word NULL: neither is given. A call that gives both is an error. */
 int  plan_find_cell(const struct call *, const char *cell, int mode, const char **word);
-/* Warns where options that are off remove the cell's recurrence; command: the subcommand's name. */
+/* Warns if the cell reads a state, or the output, of the step before only with options that are off; command: the subcommand's name. */
 int  plan_warn_recurrence(const struct call *, const char *command);
 /* Adds to the message about params of another length the options with which the network would have that length, if there are such. */
 int  plan_explain_misfit(const struct call *, int code, int port);

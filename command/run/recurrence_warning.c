@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warns of a cell whose recurrence is lost because options are off: the cell then computes something else than its author wrote.
+ * Warns of a cell that reads a state, or the output, of the step before only with options that are off: without that recurrence the cell
+ * may not compute what its author meant.
  */
 #include <stdio.h>
 #include <string.h>

@@ -267,7 +267,7 @@ static int list_outputs(const struct run *r)
 	return print_all_rows(&t, "");
 }
 
-/* The index of an element in its tensor. */
+/* Computes an element's index in each dimension of its tensor. */
 static void find_position(const struct call_argument *a, size_t element, int64_t at[CG_RANK])
 {
 	for (int d = a->rank - 1; d >= 0; d--) {
@@ -365,7 +365,7 @@ static int run_op(struct run *r, const struct options *o, int *working, int *mis
 	return compute(r, working, mismatch);
 }
 
-/* If an op is named, prints the help of that op. */
+/* Prints the help of the op, if the command line names one, else the help of the subcommand. */
 static int help(const struct options *o)
 {
 	if (o->operands[0])
