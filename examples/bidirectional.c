@@ -40,7 +40,7 @@ int main(void)
 	call.input = floats(T * B * I * sizeof(float));         /* without input_h and input_c, the initial states are zeros */
 	call.params = floats(sizes.params);
 	call.output = floats(wide);
-	call.reserve = floats(sizes.reserve);                   /* the reserve space, which backward reads */
+	call.reserve = floats(sizes.reserve);                   /* the reserve space, which forward writes and backward reads */
 	if (cg_rnn_forward(stream, rnn, &call))
 		return fprintf(stderr, "%s\n", cg_message()), 1;
 
@@ -53,7 +53,7 @@ int main(void)
 	for (int layer = 0; layer < LAYERS; layer++) {
 		struct cg_rnn_region bias;
 
-		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* the forget gate's input bias, first direction */
+		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* the forget gate's input bias in the first direction */
 		printf(" %9.5f", ((float *)call.params_backprop.data)[bias.offset]);
 	}
 	printf("\n");

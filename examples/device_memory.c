@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trains a network in the program's own OpenCL context, queue and memory.  Forward and backward run on the program's cl_mems, and the
- * program's own kernels compute the loss and update the weights in between.  No call of the first HELD steps waits for the device: the
- * queue is blocked while these steps are enqueued, so that a call that waited would never return.  The network learns to output its input
- * of LATE steps earlier.
+ * program's own kernels compute the loss after a forward pass and update the weights after a backward pass.  No call of the first HELD
+ * steps waits for the device: the queue is blocked while these steps are enqueued, so that a call that waited would never return.  The
+ * network learns to output its input of LATE time steps earlier.
  *
- * Exit status 77: there is no OpenCL loader, or no OpenCL device.
+ * Exit status 77: there is no OpenCL loader that has the functions below, or no OpenCL device.
  */
 #include <cellgrad.h>
 #include <dlfcn.h>

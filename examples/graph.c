@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A training step as a CUDA graph: the forward and backward pass of a network are captured once, on the program's own stream and memory,
- * and then launched repeatedly, each time with other numbers.  Before the capture STEPS steps run without one, since the first of them
+ * and then launched repeatedly, each time with other numbers.  Before the capture STEPS steps run without a graph, since the first of them
  * compiles kernels and allocates memory, which is not allowed in a capture.  The program checks that the results of the graph have the bits
  * of those steps.
  *
- * Exit status 77: there is no CUDA driver or device, or cellgrad's cuda backend does not open on it.
+ * Exit status 77: there is no CUDA driver that has the functions below, or no device, or cellgrad's cuda backend does not open on it.
  */
-#define _GNU_SOURCE                             /* setenv */
+#define _GNU_SOURCE                             /* declares setenv */
 #include <cellgrad.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -141,7 +141,7 @@ static struct cg_rnn *open_network(struct cg_context *cg, struct cg_rnn_call *ca
 	call->output_backprop = buffer(N * sizeof(float), 0.1f);
 	call->input_backprop = buffer(N * sizeof(float), 0);
 	call->reserve = buffer(sizes.reserve, 0);
-	call->work = buffer(sizes.work, 0);             /* the program allocates the workspace, since a capture cannot */
+	call->work = buffer(sizes.work, 0);             /* allocated here, since cellgrad cannot allocate a workspace during a capture */
 	return rnn;
 }
 

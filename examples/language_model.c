@@ -23,7 +23,7 @@ struct training {
 	struct place { char kind[8]; int64_t symbols, characters, step, pass, at; } place;
 	float *kept, *weights, *mean, *square, *h, *c;
 	float *gradient, *x, *y, *next_h, *next_c;
-	size_t n, n_h, n_c, n_saved;              /* floats */
+	size_t n, n_h, n_c, n_saved;              /* numbers of floats: of params, of h, of c, of a checkpoint */
 	struct cg_context *context;
 	struct cg_stream *stream;
 	struct cg_rnn *network;

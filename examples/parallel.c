@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trains on several processes by MPI.  All ranks have the same weights, and each has a share of the batch.  A step is the forward and
- * backward pass of the share, one MPI_Allreduce over params_backprop, and the same update on every rank, so that the weights stay equal to
- * the bit.
+ * Trains on several processes by MPI.  All ranks have the same weights, and each has a share of the batch.  A training step is the forward
+ * and backward pass of the share, one MPI_Allreduce over params_backprop, and the same update on every rank, so that the weights stay equal
+ * to the bit.
  *
  *	mpirun -n 2 ./parallel [-B ROWS] [-T STEPS] [-U UNITS] [-L LAYERS] [-n REPEATS] [-o FILE]
  *
- * The program prints the loss of each step, rank 0's least times of a share and of the sum, and whether the weights are equal on all ranks.
- * With -o it writes the weights, the batch and the gradient of the first step to FILE as floats, so that another program can check them.
+ * The program prints the loss of each training step, rank 0's least time for the passes of its share, its least time for the sum of the
+ * gradients, and whether the weights are equal on all ranks.  With -o it writes the weights, the batch and the gradient of the first
+ * training step to FILE as floats, so that another program can check them.
  */
 #include <cellgrad.h>
 #include <limits.h>
@@ -23,7 +24,7 @@ struct training {
 	long    T, B, I, U, L, repeats;
 	const char *path;                        /* FILE, or NULL */
 	int     rank, ranks;
-	long    first, rows;                     /* this rank's share: its first row of the batch, and how many */
+	long    first, rows;                     /* this rank's share: its first row in the batch, and its number of rows */
 	float  *weights, *gradient, *batch;      /* [n] [n] [T B I] */
 	size_t  n;
 	struct cg_context *context;
@@ -77,8 +78,8 @@ static void fill(float *to, size_t n, float scale, unsigned seed)
 	}
 }
 
-/* Prepares the call on this rank's share of the batch, without copying the share: its rows of one step are contiguous, and those of the
- * next step are B rows further. */
+/* Prepares the call on this rank's share of the batch, without copying the share: its rows of one time step are contiguous, and those of
+ * the next time step are B rows further. */
 static void prepare(struct training *t)
 {
 	const size_t outputs = (size_t)(t->T * t->rows * t->U) * sizeof(float);
@@ -143,7 +144,7 @@ static void write_first_step(const struct training *t)
 		die(t->path, "cannot be written");
 }
 
-/* Runs all steps.  The order of MPI's additions is unspecified, but all ranks get the same sum. */
+/* Runs all training steps.  The order of MPI's additions is unspecified, but all ranks get the same sum. */
 static void train(struct training *t)
 {
 	double least_share = 0, least_sum = 0;

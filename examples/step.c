@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *file, *header, *data, *prefix;     /* the file; the text of its header, with a final NUL; the data after it */
-static size_t length, each;                     /* bytes of the file; bytes of a number in it */
+static char *file, *header, *data, *prefix;     /* the file; its header's text, with a final NUL; the data after the header; PREFIX */
+static size_t length, each;                     /* bytes of the file; bytes of a number in the file */
 
 static int stop(const char *what, const char *why)
 {
@@ -121,7 +121,7 @@ static int save(const struct cg_weights *weights, int k, char *at, size_t bytes)
 	return cg_weights_save(weights, k, at, bytes);
 }
 
-/* Allocates memory and fills it with the file's tensor of this name, or with zeros. */
+/* Allocates memory and fills it with the file's tensor of this name, or, where name is NULL, with zeros. */
 static struct cg_mem room(const char *name, size_t bytes)
 {
 	const char *from = name ? tensor("", name, NULL, bytes) : NULL;

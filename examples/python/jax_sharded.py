@@ -4,10 +4,10 @@
 
 	python3 jax_sharded.py
 
-The devices of this example are four parts of the host; a cluster has one or more devices in each process, after
+On a machine without a GPU the devices of this example are four parts of the host; a cluster has one or more devices in each process, after
 jax.distributed.initialize().  The gradients of the shares are added up, so that all devices have the same weights, to the bit, after each
 step.  The weights differ from those of one device with the whole batch by rounding alone, since sums are taken in another order.  This
-program checks the weights after the last step.
+program checks the weights after the last step, and that the loss has fallen.
 """
 import os
 import sys
@@ -29,7 +29,8 @@ network = cellgrad.jax.Network("lstm", input=WIDTH, units=UNITS, layers=2)
 
 
 def shard_map(function, **keywords):
-    """jax.shard_map, or its predecessor in older versions of JAX.  The function `share_of_step` sums the gradients, not JAX."""
+    """jax.shard_map, or its predecessor in older versions of JAX.  Without the check that is switched off here, JAX does not sum the
+    gradients; the function `share_of_step` does."""
     if hasattr(jax, "shard_map"):
         return jax.shard_map(function, check_vma=False, **keywords)
     from jax.experimental.shard_map import shard_map as older

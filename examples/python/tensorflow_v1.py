@@ -8,7 +8,8 @@
 The code below does not name cellgrad, whose kernels are registered when TensorFlow is imported.  Without the wheel cellgrad-tensorflow, an
 `import cellgrad.tensorflow` at the beginning does the same; without either, the graph needs a GPU.
 The graph is trained in a session and saved as a SavedModel.  This program checks that the SavedModel, loaded into another graph, gives the
-same answers; that its training continues; and that its parameters, split into matrices and biases and joined again, are unchanged.
+same answers; that its training continues with the same losses; and that its parameters, split into matrices and biases and joined again,
+are unchanged.
 """
 import os
 import sys
@@ -19,7 +20,7 @@ import tensorflow.compat.v1 as tf
 
 LAYERS, UNITS, WIDTH, T, ROWS, STEPS = 2, 16, 3, 20, 8, 40
 SIZES = {"num_layers": LAYERS, "num_units": UNITS, "input_size": WIDTH, "rnn_mode": "lstm"}
-# Each layer has four matrices for its input, four for its states, and as many biases.
+# Each layer has four matrices for its input, four for its states, and eight biases.
 TENSORS = 8 * LAYERS
 
 
