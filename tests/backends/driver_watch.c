@@ -134,7 +134,7 @@ void test_commands(void **state)
 }
 
 /* BlockLSTM of T steps: forward has one product for the inputs of all steps, then a product and a point kernel for each step;
-   backward has a point kernel for each step, and a product between each two steps. */
+   backward, for the gradients of states alone, has a point kernel for each step, and a product between each two steps. */
 void test_commands_of_sequences(void **state)
 {
 	enum { T = 4 };

@@ -36,7 +36,7 @@ block_call call_lstm_forward;
 
 /*
  * A backend with a driver whose calls are counted.  open: makes tensors on a device of it, 0 where there is none; forget: sets the
- * counts to zero; count: runs an op and compares the counts with the expected ones; builds: the calls of its compiler.
+ * counts to zero; count: runs an op and compares the counts with the expected ones; builds: the number of calls of the backend's compiler.
  */
 struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
 /* These tests get a struct watched as *state (cmocka_unit_test_prestate).  test_commands tests the commands of LSTMBlockCell and its

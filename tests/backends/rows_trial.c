@@ -73,7 +73,8 @@ static void draw_indexes(struct trial *c)
 	}
 }
 
-/* Draws the k-th trial: each 32 in turn have every dtype, src and dst each in the dtype or in the dtype of sums, and dropout or not. */
+/* Draws the k-th trial. Of 32 trials in turn each has another combination of the dtype, src in the dtype or in that of sums, dst likewise,
+   and dropout or none. */
 static void draw(struct trial *c, int k, int64_t rows, int64_t columns)
 {
 	static const double rates[] = { 0.5, 1, 1e-12, 0.3, 0x1p-32, 0.9 };

@@ -258,8 +258,8 @@ static void wait_for_others(void)
 enum { LARGE = 600, ROUNDS = 5 };
 static double large[3][LARGE * LARGE];
 
-/* The processor time that other threads of the process use during three products, divided by that of the calling thread.  The least of
-   ROUNDS rounds, since other work does not run at the same time in all of them. */
+/* The processor time that other threads of the process use during three products, divided by that of the calling thread.  Returns the least
+   quotient of ROUNDS rounds, since work that disturbs one round need not disturb all. */
 static double others_share(cg_dgemm *dgemm)
 {
 	double least = INFINITY;

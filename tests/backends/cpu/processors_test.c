@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context has one thread if its process may run on one processor. A thread leaves a processor that it must avoid, may not run there
+ * A context has one thread if its process may run on one processor alone. A thread leaves a processor that it must avoid, may not run there
  * until it must avoid another one, and keeps to an affinity mask that somebody else sets. Quotas of control groups are read from folders
  * that the test makes.
  */
@@ -167,7 +167,7 @@ static void test_quota(void **state)
 		put("sys/fs/cgroup/a/b/cpu.max", limits[k].text);
 		assert_int_equal(cg_limit_by_quota(root, 8), limits[k].n);
 	}
-	/* Of a control group and those around it the smallest quota counts. */
+	/* Of a control group and the groups that contain it the smallest quota counts. */
 	put("sys/fs/cgroup/a/b/cpu.max", "500000 100000\n");
 	put("sys/fs/cgroup/a/cpu.max", "300000 100000\n");
 	put("sys/fs/cgroup/cpu.max", "400000 100000\n");

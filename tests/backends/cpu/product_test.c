@@ -278,8 +278,8 @@ static void multiply_big(struct cg_queue *queue, int dtype, int to_acc, enum sta
 	free(from);
 }
 
-/* Tests each of `sizes` with every dtype and start, and c in both dtypes, the four transpositions in turn; and each of `large` in f32 and
-   bf16 with one start. */
+/* Tests each of `sizes` with every dtype and start, with c in the operands' dtype and in that of sums, and with the four transpositions in
+   turn; tests each of `large` in f32 and bf16 with one start. */
 static void test_big(void **state)
 {
 	static const int64_t sizes[][3] = {
@@ -364,7 +364,7 @@ static int sum_of(int dtype)
 	return dtype == CG_F64 ? CG_F64 : CG_F32;
 }
 
-/* Rows of a with the zeros that tiles read after them. */
+/* Returns matrix a in the dtype `element`, with zeros behind each row up to a multiple of tiles->steps elements, since tiles read these. */
 static void *operand_of(const struct cg_tiles *tiles, int element, const struct problem *p, int64_t *lda)
 {
 	double *wide;
@@ -380,8 +380,9 @@ static void *operand_of(const struct cg_tiles *tiles, int element, const struct 
 	return a;
 }
 
-/* Multiplies m rows by a tile of some vectors, adjacent or 5 columns apart, all rows at once and each row alone: the bits must be equal,
-   and the sums right to 1e-4.  `width` and `form`: the tile's width, and 1 if b is transposed. */
+/* Multiplies m rows by a tile of some vectors, which are adjacent or have 5 columns between them, all rows at once and each row alone: the
+   bits must be equal, and the sums right to 1e-4.  `width`: the columns of the tile or, if the vectors are not adjacent, of each vector;
+   `form`: 1 if b is transposed. */
 static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_t k, int vectors, int is_beside, int64_t width, int form)
 {
 	const struct cg_tiles *tiles = isa->tiles[dtype];
@@ -439,7 +440,8 @@ static void multiply_tile(const struct cg_isa *isa, int dtype, int64_t m, int64_
 	free(tile.data);
 }
 
-/* Tests tiles of 1 to 4 vectors, whole or the last one without its last column, with 1 to 70 rows and k from 1 to 80. */
+/* Tests tiles of 1 to 4 vectors, with 1 to 70 rows and k from 1 to 80. In one of five tiles a column is missing: the last of the tile or,
+   if the vectors are not adjacent, the last of each vector. */
 static void test_tiles(void **state)
 {
 	static const int64_t rows[] = { 1, 6, 7, 16, 17, 32, 33, 70 }, steps[] = { 1, 31, 32, 33, 80 };

@@ -48,8 +48,8 @@ static long compiler_calls(void)
 	       seen.nvrtcCompileProgram + seen.nvrtcGetCUBIN;
 }
 
-/* Does what a process does at its start: opens a context, computes lstm_block_cell in a dtype, closes. Returns how many programs were
-   compiled; *calls: the number of calls of NVRTC, by compiler_calls(). */
+/* Does what a process does at its start: opens a context, computes lstm_block_cell in a dtype, and closes the context. Returns how many
+   programs were compiled; *calls: the number of calls of NVRTC, by compiler_calls(). */
 static long start(int dtype, float h[B * U], long *calls)
 {
 	struct tensors t;

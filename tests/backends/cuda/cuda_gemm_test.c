@@ -209,7 +209,8 @@ static void test_rounded_once(void **state)
 	free_tensors(&t);
 }
 
-/* Plays a cublasLt that has no algorithm. Without an algorithm, or without cublasLtMatmul, all products are right by another call. */
+/* Plays a cublasLt that has no algorithm. Without an algorithm, or without cublasLtMatmul, the library makes another call, and all products
+   are right. */
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x,
                              cublasLtMatrixLayout_t y, cublasLtMatrixLayout_t z, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)
@@ -251,7 +252,7 @@ static void put_at(struct tensors *t, struct operand *x, size_t offset)
 	assert_int_equal(cg_put(t->stream, x->mem, host, bytes_of(x)), CG_OK);
 }
 
-/* Fractions, whose sums depend on the order. */
+/* Fills a matrix with fractions, whose sums depend on the order of the terms. */
 static void draw(struct operand *x, int64_t rows, int64_t columns)
 {
 	*x = (struct operand){ .rows = rows, .columns = columns, .stride = columns, .dtype = CG_F32 };

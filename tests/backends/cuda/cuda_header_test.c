@@ -25,7 +25,7 @@
 #define CUBLASLT_CALL(name, parameters, names) SAME(cublasLt##name, unsigned, parameters)
 #include "backends/cuda/cuda.fn"
 
-/* The constants of library.h under other names. */
+/* Declares the constants of library.h under other names, OURS_ and the name, to compare them with those of NVIDIA's headers. */
 #define NVRTC_VALUE CU_VALUE
 #define CUBLAS_VALUE CU_VALUE
 #define CUBLASLT_VALUE CU_VALUE

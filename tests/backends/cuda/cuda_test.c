@@ -47,7 +47,7 @@ static void expect_calls(const char *what, long launches, long multiplied)
 }
 
 /* The first call builds kernels; the second shows for how many products with a start other than their result's memory cublasLt has an
-   algorithm: the others take a launch each. */
+   algorithm: each of the others takes one more launch, which spreads the start. */
 static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
 {
 	int has_blas = blas.GemmEx != NULL;
@@ -94,7 +94,7 @@ static void test_no_bias(void **state)
 
 /* ---- the threads of a launch ---- */
 
-static struct { unsigned x, y, wide, tall; } last;               /* x, y: the grid of the last launch; wide, tall: its blocks */
+static struct { unsigned x, y, wide, tall; } last;           /* the last launch: x, y: blocks of the grid; wide, tall: threads of a block */
 
 static unsigned note_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                             unsigned block_y, unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream,

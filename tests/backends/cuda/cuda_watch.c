@@ -27,7 +27,7 @@ static int has_word(const char *call, const char *const *text)
 	return *text != NULL;
 }
 
-/* Does the call free something? Such a call is not made to fail, since the library could not correct the failure. */
+/* Does the call free something? A call that frees is not made to fail, since the library could not correct the failure. */
 static int gives_back(const char *call)
 {
 	static const char *const text[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
@@ -53,8 +53,8 @@ static void count(const char *call, unsigned code)
 		__atomic_add_fetch(&balance, makes(call) - (gives_back(call) || strstr(call, "PopCurrent")), __ATOMIC_RELAXED);
 }
 
-/* A watched call. One that is made to fail is not passed on, except PopCurrent, which is done and reported as failed all the
-   same. */
+/* A watched call. A call that is made to fail does not reach the library, except cuCtxPopCurrent, which is done and reported as failed all
+   the same. */
 #define WATCH(call, library, name, parameters, names, refusal) \
 	static unsigned watch_##call parameters \
 	{ \

@@ -27,7 +27,7 @@ struct calls {
 };
 extern struct calls seen;
 
-extern int closing;                      /* set: no call is made to fail any more, nor counted as one that can */
+extern int closing;                      /* not 0: no call is made to fail any more, nor counted in `made` */
 extern long balance;                     /* objects created less objects destroyed since forget() or forget_calls() */
 
 /* Puts the watching functions before all functions that return a code, but for the two for the text of an error; returns 0 if no device

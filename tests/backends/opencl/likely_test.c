@@ -248,7 +248,7 @@ static void test_variables(void **state)
 	expect_yes();
 	unsetenv("OCL_ICD_FILENAMES");
 
-	/* A library that the user names need not be in the vendors' folder; it must exist. */
+	/* A library that CELLGRAD_OPENCL_LIB names need not be in the vendors' folder; it must exist. */
 	snprintf(here, sizeof here, "%s/libOpenCL.so", root);
 	setenv("CELLGRAD_OPENCL_LIB", here, 1);
 	assert_int_equal(cg_cl_is_likely(root), CG_BAD_ARGUMENT);

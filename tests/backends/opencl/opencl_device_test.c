@@ -37,7 +37,7 @@ static int put_back(void **state)
 	return 0;
 }
 
-/* Is there a device at all?  If not, a skip, unless it is required. */
+/* Returns 1 if an OpenCL device opens; else the test is skipped with the reason, or fails if opencl is required. */
 static int opens(void)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE");

@@ -17,7 +17,7 @@
 	_Static_assert(__builtin_types_compatible_p(__typeof__(&cl##name), struct _cl_##type *(*) parameters), "cl" #name);
 #include "backends/opencl/opencl.fn"
 
-/* The constants of library.h under other names: those of the header are macros. */
+/* Declares the constants of library.h under other names, OURS_ and the name, since the names in <CL/cl.h> are macros. */
 enum {
 #define CL_VALUE(name, value) OURS_##name = value,
 #include "backends/opencl/values.h"

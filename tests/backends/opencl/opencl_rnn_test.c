@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks on the opencl backend, and the calls of the driver: each step enqueues its products and its point kernels and nothing
- * else; a repeated call waits for nothing and allocates no memory. The trials of tests/help/net_trials.h: among them a driver that fails
- * at the n-th call, and host memory, which is staged.
+ * else; a repeated call waits for nothing and allocates no memory. The test also runs the trials of tests/help/net_trials.h: among them a
+ * driver that fails at the n-th call, and host memory, which is staged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 typedef int pass_of(struct net *);
 static pass_of *const passes[] = { net_forward, net_backward };
 
-/* Counts the calls of the driver in each pass, which was run before, and expects no wait, copy, allocation or build. */
+/* Counts the calls of the driver in a second run of each pass, and expects no wait, copy, allocation or build. */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];

@@ -65,7 +65,8 @@ static long ours(const struct calls *c)
 	return c->cuLaunchKernel + c->cuMemsetD8Async + c->cuMemcpyDtoDAsync_v2 + c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* The number of waits, copies from or to the host, allocations, frees and builds, and of calls that make or set cuDNN's handle or masks. */
+/* The number of waits, copies from or to the host, allocations, frees and builds, and of calls that make cuDNN's handle, set its stream or
+   its masks, or build a network for cuDNN (cudnnBuildRNNDynamic). */
 static long waits(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 + c->cuMemFree_v2 +
@@ -276,7 +277,7 @@ static void test_reserve(void **state)
 		n.call.spend_reserve = 1;
 		assert_int_equal(net_backward(&n), CG_OK);
 		assert_true(print(&n) == right || !promises_bits("cudnn"));
-		/* What cuDNN itself leaves in a spent reserve does not matter. */
+		/* The stand-in changes a spent reserve; a real cuDNN may change it or not. */
 		assert_true(!getenv("CELLGRAD_FAKE_CUDA") || print_of(&n, n.call.reserve) != kept);
 		net_close(&n);
 	}
@@ -284,7 +285,7 @@ static void test_reserve(void **state)
 	free_tensors(&t);
 }
 
-/* The most numbers that a call writes, without the reserve. */
+/* The most numbers that forward and backward write, without those of the reserve. */
 enum { NUMBERS = 2048 };
 static size_t fetch(struct net *n, float numbers[NUMBERS])
 {
@@ -304,7 +305,7 @@ static size_t fetch(struct net *n, float numbers[NUMBERS])
 }
 
 /* A reserve at multiples of 4 bytes, and at another offset in backward, gives the same numbers to 1e-5.  cuDNN writes the last layer's
-   output to it: at multiples of 16 bytes the bits are the same; elsewhere cuDNN may add in another order. */
+   output to the reserve: at multiples of 16 bytes the bits are the same; elsewhere cuDNN may add in another order. */
 static void test_reserve_moved(void **state)
 {
 	static const size_t offsets[][2] = { { 0, 0 }, { 4, 0 }, { 0, 64 }, { 60, 192 }, { 16, 0 }, { 48, 240 } };
@@ -373,7 +374,8 @@ static void shift(struct net *n, struct cg_mem *mem, size_t offset)
 
 /*
  * Memory for persistent algorithms is aligned to 16 bytes, whatever the caller's alignment, and the bits are those of aligned memory;
- * the standard algorithm gets the caller's memory.  The device has many multiprocessors, since the static algorithm is for those.
+ * the standard algorithm gets the caller's memory.  The device has many multiprocessors, since the library takes the static algorithm only
+ * on such devices.
  */
 static const struct alignment_case {
 	const char *name;

@@ -14,7 +14,7 @@
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
 
-/* Is there cuDNN?  Its stand-in has a version that a test may set. */
+/* Is there cuDNN? A test may set the version of the stand-in for cuDNN. */
 static int opens_with_cudnn(struct cg_context **context)
 {
 	if (!opens(context))
@@ -108,7 +108,7 @@ static void declines(struct cg_context *context, struct cg_rnn_config c, const c
 	expect_route(context, &c, "composed");
 }
 
-/* The words of a version, as "bf16 in cuDNN 9.12.0". */
+/* Returns the words `what`, "cuDNN" and the version of the loaded cuDNN, as "bf16 in cuDNN 9.12.0". */
 static const char *versioned(const char *what)
 {
 	static char text[128];

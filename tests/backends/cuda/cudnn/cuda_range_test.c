@@ -31,7 +31,7 @@ static const struct trial {
 	int layers, time_major, proj, inference, accumulate, no_states;  /* no_states: without initial states */
 	double dropout;
 	long runs;                               /* the number of cuDNN's forward calls, and of its backward calls for the data */
-	int again;                               /* a second run must have the same bits */
+	int again;                               /* 1: the trial is run again, and must have the same bits */
 } trials[] = {
 	{ "the longest in one part",  "lstm",     MOST,     1, NULL,      1, 1, 0, 0, 0, 0, 0,    1, 0 },
 	{ "one step more",            "lstm",     MOST + 1, 1, NULL,      1, 1, 0, 0, 0, 0, 0,    2, 0 },
