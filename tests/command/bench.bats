@@ -54,9 +54,9 @@ field() {
 }
 
 @test "numbers of operations and bytes equal those counted by hand" {
-	# The weights are [7 16] for the LSTM, [7 8] and [7 4] for the GRU. A product takes two operations for each weight and row. A
-	# forward call has one product of each matrix. The library's own gradient ops have two, GRUBlockCellGrad has one, LSTMBlockCellGrad
-	# none.
+	# The weights are [7 16] for the LSTM, [7 8] and [7 4] for the GRU. A product takes two operations for each weight and row. A forward
+	# call has one product with each matrix. The library's own gradient ops have two products with each matrix, GRUBlockCellGrad has one,
+	# LSTMBlockCellGrad none.
 	for case in LSTMBlockCell:448:824 LSTMBlockCellGrad:0:464 lstm_block_cell_grad:896:1536 GRUBlockCell:336:568 \
 		GRUBlockCellGrad:336:648 gru_block_cell_grad:672:1056; do
 		IFS=: read -r op flops bytes <<< "$case"

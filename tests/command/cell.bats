@@ -3,7 +3,8 @@
 
 load files
 
-# warns TEXT WORDS...: checks that the command warns with TEXT, and without it if TEXT begins with !
+# warns TEXT WORDS...: checks that the command with these WORDS has the warning TEXT or, if TEXT begins with !, that its messages lack the
+# rest of TEXT
 warns() {
 	local text=$1
 
@@ -65,13 +66,13 @@ forward in f16: '* ]]
 		done
 	done < <("$CELLGRAD" emit --list | sed 1d)
 	[ $n -ge 30 ]
-	# Kinks, poles, and a clip, which does not change the gradient.
+	# This cell has kinks, poles and a clip; the gradient is that of the cell without the clip.
 	printf 'cell mine\ngates a b\nstate c\noutput h\nc = clip(a * b, 0.5)\nr = relu(a) + abs(b) + max(a, c_prev)\nh = r / (b + c_prev)\nsave r c h\n' > mine.cell
 	for seed in {1..40}; do
 		works cell ./mine.cell --seed $seed --json
 		[[ $output == *'"points":12,'*'"agrees":true}}'* ]]
 	done
-	# A large result does not hide that a small one's gradient is right, and the rounding of a large number is no difference.
+	# The gradients of a cell agree also if one result is very large, and if a large number loses digits by rounding.
 	printf 'cell mine\ngates a b\nstate c\noutput h\nc = a * 1e30\nh = tanh(b) + 1e12\nsave c h\n' > mine.cell
 	works cell ./mine.cell --json
 	[[ $output == *'"agrees":true}}'* ]]
@@ -93,7 +94,7 @@ forward in f16: '* ]]
 	done
 }
 
-@test "what is legal but odd is a warning" {
+@test "what is legal but odd gives a warning" {
 	warns "the cell has weight 'p_i' only with option 'peephole', which is off" cell lstm
 	warns "!p_i" cell lstm --options peephole
 	printf 'cell mine\ngates a_new a_old\nsplit q_nev\noutput h\nu = tanh(a_old)\nt = exp(a_new)\nw = q_nev + 1\nh = t + u + w\nsave t u w h\n' > mine.cell
@@ -105,10 +106,10 @@ forward in f16: '* ]]
 	warns "!split" cell ./its.cell
 	printf 'cell mine\ngates a\noutput h\nparam k = 2\nt = exp(tanh(a) * 5)\nu = exp(-abs(a)) + exp(k) + exp(min(a, 11)) + exp(-(a * a)) + exp(clip(a, 5))\nv = exp(1 / (1 + abs(a))) + exp(log(sigmoid(a))) + softplus(a) + exp(softsign(a) + hard_sigmoid(a)) + silu(a) + gelu(a)\nh = t * u + v\nsave t u v h\n' > mine.cell
 	warns "!exp" cell ./mine.cell
-	# The exp of an expm1 or of a value that the cell does not save is found where it is saved.
+	# An exp in a value that the cell does not save, also that of an expm1, is reported for the saved value that reads it.
 	printf 'cell mine\ngates a\noutput h\nt = expm1(a)\nh = t + 1\nsave h\n' > mine.cell
 	warns "'h' has an exp" cell ./mine.cell
-	# The stabiliser of slstm is at least what it is taken from.
+	# In slstm no exp exceeds 1, since the stabiliser is at least each number from which it is subtracted.
 	warns "!exp" cell slstm
 	run -0 --separate-stderr "$CELLGRAD" cell lstm --json
 	[[ $stderr == *'{"warning":"'* ]]
@@ -118,12 +119,12 @@ forward in f16: '* ]]
 	works cell gru --svg gru.svg
 	[[ $(head -c 4 gru.svg) == '<svg' && $(tail -n 1 gru.svg) == '</svg>' ]]
 	[[ $(cat gru.svg) == *'<title>cell gru</title>'*'<title>n = tanh(a_n + r * q)</title>'* ]]
-	# r reads a_r; z a_z; q q_n; n a_n, r and q; h z, n and h_prev.
+	# Nine lines: r reads a_r, z reads a_z, q reads q_n, n reads a_n, r and q, and h reads z, n and h_prev.
 	[ "$(grep -c '<path' gru.svg)" = 9 ]
 	[ "$(grep -c '<rect' gru.svg)" = 11 ]
 	printf 'cell mine\ngates a\noutput h\n%s\nh = v39\nsave h\n' "$(echo 'v0 = a + 1'; for k in {1..39}; do echo "v$k = v$((k - 1)) * v$((k - 1))"; done)" > mine.cell
 	works cell ./mine.cell --svg mine.svg
-	# Its gradient of the gradient has too many operations.
+	# Pass gradgrad of this cell has too many operations.
 	{ printf 'cell mine\ngates a b\noutput h\nh = b'; printf ' * a%.0s' {1..8000}; printf '\nsave h\n'; } > mine.cell
 	works cell ./mine.cell
 	[[ $output == *'gradgrad in f32: none: '*'the gradient at '* ]]

@@ -147,7 +147,7 @@ without() {
 	works bench --op rnn --T 3 --B 2 --I 4 --H 4 --time 0.001 --dtype f16 strict_rounding=true
 	[[ $output == *"strict_rounding=true"* ]]
 	works check rnn dtype=f16 strict_rounding=true seed=3
-	# Only the library's own op has the attribute strict_rounding.
+	# Only the library's own ops have the attribute strict_rounding.
 	refuses "CudnnRNNV3|strict_rounding" run CudnnRNNV3 "$case" strict_rounding=true
 }
 

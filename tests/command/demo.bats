@@ -107,7 +107,7 @@ learns() {
 	[[ ${lines[-1]} == *'"steps":1,"of":800,"seed":6,'*'"svg":true}' ]]
 }
 
-@test "--cell trains another cell, with no, one or three cell states, and refuses a wrong one" {
+@test "--cell trains another cell, with no, one or three cell states, and refuses a wrong cell" {
 	for cell in mingru cifg slstm; do
 		learns --cell $cell --steps 40 --no-svg
 		grep -o '"held_out":[0-9.]*' lines | cut -d: -f2 | awk 'NR == 1 { begun = $1 } { last = $1 } END { exit !(last < begun - 0.5) }'

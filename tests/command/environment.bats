@@ -79,7 +79,7 @@ wrong() {
 	done < <(wrong)
 }
 
-@test "a number of threads or instruction set that this machine lacks is refused by cpu, which ignores variables of other backends" {
+@test "a number of threads or instruction set that this machine lacks is refused by cpu, which loads no library of other backends" {
 	for set in CPU_THREADS=1000000 CPU_ISA=$([[ $(uname -m) == aarch64 ]] && echo avx2 || echo neon); do
 		export "CELLGRAD_$set"
 		CELLGRAD_BACKEND=cpu refuses "CELLGRAD_${set%=*}: " run GRUBlockCell "$case"
@@ -91,7 +91,7 @@ wrong() {
 		fi
 		unset "CELLGRAD_${set%=*}"
 	done
-	# The cpu backend opens although variables of other backends have wrong values.
+	# The cpu backend opens although variables of other backends name libraries that do not exist.
 	CELLGRAD_BACKEND=cpu CELLGRAD_CUDNN_LIB=/nowhere/libcudnn.so CELLGRAD_OPENCL_LIB=/nowhere works run GRUBlockCell "$case"
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests conversions by `cellgrad convert` between every two formats that can hold a network, against layouts that were written from
-the documents of the programs that own the formats.
+"""Tests conversions by `cellgrad convert` between every two formats that can hold a network, against layouts that were written from the
+documents of the programs that own the formats.
 
-A network is a dict of matrices and biases by layer, direction and gate.  This test makes each format's tensors from it, by
-rules that share nothing with the command's code, so that the right OUT is known to the bit.  OUT is then converted back and must
-equal IN, unless biases were lost.  All matrices have random numbers, so that transposed or exchanged ones are noticed.  Prints TAP.
-CELLGRAD: the command.
+A network is a dict of matrices and biases by layer, direction and gate.  This test makes each format's tensors from such a dict, by rules
+that share nothing with the command's code, so that the right OUT is known to the bit.  OUT is then converted back; the result must equal
+IN, unless biases were lost.  All matrices have random numbers, so that transposed or exchanged ones are noticed.  Prints TAP.  CELLGRAD:
+the command.
 """
 import itertools
 import json
@@ -206,7 +206,7 @@ HOLDS = {"lstm": ANY + (pytorch, keras, block, block_v2, checkpoint, onnx), "gru
          "gru_block": ANY + (keras, block, onnx), "rnn_tanh": ANY + (pytorch, keras, checkpoint, onnx),
          "rnn_relu": ANY + (pytorch, keras, checkpoint, onnx)}
 PEEPHOLES, PROJECTIONS = ANY + (block, block_v2, onnx), ANY + (pytorch,)
-# sums: does a format sum the two biases of a gate?  A checkpoint of a GRU sums those of some gates.
+# sums: does a format sum the two biases of a gate?  A checkpoint of a GRU sums the two biases of some gates.
 def sums(form, cell):
     return form in (block, block_v2, checkpoint) or form is keras and cell != "gru"
 

@@ -41,7 +41,7 @@ load files
 	done
 }
 
-@test "a word that is no op gives the nearest op, the op for a cell, or the option for a backend" {
+@test "the message about a word that is no op has the nearest op, the op for networks of a cell, or --why for a backend" {
 	refuses "--why cuda" info cuda
 	refuses "LSTMBlockCell" info LSTMBlockCel
 	refuses "cellgrad info" info Conv2D

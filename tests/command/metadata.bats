@@ -272,7 +272,7 @@ either() {
 	refuses "w.safetensors|__metadata__|forget_bias" run LSTMBlockCell w.safetensors x.safetensors
 }
 
-@test "convert refuses arguments that contradict metadata, except about forget_bias; --ignore-metadata drops the metadata" {
+@test "convert refuses arguments that contradict metadata about the network; forget_bias may differ; --ignore-metadata drops the metadata" {
 	block w.safetensors ""
 	works convert --from block --to cellgrad w.safetensors params.safetensors
 	for other in cell=lstm rnn_mode=lstm options=peephole values=forget_bias=0 num_layers=2 num_units=5 input_size=4 num_proj=2 \

@@ -115,7 +115,7 @@ keeps() {
 		CELLGRAD_BACKEND=cpu works demo --only train --time 0.001 --svg x.svg
 		[[ $(head -c 4 x.svg) == "<svg" ]]
 	done
-	# The table x.svg.tsv, which bench writes beside the picture, does not replace other files, either.
+	# The table x.svg.tsv, which bench writes beside the picture, replaces only a table of bench, an empty file or nothing.
 	for other in notes 'op' "cell	what"; do
 		echo "$other" > x.svg.tsv
 		keeps "x.svg.tsv" "${bench[@]}" x.svg
@@ -132,7 +132,7 @@ keeps() {
 	[ "$(cat cellgrad-demo.svg)" = notes ]
 }
 
-@test "an output with the name of a temporary file is refused, and so is - as the name of an input or output" {
+@test "an output with the name of a temporary file is refused, and so is - as the name of an input or of OUT" {
 	inputs
 	for out in .cellgrad-1-0 ./.cellgrad-123456-99; do
 		keeps "$out" run LSTMBlockCell in -o "$out"

@@ -128,7 +128,7 @@ both() {
 	run -1 "$CELLGRAD" run rnn "$DATA/CudnnRNNV3-gru-vector.safetensors" --expect v1.safetensors
 }
 
-@test "outputs that a cell or a call does not have are empty, and inputs that it does not have are ignored" {
+@test "outputs that a cell or a call does not have are empty, and inputs that the cell does not have are ignored" {
 	case=$DATA/CudnnRNNV3-gru-plain.safetensors
 	tensors keras.safetensors "" input_c:F32: host_reserved:F32:7
 	works run CudnnRNNV3 keras.safetensors "$case" rnn_mode=gru --json
@@ -200,7 +200,7 @@ both() {
 	[[ $output == "lstm, num_layers=1, unidirectional, input_size=2, num_units=5, num_proj=3, "* ]]
 }
 
-@test "the reserve space of another call is refused; if dropout, seed, counter or is_training differs, the message has its name" {
+@test "a reserve space is refused if dropout, seed, counter or is_training differs, which the message names, or lengths, network or route" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
 	made() { # WANT GOT OP WORD...: checks that OP with these words refuses the file's reserve space, which was made with GOT, not WANT
@@ -414,7 +414,7 @@ round_trip() {
 	refuses "num_layers|L=1|input_h|2" run rnn in.safetensors num_layers=2
 }
 
-@test "first_step numbers the first step of a part of a sequence, on which the masks of dropout depend" {
+@test "the masks of dropout depend on first_step, the number of the first step of a part of a sequence" {
 	case=$DATA/CudnnRNNV3-lstm-deep.safetensors
 	works run rnn "$case" dropout=0.5 seed=1 -o whole.safetensors
 	works run rnn "$case" dropout=0.5 seed=1 first_step=0 --expect whole.safetensors --rtol 0

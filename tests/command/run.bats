@@ -147,7 +147,7 @@ load files
 	works run GRUBlockCell in.safetensors
 }
 
-@test "a file with = in its name is given with ./" {
+@test "a file with = in its name is given with ./, unless = is the first character" {
 	gru "a=b" "" F32
 	refuses "GRUBlockCell|attribute|a" run GRUBlockCell a=b
 	works run GRUBlockCell ./a=b

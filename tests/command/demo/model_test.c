@@ -20,7 +20,8 @@
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS, NULL };
 
-/* Two batches: symbols [T B], and the symbol that follows each. Rows have different lengths, one has length 0; O stands beyond a row. */
+/* Two batches: symbols [T B], and the symbol that follows each. Rows have different lengths, one has length 0; O fills the steps beyond the
+   end of a row. */
 enum { O = -99 };
 static const int32_t first_lengths[ROWS] = { 2, 4, 3 }, second_lengths[ROWS] = { 3, 0, 1 };
 static const int first_symbols[N] = { 0, 3, 2, 2, 4, 1, O, 1, 0, O, 2, O }, first_next[N] = { 2, 4, 1, 3, 1, 0, O, 2, 4, O, 3, O };
@@ -105,8 +106,9 @@ static double difference(struct model *m, const struct carried *c, size_t k, dou
 	return (up - down) / (2 * h);
 }
 
-/* Central differences at h and h/2: combined they are exact to the fourth order, and their difference bounds the error. Rounding
- * adds a few units in the last place of the loss over h. Checks n gradients, from p[at] on, and returns their largest magnitude. */
+/* Central differences at h and h/2: combined they are exact to the fourth order, and their difference bounds the error. Rounding adds to
+   the error a few units in the last place of the loss, divided by h. Checks n gradients, from p[at] on, and returns their largest
+   magnitude. */
 static double compare(struct model *m, const struct carried *c, const char *part, size_t at, size_t n, double *worst)
 {
 	const double h = 1e-3, rounding = 64 * DBL_EPSILON / h;
@@ -180,7 +182,7 @@ static void test_gradient_twice(void **state)
 
 /* ---- carried states ---- */
 
-/* Computes the loss of a text other than the training text, which the model reads without dropout. */
+/* Computes the loss of a text other than the training text; the model reads such a text without dropout. */
 static double other_loss(struct model *m, const struct model_batch *batch)
 {
 	double loss;
@@ -349,8 +351,8 @@ static void test_samples(void **state)
 	model_close(&m);
 }
 
-/* Adam's first step has the size of the rate, whatever the gradient's size; its mean is a tenth of the gradient, scaled down to norm 1
-   if its norm is larger. */
+/* Adam's first step has the size of the rate, whatever the gradient's size; it makes the mean a tenth of the gradient, which is scaled down
+   before to norm 1 if the gradient's norm is larger. */
 static void learn_once(double each)
 {
 	struct model m = opened(shape, 1), before = opened(shape, 1);

@@ -12,7 +12,7 @@ enum { FILES = 4, TENSORS = 100, WORDS = 40, WORD = 192, FACTS = 4096 };
 struct tensor {
 	char name[CG_ITEM_NAME];
 	const char *dtype;
-	int rank, scalar;                        /* scalar: a word could give it, too */
+	int rank, scalar;                        /* scalar: 1: a word NAME=VALUE could give the value, too */
 	int64_t shape[CG_RANK];
 	unsigned char *data;
 	size_t bytes;
@@ -37,7 +37,8 @@ struct example {
 	int n_words;
 };
 
-/* The folder of the files and of three cells: mine; copy, which has the same equations and other comments; other. */
+/* The folder of the files and of three cells: mine; copy, which has the same equations and other comments; other, with another default of
+   param m. */
 extern char folder[64];
 int  folder_make(void);
 int  folder_remove(void);
