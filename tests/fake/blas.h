@@ -30,7 +30,7 @@ struct product {
 
 /* Returns 0 if the vendor's tables have such a product, else a status of cuBLAS. */
 int fake_types(unsigned type_a, unsigned type_b, unsigned type_c, unsigned compute);
-/* Returns a factor in host memory; type: R_64F, else it is an f32. */
+/* Returns a factor in host memory; type: R_64F: the factor is an f64, else an f32. */
 double fake_factor(const void *factor, unsigned type);
 /* Checks the memory of a product, and queues the product; returns a status of cuBLAS. */
 int fake_multiply(struct product product, struct stream *stream);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products, with sums in double, or in f32 in another order; they are rounded when they are stored, and queued on a stream. */
+/* Matrix products, with sums in double, or in f32 in another order; the products are queued on a stream, and their results rounded when
+   they are stored. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@ int fake_types(unsigned a, unsigned b, unsigned c, unsigned compute)
 
 	if (a != b)
 		return BLAS_NOT_SUPPORTED;
-	/* CELLGRAD_FAKE_BF16 is the status that products in bf16 get, as on sm_75, where it is either of two, by the version of cuBLAS. */
+	/* CELLGRAD_FAKE_BF16 is the status that products in bf16 get, as on sm_75, where the version of cuBLAS decides which of two statuses
+	   they get. */
 	if (a == R_16BF && fake_setting("BF16", 0))
 		return (int)fake_setting("BF16", 0);
 	if (wide)
@@ -78,8 +80,8 @@ static size_t scribbled(const struct product *p)
 }
 
 /*
- * A bias of cublasLt's epilogue is read 16 bytes at a time: its preferences give the alignments of A, B, C and D and none of the
- * bias, so that the algorithm may assume one.  Seen on a GTX 1660 Ti with CUDA 13.3: pytorch/pytorch#194497.
+ * A bias of cublasLt's epilogue is read 16 bytes at a time: the preferences of cublasLt give the alignments of A, B, C and D but not that
+ * of the bias, so that the algorithm may assume one for the bias.  This was seen on a GTX 1660 Ti with CUDA 13.3: pytorch/pytorch#194497.
  */
 static int check_bias(const struct product *p)
 {
@@ -120,7 +122,7 @@ static void add_products(const struct product *p, const double *restrict a, cons
 	}
 }
 
-/* Kernels that add to a c of 16 bits first round the product to 16 bits: nvjet_sm90_hsh_..._badd_NTT of cuBLAS 13.1 on an H200. */
+/* Kernels that add to a c of 16 bits first round the product to 16 bits, as nvjet_sm90_hsh_..._badd_NTT of cuBLAS 13.1 does on an H200. */
 static double as_stored(double x, int type)
 {
 	double stored[1];

@@ -31,7 +31,7 @@ FAKE_API int cublasCreate_v2(struct cublas **result)
 	struct cublas *handle;
 
 	BLAS_CALL(cublasCreate_v2);
-	/* The library allocates a workspace of its own in device memory, which a capture does not permit. */
+	/* cuBLAS allocates a workspace of its own in device memory here, which a capture does not permit. */
 	if (fake_capturing("cublasCreate"))
 		return BLAS_ALLOC_FAILED;
 	handle = fake_new(BLAS_HANDLE, sizeof *handle);
@@ -141,7 +141,7 @@ FAKE_API int cublasGemmEx(struct cublas *handle, unsigned op_a, unsigned op_b, i
 		fake_report("cublasGemmEx: types %u %u %u with sums of %u: there is no such product", type_a, type_b, type_c, compute);
 	if (code)
 		return code;
-	/* Concurrent products share the library's own workspace, and results then depend on their timing. */
+	/* Concurrent products share cuBLAS's own workspace, and their results then depend on their timing. */
 	if (!handle->workspace_bytes)
 		fake_report("cublasGemmEx: no workspace since cublasSetStream: results need not repeat");
 	p = (struct product){

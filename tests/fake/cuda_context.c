@@ -36,7 +36,7 @@ static int is_fatal(int code)
 	return (code >= 700 && code <= 719 && code != 701 && code != 708 && code != 709 && code != 712 && code != 713) || code == 214;
 }
 
-/* The code with which a call fails where none is given. */
+/* The code with which a call fails where CELLGRAD_FAKE_FAIL gives none. */
 static int usual_failure(const char *call)
 {
 	enum { BLAS_INTERNAL_ERROR = 14, DNN_INTERNAL_ERROR = 4000 };

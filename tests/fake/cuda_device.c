@@ -76,10 +76,10 @@ enum { MULTIPROCESSORS = 16, COMPUTE_MODE = 20, ARCH_MAJOR = 75, ARCH_MINOR = 76
 static const struct { unsigned attribute; int value; } attributes[] = {
 	{  1, 1024 }, {  2, 1024 }, {  3, 1024 }, {  4, 64 },            /* most threads of a block, in all and in each dimension */
 	{  5, 0x7fffffff }, {  6, 65535 }, {  7, 65535 },                /* most blocks of a grid in each dimension */
-	{  8, 49152 }, {  9, 65536 }, { 10, 32 }, { 12, 65536 },      /* a block's shared bytes; constant bytes; a warp's threads; registers */
+	{  8, 49152 }, {  9, 65536 }, { 10, 32 }, { 12, 65536 },  /* bytes of shared and of constant memory; threads of a warp; registers */
 	{ 13, 1500000 }, { 36, 8000000 }, { 37, 256 },         /* the clocks of the device and of its memory in kHz; width of its bus in bits */
-	{ 38, 4 << 20 }, { 39, 2048 }, { 41, 1 },                        /* bytes of L2; most threads of a multiprocessor; unified addressing */
-	{ 81, 102400 }, { 97, 101376 },                                  /* shared bytes: of a multiprocessor, of a block that opts in */
+	{ 38, 4 << 20 }, { 39, 2048 }, { 41, 1 },                    /* bytes of L2; most threads of a multiprocessor; 1: unified addressing */
+	{ 81, 102400 }, { 97, 101376 },                              /* bytes of shared memory: of a multiprocessor; of a block that opts in */
 };
 
 FAKE_API int cuDeviceGetAttribute(int *value, unsigned attribute, int device)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture, and graphs of what was captured. As the driver's documents say, an unsafe call invalidates a capture in global mode
- * from any thread, one in thread-local mode from the thread that began it, one in relaxed mode never; a wait for the stream itself
- * invalidates each.
+ * Stream capture, and graphs of what was captured. As the driver's documents say, an unsafe call from any thread invalidates a capture in
+ * global mode; from the thread that began the capture, an unsafe call also invalidates a capture in thread-local mode; no unsafe call
+ * invalidates one in relaxed mode. A wait for the captured stream invalidates the capture in every mode.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -156,7 +156,8 @@ FAKE_API int cuStreamIsCapturing(struct stream *handle, unsigned *status)
 	*status = (unsigned)fake_setting("CAPTURE", IDLE);
 	if (stream->capture)
 		*status = stream->capture->spoilt ? SPOILT : ACTIVE;
-	/* The default stream is never captured; while a stream is that waits for it, this query fails, and invalidates nothing. */
+	/* The default stream is never captured; while a stream that waits for the default stream is captured, this query fails, and invalidates
+	   nothing. */
 	for (struct capture *c = captures; c && !stream->handle.kind; c = c->next)
 		if (c->stream->context == stream->context && c->stream->blocking)
 			return STREAM_CAPTURE_IMPLICIT;

@@ -33,8 +33,8 @@ static struct fake_image *from_ptx(const char *text)
 	return (struct fake_image *)(void *)bytes;
 }
 
-/* Returns 0 if this device and driver can run the image, else a code. A cubin runs on devices of the same major number from its
-   minor number on, PTX on devices of its number and all later ones. */
+/* Returns 0 if this device and driver can run the image, else a code. A cubin runs on devices of the same major number from its minor
+   number on, PTX on devices of its number and all later ones, if the driver's CUDA is not older than that of the PTX. */
 static int suits(const struct fake_image *image, int ptx)
 {
 	int arch = (int)fake_setting("ARCH", 86), driver = (int)fake_setting("DRIVER", fake_version());
@@ -196,8 +196,8 @@ FAKE_API int cuFuncGetAttribute(int *value, unsigned attribute, struct function 
 
 enum { MOST_ARGUMENTS = 256 };
 
-/* Copies n ranges from or to here without a fault, whatever the addresses, by one system call, since a launch has many.  Returns how
-   many ranges were copied whole; the next one is not accessible. */
+/* Copies n ranges between `here` and `there` without a fault, whatever the addresses, by one system call, since a launch has many ranges.
+   Returns how many ranges were copied whole; the next one is not accessible. */
 static int copy_ranges(int to_there, const struct iovec *here, const struct iovec *there, int n)
 {
 	unsigned long ranges = (unsigned long)n;
@@ -278,8 +278,8 @@ static int translate_one(const struct function *function, int k, void *value)
 	return code;
 }
 
-/* A pointer is null, or to device memory of the context; the kernel gets the place of that memory.  Which words of a structure are
-   pointers is unknown: those that are addresses of device memory are taken for pointers. */
+/* A pointer must be null or point to device memory of the context; the kernel gets the address at which the host stores that memory.  Which
+   words of a structure are pointers is unknown: those that are addresses of device memory are taken for pointers. */
 static int translate(const struct function *function, int k, void *value)
 {
 	enum { OTHER, POINTER, INTEGER, STRUCTURE };

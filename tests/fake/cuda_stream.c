@@ -342,7 +342,7 @@ FAKE_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, s
 	return enqueue_copy("cuMemcpyHtoDAsync", run_put, (struct copy){ .device = to, .host = (void *)(uintptr_t)from, .bytes = bytes }, stream);
 }
 
-/* Until the copy has run, the destination holds NaNs, so that a test does not take it for a result. */
+/* Until the copy has run, the destination holds NaNs, so that a test does not take its old contents for a result. */
 FAKE_API int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, struct stream *stream)
 {
 	int code;

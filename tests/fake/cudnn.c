@@ -127,7 +127,7 @@ FAKE_API const char *cudnnGetErrorString(int status)
 	return "CUDNN_UNKNOWN_STATUS";
 }
 
-/* Version 9 has this call, version 8 does not. */
+/* cuDNN 9 has cudnnGetLastErrorString, cuDNN 8 does not. */
 #if FAKE_CUDNN_MAJOR >= 9
 FAKE_API void cudnnGetLastErrorString(char *text, size_t bytes)
 {
@@ -160,7 +160,7 @@ struct dnn *fake_dnn_handle(const char *call, struct dnn *handle)
 	return handle;
 }
 
-/* cuDNN waits for the device here; the stand-in does not, so that code that relies on it may fail. */
+/* cudnnDestroy of cuDNN waits for the device; that of the stand-in does not, so that code that relies on the wait may fail. */
 FAKE_API int cudnnDestroy(struct dnn *handle)
 {
 	DNN_CALL(cudnnDestroy, NEEDS_CONTEXT);

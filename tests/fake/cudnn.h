@@ -126,8 +126,8 @@ struct pseudo {
 };
 struct saved {
 	struct stamp *stamp;
-	/* By layer: in, the input that it read, [T B, width]; factor, the factors by which dropout multiplied it, NULL for the
-	   first layer. */
+	/* One for each layer: in: the input that the layer read, [T B, width]; factor: the factors by which dropout multiplied that input, NULL
+	   for the first layer. */
 	double **in, **factor;
 	struct pseudo *pseudo;
 };
@@ -149,7 +149,7 @@ uint64_t fake_step_address(const struct net *, const struct sequence *, int64_t 
 
 /* ---- cudnn_cell.c: one step of one row ---- */
 
-/* A number as the next kernel reads it, which may be rounded. */
+/* Returns the number x as the next kernel reads it: rounded to the dtype if in_halves is set. */
 double fake_handed(const struct model *, double x);
 void fake_hand(const struct model *, double *x, int64_t n);
 
@@ -157,7 +157,7 @@ struct step {
 	double *gate, *q, *c, *m;                /* gate: [gates U]; q, c, m: [U]; m: the output of the step */
 	const double *h_prev, *c_prev;
 };
-/* a = W x + b, r = R h + b, of all gates. */
+/* Computes a step of the cell from a = W x + b and r = R h + b of all gates. */
 void fake_cell(const struct model *, const struct step *, const double *a, const double *r);
 /* dm [U] is the gradient of m; dc [U] is the gradient of c on entry, and of c_prev on return. direct [U] is the part of the
    gradient of h_prev that passes no matrix. */

@@ -196,8 +196,8 @@ static void add_region(const struct net *net, int pseudo_layer, int id, int part
 		fake_put(net, net->dweights, r.offset + k, fake_get(net, net->dweights, r.offset + k) + sums[k]);
 }
 
-/* Sums the gradients of a layer's weights over all steps and rows; `first`: the part of R's that the first steps add, whose previous h
-   is the caller's. */
+/* Sums the gradients of a layer's weights over all steps and rows; `first`: the part of R's gradient from the first step of each row, whose
+   previous h is the caller's. */
 static void sum_layer(const struct layer_run *w, struct weights *sums, double *first)
 {
 	const struct net *net = w->net;

@@ -96,7 +96,7 @@ static int check_space(const struct given *g, const char *what, const void *at, 
 	return code;
 }
 
-/* Since 8.9.1 the device's copy of the lengths may be absent. */
+/* Since cuDNN 8.9.1 the device's copy of the lengths may be absent. */
 static int check_lengths(const struct given *g)
 {
 	size_t bytes = (size_t)g->x->B * sizeof(int32_t);
@@ -197,9 +197,9 @@ static uint64_t addresses(const struct net *n)
 }
 
 /*
- * The cuBLAS inside cuDNN also chooses a kernel by the alignment of a product's operands. With the default workspaces of cuBLAS the sums of
- * networks may not even repeat: NVIDIA's notes on cuDNN say so, since CUDA 10.2, and name two values of the variable
- * CUBLAS_WORKSPACE_CONFIG that prevent it.
+ * The cuBLAS inside cuDNN also chooses a kernel by the alignment of a product's operands. With the default workspaces of cuBLAS, from CUDA
+ * 10.2 on, the sums of networks may not even repeat: NVIDIA's notes on cuDNN say so, and name two values of the variable
+ * CUBLAS_WORKSPACE_CONFIG that make them repeat.
  */
 static int order_of(const struct net *n)
 {
@@ -213,8 +213,8 @@ static int order_of(const struct net *n)
 
 /*
  * A static persistent kernel loads 16 bytes at a time without an alternative: ampere_lstm_tile16 has 24 LDG.E.128 and 9
- * LDG.E.128.STRONG.GPU in libcudnn_adv.so.9 of version 9.26, for sm_90a.  The kernels for small networks were not examined: here they
- * behave the same.
+ * LDG.E.128.STRONG.GPU in libcudnn_adv.so.9 of version 9.26, for sm_90a.  The kernels for small networks were not examined: the stand-in
+ * assumes the same of them.
  */
 static int is_misaligned(const struct net *n)
 {

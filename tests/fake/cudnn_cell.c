@@ -63,7 +63,7 @@ static void lstm(const struct model *m, const struct step *s, const double *a, c
 	}
 }
 
-/* The reset gate multiplies R h and the recurrent bias. */
+/* The reset gate multiplies the sum of R h and the recurrent bias. */
 static void gru(const struct model *m, const struct step *s, const double *a, const double *q)
 {
 	int64_t U = m->U;

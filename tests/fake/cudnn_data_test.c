@@ -24,8 +24,8 @@ static void expect_near(const char *what, int64_t k, double got, double expected
 	EXPECT(fabs(got - expected) <= within);
 }
 
-/* Numbers of an independent program, to nine digits; sum: of the elements of params' gradient; weighted: of these with element k counted k
-   + 1 times. */
+/* Numbers of an independent program, to nine digits; sum: the sum of the elements of params' gradient; weighted: their sum with element k
+   counted k + 1 times. */
 struct vector { int cell; double output[6], d_input[6], sum, weighted; };
 static const struct vector vectors[] = {
 	{ LSTM, { -0.196443835, 0.022589225, -0.175308704, 0.040928977, -0.224184354, -0.059052521 },
@@ -157,7 +157,7 @@ static int is(const char *attribute, const char *value)
 	return given && !strcmp(given, value);
 }
 
-/* Returns a tensor of the file; turned: it is a state [B, layers, width], and is returned as [layers, B, width]. */
+/* Returns a tensor of the file; turned: 1 for a state, which is [B, layers, width] in the file and is returned as [layers, B, width]. */
 static double *in_layout(const struct net *n, const char *name, int64_t width, int turned)
 {
 	const struct safetensors_tensor *t = tensor(name);

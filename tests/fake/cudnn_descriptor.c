@@ -57,8 +57,8 @@ static int keeps_halves(int type, int algorithm)
 /*
  * In the small persistent kernels and in the static ones of f16 tanh is the instruction MUFU.TANH, whose relative error is up to
  * 2^-11 (PTX ISA, tanh.approx.f32).  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: RNN_blockPersist_fp_LSTM, _GRU and _RNN
- * <float, float, float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>; ampere_lstm_tile16.  The small ones of f16 are
- * assumed to be the same.
+ * <float, float, float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>; ampere_lstm_tile16.  The small persistent kernels of
+ * f16 are assumed to have this tanh, too.
  */
 static int has_coarse_tanh(int type, int algorithm)
 {
@@ -233,7 +233,8 @@ static struct region shape_of(const struct model *m, int pseudo_layer, int id, i
 
 /*
  * All matrices and then all biases, each by pseudo-layer and id; with the permuted layout in reverse order, with gaps between them.
- * An absent matrix or bias has the offset at which the next one begins, or a gap before it; pseudo-layer -1 has that of the end of all.
+ * An absent matrix or bias has the offset at which the next one begins, or a gap before it; for pseudo-layer -1 the offset is that of the
+ * end of all.
  */
 struct region fake_region(const struct model *m, int pseudo_layer, int id, int part)
 {

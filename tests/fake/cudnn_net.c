@@ -13,7 +13,8 @@ static size_t element(const struct net *net)
 	return fake_type_bytes((unsigned)net->m.type);
 }
 
-/* Checks access to a sequence: to the valid steps of an input, to all steps of an output, with its padding. */
+/* Checks access to a sequence: to the valid steps of an input or of a packed output, and to all steps, with the padding, of any other
+   output. */
 int fake_reach_sequence(const struct net *net, const struct sequence *s, int how)
 {
 	int code = 0;

@@ -177,7 +177,7 @@ static int has_bfloat16(void)
 	return dnn.GetVersion() >= 91300;
 }
 
-/* Expects that the standard algorithm rounds the product W x, or R h if `recurrent` is 1, to 16 bits, and that others do not. The
+/* Expects that the standard algorithm rounds the product W x, or R h if `recurrent` is 1, to 16 bits, and that other algorithms do not. The
    parameters are W, R and the biases bW and bR of one unit of relu. */
 static void one_sum(const struct middle *k, int algorithm, int recurrent)
 {

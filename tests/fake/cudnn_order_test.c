@@ -384,8 +384,8 @@ static void other_y(void)
 	leave();
 }
 
-/* After a forward the first element of the workspace is NaN, and so is the last of the reserve, which forward does not write, where
-   CELLGRAD_FAKE_CUDNN_NAN is 1. */
+/* After a forward the first element of the workspace is NaN; the last element of the reserve, which forward does not write, is NaN only
+   where CELLGRAD_FAKE_CUDNN_NAN is 1. */
 static void full_of_nans(void)
 {
 	double *last;

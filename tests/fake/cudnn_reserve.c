@@ -33,7 +33,7 @@ static struct pseudo divide(const struct model *m, int64_t T, int64_t B, uintptr
 	return p;
 }
 
-/* Lays out the struct saved from `start` on; returns how many bytes it takes. */
+/* Lays out the arrays of a struct saved in the memory from `start` on; returns how many bytes they take. */
 size_t fake_saved_open(struct saved *saved, const struct model *m, int64_t T, int64_t B, void *start)
 {
 	uintptr_t at = (uintptr_t)start;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands before a CUDA text, so that a host's C++ compiler compiles the text unchanged: keywords, vector types, and the device
- * functions that have no other name on a host.
+ * Stands before a CUDA text, so that a host's C++ compiler compiles the text unchanged: keywords, vector types, and the device functions
+ * that a host lacks.
  */
 #define __global__ __attribute__((visibility("default")))
 #define __device__

@@ -140,7 +140,7 @@ static void test_accesses(void **state)
 
 /* ---- arguments ---- */
 
-/* n passed as an int where the kernel has a long long; another argument follows it in memory. */
+/* Passes n as an int where the kernel has a long long; another argument follows n in memory. */
 static void narrow_argument(void)
 {
 	struct { int n; float by; } packed = { N, 1 };

@@ -19,7 +19,7 @@ int fake_refused(const char *call, int usual);
 uint32_t fake_random(uint32_t below);
 /* CELLGRAD_FAKE_`name` as a number; `otherwise` if it is unset or empty. */
 long fake_setting(const char *name, long otherwise);
-/* The chosen version of CUDA, as 13000: CELLGRAD_FAKE_CUDA=13.0. */
+/* The version of CUDA that CELLGRAD_FAKE_CUDA chooses, as a number: 13000 for 13.0, which is the default. */
 int fake_version(void);
 
 #endif

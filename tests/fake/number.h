@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As library_types.h of the vendor has them. */
+/* The numbers that NVIDIA's library_types.h gives the types. */
 enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
 
 size_t fake_type_bytes(unsigned type);
@@ -16,9 +16,9 @@ void fake_store(void *to, size_t i, double x, int type);
 double fake_rounded(double x, int bits, int least);
 
 /*
- * The order in which a product adds.  cuBLAS has many kernels for one product and takes one by the alignments of its operands, among
- * other things: cublasLt takes them as preferences (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and on; pytorch/pytorch#98975 sets 256),
- * cublasGemmEx looks at the addresses, up to 16 bytes, for itself and inside cuDNN.  Other kernels add in another order, and in f32.
+ * The order in which a product adds its terms.  cuBLAS has many kernels for one product and takes one by the alignments of its operands,
+ * among other things: cublasLt takes them as preferences (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and on; pytorch/pytorch#98975 sets
+ * 256), cublasGemmEx looks at the addresses, up to 16 bytes, for itself and inside cuDNN.  Other kernels add in another order, and in f32.
  */
 int     fake_order(uint64_t alignment);                  /* alignment: that of the least aligned operand */
 int64_t fake_turn(int order, int64_t i, int64_t k);      /* which of the k terms is added as the i-th */

@@ -7,7 +7,7 @@
 
 #include "image.h"
 
-/* As nvrtc.h of the vendor has them. */
+/* The numbers that NVIDIA's nvrtc.h gives the errors. */
 enum {
 	OUT_OF_MEMORY = 1, INVALID_INPUT = 3, INVALID_PROGRAM = 4, INVALID_OPTION = 5, COMPILATION = 6, INTERNAL_ERROR = 11
 };

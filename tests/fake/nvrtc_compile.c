@@ -243,7 +243,8 @@ static void remove_folder(const char *folder)
 	rmdir(folder);
 }
 
-/* An f64 text does no arithmetic in float, and what flushes floats here would flush doubles too, which a device does not. */
+/* A text with doubles is not flushed: it does no arithmetic in float, and what flushes floats here would flush doubles too, which a device
+   does not. */
 static int flushes(const char *text, const struct options *o)
 {
 	return o->flush && !strstr(text, "double");

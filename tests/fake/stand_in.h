@@ -66,8 +66,8 @@ struct pair make_pair(void);
 void free_pair(struct pair p);
 int launch_add(void *f, int64_t n, struct pair p, float by);
 
-/* A kernel that transposes two tiles of 8 by 8 by way of shared memory; the arguments are pieces of its text. turn_by runs it,
-   and expects this result of waiting, and, if it is 0, transposed tiles. */
+/* A kernel that transposes two tiles of 8 by 8 by way of shared memory; the arguments are pieces of its text. turn_by runs the kernel, and
+   expects that the wait for it returns `expected` and, if that is 0, that the tiles are transposed. */
 #define TURN(place, between, after) \
 	"extern \"C\" __global__ __launch_bounds__(64) void turn(const float *a, float *b)\n" \
 	"{\n" \
