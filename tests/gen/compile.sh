@@ -79,7 +79,7 @@ objects() {
 	shift
 	with="$* -ffp-contract=off -Wall -Wextra -Werror -x $language"
 	export with
-	# shellcheck disable=SC2016 # the inner shell's
+	# shellcheck disable=SC2016 # the inner shell expands these
 	ls -- *.c | each 8 sh -c 'for text; do
 		header=${text%.c}.h; [ -f "$header" ] || header=/dev/null
 		printf "#include \"%s\"\n" "$text" "$header" | $with -I. -c -o "${text%.c}.o" - || { echo "$text"; exit 1; }
@@ -104,7 +104,7 @@ cpp() {
 	rm -f -- *.o
 }
 
-# of_tests ENDING, built_in ENDING: print the texts with an ending: those of the tests' own cells, and all others.
+# of_tests ENDING, built_in ENDING: print the texts with an ending: those of the cells that are not built in, and all others.
 of_tests() { sed "s/\$/.$1/" of-tests; }
 built_in() { ls -- *."$1" | sort | comm -23 - "of-tests-$1"; }
 

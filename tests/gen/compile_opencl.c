@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds OpenCL texts, one program each, on the first device of the first platform that has one; nothing is run.  The library
- * is found at run time, so that this compiles everywhere; what is declared of it here is what the standard says of it.
+ * is found at run time, so that this compiles everywhere; the declarations of OpenCL here are those of the standard.
  *
- * A warning is a failure, with two exceptions.  Clang may warn, of a text with vectors wider than the device's, that it passes them to
- * functions in another way than for a device with such vectors; the library gives this device no such text.  And clang may warn, of the
- * form for strips on a processor, that it has not vectorised a loop, although it vectorises it later.
+ * A warning is a failure, with two exceptions.  Clang may warn, of a text with vectors wider than the device's, that these are passed to
+ * functions in another way than on a device with such vectors; the library gives this device no such text.  And clang may warn, of the form
+ * for strips on a processor, that it has not vectorised a loop, although it vectorises it later.
  *
  * On a processor a text that has a form for strips is built in that form, in every second FILE with WHOLE.
  *

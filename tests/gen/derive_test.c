@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives, for every built-in cell, the cells of tests/gen and every set of options, in long double: grad compared with central
- * differences of forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a time, each from
- * its named inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along with the
- * mathematics. The products between stages are small random matrices and their transposes. As steps of a sequence forward and grad give the
- * same, although the gradient of the output comes in two parts.
+ * Derivatives, for every built-in cell, the cells of the shelf and of tests/gen, and every set of options, in long double: grad compared
+ * with central differences of forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a
+ * time, each from its named inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along
+ * with the mathematics. The products between stages are small random matrices and their transposes. As steps of a sequence forward and grad
+ * give the same, although the gradient of the output comes in two parts.
  */
 #include <limits.h>
 #include <math.h>
@@ -341,7 +341,8 @@ static long double extrapolate(struct trial *t, int pass, const char *name, int 
 	return d[0];
 }
 
-/* The derivative by differences.  Near a kink or a pole the steps are made smaller, until the result no longer changes. */
+/* The derivative by differences.  Near a kink or a pole the steps are made smaller, at most three times, until the result no longer
+   changes. */
 static long double difference(struct trial *t, int pass, const char *name, int row, int unit)
 {
 	long double best = 0, least = INFINITY;

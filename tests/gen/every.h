@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the compiler share: memory that is counted and can be made to fail, random numbers from a printed seed, the built-in
- * cells and those of tests/gen.
+ * cells, those of the shelf and those of tests/gen.
  */
 #ifndef TESTS_GEN_EVERY_H
 #define TESTS_GEN_EVERY_H
@@ -64,8 +64,8 @@ static inline double random_unit(void)
 #define SANITIZER_SLOWNESS 1
 #endif
 
-/* How many times longer this machine takes than a present one, at this moment, to print numbers and words, which is most of the
-   generator's work; at least 1. A test that limits a time multiplies its limit by this. */
+/* How many times longer this machine takes at this moment than a usual one of today to print numbers and words, which is most of the
+   generator's work; at least 1, and multiplied by SANITIZER_SLOWNESS. A test that limits a time multiplies its limit by slowness(). */
 static inline double slowness(void)
 {
 	enum { LINES = 1 << 15, TRIES = 3 };

@@ -56,7 +56,7 @@ static void check_fits(const struct cg_gemm_shape *s, const struct cg_gemm_limit
 	assert_true(local[0] * local[1] <= (size_t)limits->group);
 	assert_int_equal(s->local, !limits->cpu);
 	assert_int_equal(s->fma, limits->fma);
-	/* The groups cover c, unless that takes more than 65535 groups in the second direction: then there are 65535. */
+	/* The groups cover c, except with local memory where 65535 groups in the second direction, the most that there are, do not suffice. */
 	assert_int_equal(global[0] % local[0], 0);
 	assert_int_equal(global[1] % local[1], 0);
 	assert_true((int64_t)(global[0] / local[0]) * s->columns >= n);

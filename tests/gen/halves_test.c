@@ -80,7 +80,7 @@ static void prepare(const struct math_text *math, uint16_t one)
 
 struct role { const char *name; const void *in; void *out; size_t bytes; };
 
-/* One launch of a pass of the cell, with memory for n roles of its arguments. */
+/* Launches a pass of the cell once, with memory for the n arguments that `roles` names. */
 static void launch(struct cg_context *context, struct cg_stream *stream, int pass, int dtype, const struct role *roles, int n)
 {
 	struct cg_mistake mistake;

@@ -14,7 +14,7 @@
 #include "verify/kernel_trial.h"
 #include "verify/numbers.h"
 
-/* Beyond the width of any vector, and beyond a block of rows. */
+/* For kernels over elements more units than any vector has elements, for sums more rows than a block of rows has. */
 static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 }, [CG_SUM] = { CG_SUM_ROWS + 1, 5 } };
 
 /* WHOLE: all arguments in memory are present; HALF: every second one is; ADDED: all are, and sums are accumulated. */

@@ -145,7 +145,7 @@ static void nested_forms(void)
 	put("\n");
 }
 
-/* Writes a cell in which each equation reads the one above six times. */
+/* Writes a cell in which each equation names the one above five times. */
 static void chain_of_forms(void)
 {
 	begin(HEAD "v0 = a * b\n");
@@ -464,7 +464,7 @@ static void test_reserved_words(void **state)
 	refused("cell x\ngates a\nstate c\noutput h\nh_prev = a\n", "", "x:5:1: 'h_prev' is declared already\n");
 }
 
-/* Where a name's adjoint is an argument, that must not be a keyword either. */
+/* Where a name's adjoint is an argument, the adjoint must not be a keyword either. */
 static void test_adjoints(void **state)
 {
 	struct cg_mistake mistake;

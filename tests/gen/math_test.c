@@ -26,8 +26,8 @@ typedef long double wide(long double);
 static long double recip(long double x)   { return 1 / x; }
 static long double sigmoid(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
 
-/* The functions; most: the bound of the error, in units in the last place; first: the function does not decrease from there on, and at
-   first has the result lowest; keeps: the result of a subnormal argument is the argument, else that of 0. */
+/* The functions; most: the bound of the error, in units in the last place; first: the function does not decrease from this argument on,
+   where its result is `lowest`; keeps: 1 if the result of a subnormal argument is the argument, 0 if it is the result of 0. */
 static const struct { const char *name; wide *want; size_t at; double most, first, lowest, highest; int keeps; } functions[] = {
 	{ "recip",   recip,   offsetof(struct math_text, recip),   0.75, NAN,       NAN,       NAN,      0 },
 	{ "exp",     expl,    offsetof(struct math_text, exp),     1.25, -INFINITY, 0,         INFINITY, 0 },
@@ -126,7 +126,8 @@ static void test_errors_f32(void **state)
 				worst = e > worst ? e : worst;
 			}
 		}
-		/* Tests all floats near places where the method may change: 4096 about 2^k, and about k ln 2, for whole k from -80 to 79. */
+		/* Tests all floats near places where the method may change: 4096 about 2^k, for whole k from -79 to 79, and 4096 about k ln 2, for
+		   whole k from -80 to 79. */
 		for (int j = -160; j < 160; j++) {
 			start = bits_of(j & 1 ? ldexpf(1, j / 2) : (float)(j * 0.34657359027997264));
 			for (int i = 0; i < N; i++)
@@ -340,7 +341,8 @@ static int up(double y, double last, double epsilon)
 	return isinf(last) ? y >= last : y >= last - 4 * epsilon * fabs(last);
 }
 
-/* No function but recip decreases from argument to argument by more than 4 epsilon of a result; none exceeds its upper limit. */
+/* Tests all functions but recip: none decreases from argument to argument by more than 4 epsilon of a result, and none exceeds its upper
+   limit. */
 static void test_monotonic(void **state)
 {
 	(void)state;

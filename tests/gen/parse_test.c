@@ -106,7 +106,8 @@ static double softplus(double a, double b)     { (void)b; return a > 20 ? a : lo
 static double gelu(double a, double b)         { (void)b; return a / 2 * (1 + erf(a / sqrt(2))); }
 static double hard_sigmoid(double a, double b) { (void)b; return fmin(fmax(a / 6 + 0.5, 0), 1); }
 
-/* Forms have the values of their functions, of any argument, also of another form and where a value of the cell has the form's name. */
+/* The named forms, such as silu, have the values of their functions, of any argument, also of another form and where a value of the cell
+   has the form's name. */
 static void test_forms(void **state)
 {
 	static const struct { const char *expression; double (*is)(double a, double b); } forms[] = {

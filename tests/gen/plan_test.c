@@ -29,7 +29,8 @@ static int n_sums(const struct cg_pass_plan *plan, int k)
 	return 1 + (k + 2 < plan->n_functions && plan->functions[k + 2].shape == CG_FUNCTION_SUM_UNITS);
 }
 
-/* The functions after a sum part store its values, each one of them, in order, and all of them have room for the same partial sums. */
+/* The functions after a function of partial sums store the values of that function, each value once, in order, and all have room for the
+   same partial sums. */
 static void check_sums(const struct cg_function *part, int n)
 {
 	int j = 0;
@@ -189,8 +190,8 @@ static void test_types(void **state)
 	}
 }
 
-/* A step of a sequence has the arguments of the pass alone, and dh_out behind an input dh; for a cell without a recurrent product whose
-   equations do not read h_prev, it stores dh_prev, too. */
+/* A step of a sequence has the arguments of the same pass outside of sequences, and dh_out behind an input dh; for a cell without a
+   recurrent product whose equations do not read h_prev, the gradient's step stores dh_prev, too. */
 static void test_steps(void **state)
 {
 	struct cg_cell *cell;
@@ -268,7 +269,7 @@ static void test_output_name(void **state)
 }
 
 /* Cells of which some previous states may be needed only if options are on. lost: the previous states that are not needed with
-   `options`; add: the fewest more options with which they all are; one bit each. */
+   `options`; add: the fewest more options with which all are needed; one bit for each state or option. */
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },

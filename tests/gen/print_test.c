@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds for the texts of the built-in cells and those of tests/gen, for every set of options, pass, dtype and dialect: the first
- * line has the text's command; no function computes an expression twice or without use; each statement stands below the equation that it
- * comes from; lines other than the first and loads have at most 120 columns; and the manifest is JSON that lists the text's parameters.
- * Other tests run the texts.
+ * What holds for the texts of the built-in cells, those of the shelf and those of tests/gen, for every set of options, pass, dtype and
+ * dialect: the first line has the text's command; no function computes an expression twice or without use; each statement stands below the
+ * equation that it comes from; lines other than the first and loads have at most 120 columns; and the manifest is JSON that lists the
+ * text's parameters. Other tests run the texts.
  */
 #include <ctype.h>
 #include <jansson.h>
@@ -21,7 +21,7 @@ enum { COLUMNS = 120, TAB = 4, NAMES_MAX = 600, NAME = 64, PARAMETERS_MAX = 600 
 
 static const char *const functions[] = { "", "__kernel ", "extern \"C\" __global__ " };
 
-/* Calls `check` for the text of every built-in cell and of each cell of tests/gen, every set of options, pass, dtype and dialect. */
+/* Calls `check` for the text of every cell, built in, of the shelf or of tests/gen, every set of options, pass, dtype and dialect. */
 static void every(void (*check)(const struct cg_pass_plan *, int lang, const char *text))
 {
 	struct cg_cell *cell;
@@ -256,7 +256,7 @@ static int prototype(const char *text, int lang, const char *function, char name
 
 	snprintf(head, sizeof head, "\n%svoid %s(", functions[lang], function);
 	at = strstr(text, head);
-	/* The size of a group of threads stands before the name, in a line of its own. */
+	/* If a text gives the size of a group of threads, it stands before the name, in a line of its own. */
 	if (!at) {
 		snprintf(head, sizeof head, "\nvoid %s(", function);
 		at = strstr(text, head);

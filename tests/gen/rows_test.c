@@ -123,8 +123,8 @@ static void test_arguments_of_moves(void **state)
 	resize(text.at, 0);
 }
 
-/* Each of the moves that share a launch has blocks of its own, in the order of the moves: enough for the whole move, or 32 for each
-   multiprocessor. */
+/* Each of the moves that share a launch has blocks of its own, in the order of the moves: enough for the whole move, but at most 32 for
+   each multiprocessor. */
 static void test_launch_moves(void **state)
 {
 	static const int64_t sizes[] = { 1, 2, 4, 5, 100, 1023, 1024, 1025, 70000, INT64_C(20000000000) };

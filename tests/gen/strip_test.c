@@ -2,9 +2,9 @@
 /*
  * The interpreter of strips gives the bits of the compiled kernels, for every built-in cell, set of options, pass and dtype: it is
  * compared with the kernels that the build compiled, or with the text of a pass that the build did not compile, compiled here. Texts in
- * CUDA C, of every cell and pass with all options in one dtype or more, are compiled as C++, in both forms, and called for each thread of
- * grids that are too small and too large. Inputs have every magnitude and the values at the edges; views have strides and begin at any
- * element; arguments are absent in turn; rows and units are those where blocks, strips and runs begin and end. NaN equals NaN.
+ * CUDA C, of every built-in cell and pass with all options in one dtype or more, are compiled as C++, in both forms, and called for each
+ * thread of grids that are too small and too large. Inputs have every magnitude and the values at the edges; views have strides and begin
+ * at any element; arguments are absent in turn; rows and units are those where blocks, strips and runs begin and end. NaN equals NaN.
  *
  * Subnormal floats are flushed, as in the library's threads. So the test shows when a compiler leaves out an operation that changes
  * nothing but subnormals.
@@ -450,7 +450,7 @@ static void test_not_bundled(void **state)
 		try_pass(pass, CG_LANG_C, 1, command_line);
 }
 
-/* Tries each pass of lstm_block in every dtype, and each pass of any other cell in one dtype. */
+/* Tries each pass of lstm_block in every dtype, and each pass of every other built-in cell and of cell learnt in one dtype. */
 static void test_cuda(void **state)
 {
 	const char *command_line = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");
