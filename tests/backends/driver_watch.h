@@ -39,7 +39,7 @@ block_call call_lstm_forward;
  * counts to zero; count: runs an op and compares the counts with the expected ones; builds: the number of calls of the backend's compiler.
  */
 struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
-/* These tests get a struct watched as *state (cmocka_unit_test_prestate).  test_commands tests the commands of LSTMBlockCell and its
+/* The tests below get a struct watched as *state (cmocka_unit_test_prestate).  test_commands tests the commands of LSTMBlockCell and its
    gradient, with peepholes and without, and of GRUBlockCell and its gradient. */
 void test_commands(void **state);
 /* Tests the commands of BlockLSTM, output by output. */

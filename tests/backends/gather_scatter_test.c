@@ -50,8 +50,8 @@ static void test_cpu(void **nothing)
 }
 
 #ifdef RANDOM123
-/* Does the compiled kernel draw this dropout word for a unit?  With the word as the limit the element is kept, with the next number as the
-   limit it is dropped. */
+/* Does the compiled kernel draw this dropout word for a unit?  With the dropout word as the limit `below` the element is kept, with the
+   next number as the limit it is dropped. */
 static int draws(cg_rows_compiled *call, uint64_t key, int64_t t, int64_t b, int64_t unit, uint32_t word)
 {
 	float one = 1, result[2];

@@ -2,7 +2,7 @@
 /*
  * Each call that a program makes of the driver and its libraries fails in turn, except those that free: the library's code is CG_DRIVER or
  * CG_BUILD, or CG_OK after three queries, of the device's name, its memory and its memory pools; the message names the call, and nothing
- * leaks. Also a context that is lost, device memory that runs out, and more rows and units than a grid has.
+ * leaks. The test also covers a lost context, device memory that runs out, and more rows and units than a grid has.
  */
 #include <setjmp.h>
 #include <stdarg.h>

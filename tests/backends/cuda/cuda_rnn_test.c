@@ -86,7 +86,7 @@ static void test_launches_of_a_step(void **state)
 			    multiplied != (has_blas ? steps * step_case->products[pass] : 0) || filled)
 				fail_msg("%s, pass %d: %ld steps more are %ld launches, %ld products and %ld fills", step_case->name, pass, steps, launched,
 				         multiplied, filled);
-			/* Which products can begin with a bias depends on the library: the stand-in supports all that are requested. */
+			/* Which products can begin with a bias depends on cublasLt: the stand-in for it supports all that are requested. */
 			if (stand_in && has_blas && few[pass].cuLaunchKernel - launched != once[k][pass])
 				fail_msg("%s, pass %d: %ld launches beside the steps', expected %d", step_case->name, pass,
 				         few[pass].cuLaunchKernel - launched, once[k][pass]);

@@ -153,8 +153,8 @@ static void expect_forms(struct tensors *t, const struct cg_kernel *kernel, cons
 		fail_msg("%s [%d, %d]: not runs of units", plan->functions[0].key, (int)change, UNITS);
 }
 
-/* Calls expect_forms() for forward and gradient of each built-in cell in each dtype, on a device of 132 multiprocessors if it is the
-   stand-in. */
+/* Calls expect_forms() for forward and gradient of each built-in cell in each dtype, on a device of 132 multiprocessors if the device is
+   the stand-in. */
 static void test_forms(void **state)
 {
 	static const int passes[] = { CG_FORWARD, CG_GRAD };

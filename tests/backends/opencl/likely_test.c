@@ -160,7 +160,7 @@ static void test_strange_files(void **state)
 	expect_yes();
 }
 
-/* So many entries that not all are read: those not read may be a GPU's. */
+/* Makes so many .icd files that the rule does not read all: those not read may be a GPU's. */
 static void test_many_drivers(void **state)
 {
 	char name[64];

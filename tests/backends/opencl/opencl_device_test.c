@@ -2,7 +2,7 @@
 /*
  * The opencl backend on other devices, for which the test changes what this machine's device reports or computes: one of a single compute
  * unit, where products of 1 and of 512 rows have different tiles, and devices that compute otherwise than promised, whose descriptions must
- * say so. Also two threads that launch at the same time.
+ * say so. The test also lets two threads launch at the same time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opencl backend and the driver's calls: the commands that are enqueued, call by call; a driver that fails at the n-th call, for every
- * n but calls that free, and clFinish; a caller's own context, queue and memory; and wrong arguments.
+ * n, except at calls that free and at clFinish; a caller's own context, queue and memory; and wrong arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>

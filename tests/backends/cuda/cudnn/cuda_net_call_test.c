@@ -100,9 +100,9 @@ static const struct step {
 	long runs, ours[2];
 } steps[] = {
 	/* The commands of the library: forward ends with a copy of the output. Backward begins with one command that copies the reserve,
-	 * unless it is spent, and clears the gradients of parameters, unless new gradients are added to them. Where layouts differ, these
-	 * gradients are converted after backward, and parameters before each pass; gradients to add to are converted before backward too, and
-	 * are, together with the parameters, too many for one launch. */
+	 * unless it is spent, and clears the gradients of parameters, unless new gradients are added to them. Where layouts differ, the
+	 * gradients of parameters are converted after backward, and parameters before each pass; gradients to add to are converted before
+	 * backward too, and are, together with the parameters, too many for one launch. */
 	{ "whole rows",                   NULL,        2, 1, 0, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, reserve spent",    NULL,        2, 1, 1, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, added",            NULL,        2, 1, 1, 1, 0,    3, { 1, 5 } },
@@ -485,7 +485,7 @@ static void test_aligned_addresses(void **state)
 /* ---- the same again ---- */
 
 /* Runs a network `runs` times; returns how many runs have other bits than the first. Expects that all results are close to those of the
-   first. */
+   first run. */
 static int others_of(int runs, const struct tensors *t)
 {
 	static float numbers[NUMBERS], first[NUMBERS];
