@@ -20,7 +20,7 @@ warns() {
 		[ "${#stderr_lines[@]}" -eq 1 ]
 		[ -n "$output" ]
 	done
-	# With CELLGRAD_VERBOSE=1 the library could warn, too, but there is one warning only.
+	# With CELLGRAD_VERBOSE=1 the library could warn of the unknown variable, too, but there is one warning only.
 	CELLGRAD_VERBOSE=1 warns run GRUBlockCell "$case"
 	CELLGRAD_QWERTYUIOP=1 CELLGRAD_THREADS=2 CELLGRAD_= run -0 --separate-stderr "$CELLGRAD" --version
 	[ "${#stderr_lines[@]}" -eq 3 ]

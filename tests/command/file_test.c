@@ -23,7 +23,7 @@
 #include "command/command.h"
 #include "command/file.h"
 
-/* This function stands in place of main.c's, since this program has a main of its own. */
+/* This command_fail stands in place of that of main.c, since this program has a main of its own. */
 int command_fail(const char *command, int code, int working)
 {
 	(void)command;

@@ -33,7 +33,7 @@ load files
 	works info --why cpu --json
 	[[ $output == '{"backend":"cpu","opens":true,"about":"'* ]]
 	refuses "--why|cppu|cpu" info --why cppu
-	# None of these outputs and messages has the name of a function of the library.
+	# No output or message about a backend that is wrong or does not open has the name of a function of the library.
 	for words in "info --why cppu" "info --why cpu:7" "info --why cpu:7,cpu:8" "check -b cppu" "check -b cpu:1,cpu:2" \
 	             "check -r cppu -b cpu" "demo --switch cppu --only train"; do
 		run --separate-stderr "$CELLGRAD" $words

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Four symbols of LLVM, as a library with an LLVM of its own, such as TensorFlow's or PyTorch's, shows them to all libraries loaded
- * later. An OpenCL driver that also has an LLVM may bind to these instead of its own; each is a function that aborts. */
+ * later. An OpenCL driver that also has an LLVM may bind to the four symbols here instead of its own; each symbol is a function that
+ * aborts. */
 #include <stdlib.h>
 
 #define SHOWN(name) void name(void); void name(void) { abort(); }

@@ -414,7 +414,7 @@ table() {
 @test "files and folders without permission are refused" {
 	files
 	modest=()
-	# The user root may read and write everywhere, so the test gives up these capabilities.
+	# The user root may read and write everywhere, so the test gives up the capabilities dac_override and dac_read_search.
 	if [ "$(id -u)" -eq 0 ]; then
 		modest=(setpriv --bounding-set=-dac_override,-dac_read_search)
 		"${modest[@]}" true || needs root "root may open any file, and cannot give it up here (setpriv)"

@@ -62,7 +62,7 @@ driver() {
 	without_sanitizers
 	${CC:-cc} -w -shared -fPIC -o llvm.so "$BATS_TEST_DIRNAME/llvm.c"
 	LD_PRELOAD=$PWD/llvm.so CELLGRAD_BACKEND=opencl run "$CELLGRAD" run GRUBlockCell "$case"
-	# With opencl named, a driver that binds to these symbols aborts; without such a driver the command works, too.
+	# With opencl named, a driver that binds to the symbols of llvm.so aborts; without such a driver the command works, too.
 	[ "$status" -eq 134 ] || echo "# exit status of opencl by its name: $status" >&3
 	LD_PRELOAD=$PWD/llvm.so works run GRUBlockCell "$case"
 	LD_PRELOAD=$PWD/llvm.so works check gru_block_cell --max-time 1

@@ -53,7 +53,7 @@ gradients() {
 		run -1 alike back.safetensors "$file.gradients.safetensors"
 		run -1 grep -v 'bias.*: not expected$' <<< "$output"
 	elif [[ $case == *-part ]]; then
-		# The model of this case has another module, `head`, whose tensors are not converted.
+		# The model of the case pytorch-lstm-part has another module, `head`, whose tensors are not converted.
 		run -1 alike back.safetensors "$file.gradients.safetensors"
 		run -1 grep -v '^head\..*: missing$' <<< "$output"
 	else

@@ -226,7 +226,7 @@ both() {
 	works run rnn "$case" -o fwd.safetensors
 	keeps "reserve_space|reserve=" run rnn_backprop rnn_mode=gru "$DATA/CudnnRNNV3-gru-ragged.safetensors" fwd.safetensors \
 		--ignore-metadata direction=bidirectional
-	# These lengths are those of the forward op, but in other rows.
+	# The file other.safetensors has the lengths of the forward op, but in other rows.
 	lengths other.safetensors 5 3 1 4
 	without "$case" sequence_lengths > rest.safetensors
 	keeps "reserve_space|lengths" run rnn_backprop other.safetensors rest.safetensors fwd.safetensors

@@ -71,7 +71,7 @@ load files
 		--expect "$DATA/LSTMBlockCell-noclip.expect.safetensors"
 	tensors first.safetensors '{"cell_clip":"3"}' unused:F32:1
 	for files in "first.safetensors $in" "$in first.safetensors"; do
-		# shellcheck disable=SC2086 # two of them
+		# shellcheck disable=SC2086 # $files has two names
 		refuses "cell_clip" run LSTMBlockCell $files
 		for fact in "first.safetensors says 3" "noclip.safetensors says -1" "cell_clip=VALUE" --ignore-metadata; do
 			[[ $stderr == *"$fact"* ]]
@@ -371,7 +371,7 @@ step() {
 @test "an OUT in a directory that is not writable is refused" {
 	mkdir closed
 	chmod 555 closed
-	# The user root may write everywhere, so the test gives up this capability.
+	# The user root may write everywhere, so the test gives up the capability dac_override.
 	if [ "$(id -u)" -eq 0 ]; then
 		modest=(setpriv --bounding-set=-dac_override)
 		"${modest[@]}" true 2>/dev/null || skip "root may write anywhere, and cannot give it up here"

@@ -66,7 +66,7 @@ gradient() {
 	[[ $output == *MISMATCH* ]]
 	# OUT of a forward op has the seq_len_max of its call, which contradicts the other file.
 	for files in "three.safetensors in.safetensors" "in.safetensors three.safetensors"; do
-		# shellcheck disable=SC2086 # two of them
+		# shellcheck disable=SC2086 # $files has two names
 		refuses "seq_len_max" run BlockLSTM $files
 		[[ $stderr == *"three.safetensors says 3"* && $stderr == *"in.safetensors says 1"* && $stderr == *seq_len_max=VALUE* ]]
 		# shellcheck disable=SC2086

@@ -424,7 +424,7 @@ static void test_text(void **state)
 	text_close(&none);
 }
 
-/* Expects that the rows of a text's next batch read these letters, and that the letters to predict are those that follow. */
+/* Expects that the rows of a text's next batch read the letters `expected`, and that the letters to predict are those that follow. */
 static void batch_is(const struct text *t, struct text_row *row, const char *const *expected)
 {
 	int symbols[2 * 5], next[2 * 5];

@@ -139,7 +139,7 @@ static void subsets(struct example *e)
 		for (unsigned set = 1; set < ALL; set++)
 			in_all_orders_of(e->op, none, set, &o);
 		answers_are(e, want);
-		/* Now several files may have the same tensors and words. */
+		/* With `some` = 1 several files may have the same tensors and words. */
 		example_deal(e, seed, 1);
 		answers_are(e, want);
 	}
