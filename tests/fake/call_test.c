@@ -184,8 +184,8 @@ static void captured(void)
 	end();
 }
 
-/* Captures a stream in this mode, and in the capture allocates memory, or waits for the stream; `spoils`: this call fails, and
-   invalidates the capture. */
+/* Captures a stream in `mode`, and in the capture allocates memory, or waits for the stream; `spoils`: this call fails, and invalidates the
+   capture. */
 static void spoilt_by(unsigned mode, int waits, int spoils)
 {
 	void *graph = NULL;
@@ -413,7 +413,8 @@ static void versions(void)
 	EXPECT(major == 13 && minor == 0);
 }
 
-/* Can compiled kernels use fused multiply-add? On x86-64 if the processor has FMA and AVX2; on others the test expects it. */
+/* Can compiled kernels use fused multiply-add? On x86-64 compiled kernels can fuse if the processor has FMA and AVX2; on other processors
+   the test expects that they can. */
 static int has_fma(void)
 {
 #if defined __x86_64__

@@ -222,7 +222,8 @@ static int check(struct lt_problem p)
 	return fake_types(p.a->type, p.b->type, p.d->type, p.desc->compute);
 }
 
-/* Is there no algorithm for the problem? With a bias there is none half of the time in f64, and one time in eight in other types. */
+/* Is there no algorithm for the problem? For a product with a bias there is no algorithm half of the time in f64, and one time in eight in
+   other types. */
 static int declines(struct lt_problem p)
 {
 	return p.desc->epilogue == EPILOGUE_BIAS && !fake_random(p.d->type == R_64F ? 2 : 8);

@@ -109,8 +109,8 @@ int fake_drain(struct stream *stream);
 void fake_drain_all(struct context *context);
 void fake_some(void);
 int fake_pending(const struct context *context, const struct module *module);
-/* Enqueues work that a graph launches, as often as it is launched. The data of the work stays with the graph's commands, which are kept
-   until the process ends; it is not freed after the work. */
+/* Enqueues work of a graph, which is enqueued again at each launch of the graph. The data of the work stays with the graph's commands,
+   which are kept until the process ends; it is not freed after the work. */
 int fake_enqueue_again(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
 
 /* ---- capture: cuda_graph.c ---- */

@@ -210,8 +210,8 @@ static int copy_ranges(int to_there, const struct iovec *here, const struct iove
 	return whole;
 }
 
-/* CUDA has copied the arguments when a launch returns, so the caller's values may change.  This overwrites at most
-   64 bytes of each value, and the array of pointers, except where they are read-only. */
+/* CUDA has copied the arguments when a launch returns, so the caller's values may change.  poison() overwrites at most 64 bytes of each
+   value, and the array of pointers, except where they are read-only. */
 static void poison(const struct fake_kernel *kernel, void **values, void **parameters)
 {
 	unsigned char bytes[64];
@@ -245,8 +245,8 @@ static int overlap(const struct fake_kernel *kernel, void **values)
 	return 0;
 }
 
-/* Reports an integer of 8 bytes whose magnitude is 2^48 or more: one that is passed too narrow may have garbage in its upper half, and no
-   integer of ours is so large. */
+/* Reports an integer of 8 bytes whose magnitude is 2^48 or more: an integer that is passed as a narrower type may have garbage in its upper
+   half, and no integer of ours is so large. */
 static int implausible(const struct fake_kernel *kernel, int k, const void *value)
 {
 	int64_t number;

@@ -344,7 +344,7 @@ static __attribute__((noinline)) void run_threads(unsigned n)
 	}
 }
 
-/* Without a barrier threads run to their end on the host's own stack; a fault returns here. */
+/* Without a barrier threads run to their end on the host's own stack; a fault returns to run_block(). */
 static __attribute__((noinline)) void run_block(unsigned n)
 {
 #if LEAPS

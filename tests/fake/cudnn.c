@@ -309,7 +309,7 @@ FAKE_API int cudnnDropoutGetStatesSize(struct dnn *handle, size_t *bytes)
 	return 0;
 }
 
-/* Without states no masks can be drawn, which is accepted if the rate is 0. */
+/* Absent states, without which no masks can be drawn, are accepted if the rate is 0. */
 FAKE_API int cudnnSetDropoutDescriptor(struct dropout *dropout, struct dnn *handle, float rate, void *states, size_t bytes,
                                        unsigned long long seed)
 {

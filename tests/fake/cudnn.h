@@ -62,8 +62,8 @@ int fake_dnn_version(void);              /* the version played: 91300 for 9.13.0
 int fake_dnn_chance(const char *name, int which);
 enum { CHANCE_LAYOUT, CHANCE_NAN, CHANCE_DESTROY, CHANCES };
 
-/* Each returns the status of an error. fake_dnn_wrong: a mistake, which is reported; fake_dnn_lacks: this library lacks what
-   the call needs, which is no mistake. */
+/* Each of the next two functions returns the status of an error. fake_dnn_wrong: a mistake, which is reported; fake_dnn_lacks: this library
+   lacks what the call needs, which is no mistake. */
 int fake_dnn_wrong(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int fake_dnn_lacks(const char *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Returns the status of a null pointer, or of a mistake that another function, such as fake_known(), has reported. */
@@ -74,7 +74,7 @@ int fake_dnn_refused(const char *call, int code);
 	if (refusal) \
 		return fake_dnn_refused(#name, refusal)
 
-/* Each reports a handle or descriptor that is not valid; fake_dnn_handle and fake_dnn_set then return NULL. */
+/* The next three functions report a handle or descriptor that is not valid; fake_dnn_handle and fake_dnn_set then return NULL. */
 struct dnn *fake_dnn_handle(const char *call, struct dnn *handle);
 void *fake_dnn_set(const char *call, int kind, void *descriptor);
 int fake_dnn_destroy(const char *call, int kind, void *descriptor);
@@ -90,7 +90,7 @@ int fake_ids(const struct model *);
 size_t fake_weight_bytes(const struct model *);
 int64_t fake_width(const struct model *, int64_t layer);         /* the width of the layer's input */
 size_t fake_work_bytes(const struct model *, const struct data *x);
-/* Returns 0 if the network's algorithm can compute such data, else a status. */
+/* Returns 0 if the network's algorithm can compute a call with such data, else a status. */
 int fake_persists(const char *call, const struct rnn *, const struct data *, int backward);
 
 /* ---- cudnn_forward.c, cudnn_back.c: the work ---- */
@@ -110,7 +110,7 @@ struct net {
 	int lengths[];
 };
 size_t fake_reserve_bytes(const struct model *, int64_t T, int64_t B);
-/* The functions of the three calls that fake_enqueue() takes, each with a struct net. */
+/* The functions that the three calls give to fake_enqueue(), each with a struct net as its data. */
 int fake_net_forward(void *net), fake_net_data(void *net), fake_net_weights(void *net);
 
 /* ---- cudnn_reserve.c: what a forward keeps for the gradient ---- */

@@ -35,7 +35,8 @@ static int has_precision(int type, int precision, int algorithm)
 	return precision == DNN_FLOAT;
 }
 
-/* Do products of f32 use tensor cores with TF32? They do from compute capability 8.0 on, unless the math type forbids it. */
+/* Do products of f32 use tensor cores with TF32? Products of f32 use TF32 from compute capability 8.0 on, unless the math type forbids
+   it. */
 static int narrows(int type, unsigned math)
 {
 	return type == DNN_FLOAT && math != FMA_MATH && fake_setting("ARCH", 86) >= 80;
@@ -44,10 +45,10 @@ static int narrows(int type, unsigned math)
 /*
  * In f16 and bf16 the standard algorithm keeps in the data's type everything that one of its kernels passes to the next: x W, R h, c
  * and gates, and in the gradient dgates, dh and dc.  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: all 7 inputs and 5 outputs of
- * elemWiseRNNcell<__half, __half, float, LSTM, bias 2> are __half *, those of bf16 __nv_bfloat16 *, its loads from memory have 16
- * bits, and so have the nine of LSTM_elementWise_bp1<__half, __half, float>.  These run where sums are to be f32: memcheck's output
- * in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>, shows it.  In bf16 cuDNN 9.14 on an H200 gives the bits of the
- * standard algorithm for the static one.
+ * elemWiseRNNcell<__half, __half, float, LSTM, bias 2> are __half *, those of bf16 __nv_bfloat16 *, the loads of this kernel from memory
+ * have 16 bits, and so have the nine loads of LSTM_elementWise_bp1<__half, __half, float>.  Kernels on __half run where sums are to be f32,
+ * as memcheck's output in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>, shows.  In bf16 cuDNN 9.14 on an H200 gives
+ * the bits of the standard algorithm for the static one.
  */
 static int keeps_halves(int type, int algorithm)
 {
@@ -232,9 +233,9 @@ static struct region shape_of(const struct model *m, int pseudo_layer, int id, i
 }
 
 /*
- * All matrices and then all biases, each by pseudo-layer and id; with the permuted layout in reverse order, with gaps between them.
- * An absent matrix or bias has the offset at which the next one begins, or a gap before it; for pseudo-layer -1 the offset is that of the
- * end of all.
+ * The weights are all matrices and then all biases, each by pseudo-layer and id; with the permuted layout in reverse order, with gaps
+ * between them. An absent matrix or bias has the offset at which the next one begins, or a gap before it; for pseudo-layer -1 the offset is
+ * that of the end of all.
  */
 struct region fake_region(const struct model *m, int pseudo_layer, int id, int part)
 {

@@ -158,7 +158,7 @@ static void test_handles(void **state)
 
 /* ---- values ---- */
 
-/* Each of these values is refused as wrong; the trials compare two of the reports. */
+/* Each value of `all` is refused as wrong; the trials compare two of the reports. */
 static void wrong_values(void)
 {
 	static const struct { size_t at; int value; } all[] = {

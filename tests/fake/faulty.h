@@ -4,7 +4,7 @@
 #define CG_FAULTY_H
 
 /* From now on the n-th call of a slot that can fail returns a failure (1: the next such call); n 0: no call does. Returns the number of
-   such calls since this was called last. */
+   calls of slots that can fail since faulty_at() was called last. */
 long faulty_at(long n);
 /* The name of the slot that failed since faulty_at() was called last; NULL: none has. */
 const char *faulty_call(void);

@@ -48,8 +48,8 @@ static int tidies(const char *call)
 	return !strcmp(call, "close") || !strcmp(call, "unlinkat") || !strcmp(call, "closedir");
 }
 
-/* Must this call fail? With DISK_FAILS_ON every later call must, too, except those that clean up; a power cut ends the process
-   here. */
+/* Must this call fail? With DISK_FAILS_ON every later call must fail, too, except calls that clean up; at a power cut turn() ends the
+   process. */
 static int turn(const char *call)
 {
 	long now = __atomic_add_fetch(&made, 1, __ATOMIC_SEQ_CST);

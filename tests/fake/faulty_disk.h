@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache's disk, watched: it fails at the n-th of the calls that can fail, or the power is cut there. It records which files were
- * written and not synced, so that a test can discard what was written.
+ * The cache's disk, watched: it fails at the n-th of the calls that can fail, or the power is cut there. The watched disk records which
+ * files were written and not synced, so that a test can discard what was written.
  */
 #ifndef FAULTY_DISK_H
 #define FAULTY_DISK_H
@@ -32,8 +32,8 @@ void disk_close(void);
 extern char disk_top[512], disk_folder[528];   /* disk_top: the empty folder; disk_folder: "kernels" in it */
 /* Removes all that is in a folder, and the folder. */
 void disk_remove(const char *folder);
-/* Makes the n-th call from now that can fail end as disk_end says; n 0: no call. Returns the number of such calls since this was
-   called last. */
+/* Makes the n-th call from now that can fail end as disk_end says; n 0: no call. Returns the number of calls that can fail since disk_at()
+   was called last. */
 long disk_at(long n, enum disk_end);
 /* The name of the call that failed last since disk_at() was called; NULL: none did. */
 const char *disk_failed(void);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A kernel as its text declares it; kernel.h makes these in the same order and types. */
+/* A kernel as its text declares it; kernel.h declares the same struct, with the same members in the same order. */
 struct fake_kernel {
 	const char *name;
 	void (*run)(void *const *arguments);     /* runs one thread of the kernel */

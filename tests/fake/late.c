@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend `late`: a list of commands for each queue, with copies of their operands. It checks rules of
- * runtime/device/backend.h whose breach a driver may not notice: memory of another device or queue, or freed memory; two builds at a
- * time; functions released while they are enqueued; objects closed before what they contain.
+ * The backend `late`: a list of commands for each queue, with copies of their operands. The backend checks rules of
+ * runtime/device/backend.h whose breach a driver may not notice: memory of another device or queue, or freed memory; two builds at a time;
+ * functions released while they are enqueued; objects closed before what they contain.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -19,8 +19,8 @@ extern const struct cg_backend cg_backend_cpu, cg_backend_late;
 /* NEW, GONE: the byte that fills allocated and freed memory; a thread sleeps PAUSE microseconds before one in RESTS commands. */
 enum { NEW = 0xff, GONE = 0xdd, PAUSE = 20, RESTS = 8 };
 
-/* A block of device memory: the address of this struct is the handle.  It stays in the device's list to the end, so that a stale handle is
-   recognised. */
+/* A block of device memory: the address of this struct is the handle.  A block stays in its device's list to the end, so that a stale
+   handle is recognised. */
 struct block {
 	struct block *next;
 	struct cg_queue *queue;                  /* the only queue that may use the block; NULL: any queue */

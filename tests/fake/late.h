@@ -12,7 +12,7 @@
 enum late_when { LATE_WAITED_FOR, LATE_BY_THREAD };
 /* Sets when the work runs, for queues that are opened from now on. */
 void late_runs(enum late_when);
-/* The first breach of a rule since this was called last, as a text; NULL: late found none. */
+/* The first breach of a rule since late_mistake() was called last, as a text; NULL: late found none. */
 const char *late_mistake(void);
 /* The number of enqueued copies from this host memory, or to it. */
 int  late_uses(const void *host, size_t bytes);
@@ -22,7 +22,7 @@ void late_look(const void *host, size_t bytes);
 long late_enqueued(void);
 /* Sets the least time of a build, so that two builds at a time would meet. */
 void late_builds_take(unsigned microseconds);
-/* The number of builds that began since this was called last. */
+/* The number of builds that began since late_builds() was called last. */
 long late_builds(void);
 /* The number of devices, queues, blocks of device memory and built functions that were not released. */
 long late_held(void);

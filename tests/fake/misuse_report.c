@@ -26,7 +26,7 @@ void fake_report(const char *format, ...)
 	line[used++] = '\n';
 	if (path && *path && (file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0)
 		file = 2;
-	/* One write, so that lines of several processes stay whole. */
+	/* The line is written by one call of write, so that lines of several processes stay whole. */
 	if (write(file, line, (size_t)used) != used)
 		abort();
 	if (file != 2)
