@@ -108,7 +108,7 @@ cpp() {
 of_tests() { sed "s/\$/.$1/" of-tests; }
 built_in() { ls -- *."$1" | sort | comm -23 - "of-tests-$1"; }
 
-# there WORD NAME PROGRAM: can a helper program of tests/gen run on this machine?  If not, prints a skip or a failure.
+# there WORD NAME PROGRAM: can a helper program of tests/gen run on this machine?  If the program cannot run, prints a skip or a failure.
 there() {
 	"$here/tests/gen/$3" >log 2>&1
 	[ $? -ne 77 ] || { skip "$1" "$2" "$(sed -n 's/^# //p;q' log)"; return 1; }

@@ -54,7 +54,8 @@ static inline double random_unit(void)
 	return ((double)(random_bits() >> 12) + 0.5) / 4503599627370496.0;
 }
 
-/* How many times longer the generator takes with a sanitizer. slowness() does not show that, since it times functions of the C library. */
+/* How many times longer the generator takes with a sanitizer; slowness() multiplies by this number, since the functions of the C library
+   that it times do not take longer. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simplification: the graph that is made of equations has their value. The equations are evaluated here as written, by the C library,
- * and the graph by cg_eval; since nothing is reassociated both must be equal wherever all intermediate results are finite. Each rule of
- * expr.c is tested by itself, as are pairs of expressions that must not become one.
+ * Simplification: the graph that is made of equations has the value of the equations. The equations are evaluated here as written, by the C
+ * library, and the graph by cg_eval; since nothing is reassociated both must be equal wherever all intermediate results are finite. Each
+ * rule of expr.c is tested by itself, as are pairs of expressions that must not become one.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -253,7 +253,7 @@ static const char *const same[][2] = {
 	{ "expm1(w)",              "0" },                   { "sqrt(4)",                  "2" },
 	{ "erf(0) * a",            "0" },                   { "sqrt(w * a)",              "0" },
 };
-/* Pairs of expressions that must not become one; for most of them that would change rounding or meaning. */
+/* Pairs of expressions that must not become one expression, since for most pairs that would change rounding or meaning. */
 static const char *const different[][2] = {
 	{ "(a + b) + c",           "a + (b + c)" },         { "(a * b) * c",              "a * (b * c)" },
 	{ "a * (b + c)",           "a * b + a * c" },       { "a - b",                    "b - a" },

@@ -427,8 +427,8 @@ static int has_memory(const struct cg_gemm_shape *s)
 	return cg_gemm_local_bytes(s) <= device.local_bytes && local[0] <= device.group;
 }
 
-/* The forms of kernels. The first two are run for every dtype and transposition, and are small, so that there are several groups; each
-   further form is run for one dtype and transposition. */
+/* The forms of kernels. The first two forms are run for every dtype and transposition, and are small, so that there are several groups;
+   each further form is run for one dtype and transposition. */
 static const struct form forms[] = {
 	{ 0, 16, 96, 32, 8, 48, 16, 0 }, { 1, 16, 32, 8, 2, 4, 4, 0 },
 	{ 0, 8, 48, 24, 4, 24, 8, 0 },   { 1, 32, 32, 8, 8, 8, 4, 0 },

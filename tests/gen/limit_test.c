@@ -477,7 +477,7 @@ static void test_adjoints(void **state)
 	refused("cell x\noutput %s\n", "oto", "x:2:8: 'oto' has the adjoint 'goto', a reserved word of C");
 	refused("cell x\noption p %s\n", "elete", "x:2:10: 'elete' has the adjoint 'delete', a reserved word of C++ and CUDA C");
 	refused(HEAD "%s = a\nstage %s\n", "o", "x:5:7: 'o' has the adjoint 'do', a reserved word of C");
-	/* Elsewhere the adjoint is the kernel's own variable, which gets another name. */
+	/* Where a name's adjoint is no argument, the adjoint is the kernel's own variable, which gets another name. */
 	cell = cg_parse(HEAD "o = tanh(a)\nh = o * b\nsave o\n", "x", counted, &mistake);
 	assert_non_null(cell);
 	plan_all(cell, "o", NEVER);

@@ -232,7 +232,7 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = a - -\nsave h\n", "4:10: expected a name, a number or '('" },
 	{ HEAD "h = a\nh = b +\n", "5:8: expected a name, a number or '('" },
 	{ HEAD "gates\n", "4:6: expected a gate" },
-	/* An error about a declaration as a whole is reported where it was declared. */
+	/* An error about an equation as a whole is reported at the beginning of the equation. */
 	{ HEAD "u = a\n  vv = b\nh = u\nsave u\n", "5:3: equation 'vv' is not used" },
 	{ HEAD "u = a\nv = u\nh = b\n", "5:1: equation 'v' is not used" },
 	{ HEAD "v = (a +\n b)\nh = a\n", "4:1: equation 'v' is not used" },

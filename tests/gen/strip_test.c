@@ -406,9 +406,9 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 	return command_line;
 }
 
-/* Tries the texts of one pass of the built-in cells and, in one dtype, of a cell with learnt scalars and of one with means.  With all = 1: of
-   the built-in cells for which the build has not compiled the pass, with every set of options, in every dtype; with all = 0: of all
-   cells with all options, in one dtype (f16 or bf16 for a step of a sequence), and of lstm_block in every dtype. */
+/* Tries the texts of one pass of the built-in cells and, in one dtype, of a cell with learnt scalars and of one with means. all = 1: the
+   texts of the cells for which the build has not compiled the pass, with every set of options, in every dtype; all = 0: those of all
+   these cells with all options, in one dtype (f16 or bf16 for a step of a sequence), and of lstm_block in every dtype. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
