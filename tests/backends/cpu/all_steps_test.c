@@ -32,8 +32,8 @@ static void *resize(void *user, void *p, size_t bytes)
 	return NULL;
 }
 
-/* Counts the barriers (calls of the pool) and allocations of forward and backward of a network of so many steps, at the second call of
-   each. */
+/* Counts the barriers (calls of the pool) and allocations of forward and backward of a network of `steps` steps, at the second call of
+   forward and the second of backward. */
 static void measure(const char *cell, int64_t units, int64_t steps, struct cost costs[2])
 {
 	struct asked asked = { .threads = 3 };           /* the threads of a pool meet at the end of each call */

@@ -130,7 +130,7 @@ static int ours(struct cg_stream *stream, float *results)
 
 #define MUST(truth) do { if (!(truth)) return __LINE__; } while (0)
 
-static float *shared;                  /* memory that processes share: the RESULTS numbers that one computed, for another to compare with */
+static float *shared;                  /* memory that processes share: the RESULTS numbers of one process, for others to compare with */
 
 static double before[SIZE * SIZE], now[SIZE * SIZE];
 static float first[RESULTS], again[RESULTS];

@@ -117,7 +117,7 @@ static int restore_all(void **state)
 
 static char root[] = "/tmp/processors.XXXXXX";
 
-/* Writes a file below the root, in folders that it makes. */
+/* Writes a file at `path` below the test's folder `root`, and makes the folders that `path` names. */
 static void put(const char *path, const char *text)
 {
 	char command[512];

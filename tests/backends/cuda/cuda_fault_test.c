@@ -43,8 +43,8 @@ static size_t live_objects(void)
 	return blocks;
 }
 
-/* May the call fail without a failure of the library? Queries that only describe a device may, and the query for stream-ordered
-   memory. */
+/* May the call fail without a failure of the library? The queries of a device's name and memory may fail, and so may the query whether the
+   device has stream-ordered memory. */
 static int may_fail(const char *call)
 {
 	return !strcmp(call, "cuDeviceGetName") || !strcmp(call, "cuDeviceTotalMem_v2") || !strcmp(call, "cuDeviceGetAttribute");

@@ -112,7 +112,7 @@ static struct _cl_kernel *product_of(struct cg_stream *stream, int64_t rows)
 	return first;
 }
 
-/* A product that another tile suits builds nothing: all tiles were built with the first. */
+/* A product that another tile suits builds nothing: all tiles were built with the first product. */
 static void test_tiles(void **state)
 {
 	struct cg_context *context;
@@ -144,7 +144,8 @@ static struct { pthread_mutex_t lock; pthread_cond_t change; int there, alone; }
 	.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER
 };
 
-/* A launch waits in the driver until another thread is there, too: at most ten seconds. */
+/* Stands in place of clEnqueueNDRangeKernel: waits, at most ten seconds, until a second thread launches, too, and then calls the
+   driver's. */
 static int32_t meet(struct _cl_command_queue *queue, struct _cl_kernel *kernel, uint32_t dimensions, const size_t *offset,
                     const size_t *global, const size_t *local, uint32_t n, struct _cl_event *const *waits, struct _cl_event **event)
 {
