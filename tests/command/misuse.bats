@@ -180,7 +180,7 @@ table() {
 		2 :: b|[28]|none.st :: cellgrad run LSTMBlockCell none.st
 		2 :: x|[4, 5]|X|large.st :: cellgrad run LSTMBlockCell large.st
 	END
-	# A batch without rows, and a NaN among the inputs, are no mistakes.
+	# A batch without rows, and a NaN among the inputs, are accepted.
 	tensors empty.st "" x:F32:0,5 cs_prev:F32:0,7 h_prev:F32:0,7 w:F32:12,28 b:F32:28
 	poke in.st x 0 '\x00\x00\xc0\x7f'
 	table <<-'END'

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * starts ROUNDS COMMAND...: runs the command ROUNDS times with no backend named and, in turn, with CELLGRAD_BACKEND=cpu. Prints the
- * least microseconds of each: elapsed time, and processor time, which other processes affect less.
+ * starts ROUNDS COMMAND...: runs the command ROUNDS times with no backend named and, in turn, with CELLGRAD_BACKEND=cpu. Prints four
+ * numbers of microseconds: the least elapsed time with no backend named, and that with cpu; then the least processor times of both, which
+ * other processes affect less.
  */
 #include <stdio.h>
 #include <stdlib.h>
