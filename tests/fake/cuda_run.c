@@ -288,7 +288,7 @@ static void resume(unsigned k)
 	active = fiber;
 	fiber->state = STARTED;
 	leap(&scheduler, fiber, first);
-	/* A thread that was aborted has left its stack as it was. */
+	/* A thread that was aborted has left its stack in the middle of the kernel, so its fiber is made again. */
 	if (run.code)
 		fiber->state = UNMADE;
 }

@@ -133,7 +133,8 @@ static void run_first(struct stream *stream)
 	free(work);
 }
 
-/* Returns a stream whose earlier work the stream must wait for: the default stream waits for blocking streams, and they wait for it. */
+/* Returns another stream, or NULL, whose earlier work `stream` must wait for: the default stream waits for blocking streams, and blocking
+   streams wait for the default stream. */
 static struct stream *before(const struct stream *stream)
 {
 	if (!is_default(stream) && !stream->blocking)

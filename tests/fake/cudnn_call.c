@@ -314,7 +314,7 @@ FAKE_API int cudnnRNNBackwardData_v8(struct dnn *handle, struct rnn *rnn, const 
 	return enqueue(&g, fake_net_data, net);
 }
 
-/* The call has no argument for c. */
+/* cudnnRNNBackwardWeights_v8 has no argument for the cell state c. */
 FAKE_API int cudnnRNNBackwardWeights_v8(struct dnn *handle, struct rnn *rnn, unsigned add, const int32_t *lengths, struct data *x_data,
                                         const void *x, struct tensor *h, const void *hx, struct data *y_data, const void *y,
                                         size_t weight_bytes, void *dweights, size_t work_bytes, void *work, size_t reserve_bytes,

@@ -422,7 +422,8 @@ static void layouts(void)
 	dnn_end();
 }
 
-/* In f16 h is rounded at each step: the second step of one call has the bits of a second call from the first one's hy. */
+/* In f16 h is rounded at each step: the second step of a call of two steps has the bits of a call of one step that begins with hy of the
+   first step. */
 static void rounded_steps(void)
 {
 	double *whole, *part, *state;

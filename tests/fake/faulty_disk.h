@@ -22,7 +22,7 @@ extern struct cg_disk disk_real;
 extern int disk_error, disk_elevated;
 extern long disk_most_write;                     /* bytes that a write takes at a time; 0: all */
 
-/* Returns whether there is no cache to test; if so it prints the reason as TAP, and *status is the program's exit status. */
+/* Returns whether there is no cache to test; if there is none, prints the reason as TAP, and sets *status to the program's exit status. */
 int disk_skip(int *status);
 
 /* Makes an empty folder, puts the watchers into cg_disk, and sets the variables of the cache to disk_folder, which does not exist
@@ -42,8 +42,8 @@ const char *disk_failed(void);
 
 /* Begins to record; marks all files as DISK_SAFE. */
 void disk_sync(void);
-/* What a power cut leaves of a file. DISK_SAFE: it was neither written nor synced since disk_sync(); DISK_SYNCED: it was synced, and not
-   written after that; DISK_LOST: what was written may be lost. */
+/* What a power cut leaves of a file. DISK_SAFE: the file was neither written nor synced since disk_sync(); DISK_SYNCED: the file was
+   synced, and not written after that; DISK_LOST: what was written may be lost. */
 enum disk_safety { DISK_SAFE, DISK_SYNCED, DISK_LOST };
 enum disk_safety disk_safety(const struct stat *);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A backend whose work runs late: it stores what is enqueued, and the cpu backend computes the stored work when the host waits for the
- * work, or in a slow thread. Until then the host's side of a copy is neither read nor written. Device memory is a handle and no address; it
- * is poisoned when it is allocated, and again when it was freed and no enqueued work uses it any more.
+ * work, or in a slow thread. Until a copy runs, late neither reads nor writes the host memory of the copy. Device memory is a handle and no
+ * address; it is poisoned when it is allocated, and again when it was freed and no enqueued work uses it any more.
  */
 #ifndef CG_LATE_H
 #define CG_LATE_H

@@ -201,7 +201,7 @@ static int parse_any(const char *value, struct options *o)
 	return 1;
 }
 
-/* After one dash or two.  A name with = has a value. */
+/* The names of options, without the one or two dashes before them.  A name that ends with = is followed by a value. */
 static const struct { const char *name; int (*parse)(const char *value, struct options *); } known[] = {
 	{ "gpu-architecture=", parse_arch }, { "arch=", parse_arch },
 	{ "ftz=", parse_flush }, { "fmad=", parse_fuse }, { "use_fast_math", parse_fast },

@@ -22,7 +22,7 @@ struct options {
 };
 
 /* Compiles a text, or reads its image from the cache; returns the image, from malloc, or NULL.  *log: the compiler's messages, from malloc;
-   NULL if it did not run. */
+   NULL if the compiler did not run. */
 struct fake_image *fake_compile(const char *text, const char *name, const struct options *options, char **log);
 
 #endif
