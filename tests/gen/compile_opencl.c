@@ -5,7 +5,7 @@
  *
  * A warning is a failure, with two exceptions.  Clang may warn, of a text with vectors wider than the device's, that these are passed to
  * functions in another way than on a device with such vectors; the library gives this device no such text.  And clang may warn, of the form
- * for strips on a processor, that it has not vectorised a loop, although it vectorises it later.
+ * for strips on a processor, that clang has not vectorised a loop, although clang vectorises the loop later.
  *
  * On a processor a text that has a form for strips is built in that form, in every second FILE with WHOLE.
  *

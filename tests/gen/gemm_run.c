@@ -165,7 +165,7 @@ static struct product make_product(const struct cg_gemm_shape *s, int64_t m, int
 		p.start = make(start, p.start_kind == ROW ? 1 : m, n, 0);
 		p.start.stride = p.start_kind == ROW ? 0 : p.start.stride;
 	}
-	/* A value of a that is not finite must affect one row of c only, one of b one column. */
+	/* A value of a that is not finite must affect one row of c only, and such a value of b one column of c only. */
 	if (m && k && random_below(4) == 0)
 		store(s->dtype, p.a.bytes, p.a.offset + (p.a.rows - 1) * p.a.stride + random_below((int)p.a.columns), (double)NAN);
 	if (n && k && random_below(4) == 0)
@@ -363,7 +363,7 @@ static int no_memory;                            /* the number of kernels that n
 static const int awkward[] = { 1, 2, 3, 5, 16, 17, 33, 64, 65, 100 };
 enum { AWKWARD = sizeof awkward / sizeof *awkward, TILES = 8 };
 
-/* Runs one product by several kernels; those that have the first one's fma must give its bits. */
+/* Runs one product by several kernels; kernels whose `fma` is that of the first kernel must give the bits of the first kernel. */
 static int product_fails(const struct kernel *kernels, int n, int64_t rows, int64_t columns, int64_t depth, int start_kind)
 {
 	struct product p = make_product(&kernels[0].shape, rows, columns, depth, start_kind);

@@ -39,7 +39,7 @@ static void every_tile(void (*check)(const struct cg_gemm_shape *, const struct 
 				for (EACH(j, lengths)) {
 					struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = (int)(i & 1), .transpose_b = (int)(j & 1) };
 
-					/* Lengths that a size_t of this machine hardly holds are left out. */
+					/* Lengths above SIZE_MAX / 4 are left out: 2^40 where a size_t has 32 bits. */
 					if ((uint64_t)lengths[i] > SIZE_MAX / 4 || (uint64_t)lengths[j] > SIZE_MAX / 4)
 						continue;
 					assert_int_equal(cg_gemm_tile(&s, &devices[d], lengths[i], lengths[j]), 0);

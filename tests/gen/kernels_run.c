@@ -2,8 +2,8 @@
 /*
  * Runs the kernels over elements and the sums over rows of every built-in cell, with every set of options, pass and stage, in every dtype
  * that the OpenCL device supports: with all arguments in memory and with every second one, and sums also on top of earlier results.
- * In the device's memory nothing was written but what the kernel reads.  The results are not compared: the program is run by Oclgrind,
- * which checks every access.
+ * Before a kernel runs, the program writes to the device's memory only the arguments that the kernel reads.  The results are not compared:
+ * the program is run by Oclgrind, which checks every access.
  *
  *	kernels_run    exit 0: all ran; 1: not; 77: the backend opencl does not open
  */

@@ -273,11 +273,13 @@ static void test_output_name(void **state)
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
-	/* A previous state is read without the option, too; or by nothing; or only by the product. */
+	/* In the next three rows no previous state is lost: the state is read without the option, too; or nothing reads the state; or only the
+	   recurrent product does. */
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * h_prev + w * h_prev\n",               0, 0, 0 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a\nh = c * w\n",                 0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * w + a\n",                             0, 0, 0 },
-	/* One or two previous states are lost; they are read with one more option, or only if two are on together. */
+	/* In the next six rows one or two previous states are lost, and all are read with one more option, or only if two more options are on
+	   together. */
 	{ "cell x\ngates a\nstate c\noutput h\noption o w v\nc = a + w * c_prev\nh = c * v * h_prev\n",         0, 3, 1 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = c * h_prev\n",             0, 1, 1 },
 	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + (w + v) * h_prev\n",                    0, 1, 1 },
