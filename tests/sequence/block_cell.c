@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network of the block cell, TensorFlow's BlockLSTM, and calls of the cell's own ops step by step: the answers of both lie within the
- * reference's bounds of BlockLSTM. In f32 and f64, where carried states are not rounded.
+ * reference's bounds of BlockLSTM. The test is in f32 and f64, in which a state is not rounded from step to step.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@
 
 enum { G = 4, SAVED = 7, VECTORS = 3 };
 
-/* Arguments of the ops in the ops' layouts: w [I + U, 4U], b [4U], peephole vectors [U]; saved: what each step saves, [T, B,
-   U], with error bounds in saved_e. */
+/* Arguments of the ops in the ops' layouts: w [I + U, 4U], b [4U], peephole vectors [U]; saved: what each step of the reference saves,
+   [T, B, U], with error bounds in saved_e. */
 struct block {
 	int64_t T, B, I, U;
 	double *w, *b, *vectors[VECTORS];
@@ -79,7 +79,7 @@ static void open_block(struct block *s, struct network *net)
 		for (int64_t u = 0; u < U; u++) {
 			for (int64_t j = 0; j < I + U; j++)
 				s->w[j * G * U + g * U + u] = net->at[PARAMS][weight_at(net, j, g, u)];
-			/* the op has one bias for each gate: the second one of params is 0 */
+			/* the op has one bias for each gate: the second one in params is set to 0 */
 			net->at[PARAMS][bias_at(net, 1, g, u)] = 0;
 			s->b[g * U + u] = net->at[PARAMS][bias_at(net, 0, g, u)];
 		}
@@ -346,7 +346,7 @@ static void draw(struct network *net, unsigned long long *state)
 	net->values[1] = (struct cg_value){ "cell_clip", numbers_below(state, 2) ? 0.375 : 0 };
 	net->T = 1 + numbers_below(state, 6);
 	net->B = 1 + numbers_below(state, 5);
-	net->absent = 1 << OUTPUT_H_BACKPROP;    /* the op has only one upstream gradient of h */
+	net->absent = 1 << OUTPUT_H_BACKPROP;    /* the op's one upstream gradient of h stands for OUTPUT_BACKPROP */
 	net->memory = (int)numbers_below(state, 3);
 }
 

@@ -70,7 +70,7 @@ static const char formed[] =
 	"f = hard_sigmoid(tanh(a_f))\n" "t = 1.5 + tanh(a_o)\n" "g = min(silu(a_g), silu(a_g) + t)\n" "c = f * c_prev + (1 - f) * g\n"
 	"h = softsign(max(t, 0.125 * t) * abs(-t)) * silu(c)\n" "save f t g c\n";
 
-/* Logarithms, roots and the error function; nothing that is near 0 is divided by. */
+/* Logarithms, roots and the error function; no divisor is near 0. */
 static const char rooted[] =
 	"cell rooted\n" "gates a_f a_g a_o\n" "state c\n" "output h\n"
 	"f = 0.5 + erf(a_f) / 2\n" "g = log1p(exp(tanh(a_g))) - expm1(tanh(a_f)) / 4\n" "r = sqrt(1 + a_o * a_o)\n"
@@ -108,7 +108,8 @@ static const struct kind {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, WAYS = 5 };
 
-/* CELLGRAD_TEST_CELL names a built-in cell, which replaces these: without options and with all of them. */
+/* If CELLGRAD_TEST_CELL names a built-in cell, the cases are that cell without options and, if it has options, with all of them; else the
+ * cases are `kinds`. */
 static const struct kind *kind_of(int k)
 {
 	static char options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)];
@@ -162,7 +163,7 @@ static struct cg_cell *cell_of(const struct kind *kind)
 }
 
 /* Each of the five networks of a cell has two layers.  The first is dense, in one direction; the others are in both directions: ragged;
- * ragged, with a skipped input and old sums; batch-major with dropout; without initial states and
+ * ragged, with a skipped input and `accumulate`; batch-major with dropout; without initial states and
  * output_backprop, with so many steps and rows that the recurrent weights are packed. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
@@ -199,7 +200,7 @@ static int lacks_f64(void)
 	return 1;
 }
 
-/* Without training a network without dropout has the same outputs, to the bit, or on backend cuda nearly. */
+/* Without training a network without dropout has the outputs that it has with training, to the bit, or on backend cuda nearly. */
 static void check_inference(const struct network *net)
 {
 	struct network other = *net;
@@ -258,7 +259,7 @@ static void expect_factor(const struct network *net, const char *what, double ri
 }
 
 /* In f16 and bf16, params are rounded to the dtype.  One unit has bias 1 and weights 0, so that its output and its bias gradient are the
-   factor above. */
+   factor of `a` in the cell's equation. */
 void test_values(void **nothing)
 {
 	static const struct { int dtype; double tenth; } dtypes[] = { { CG_F16, 0x1.998p-4 }, { CG_BF16, 0x1.9ap-4 } };
@@ -280,7 +281,7 @@ void test_values(void **nothing)
 		net.config.input = net.config.units = net.T = net.B = net.config.n_values = 1;
 		net.values[0] = (struct cg_value){ "given", 0.1 };
 		network_open(&net);
-		/* the elements of W, R, bW and bR */
+		/* the four params are W, R, bW and bR */
 		assert_int_equal(net.n[PARAMS], 4);
 		net.at[PARAMS][2] = net.at[OUTPUT_BACKPROP][0] = 1;
 		network_forward(&net);
@@ -304,9 +305,9 @@ static double largest(const struct network *net, int a)
 }
 
 /*
- * A cell that the reference does not know has no bound. But each rounding on the way to a result has the effect of a change of an
- * input by one rounding, and that effect is measured in f64: how far each array's answers move, for inputs that are changed by a
- * fraction of themselves.
+ * A cell that the reference does not know has no bound. But a rounding on the way to a result counts as a change of an input by one
+ * rounding, and the effect of such changes is measured in f64: how far each array's answers move, divided by the fraction by which the
+ * inputs change.
  */
 static void measure_moves(const struct network *right, unsigned long long *state, double moves[ARRAYS])
 {
@@ -329,12 +330,14 @@ static void measure_moves(const struct network *right, unsigned long long *state
 	}
 }
 
-/* f16 and bf16 round what is stored: forward only h; backward also saved values and gate gradients. f32 rounds each operation. */
+/* roundings: how many are allowed, forward and backward. In f16 and bf16 these are of stored values, forward of h, backward also of saved
+ * values and gradients of gates; in f32 these are of each operation. */
 static const struct { int dtype; double unit, roundings[2]; } dtypes[] = {
 	{ CG_F32, 0x1p-24, { 5, 8 } }, { CG_F16, 0x1p-11, { 2, 4 } }, { CG_BF16, 0x1p-8, { 2, 4 } },
 };
 
-/* The largest difference from the answers in f64, over what is allowed. */
+/* Returns the largest difference from the answers in f64, divided by the allowed difference; a difference that is not allowed fails the
+ * test. */
 static double beside(const struct network *net, const struct network *right, int d, const double moves[ARRAYS])
 {
 	double worst = 0;

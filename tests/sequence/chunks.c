@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sequence in chunks, in f32 and f64 and one direction, and a batch in parts or with its rows in another order: the answers together are
- * within the reference's bounds for the whole. On route scan, in a layer without products of the input, chunks and rows have the bits of
+ * A sequence in chunks, in f32 and f64 and one direction, and a batch in parts or with its rows in another order: the answers together
+ * are within the reference's bounds for the whole, but for params_backprop of parts in f16 and bf16. On route scan, in a layer without
+ * products of the input, chunks and rows have the bits of
  * the whole, apart from the gradients of params.
  */
 #include <setjmp.h>
@@ -53,7 +54,7 @@ static void copy_steps(struct network *whole, const struct network *chunk, int64
 
 enum { STEPS_MAX = 8 };
 
-/* Runs the sequence in n chunks, which end at cut[1] and so on, and stores their answers as those of the whole. */
+/* Runs the sequence in n chunks, which end before steps cut[1] to cut[n], and stores their answers as those of the whole. */
 static void run_chunks(struct network *whole, const int64_t *cut, int n)
 {
 	static struct network chunks[STEPS_MAX];
@@ -139,7 +140,7 @@ static const int states[] = {
 	INPUT_H, INPUT_C, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OUTPUT_H, OUTPUT_C, INPUT_H_BACKPROP, INPUT_C_BACKPROP,
 };
 
-/* Copies the inputs, or the outputs, of one batch row. */
+/* Copies the sequences and states of one batch row: the inputs, or the outputs. */
 static void copy_row(struct network *to, int64_t b, const struct network *from, int64_t c, int outputs)
 {
 	for (int k = 0; k < 2; k++)
@@ -149,7 +150,7 @@ static void copy_row(struct network *to, int64_t b, const struct network *from, 
 		network_copy_states(to, b, from, c, states[4 * outputs + k]);
 }
 
-/* Runs n rows of the whole as a batch of their own; rows: their numbers in the whole. */
+/* Runs n rows of the whole as a batch of their own, and stores their answers as those of the whole; rows: their numbers in the whole. */
 static void run_rows(struct network *whole, const int *rows, int64_t n, int accumulate)
 {
 	struct network part = { .ragged = whole->ragged };

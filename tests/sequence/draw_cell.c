@@ -51,7 +51,7 @@ static void offer(struct drawn *d, int item, int index, int used)
 	d->pool[d->n_pool++].used = used;
 }
 
-/* Reads a random value of the pool, mostly one that no equation has read yet. */
+/* Reads a random value of the pool, mostly one that is not used. */
 static int read_any(struct drawn *d, unsigned long long *state)
 {
 	for (int tries = below(state, 3) ? 8 : 0; tries > 0; tries--) {
@@ -104,7 +104,7 @@ static int expression(struct drawn *d, unsigned long long *state)
 	return x;
 }
 
-/* Combines x with each value of the pool that no equation has read yet.  item: the kind of values; ITEMS: all kinds. */
+/* Combines x with each value of the pool that is not used. item: the kind of values; ITEMS: all kinds. */
 static int rest(struct drawn *d, unsigned long long *state, int x, int item)
 {
 	for (int k = 0; k < d->n_pool; k++)
@@ -129,7 +129,8 @@ static void draw_gates(struct drawn *d, unsigned long long *state, int stage)
 
 	if (!below(state, 3))
 		alone = below(state, 2) ? NO_X : NO_H;
-	/* A stage after the first needs a gate that its product adds to, and a cell a gate that takes x, which the first stage has here. */
+	/* A stage after the first needs a gate to which its product is added. A cell needs a gate that takes x, here one in the first
+	 * stage. */
 	if (alone && !below(state, 4))
 		whole = stage ? alone == NO_H : alone == NO_X;
 	for (int k = 0; k < whole; k++, d->n_gates++) {
@@ -179,8 +180,8 @@ static void draw_scalars(struct drawn *d, unsigned long long *state)
 		offer(d, SCALAR, k, 0);
 }
 
-/* Adds the equation of the state or of the output, which may be an alias of another value.  It reads all gates that no equation has read
- * yet; all: every such value. */
+/* Adds the equation of a state or of the output. The equation reads all gates of the pool that are not used; all: every value that is not
+ * used. */
 static int result(struct drawn *d, unsigned long long *state, int stage, int all)
 {
 	int x = expression(d, state);

@@ -15,12 +15,12 @@ enum { NO_X = 1, NO_H = 2, NO_BIAS = 4 };
 /* The kinds of values that a term of an equation reads. */
 enum item { GATE, PREV_H, PREV_C, WEIGHT, SCALAR, PARAM, VALUE, NUMBER, ITEMS };
 
-struct term { int op, a, b, item, index; double number; };     /* op: a tape_op; TAPE_LEAF: the term reads an item */
+struct term { int op, a, b, item, index; double number; };     /* op: an enum tape_op; TAPE_LEAF: the term reads an item */
 struct equation { int term, stage; };
 
 struct drawn {
-	int n_stages, feed[STAGES];              /* feed[k]: the equation that the product of stage k + 1 reads */
-	/* split_of: the gate whose recurrent part this is; -1: none.  lacks: NO_X, NO_H, NO_BIAS, added */
+	int n_stages, feed[STAGES];              /* feed[k]: the equation whose value stage k + 1's product reads */
+	/* split_of: the gate whose recurrent part this is; -1: none.  lacks: the sum of NO_X, NO_H and NO_BIAS, as they apply */
 	struct { int stage, split_of, lacks; } gates[GATES];
 	int n_gates, n_states, states[1 + MORE], output;         /* states, output: indices of equations */
 	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_scalars, n_params;    /* option -1: the cell always has the weight */
@@ -29,7 +29,7 @@ struct drawn {
 	int n_equations;
 	struct term terms[TERMS];
 	int n_terms, reads_h;
-	struct { int item, index, used; } pool[POOL];                   /* the values that the next equation may read */
+	struct { int item, index, used; } pool[POOL];                   /* what the next equation may read; used: need not be read */
 	int n_pool;
 	char text[TEXT];
 	struct cg_cell *cell;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random cells in networks. They are computed and differentiated a second time, number by number on a tape, from the drawn equations and
- * not from the parsed cell.
+ * Networks of random cells. Each network is computed and differentiated a second time, number by number on a tape, from the drawn
+ * equations and not from the parsed cell.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ struct evaluation {
 	const struct drawn *d;
 	struct network *net;
 	struct tape *tape;
-	int *params, *input, *first_h, *first_c[1 + MORE];       /* numbers on the tape, in the order of the elements of each array */
+	int *params, *input, *first_h, *first_c[1 + MORE];       /* indices on the tape, in the order of the elements of each array */
 	int values[PARAMS_MAX];
 	int none;                                /* the index on the tape of the number 0 */
 };
@@ -67,10 +67,11 @@ static int is_split(const struct drawn *d, int gate)
 	return 0;
 }
 
-/* The numbers on the tape of one step of a batch row: the layer's input, the states before it, and all that it computes. */
+/* Indices on the tape of the numbers of one step of a batch row: the layer's input, the states before the step, and all that the step
+ * computes. */
 struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[1 + MORE][UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
 
-/* Adds a bias to a sum; -1: there is no sum yet. */
+/* Adds a bias to a sum; sum -1: there is none yet. */
 static int add_bias(const struct evaluation *w, const struct step *s, int id, int unit, int sum)
 {
 	int bias = param(w, s->pseudo_layer, id, 1, 0, unit);
@@ -78,7 +79,8 @@ static int add_bias(const struct evaluation *w, const struct step *s, int id, in
 	return sum < 0 ? bias : tape_apply(w->tape, TAPE_ADD, sum, bias);
 }
 
-/* Computes a gate's pre-activation: x W + bW, h R + bR, or the sum of both, whose derivative is rounded once. */
+/* Computes a gate's pre-activation: x W + bW, h R + bR, or the sum of both, without biases if the gate has none. The bound of its
+ * derivative has one rounding. */
 static int gate(const struct evaluation *w, const struct step *s, int g, int unit, const int *h, int64_t width)
 {
 	const struct drawn *d = w->d;
@@ -110,7 +112,7 @@ static int is_on(const struct drawn *d, int weight)
 	return d->option[weight] < 0 || d->on[d->option[weight]];
 }
 
-/* A per-unit weight.  Its derivative in a step may equal the derivative of a gate, which is rounded when it is stored. */
+/* A per-unit weight. The weight's derivative in a step may equal the derivative of a gate, which is rounded when it is stored. */
 static int vector_of(const struct evaluation *w, const struct step *s, int weight, int unit)
 {
 	int id = 2 * n_weights(w->d) + 1;
@@ -181,7 +183,7 @@ static void take_step(const struct evaluation *w, struct step *s)
 	memcpy(s->h, h, sizeof h);
 }
 
-/* Puts an array of the network on the tape as leaves, zeros where it is absent; returns their numbers. */
+/* Puts an array of the network, zeros if it is absent, on the tape as leaves; returns the indices of the leaves. */
 static int *leaves(const struct evaluation *w, int array)
 {
 	int64_t n = w->net->n[array];
@@ -209,7 +211,7 @@ static int64_t state_at(const struct network *net, int array, int64_t state, int
 	return network_state(net, array, state, b) - net->at[array];
 }
 
-/* Sets an answer and adds its upstream gradient to the loss. */
+/* Sets element k of an answer; adds the element, times its upstream gradient if that is present, to the loss. */
 static void answer(const struct evaluation *w, struct answers *answers, int array, int upstream, int64_t k, int number)
 {
 	answers->v[array][k] = tape_value(w->tape, number);
@@ -218,7 +220,7 @@ static void answer(const struct evaluation *w, struct answers *answers, int arra
 		tape_seed(w->tape, number, w->net->at[upstream][k]);
 }
 
-/* Computes one direction of one layer over a batch row; out: the numbers on the tape of each step's h, [T]. */
+/* Computes one direction of one layer over a batch row; out: the indices on the tape of each step's h, [T]. */
 static void run_row(const struct evaluation *w, int layer, int direction, int64_t b, int (*x)[WIDE], int width, int (*out)[WIDE],
                      struct answers *answers)
 {
@@ -266,7 +268,7 @@ static void run_layers(const struct evaluation *w, int64_t b, struct answers *an
 			answer(w, answers, OUTPUT, OUTPUT_BACKPROP, at(net, OUTPUT, t, b) + j, out[t][j]);
 }
 
-/* A gradient that is added to params_backprop is a sum that may begin with what is there. */
+/* Sets a gradient's answers; with accumulate the sum for params_backprop begins with the old values. */
 static void answer_slopes(const struct evaluation *w, struct answers *answers, int gradient, const int *list)
 {
 	int adds = gradient == PARAMS_BACKPROP && w->net->accumulate;
@@ -354,7 +356,7 @@ static void draw_network(struct network *net, struct drawn *d, unsigned long lon
 	}
 }
 
-/* Without training the network has the same outputs, to the bit, or on backend cuda nearly. */
+/* Without training the network has the outputs that it has with training, to the bit, or on backend cuda nearly. */
 static void check_inference(const struct network *net)
 {
 	struct network other = *net;
@@ -392,8 +394,8 @@ static void try(struct drawn *d, int k, unsigned long long *state)
 	cg_cell_close(d->cell);
 }
 
-/* CELLGRAD_TEST_CELLS is the number of cells, 1000 if it is unset.  Where kernels take long to compile, the first hundredth of them is
-   tested. */
+/* CELLGRAD_TEST_CELLS is the number of cells, 1000 if it is unset.  Where kernels take long to compile, the first hundredth of these
+   cells is tested. */
 void test_drawn(void **nothing)
 {
 	const char *many = getenv("CELLGRAD_TEST_CELLS");

@@ -30,7 +30,7 @@ static const int states[STATES] = {
 	INPUT_H, INPUT_C, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OUTPUT_H, OUTPUT_C, INPUT_H_BACKPROP, INPUT_C_BACKPROP,
 };
 
-/* Reverses the steps of each row and swaps the two directions' halves. */
+/* Reverses the valid steps of each row; in output and its gradient also swaps the halves of the two directions. */
 static void mirror_sequence(struct network *to, const struct network *from, int a)
 {
 	int64_t width = network_width(to, a), half = a == INPUT || a == INPUT_BACKPROP ? 0 : width / 2;
@@ -147,7 +147,7 @@ void test_transposed(void **nothing)
 	answers_print_worst("transposed");
 }
 
-/* Expects that two networks of the same numbers, the second with a change, give the same answers. */
+/* Expects that two networks with the same numbers, the second with changed settings, give the same answers. */
 static void try_same(const char *name, int cases, void change(struct network *))
 {
 	unsigned long long state;
@@ -235,7 +235,8 @@ static void test_twice(void)
 	}
 }
 
-/* The gradients for two sets of upstream gradients and old sums add up to those for the sums of both, within the bounds of all three. */
+/* The gradients for two sets of upstream gradients and old sums add up to those for the sums of both sets, within the sum of the three
+ * tolerances. */
 static void check_sum(const struct network *nets)
 {
 	const struct network *sum = &nets[2];

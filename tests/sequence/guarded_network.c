@@ -19,7 +19,7 @@
 
 static struct { const char *test; int number; } now;
 
-/* The size of the network that is the width of an array's rows. */
+/* What gives the width of an array's rows: input, output, h, c, or the size of params, which are one row. */
 enum { AS_INPUT, AS_OUTPUT, AS_H, AS_C, AS_PARAMS };
 /* state: 2 to 4 for an array of a cell's second to fourth state; else 0. */
 static const struct { const char *name; int shape; size_t field; int pass, state; } arrays[ARRAYS] = {
@@ -288,7 +288,7 @@ void network_draw(struct network *net, unsigned long long *state, double scale)
 
 /* ---- running ---- */
 
-/* Is the array an argument of this call? */
+/* Is the array an argument of a call of this pass? */
 static int reads(const struct network *net, int pass, int a)
 {
 	if (!net->n[a] || net->absent >> a & 1 || a == OLD)
@@ -399,7 +399,7 @@ unsigned network_outputs(const struct network *net)
 	return net->config.training ? ALL_OUTPUTS : FORWARD_OUTPUTS;
 }
 
-/* How far sums in different orders may differ: a part of the largest number of the array. */
+/* How far sums in different orders may differ: the largest magnitude in array k, times a factor that depends on the dtype. */
 static double apart(const struct network *net, int k)
 {
 	static const double part[] = { [CG_F32] = 1e-4, [CG_F64] = 1e-11, [CG_F16] = 0.02, [CG_BF16] = 0.16 };

@@ -9,8 +9,8 @@
 #include "runtime/cellgrad.h"
 #include "tests/conformance/suite_device.h"
 
-/* The arguments of a call, inputs first; OLD is what params_backprop holds before a call that accumulates.  INPUT_S and so on are the
- * second to fourth states of a cell, MORE of each. */
+/* The arguments of a call, inputs first; OLD is what params_backprop holds before a call that accumulates.  A name with _S stands for the
+ * first of MORE arrays, those of a cell's second to fourth state. */
 enum { MORE = 3 };
 enum array {
 	INPUT, INPUT_H, INPUT_C, PARAMS, OUTPUT_BACKPROP, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP, OLD, INPUT_S,
@@ -27,38 +27,39 @@ struct network {
 	/* set before network_open */
 	struct cg_rnn_config config;
 	struct cg_value values[VALUES_MAX];      /* the values of params that config points to, if config.n_values is not 0 */
-	int64_t T, B, first_step;                /* first_step: network_open() reduces it to the largest legal one */
+	int64_t T, B, first_step;                /* network_open() reduces a larger one to the largest legal one */
 	int32_t lengths[ROWS_MAX];
 	int ragged;                              /* the call has lengths */
 	uint64_t counter;
 	int accumulate;
-	unsigned absent;                         /* 1 << array: the call does not get this argument */
+	unsigned absent;                         /* with bit 1 << array the call does not get this argument */
 	int memory, own_work;                    /* memory: an enum area_memory; own_work: use the stream's workspace */
 
 	/* set by network_open */
 	struct cg_rnn *rnn;
 	struct cg_rnn_sizes sizes;
-	int64_t n[ARRAYS];                       /* n: the number of elements; 0 for the state of a cell that has none */
+	int64_t n[ARRAYS];                       /* n: the number of elements; 0 for a state that the cell lacks */
 	double *at[ARRAYS];                      /* at: the elements, which are numbers that the dtype can represent */
 	struct area reserve;
 	struct cg_rnn_call call;                 /* the current call */
 	struct area areas[ARRAYS], work;
 };
 
-/* All these functions use the suite's device.  Messages of failures name the case that network_case has begun. */
-void network_case(const char *test, int number, unsigned long long *state);  /* begins a case; sets *state, its random state */
+/* These functions run networks on the suite's device. Messages of failures name the case that network_case began last. */
+void network_case(const char *test, int number, unsigned long long *state);  /* begins a case; seeds its random numbers, *state */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Is the device one where kernels take long to compile and calls long to start? Then there are fewer cases. */
 int  network_is_slow(void);
 int  network_cases(int many);
 int  network_has(int dtype);
 
-/* Sets lstm, f64, one layer, T 3, B 2, I 3, U 2. */
+/* Sets a network of one layer of cell lstm, in f64, T 3, B 2, I 3, U 2; opens nothing. */
 void network_init(struct network *);
 /* Opens the plan and allocates the arguments; a failure fails the test. */
 void network_open(struct network *);
 void network_close(struct network *);
-/* Opens the same network with the same params for other rows and steps. The caller sets ragged and lengths before. */
+/* Opens a copy of a network, with the same params, for other numbers of rows and steps. The caller has set the copy's ragged and
+ * lengths. */
 void network_like(struct network *, const struct network *, int64_t T, int64_t B);
 /* Opens the same network with the same inputs. */
 void network_copy(struct network *, const struct network *);
@@ -72,7 +73,7 @@ void network_forward(struct network *);
 void network_backward(struct network *);
 /* Runs forward, and in training backward after it. */
 void network_run(struct network *);
-/* The outputs that network_run writes, one bit each. */
+/* The outputs of the passes that network_run runs, one bit each, absent ones too. */
 unsigned network_outputs(const struct network *);
 /* A pass, CG_FORWARD or CG_GRAD, in three parts: network_lend gives the arguments memory, network_enqueue calls,
    network_collect fetches the results. */
@@ -80,12 +81,12 @@ void network_lend(struct network *, int pass);
 void network_enqueue(struct network *, int pass);
 void network_collect(struct network *, int pass);
 
-/* Each returns one size of the network. */
+/* Each of the next four functions returns one size of the network. */
 int64_t network_directions(const struct network *);
-int64_t network_states(const struct network *);              /* layers times directions */
-int64_t network_width(const struct network *, int array);    /* the elements of one row of an array */
+int64_t network_states(const struct network *);              /* the number of layers times directions */
+int64_t network_width(const struct network *, int array);    /* the number of elements in a row of an array */
 int64_t network_length(const struct network *, int64_t b);
-/* The numbers of one row of a sequence, or of a state. */
+/* Return the address of the numbers of row b: of a sequence at step t, or of a state. */
 double *network_step(const struct network *, int array, int64_t t, int64_t b);
 double *network_state(const struct network *, int array, int64_t state, int64_t b);
 void network_copy_step(struct network *, int64_t t, int64_t b, const struct network *, int64_t u, int64_t c, int array);
@@ -103,9 +104,10 @@ void answers_judge(const struct network *, const struct answers *, unsigned whic
    had no finite bound. */
 void answers_print_worst(const char *test);
 
-/* Fails unless the arrays of `which` have the same bits in both networks, or close numbers on a route that does not promise bits. */
+/* Fails unless the outputs in `which` that neither network lacks have the same bits in both, or close numbers on a route that does not
+ * promise bits. */
 void network_same(const struct network *, const struct network *, unsigned which, const char *what);
-/* Fails unless the arrays have the same bits, or on backend cuda close numbers: there memory that is aligned differently may make a
+/* Fails unless these outputs have the same bits, or on backend cuda close numbers: there memory that is aligned differently may make a
  * vendor's products add in another order. */
 void network_alike(const struct network *, const struct network *, unsigned which, const char *what);
 

@@ -189,8 +189,8 @@ static double sum_of(const struct network *net)
 	return sum;
 }
 
-/* All inputs, states and params are 1; outside training dropout has no effect. The networks are in f32; the last digits of `sum` are those
-   of doubles, the tolerance is TensorFlow's. */
+/* All inputs, states and params are 1; outside training dropout has no effect. The networks are in f32; `sum` has more digits than f32,
+   the tolerance is TensorFlow's. */
 void test_golden_sums(void **nothing)
 {
 	static const struct { const char *cell; int layers; int64_t U, I, B, T; double sum; } golden[] = {

@@ -55,7 +55,7 @@ void test_modes(void **nothing)
 		skip();
 		return;
 	}
-	/* With fewer cases each of the seven networks gets some of the combinations: the step is coprime to both counts. */
+	/* With fewer cases each of the seven networks gets some of the 32 combinations: the step of 37 is coprime to 7 and to 32. */
 	for (int k = 0; k < fewer; k++) {
 		int which = fewer < cases ? k * 37 % cases : k;
 

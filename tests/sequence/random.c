@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random networks against the independent reference: random options, sizes and lengths, and every subset of absent inputs.
+ * Random networks against the independent reference: random options, sizes and lengths, and every subset of the optional inputs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static uint64_t bits(unsigned long long *state)
 	}
 }
 
-/* Draws the first step's number, often the largest legal one, which network_open() sets. */
+/* Draws the first step's number; network_open() reduces UINT32_MAX to the largest legal number. */
 static int64_t draw_first(unsigned long long *state)
 {
 	static const int64_t firsts[] = { 0, 0, 7, 14, INT32_MAX - 2, (int64_t)1 << 31, UINT32_MAX - 12, UINT32_MAX };
@@ -104,7 +104,7 @@ void random_network(struct network *net, unsigned long long *state)
 	draw_lengths(net, state);
 }
 
-/* The k-th subset of the optional inputs is absent. */
+/* The k-th subset of the optional inputs, which are to be absent, one bit each. */
 static unsigned subset(int k)
 {
 	static const int optional[] = { INPUT_H, INPUT_C, OUTPUT_BACKPROP, OUTPUT_H_BACKPROP, OUTPUT_C_BACKPROP };

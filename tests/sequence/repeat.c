@@ -45,7 +45,7 @@ static void draw_wide(struct network *net, unsigned long long *state)
 	net->lengths[0] = 3;
 }
 
-/* The scale of the random numbers of a network, which makes sums of large networks of ordinary size. */
+/* The scale of a network's random numbers: small for a large network, whose sums are then of ordinary size. */
 static double scale_of(const struct network *net)
 {
 	return net->config.units > 64 ? 0.05 : 0.3;
@@ -56,7 +56,7 @@ static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
 
-/* Two forwards over reserves that began with different bytes leave the same bytes: each one is written. */
+/* Two forwards over reserves that began with different bytes leave the same bytes, so that forward writes every byte. */
 void test_reserve(void **nothing)
 {
 	unsigned long long state;
@@ -128,8 +128,8 @@ void test_repeated_calls(void **nothing)
 }
 
 /*
- * Tests calls in a row without waiting between them: each has its own lengths, of which the device reads index arrays, and
- * all share the stream's memory, unless they have their own.
+ * Tests calls in a row without waiting between them: each has its own lengths, from which index arrays are made that the device reads,
+ * and all share the stream's workspace, unless they have workspaces of their own.
  */
 void test_in_a_row(void **nothing)
 {

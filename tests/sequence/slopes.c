@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares gradients with differences. The loss is the sum of all outputs, each times its upstream gradient.
+ * Compares gradients with differences. The loss is the sum of the elements of output in valid steps, of output_h and of output_c, each
+ * times its upstream gradient.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -15,7 +16,8 @@
 #include "tests/sequence/slopes.h"
 
 /*
- * With this step the truncation error, of third order, is about 1e-12, and roundings of the loss, some 1e-15 of it, become 1e-9.
+ * With this step the error of a difference by the loss's third derivative is about 1e-12, and the error by roundings of the loss, some
+ * 1e-15 of it, about 1e-9.
  * The tolerance is well above both, and far below any missing term.
  */
 #define STEP    0x1p-20
@@ -37,7 +39,7 @@ static long double loss(struct network *net)
 	return sum;
 }
 
-/* Adds to an array a step along a direction; padding and absent arrays do not change. */
+/* Sets an array to `from` plus `by` times a direction; an element whose direction is 0, such as padding, is that of `from`. */
 static void move(double *to, const double *from, const double *direction, int64_t n, double by)
 {
 	for (int64_t k = 0; k < n; k++)

@@ -11,9 +11,9 @@
 struct slopes { long checked; double worst; };
 
 /*
- * Checks the gradients of an opened network by its input, initial states and params: along a random direction for each array, and for
- * `each` random elements of it; all elements if `each` is 0 or not below their number. Absent arrays and padding are left out. state: that
- * of the random numbers.
+ * Checks the gradients of an opened network by its input, initial h and c, and params: along a random direction for each array, and for
+ * `each` random elements of it; all elements if `each` is 0 or not below their number. Absent arrays and padding are left out. state: the
+ * state of the random numbers.
  */
 void slopes_check(struct network *, unsigned long long *state, int64_t each, struct slopes *);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers on a tape, with error bounds. Rules: an operation's result is rounded once; a function's, or a reciprocal, is right to 2 units in
- * the last place; a sum of n terms has an error of n roundings of the sum of their magnitudes; what is too small for the dtype is lost.
+ * Numbers on a tape, with error bounds. Rules: a rounding has an error of at most `unit` times the result, and `lost` where the result
+ * underflows; +, - and * are rounded once; a reciprocal or a function has the error of 4 roundings, silu, softsign and gelu of 6,
+ * softplus of 10; negation, relu, clip, max, min and abs have none; a sum of n products has the error of n + 2 roundings of the sum of
+ * the magnitudes.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,17 +18,18 @@
 
 struct number {
 	int op, a, b;
-	int first, n;                            /* first, n: the pairs of a TAPE_DOT */
-	int forward, adjoint;                    /* how often a stored number is rounded, and how often its derivative */
+	int first, n;                            /* first, n: the index in `pairs` and the number of a TAPE_DOT's pairs */
+	int forward, adjoint;                    /* of a TAPE_STORE: roundings of the value, and of the derivative */
 	long double value, bound;
-	/* The derivative. sum: of its terms; size: of their magnitudes; error: of their errors; terms: their number. */
+	/* The derivative is a sum of terms. sum: its value; size: the sum of the terms' magnitudes; error: the sum of the terms' errors;
+	 * terms: the number of terms. */
 	long double sum, size, error;
 	long terms;
 };
 
 struct tape {
-	long double unit, lost;                  /* arithmetic: half the spacing of numbers near 1; the largest loss by underflow */
-	long double real_unit, real_lost;        /* the same of memory; real_unit 0: it stores results of arithmetic unchanged */
+	long double unit, lost;                  /* of arithmetic: half the spacing of numbers from 1 to 2; the largest loss by underflow */
+	long double real_unit, real_lost;        /* the same of memory; real_unit 0: memory stores results of arithmetic unchanged */
 	struct number *numbers;
 	int n, capacity;
 	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of every TAPE_DOT */
@@ -74,13 +77,13 @@ int tape_leaf(struct tape *t, long double value)
 	return add(t, (struct number){ .op = TAPE_LEAF, .value = value });
 }
 
-/* The relative error of a sum of n terms by n roundings. */
+/* The largest error of a sum by n roundings, divided by the sum of the terms' magnitudes. */
 static long double roundings(const struct tape *t, long n)
 {
 	return (long double)n * t->unit / (1 - (long double)n * t->unit);
 }
 
-/* The error bound of 1 / b, where b has an error. */
+/* The error bound of 1 / b, where b has an error e. */
 static long double reciprocal_bound(const struct tape *t, long double b, long double e)
 {
 	return fabsl(b) > e ? e / (fabsl(b) * (fabsl(b) - e)) + 4 * t->unit / fabsl(b) : INFINITY;
@@ -135,7 +138,7 @@ int tape_apply(struct tape *t, int op, int a, int b)
 	/* The slope of silu is at most 1.1. */
 	case TAPE_SILU: v = p * sigmoid(p); bound = 1.1L * e; own = 6; break;
 	case TAPE_SOFTSIGN: v = p / (1 + fabsl(p)); bound = fminl(e, 2); own = 6; break;
-	/* hard_sigmoid(x) rounds x + 3, so that its error is a rounding of a number near 3, not of the result; it also rounds 1/6. */
+	/* hard_sigmoid(x) rounds x + 3, a number of up to 6, and 1/6, so that its error is not relative to its result. */
 	case TAPE_HARD_SIGMOID: v = fminl(fmaxl(p / 6 + 0.5L, 0), 1); bound = fminl(e / 6, 1) + t->unit; own = 4; break;
 	case TAPE_LOG: v = logl(p); bound = logarithm_bound(p, e); own = 4; break;
 	case TAPE_LOG1P: v = log1pl(p); bound = logarithm_bound(1 + p, e); own = 4; break;
@@ -224,7 +227,8 @@ long double tape_slope_bound(const struct tape *t, int k)
 	return bound + x->adjoint * (t->real_unit * (fabsl(x->sum) + bound) + t->real_lost);
 }
 
-/* Adds a number's derivative times its slope by an operand to the operand's derivative; the slope may have an error. */
+/* Adds to the derivative of `to`, an operand of number `from`, the derivative of `from` times its slope by the operand; off: the slope's
+ * error. */
 static void pass(struct tape *t, int from, int to, long double slope, long double off)
 {
 	long double d = tape_slope(t, from), e = tape_slope_bound(t, from), term = d * slope;
@@ -258,8 +262,8 @@ static void pass_quotient(struct tape *t, int k)
 	pass(t, k, x.b, -p * r * r, fabsl(p) * (2 * fabsl(r) * f + f * f) + e * (fabsl(r) + f) * (fabsl(r) + f) + 4 * t->unit * fabsl(p * r * r));
 }
 
-/* The slope of max, or with sign -1 of min, by its operand a: 1/2 where both are equal.  Where the errors leave open which is greater,
-   any slope is right. */
+/* Passes the derivative of number k, a max or with sign -1 a min, to operand a: the slope is 1/2 if both operands are equal. Where the
+   errors leave open which operand is greater, any slope is right. */
 static void pass_greater(struct tape *t, int k, int a, int b, int sign)
 {
 	const struct number *x = &t->numbers[a], *y = &t->numbers[b];
@@ -274,7 +278,7 @@ static long double bell(long double x)
 	return 2 / sqrtl(acosl(-1)) * expl(-x * x / 2);
 }
 
-/* The slope of erf at its operand, whose value is p with an error of e. */
+/* Passes a derivative through erf, at an operand p with an error of e. */
 static void pass_erf(struct tape *t, int k, int to, long double p, long double e)
 {
 	long double slope = bell(sqrtl(2) * p), power = (2 * fabsl(p) + e) * e + 2 * t->unit * p * p;
@@ -282,7 +286,7 @@ static void pass_erf(struct tape *t, int k, int to, long double p, long double e
 	pass(t, k, to, slope, slope * expm1l(power) + (8 * t->unit + t->real_unit) * slope + 2 * t->lost);
 }
 
-/* A slope that is `times` the reciprocal of a number: q, with an error of e. */
+/* Passes a derivative by the slope `times` / q, where q has an error of e. */
 static void pass_reciprocal(struct tape *t, int k, int to, long double times, long double q, long double e)
 {
 	long double r = 1 / q, f = reciprocal_bound(t, q, e);
@@ -290,8 +294,8 @@ static void pass_reciprocal(struct tape *t, int k, int to, long double times, lo
 	pass(t, k, to, times * r, times * (f + t->real_unit * (fabsl(r) + f)));
 }
 
-/* The slope of a form by its operand, whose value is p with an error of e, and the slope's error.  Memory may have rounded a function that
-   is part of the form. */
+/* Passes a derivative through a form, at an operand p with an error of e. The slope's error, except that of hard_sigmoid, allows that
+   memory has rounded a function that is part of the form. */
 static void pass_form(struct tape *t, int k, int op, int to, long double p, long double e)
 {
 	long double s = sigmoid(p), r = 1 / (1 + fabsl(p)), rounded = (8 * t->unit + t->real_unit) * (1 + fabsl(p));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reverse-mode differentiation in long double: every operation is recorded on a tape, which is then read backwards. Each number and
- * each derivative has a bound of the error that a computation in the dtype may have, whatever the order of its sums. The code
- * that computes is none of the library's.
+ * each derivative has a bound of the error that a computation in the dtype may have, whatever the order of its sums. The tape's code
+ * calls none of the library's.
  */
 #ifndef TAPE_H
 #define TAPE_H
@@ -22,7 +22,7 @@ void tape_close(struct tape *);
 /* Has an operation two operands? */
 int tape_is_binary(int op);
 
-/* Each of these returns the number's index on the tape. A leaf is exact. */
+/* tape_leaf to tape_store add a number and return its index on the tape. A leaf is exact. */
 int tape_leaf(struct tape *, long double value);
 /* For operations of one operand b may be any number on the tape, and has no effect; for TAPE_CLIP b is the limit, which has no derivative,
    and a's derivative passes unchanged. */
