@@ -21,7 +21,7 @@ static struct block *chains[CHAINS];
 static long live_blocks, live_bytes;
 static void (*watcher)(const void *block, size_t bytes);
 
-/* The pointer to the block in its chain of the table, or to the chain's end. */
+/* Returns the place of the pointer to the block, in the chain of the table that has the block, or of the NULL at the chain's end. */
 static struct block **find(const void *at)
 {
 	struct block **p = &chains[(uintptr_t)at / 16 % CHAINS];
@@ -105,7 +105,8 @@ void counted_watch(void (*look)(const void *block, size_t bytes))
 	watcher = look;
 }
 
-/* Adds the blocks and the bytes that the library holds for all built-in cells, which it opens if it has not yet. Each cell is measured on a
+/* Adds the blocks and the bytes that the library holds for all built-in cells; opens those cells that are not open yet. Each cell is
+ * measured on a
    copy. */
 static void count_cells(long *n, long *bytes)
 {

@@ -8,11 +8,12 @@
 
 #include <stddef.h>
 
-/* To be called before any other call of the library; ends the program if it is refused. */
+/* To be called before any other call of the library; ends the program if the library refuses the allocator. */
 void counted_begin(void);
 /* Fails the test unless the library holds nothing but its built-in cells, which it keeps until the process ends. */
 void counted_nothing_left(void);
-/* A test that calls counted_nothing_left(): the last one of a program.  Its setup closes objects that the other tests have left open. */
+/* A test that calls counted_nothing_left(): the last one of a program.  A program may give it a setup, which closes objects that the
+ * other tests have left open or checks other memory. */
 void test_nothing_left(void **state);
 /* Sets a function `look` that is called with each block before it is freed or moved; NULL: none is called. */
 void counted_watch(void (*look)(const void *block, size_t bytes));

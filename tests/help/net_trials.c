@@ -60,7 +60,7 @@ static void *run(void *given)
 	return NULL;
 }
 
-/* Opens the network of a thread. If its arguments are in host memory the call has no workspace of its own, and so it uses the stream's. */
+/* Opens the network of a thread. If the network's arguments are in host memory, its calls have no workspace and use the stream's. */
 static void open_work(struct work *w, struct cg_context *context, const char *route, int place)
 {
 	/* gru_block has two stages, and cuDNN does not compute it; a route other than composed gets gru. */
@@ -276,7 +276,8 @@ void try_closing(struct cg_context *context, const char *route)
 	uint64_t right, got;
 	struct net busy, n;
 
-	/* `route` is given only on CUDA.  Its stand-ins delay work themselves, so that a smaller network suffices to keep the stream busy. */
+	/* `route` is given only on CUDA. CUDA's stand-ins delay work themselves, so that a smaller network suffices to keep the stream
+	 * busy. */
 	begin(&busy, context, reader, "lstm", route, CG_DEVICE);
 	busy.config.units = busy.config.input = route ? 32 : 256;
 	busy.config.bidirectional = 0;
@@ -308,7 +309,8 @@ void try_closing(struct cg_context *context, const char *route)
 
 /* ---- places ---- */
 
-/* Puts the arguments whose bit is set into device memory, as copies, and leaves the others in host memory. */
+/* Puts the arguments whose bit is set, and the workspace if its bit is set, into device memory, as copies; leaves the others in host
+ * memory. */
 static void place_ports(struct net *n, const struct net *host, unsigned on_device)
 {
 	for (int k = 0; k <= NET_PORTS; k++) {
@@ -371,8 +373,8 @@ static int attempt(struct cg_context *context, const char *route, int place, con
 	begin(&net, context, stream, "lstm", route, place);
 	net.config.layers = 1;
 	net.call.lengths = ragged[0];
-	/* When a stream's workspace grows, the old one is freed, and a failure to free it is not reported: so passes before the failure make
-	   the workspace grow. */
+	/* When a stream's workspace grows, the old one is freed, and a failure to free it is not reported: so with arguments in host memory,
+	   where the stream's workspace is used, passes before the failure make it grow. */
 	if (net_open(&net) || (place == CG_HOST && both(&net)))
 		fail_msg("%s", cg_message());
 	f->forget_calls();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of networks that are the same on any backend: streams in threads, memory of the host and of the device, calls that fail.
+ * Trials of networks; on any backend the trials are the same: streams in threads, memory of the host and of the device, calls that fail.
  */
 #ifndef NET_TRIALS_H
 #define NET_TRIALS_H
@@ -17,7 +17,8 @@ void try_problems(const char *where, const char *route);
 /* Runs four plans, which differ in layout and directions, on one stream, each after every other and after itself, with the same sizes and
    lengths: the bits are those that each has on a stream of its own. */
 void try_turns(struct cg_context *context, const char *route);
-/* Closes a stream on which a network's calls are enqueued behind those of a larger one: the answers have the bits of calls on a stream that
+/* Closes a stream on which a network's calls are enqueued behind a call of a larger network: the answers have the bits of calls on a
+ * stream that
    stays open. A program that runs this should use counted.h, which poisons memory that the library frees. */
 void try_closing(struct cg_context *context, const char *route);
 /* Runs a network whose arguments are in host memory, in device memory, or in eight mixtures of both: the bits are the same. */

@@ -53,7 +53,7 @@ static int is(const struct net_port *port, const char *start)
 	return !strncmp(port->name, start, strlen(start));
 }
 
-/* Does the cell have a state beside its output?  Of the cells that tests give to these networks, lstm and lstm_block do. */
+/* Does the call get arguments of cell states? It gets them for the cells lstm and lstm_block, and for no other cell. */
 static int has_state(const struct net *n)
 {
 	return n->config.cell == cg_cell_find("lstm") || n->config.cell == cg_cell_find("lstm_block");

@@ -30,7 +30,7 @@ void net_begin(struct net *, struct cg_context *, struct cg_stream *);
 int  net_open(struct net *);
 /* Frees all memory and closes the plan. */
 void net_close(struct net *);
-/* Frees the memory of one argument. */
+/* Frees the memory of one argument, or the workspace. */
 void net_free(struct net *, struct cg_mem *);
 struct cg_mem *net_mem(struct net *, const struct net_port *);
 /* Bytes of an argument: of params and the reserve space, what cg_rnn_sizes() says; of others, computed from the shape without the

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Block ops, kernels, networks and copies on a backend that fails at the n-th call of a function of its table, for every n: the message
- * names the function, and no memory of the device or the host leaks. An LSTM and a network then work again with the same objects. The
+ * names the function, and no memory of the device or the host leaks. After a failure an LSTM and a network work with the same context and
+ * stream. The
  * bits are the cpu's although all host memory is copied. Enqueued work runs at once, or, in late_fault_test, when the host waits for it.
  */
 #include <setjmp.h>
@@ -20,7 +21,7 @@
 
 enum { B = 3, I = 2, U = 4, GATES = 4, CAPACITY = 4096 };
 
-/* Collects the outputs of a run, one after the other; of a network a checksum. */
+/* The outputs of a run, one after the other; of a network only a checksum. */
 struct run { float floats[CAPACITY]; size_t used; };
 
 static float inputs[64][256];
@@ -114,7 +115,7 @@ static int gru(struct cg_stream *stream, struct run *r)
 	return over(r, cg_gru_block_grad(stream, &op));
 }
 
-/* Runs a kernel and its sum on arguments of which some have gaps between their rows, as the gates of a step have. */
+/* Runs a point kernel and the kernel of its sum on arguments of which some have gaps between their rows, as the gates of a step have. */
 static int kernel(struct cg_stream *stream, struct run *r)
 {
 	const struct cg_cell *cell = cg_cell_find("rnn_tanh");
@@ -264,7 +265,7 @@ static void test_every_call(void **state)
 	}
 }
 
-/* Runs an LSTM and a network; after a failure they are run again with the same context and stream. */
+/* Runs an LSTM and a network; after a failure the test runs both again with the same context and stream. */
 static int ops(struct cg_context *context, struct cg_stream *stream, struct run *r)
 {
 	memset(r, 0, sizeof *r);

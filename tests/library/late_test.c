@@ -64,7 +64,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 	return stream;
 }
 
-/* Opens a network of a case; returns its cell, which the caller closes, if it is the cell of the text above; else NULL. */
+/* Opens a network of a case; returns NULL or, in the case with the cell of the text above, that cell, which the caller closes. */
 static struct cg_cell *open_net(struct net *n, const struct network_case *network_case, struct cg_context *context, struct cg_stream *stream, int place,
                                 const int32_t *lengths)
 {
@@ -112,7 +112,8 @@ static void pass(struct net *n, const struct network_case *network_case, int k, 
 
 /* ---- the cpu's bits ---- */
 
-/* Runs three networks forward, then backward, in a ragged case with different lengths; only the library waits between these calls. */
+/* Runs three networks of a case forward, then backward, in a ragged case with different lengths; only the library waits between these
+ * calls. */
 static void in_a_row(const char *backend, const struct network_case *network_case, int place, uint64_t prints[CALLS])
 {
 	struct cg_context *context = open_context(backend);
@@ -186,7 +187,8 @@ static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg
 	}
 }
 
-/* Enqueues a forward and a backward with all memory on the device, and closes things in this order before the work is waited for; another
+/* Enqueues a forward and a backward with all memory on the device, and closes things in the given order before the work is waited for;
+ * another
    stream then reads the answers, unless their memory is freed. */
 static void close_behind(const char *backend, const struct network_case *network_case, const char *order, uint64_t *print)
 {
@@ -256,7 +258,7 @@ enum { THREADS = 8, CELLS = 4 };
 
 struct builder { struct cg_context *context; pthread_barrier_t *start; int number, code; char message[256]; };
 
-/* Opens plans of four cells, beginning with another cell in every second thread. */
+/* Opens and closes a plan of each of four cells; each pair of threads begins with another cell. */
 static void *build_all(void *given)
 {
 	static const char *const cells[CELLS] = { "lstm", "gru", "rnn_tanh", "gru_block" };
@@ -278,7 +280,7 @@ static void *build_all(void *given)
 	return NULL;
 }
 
-/* Threads that need the same kernels at once: each is built once, and no two at the same time. */
+/* Several threads need the same kernels at once: each kernel is built once, and no two kernels are built at the same time. */
 static void test_builds(void **state)
 {
 	struct builder alone = { .context = open_context("late") }, each[THREADS];

@@ -26,7 +26,8 @@ static struct cg_mem alloc(int64_t n)
 	return mem;
 }
 
-/* Calls the steps of both block ops, in f16 and bf16, for which products need scratch memory; returns the first code that is not CG_OK. */
+/* Calls GRUBlockCell in f16 and LSTMBlockCell in bf16, each with its gradient; in these dtypes products need scratch memory. Returns the
+ * first code that is not CG_OK. */
 static int ops(const char *unused)
 {
 	struct cg_context *context = NULL;

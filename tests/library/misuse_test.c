@@ -185,7 +185,7 @@ static void test_ops(void **state)
 	REFUSED(cg_gru_block_work(&gru, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "B*I and B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 	gru.U = gru.I = 2;
 	assert_int_equal(cg_gru_block_work(&gru, CG_GRAD, &bytes), CG_OK);
-	/* With nothing requested there is nothing to do, and no other argument is needed. */
+	/* If no output is requested, there is nothing to do, and no other argument is needed. */
 	assert_int_equal(cg_gru_block_forward(stream, &gru), CG_OK);
 	assert_int_equal(cg_gru_block_grad(stream, &gru), CG_OK);
 }

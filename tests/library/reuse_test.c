@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams that are borrowed from a context's pool and returned, and plans that are found by their config: which are reused, what
- * keeps them open, that closing a context leaves nothing, and threads that do all of it at once.
+ * keeps them open, that closing a context leaves nothing, and threads that take and give back streams and plans at once.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -268,7 +268,7 @@ static int reuse(struct cg_context *context)
 	return code;
 }
 
-/* Each request for memory of a stream and a plan fails once, on a context of its own; then they can be taken. */
+/* Each request for memory by which a stream and a plan are taken fails once, on a context of its own; then both can be taken there. */
 static void test_no_memory(void **state)
 {
 	int code = CG_NO_MEMORY;

@@ -77,7 +77,7 @@ static const char rooted[] =
 	"c = f * c_prev + (1 - f) * g / r\n" "h = gelu(c) + softplus(a_o - 1) / (r * r) - log(1 + r) / 8\n" "save f g r c\n";
 
 static const struct kind {
-	const char *name, *text;                 /* text: NULL for a built-in cell; the path of a file in the source where it ends in .cell */
+	const char *name, *text;                 /* text: NULL for a built-in cell; if it ends in .cell, the path of a file of the source */
 	const char *options;
 	int is_first;                            /* the case is tested also where kernels take long to compile */
 	int64_t P;

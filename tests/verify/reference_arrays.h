@@ -61,7 +61,7 @@ static struct store {
 static struct ref_lstm_block L;
 static struct ref_gru_block G;
 
-/* Gives array a its name and length, and returns an input that reads at[a].v if `exact`, else at[a].d, which draw() has rounded. */
+/* Gives array a its name and length, and returns an input that reads at[a].v if `exact`, else at[a].d, which has numbers of the dtype. */
 static struct ref_in in(int a, const char *name, int64_t n, int exact)
 {
 	assert_true(n <= MAX);

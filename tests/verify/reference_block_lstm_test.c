@@ -2,7 +2,7 @@
 /*
  * Tests the reference of BlockLSTM and its gradient: the forward pass equals seq_len_max calls of the cell; the gradient of every input
  * equals differences; both orders of gates give the same answers, and so do two calls in place of one; inputs beyond seq_len_max have no
- * effect. Its error bound is tested in reference_bound_test.c, TensorFlow's answers in data_test.c.
+ * effect. The reference's error bound is tested in reference_bound_test.c, TensorFlow's answers in data_test.c.
  */
 #include "tests/verify/reference_arrays.h"
 #include "verify/sequence.h"

@@ -18,7 +18,7 @@ static double S(double x)
 }
 
 /* V() rounds x to the dtype where cuDNN passes a value from kernel to kernel in f16 or bf16 (rule f of reference_rnn.c). squashed() and
-   gated() are tanh and sigmoid, with cuDNN's errors (rule g) if R.by_vendor is set. */
+   gated() are tanh and sigmoid; if R.by_vendor is set, tanh in f16, and sigmoid in every dtype but f64, have cuDNN's errors (rule g). */
 static double V(double x)
 {
 	return R.by_vendor && (R.dtype == REF_F16 || R.dtype == REF_BF16) ? real(x) : x;
@@ -47,7 +47,7 @@ static void answer(int a, int64_t n, double x)
 
 enum { CAPACITY = 512, LAYERS = 3, MOST_UNITS = 8 };
 
-/* One direction of one layer; arrays are [T, B, .], as saved. */
+/* One direction of one layer: its values and gradients, [T, B, .], and its regions of params. */
 static struct naive {
 	double gate[4][CAPACITY], q[CAPACITY], c[CAPACITY], m[CAPACITY], h[CAPACITY], h_prev[CAPACITY], c_prev[CAPACITY];
 	double da[4][CAPACITY], dq[CAPACITY], dh[CAPACITY];
@@ -103,7 +103,8 @@ static void find_regions(struct naive *l, int64_t at_layer)
 		l->p[v] = ref_rnn_region(&R, at_layer, 2 * (int)G + 1 + v, REF_VECTOR);
 }
 
-/* Ends a product whose terms begin at number `from`: by cuDNN, whose kernels store products, they become one term, their stored sum. */
+/* Ends a product, whose terms begin at number `from`. For cuDNN, whose kernels store products, these terms become one term, their stored
+ * sum. */
 static void end_product(int from)
 {
 	double s;
@@ -269,8 +270,8 @@ static double dq_of(const struct naive *l, int g, int64_t n)
 	return R.mode == REF_GRU && g == 2 ? l->dq[n] : l->da[g][n];
 }
 
-/* Computes the gradients of the gates of unit u, at index n of [T, B, U]; dh is the gradient of h before the projection. In an LSTM it
- * replaces *dc, the gradient of c, by that of c_prev. Returns the part of h_prev's gradient that passes no matrix. */
+/* Computes the gradients of the gates of unit u, at index n of [T, B, U]; dh is the gradient of h before the projection. In an LSTM *dc,
+ * the gradient of c, becomes that of c_prev. Returns the part of h_prev's gradient that passes no matrix. */
 static double unit_grad(struct naive *l, int64_t u, int64_t n, double dh, double *dc)
 {
 	double i = l->gate[0][n], f = l->gate[1][n], g = l->gate[2][n], o = l->gate[3][n], t, dct, a[4], direct = 0;
@@ -398,7 +399,7 @@ static void sum_one(int64_t n)
 		left[terms] = D(RNN_params_backprop_old, n), right[terms++] = 1;
 }
 
-/* Computes the weight gradients of one direction of a layer; the region of params decides which products are summed. */
+/* Computes the weight gradients of one direction of a layer: for each region of params, the sums of the region's products. */
 static void sum_weights(int64_t at_layer, int64_t d)
 {
 	struct naive *l = &layers[at_layer][d];

@@ -337,7 +337,8 @@ static void agree_outputs(const char *what)
 			agree_all(written[j], what);
 }
 
-/* Lengths of T equal no lengths; absent states and absent upstream gradients equal zeros; auto_select equals the input mode that it
+/* Lengths of T equal no lengths; absent states and absent upstream gradients of output and output_h equal zeros; auto_select equals the
+ * input mode that it
  * selects. */
 static void test_other_layouts(void **state)
 {

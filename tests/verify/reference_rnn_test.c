@@ -222,7 +222,7 @@ static void params_size(void **state)
 	(void)state;
 	for (size_t j = 0; j < sizeof(sizes) / sizeof(*sizes); j++)
 		assert_int_equal(ref_rnn_size(&sizes[j].p), sizes[j].size);
-	/* The size is at least what TensorFlow's own tests demand. */
+	/* The number of params is at least what TensorFlow's own tests demand. */
 	for (int64_t c = 0; c < 3 * 4 * 4; c++) {
 		int64_t L = 1 + c % 3, U = 1 + c / 3 % 4, I = 1 + c / 12;
 		struct ref_rnn p = { .mode = REF_LSTM, .L = L, .U = U, .I = I };
@@ -233,7 +233,8 @@ static void params_size(void **state)
 	}
 }
 
-/* Compares some regions of the params of two networks with written ones: an LSTM with two layers, both directions, projection and
+/* Compares some regions of the params of two networks with regions that are written here: an LSTM with two layers, both directions,
+ * projection and
  * peepholes; a GRU with skip_input, whose first layer has no input matrices. */
 static void regions(void **state)
 {
@@ -287,7 +288,7 @@ static void canonical(void **state)
 			for (int64_t n = 0; n < count[part]; n++) {
 				struct ref_region r = ref_rnn_canonical(&p, n, part);
 
-				/* the lists are in the buffer's order, so together they are the buffer */
+				/* both lists are in the order of params, and together have all of params */
 				assert_int_equal(r.offset, listed);
 				listed += r.rows * r.columns;
 				list[part][n] = tensor[part][n];

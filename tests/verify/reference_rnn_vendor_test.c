@@ -8,7 +8,7 @@
 
 static const int narrow[] = { REF_F16, REF_BF16 };
 
-/* Half a unit in the last place of the dtype between 1 and 2. */
+/* Half a unit in the last place of numbers between 1 and 2, in f16 or bf16. */
 static double half_unit(int dtype)
 {
 	return dtype == REF_F16 ? 0x1p-11 : 0x1p-8;
@@ -93,7 +93,7 @@ static void test_state(void **state)
 
 /* ---- the bounds themselves ---- */
 
-/* Expects that two bounds are equal within 3 %, for terms that contain two roundings. */
+/* Expects that two bounds are equal within 3 %; the 3 % allow for products of two roundings. */
 static void is_near(long double got, long double expected)
 {
 	if (!(fabsl(got - expected) <= 0.03L * expected))
@@ -131,7 +131,7 @@ static void test_bound_of_sums(void **state)
 	}
 }
 
-/* A gradient of the cell state of 1 is stored three times on its way from the last of four steps to the first. */
+/* A gradient of the cell state, here 1, is stored three times on its way from the last of four steps to the first. */
 static void test_state_grad(void **state)
 {
 	(void)state;
@@ -176,8 +176,8 @@ static void test_beside(void **state)
 	}
 }
 
-/* The gradient of the output before a projection is a product, too, whose rounding the bound allows; here the gradient of gate g's bias is
- * nearly equal to it. */
+/* The gradient of the output before a projection is a product, too, whose rounding the bound allows; here the gradient of gate g's bias
+ * is nearly equal to that gradient. */
 static void test_before_projection(void **state)
 {
 	(void)state;
@@ -210,7 +210,7 @@ static void test_tanh(void **state)
 	}
 }
 
-/* In f32 cuDNN's bound of sigmoid(x) is larger by 2 u |x| times the derivative, for x = 10 and x = -10; in f64 it is not larger. Here c
+/* In f32 cuDNN's bound of sigmoid(x) is larger by 2^-23 |x| times the derivative, for x = 10 and x = -10; in f64 it is not larger. Here c
    depends on gate f alone. */
 static void test_sigmoid(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests the reference of LSTMBlockCell and GRUBlockCell: known vectors, the gradient of every input against central differences, and the
- * rounding of every dtype. Its error bound is tested in reference_bound_test.c.
+ * rounding of every dtype. The reference's error bound is tested in reference_bound_test.c.
  */
 #include "tests/verify/reference_arrays.h"
 
