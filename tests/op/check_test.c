@@ -49,7 +49,7 @@ static void accepted(int line, const struct cg_op *row, const union args *a)
 #define REFUSED(row, a, ...) refused(__LINE__, row, a, CG_BAD_ARGUMENT, __VA_ARGS__)
 #define ACCEPTED(row, a)     accepted(__LINE__, row, a)
 
-/* Expects this message when every argument is right but one. */
+/* Expects this message when one field of a right struct gets this value. */
 #define SPOILT(op, field, value, ...) do { \
 	union args spoilt; \
 	fill(row_of(op), &spoilt); \
@@ -343,7 +343,7 @@ static void test_every_argument_in_every_way(void **state)
 			}
 }
 
-/* The offset of the workspace must be a multiple of 8 bytes, the largest elements that it may hold. */
+/* The offset of the workspace must be a multiple of 8 bytes, the size of the largest elements that the workspace may hold. */
 static void test_offset_of_work(void **state)
 {
 	const struct cg_op *row;
@@ -433,11 +433,11 @@ static void test_empty_arguments_overlap_nothing(void **state)
 	fill(row, &a);
 	a.lstm.x_grad = a.lstm.x;
 	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: the range of its memory overlaps that of x by 24 bytes");
-	a.lstm.x_grad.place = CG_DEVICE;                         /* where an address is also a handle, both have the same bytes */
+	a.lstm.x_grad.place = CG_DEVICE;                         /* a handle that equals an address stands for the same bytes */
 	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: the range of its memory overlaps that of x by 24 bytes");
 
 	fill(row, &a);
-	a.lstm.B = 0;                            /* empty memory may be of any size */
+	a.lstm.B = 0;                            /* an argument without elements may have memory of any size */
 	a.lstm.cs_prev_grad.data = a.lstm.x.data = a.lstm.w.data;        /* arguments without rows share nothing */
 	ACCEPTED(row, &a);
 	a.lstm.w_grad.data = a.lstm.w.data;
@@ -512,7 +512,7 @@ static void test_empty_batches(void **state)
 	}
 }
 
-/* Expects that every row without a plan rejects sizes with which an argument has more bytes than an address can count. */
+/* Expects that every row without a plan rejects sizes with which an argument has more bytes than an int64_t or a size_t can hold. */
 static void test_overflow(void **state)
 {
 	static const int64_t large[][3] = {
@@ -546,7 +546,7 @@ static void test_overflow(void **state)
 	a.lstm.U = INT64_MAX;
 	REFUSED(row, &a, "lstm_block_cell: w: [I+U, 4*U] f32 is more than 9223372036854775807 bytes");
 
-	row = row_of("gru_block_cell");                          /* the largest batch with an address, then one more */
+	row = row_of("gru_block_cell");                          /* the largest batch whose bytes an int64_t holds, then one more */
 	fill(row, &a);
 	a.gru.I = a.gru.U = 1;
 	a.gru.B = (INT64_C(1) << 61) - 1;

@@ -45,7 +45,8 @@ static void row_is_sound(const struct cg_op *row)
 		assert_true(n < 8 && row->dims[n].at < row->work_at);
 }
 
-/* Expects that a row has places for its parsed texts, and no more ports, attributes and sizes than there may be places for. */
+/* Expects that a row has memory for its parsed texts, and at most CG_PORTS_MAX ports, CG_ATTRIBUTES_MAX attributes and CG_DIMS_MAX
+ * sizes. */
 static void check_row_size(const struct cg_op *row)
 {
 	int n = 0;
@@ -128,7 +129,7 @@ static void *check_fresh(void *code)
 	return NULL;
 }
 
-/* Threads that are the first to use a row at the same time all get it right; afterwards it is not parsed again. */
+/* Several threads are the first to use a row, at the same time: the op's check passes in each; afterwards the row is not parsed again. */
 static void test_texts_are_read_once(void **state)
 {
 	static struct cg_reading readings[CG_PORTS_MAX];
@@ -167,7 +168,7 @@ static void test_texts_are_read_once(void **state)
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_OK);
 }
 
-/* The rows of networks. The default of an attribute with words is given by the index of its word. */
+/* The rows of networks. The default of an attribute whose values are words is the index of a word. */
 #define NETWORK_IN    "input[T B I] input_h[L*D B H] input_c[L*D B U] params[params]"
 #define NETWORK_OUT   "output[T B D*H] output_h[L*D B H] output_c[L*D B C] reserve_space[reserve]"
 #define NETWORK_BACK  "output[T B D*H] output_h[L*D B H] output_c[L*D B U] output_backprop[T B D*H] output_h_backprop[L*D B H]" \
@@ -345,7 +346,8 @@ static void test_rows_call_their_functions(void **state)
 
 /* ---- what is needed ---- */
 
-/* The arguments that one output needs; "^" and "~" are the peephole vectors when they are on, and in a cell's gradient "~" is cs, too. */
+/* The arguments that one output needs; "^" and "~" are the peephole vectors if use_peephole is on, and then in a cell's gradient "~" is
+ * cs, too. */
 static const struct { const char *op, *output, *needs; } needs[] = {
 	{ "lstm_block_cell", "i",  "x cs_prev h_prev w ~ b" },
 	{ "lstm_block_cell", "h",  "x cs_prev h_prev w ~ b" },
@@ -561,7 +563,7 @@ static void test_explanations(void **state)
 	}
 }
 
-/* The documented order of gates is that of the struct. */
+/* The order of gates that a row documents is the one that its struct has by default. */
 static void test_gates(void **state)
 {
 	int lstms = 0, grus = 0;

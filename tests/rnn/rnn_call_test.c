@@ -88,7 +88,7 @@ static void accepted(int line, struct net *n, int pass)
 
 /* ---- numbers ---- */
 
-/* Expects the same message of both passes when one field is wrong. */
+/* Expects the same message of both passes when one field has this value. */
 #define SPOILT(field, value, text) do { \
 	struct net spoilt = whole; \
 	spoilt.field = value; \
@@ -391,8 +391,8 @@ static void test_alignment(void **state)
 	}
 }
 
-/* Device memory of each argument and of the workspace is rejected at an offset that is no multiple of an element, which has 4 or 8 bytes in
-   the reserve and 8 in the workspace. */
+/* Device memory of each argument and of the workspace is rejected at an offset that is no multiple of an element's size, which is 4 or 8
+   bytes in the reserve and 8 in the workspace. */
 static void test_device_offsets(void **state)
 {
 	static const size_t real[] = { [CG_F32] = 4, [CG_F64] = 8, [CG_F16] = 2, [CG_BF16] = 2 };

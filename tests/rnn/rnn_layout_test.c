@@ -84,7 +84,7 @@ static void try_between(const struct net *dense, struct between rows_of_x, struc
 			assert_memory_equal(x + rows_of_x.apart + t * rows_of_x.t_stride + b * rows_of_x.b_stride, dense_dx + (t * B + b) * I,
 			                    I * sizeof *x);
 		}
-	/* Moved by one element the two arrays share memory. */
+	/* Moved by one element, the gradient of x overlaps x. */
 	n.call.input_backprop = host(x + rows_of_x.apart - 1, n.call.input.bytes);
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_BAD_ARGUMENT);

@@ -187,7 +187,8 @@ static void test_steady(void **state)
 	cg_close(context);
 }
 
-/* Built-in cells are made once per process, and cg_rnn_config_init cannot report that there was no memory for one. */
+/* Makes all built-in cells before the tests: a cell is made once per process, and cg_rnn_config_init cannot report a lack of memory for
+ * one. */
 static int find_cells(void **state)
 {
 	(void)state;

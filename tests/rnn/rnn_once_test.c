@@ -21,7 +21,7 @@
 
 static struct counts { int checks, scans, layouts, asked; } seen;
 
-/* The linker calls this file's __wrap_ functions in place of the library's; __real_ are the library's: see tests/local.mk. */
+/* The linker makes the library call this file's __wrap_ functions in place of its own, which are __real_ here: see tests/local.mk. */
 int __real_cg_op_check(const struct cg_op *, const void *op);
 int __wrap_cg_op_check(const struct cg_op *, const void *op);
 int __real_cg_packed_count(struct cg_rnn_shape *);
@@ -92,8 +92,8 @@ static void expect_once(int (*pass)(struct net *), struct net *n, int layouts, i
 	assert_int_equal(seen.asked, asked);
 }
 
-/* Expects that the TensorFlow op of a network reads the lengths neither for its sizes nor more than once when it is opened, and that its
-   call checks, reads lengths and lays out once. */
+/* Expects that the TensorFlow op of a network does not read the lengths when it infers sizes, reads them once when it is opened, and in
+   its call checks arguments, reads lengths and lays out the workspace once. */
 static void expect_once_of_op(const char *name, const struct net *n, struct cg_stream *stream)
 {
 	const struct cg_op *row = cg_op_find(name, NULL);

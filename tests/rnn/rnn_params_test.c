@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a config says of a network without a device: the size of params and where their parts lie, by name. Also a plan's initial params, a
+ * What a config says of a network without a device: the size of params and where in params their regions lie, by name. Also a plan's
+ * initial params, a
  * bound of its reserve before the sizes of a call are known, and the dropout counter that a reserve holds.
  */
 #include <math.h>
@@ -36,7 +37,7 @@ static int close_context(void **state)
 	return 0;
 }
 
-/* Sets the k-th config: networks of every built-in cell. */
+/* Sets the k-th config, and returns 0 past the last; the configs are of networks of every built-in cell. */
 static int config_of(int k, struct cg_rnn_config *c)
 {
 	const char *name = cg_cell_name(k / 24);

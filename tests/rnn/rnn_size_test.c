@@ -56,8 +56,8 @@ static int close_context(void **state)
 	return 0;
 }
 
-/* With these sizes only rows of gates need padding, by gap_of(): arrays are whole blocks of 64 bytes already, and their rows are whole
-   blocks of a sum. */
+/* With these sizes only rows of gates need padding, by gap_of(): the sizes of arrays are multiples of 64 bytes already, and the numbers
+   of their rows are multiples of CG_SUM_ROWS. */
 enum { I = 96, U = 64, B = 32, STEPS = 10 * CG_SUM_ROWS / B };
 
 static struct cg_rnn *open_plan(const struct row *r, int dtype, int layers, int bidirectional, double dropout)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Long networks whose steps route scan computes span by span, and networks of which it runs several pseudo-layers at once, because
- * one would leave threads idle: in f64 they have the answers of route composed, which runs one at a time and all steps together, to 1e-11;
- * dense and ragged, both directions, in more than one layer, with accumulate, with gates in the reserve.
+ * Long networks whose steps route scan computes span by span, and networks of which route scan runs several pseudo-layers at once,
+ * because one pseudo-layer would leave threads idle. In f64 the answers of both equal to 1e-11 those of route composed, which runs one
+ * pseudo-layer at a time and all steps together. The networks are dense and ragged, of both directions, of more than one layer, with
+ * accumulate, with gates in the reserve.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -65,7 +66,8 @@ static int open_all(void **state)
 	return open_threads(4);
 }
 
-/* Expects that the numbers of an output differ from those of another network by at most 1e-11 times the largest of these. */
+/* Expects that the numbers of an output differ from those of another network by at most 1e-11 times the largest magnitude of the other
+ * network's. */
 static void compare(const char *name, const double *got, const double *wanted, size_t n)
 {
 	double most = 0;
@@ -286,7 +288,7 @@ static void test_layers_at_once(void **state)
 	like.config.time_major = 1;
 	like.call.lengths = few_lengths;
 	try_at_once(&like, 2, FEW_U, layers_at_once(2));
-	/* Dropout is applied between one layer's output and the next one's input. */
+	/* Dropout acts between one layer's output and the next layer's input, so that layers do not run at once. */
 	like.config.dropout = 0.25;
 	try_at_once(&like, 2, FEW_U, 1);
 }

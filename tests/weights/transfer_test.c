@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What weights lose when they are converted from one format to another: a single peephole weight or bias in every layer, direction and
- * gate, from formats that have a place for it into formats that have none; and a number that f16 cannot hold. Also tests that biases
+ * What weights lose when they are converted from one format to another: a single peephole weight in formats without peepholes, or a
+ * single pair of biases in formats with one bias for a gate, at every layer, direction and gate; and a number that f16 cannot hold. Also
+ * tests that biases
  * whose bits a sum could change have the same bits after a conversion there and back.
  */
 #include <math.h>
@@ -128,7 +129,7 @@ static void test_vectors(void **state)
 /* ---- biases ---- */
 
 /* Formats that store two biases of a gate, and below formats that store one, each with a cell; keras stores two for cell gru, and
-   checkpoint two for one gate of it. */
+   checkpoint two for one gate of gru. */
 static const struct format_case twos[] = {
 	{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "pytorch", "lstm" }, { "onnx", "lstm" },
 	{ "cellgrad", "gru" },  { "canonical", "gru" },  { "pytorch", "gru" },  { "onnx", "gru" }, { "keras", "gru" },
@@ -264,7 +265,8 @@ static void test_bits(void **state)
 
 /* ---- per-unit weights and scalars; rounding ---- */
 
-/* Per-unit weights and scalars of a user's cell keep their values in another dtype; formats without a place for scalars refuse them. */
+/* Per-unit weights and scalars of a user's cell keep their values in another dtype; format canonical, which has no place for scalars,
+ * refuses the cell. */
 static void test_learnt(void **state)
 {
 	static const char text[] = "cell learnt\ngates a\noutput h\nweight u\nscalar tau = 3, rate = 2\nh = tau * tanh(a * u) * rate\nsave h\n";
