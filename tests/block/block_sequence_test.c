@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * BlockLSTM over sequences, to the bit: a sequence too short for packed weights equals steps of the cell; input beyond seq_len_max
- * is not read, and output there is zeros; the order of the gates moves columns and nothing else; threads and repeats change nothing.
- * To 1e-11, on the cpu alone: a sequence so long that it is computed in spans equals two calls. Threads and repeats are tested on
+ * is not read, and output there is zeros; the order of the gates moves columns and changes nothing else in the forward pass; threads and
+ * repeats change nothing.
+ * To 1e-11, on the cpu alone: a call on a sequence so long that it is computed in spans equals two calls on parts of the sequence.
+ * Threads and repeats are tested on
  * the cpu, or on cuda under the stand-ins for CUDA's libraries; the rest on cpu and opencl, if they open, or on cuda under the
  * stand-ins. The conformance suite tests the values.
  */
@@ -280,7 +282,7 @@ static void spoil(struct sequence *s, int64_t length)
 	}
 }
 
-/* All outputs of a pass of `whole` equal those of `shorter`, which has `length` steps, followed by zeros. */
+/* Expects that all outputs of a pass of `whole` equal those of `shorter`, which has `length` steps, and are zeros in later steps. */
 static void prefix(struct sequence *whole, struct sequence *shorter, int is_grad, int64_t length)
 {
 	shorten(row_of(is_grad), &shorter->op);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache when each call that it makes of the disk fails in turn, and when the power is cut at each: a later get gives the bytes that
+ * Tests the cache when each of its calls of the disk fails in turn, and when the power is cut at each call: a later get gives the bytes
+ * that
  * were stored or nothing, an entry that was being replaced is there with its old or its new bytes, and the cache is usable again.
  */
 #include <errno.h>
@@ -192,7 +193,7 @@ static void fail_in_turn(const struct scene *scene, enum disk_end end, int error
 		disk_at(0, DISK_FAILS);
 		if (open_files() != before)
 			fail_msg("%s, call %ld: %d files open, %d before", scene->name, n, open_files(), before);
-		/* At most one file more is left: the entry, or a temporary file. */
+		/* If all later calls fail, too, at most one file more is left: the entry, or a temporary file. */
 		if (end == DISK_FAILS_ON && files() > files_before + 1)
 			fail_msg("%s, call %ld: %d files, %d before", scene->name, n, files(), files_before);
 		expect_well(scene, strerror(error), n);

@@ -200,8 +200,8 @@ static void test_bits(void **given)
 	assert_true(nans > 1000 && numbers > 1000);
 }
 
-/* Between cg_float_enter() and cg_float_leave() a product of subnormal floats is 0; for f64 a product of subnormal doubles is not. After
-   cg_float_leave() the product of floats is not 0. */
+/* Between cg_float_enter() and cg_float_leave(), on processors with SSE2 and on AArch64, half of a subnormal float is 0, but for f64 half
+   of a subnormal double is not 0. After cg_float_leave() half of the float is not 0. */
 static void test_float_state(void **unused)
 {
 	volatile float tiny = 1e-38f, half = 0.5f;

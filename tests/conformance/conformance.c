@@ -68,7 +68,7 @@ static long double run_network(struct network_trial *t)
 	return f.worst;
 }
 
-/* A device may lack a dtype: that is skipped, unless the backend is required. */
+/* A device may lack a dtype: the dtype's tests are skipped, unless the backend is required. */
 static void skip_lacking(const struct plan *p)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE"), *backend = getenv("CELLGRAD_BACKEND");

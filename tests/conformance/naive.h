@@ -69,7 +69,8 @@ static inline double sigmoid(double x)
 	return A(1 / A(1 + A(exp(-x))));
 }
 
-/* through_s is a (1 - a) b c, through_t is (1 - a a) b c: gradients b c through a sigmoid or a tanh with result a. */
+/* through_s is a (1 - a) b c, through_t is (1 - a a) b c: the upstream gradient b c, passed through a sigmoid or a tanh whose result is
+ * a. */
 static inline double through_s(double a, double b, double c)
 {
 	return A(A(A(a * A(1 - a)) * b) * c);

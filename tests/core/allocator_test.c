@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A caller's allocator: memory that comes from it returns to it, it can be set only while the library holds no memory, and its refusals
- * are reported as errors. Without a caller's allocator, a large block of cg_alloc() asks for huge pages.
+ * are reported as errors. Without a caller's allocator, cg_alloc() asks for huge pages for a large block.
  */
 #include <setjmp.h>
 #include <stdarg.h>

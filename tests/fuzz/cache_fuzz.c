@@ -237,7 +237,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 }
 
 static unsigned long found;
-static int refusing;                             /* 1: a request for memory is refused, as cg_memory_fail() was asked to do */
+static int refusing;                             /* 1: cg_memory_fail() was told to refuse the next request for memory */
 
 static void check(void)
 {

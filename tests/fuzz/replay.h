@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes programs of this folder's fuzzers, which need no libFuzzer: seeds, mutations, and main. Each is run as
+ * Makes of each fuzzer of this folder a program that needs no libFuzzer: adds seeds, mutations, and main. Each program is run as
  *     NAME_fuzz [-n MUTATIONS] [-s SEED] [FILE]...
  */
 #ifndef TESTS_FUZZ_REPLAY_H

@@ -301,7 +301,7 @@ static void test_failures(void **state)
 	stop();
 	EXPECT_OUTPUT("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
 
-	/* The line of a struct that was not initialised has no arguments: they are not read. */
+	/* The line of a struct that is NULL or was not initialised has no arguments: the struct's fields are not read. */
 	listen();
 	assert_int_equal(row->call(stream, NULL), CG_BAD_ARGUMENT);
 	a.lstm.size = 8;

@@ -376,7 +376,8 @@ static void test_many_layers(void **state)
 		refused(&c, CG_BAD_ARGUMENT, "rnn: params: a network of layers=1073741823, I=1, U=1, P=0 has params of more than PTRDIFF_MAX bytes");
 		return;
 	}
-	/* Params: layer 0 has W [1, 1] and R [1, 1], the others W [1, 2] and R [1, 1], for each direction; each has two biases. */
+	/* Params: layer 0 has W [1, 1] and R [1, 1], the others W [1, 2] and R [1, 1], for each direction; each layer and direction has two
+	 * biases. */
 	assert_int_equal(cg_rnn_open(context, &c, &rnn), CG_OK);
 	assert_int_equal(cg_rnn_sizes(rnn, 1, 1, NULL, &sizes), CG_OK);
 	assert_int_equal(sizes.params, 4 * (2 * (size_t)4 + (2 * (size_t)c.layers - 2) * 5));
