@@ -26,8 +26,8 @@ verify      gen core device op tensorflow
 command     gen core cache device op rnn weights tensorflow verify
 bindings
 END
-# The list `headers`: a folder, then the only headers of the library that its files may include.  Only device/open.c includes the list of
-# backends.
+# The list `headers`: a folder, then the only headers of the library that its files may include.  Only runtime/device/open.c may include
+# headers of backends/ and use its symbols.
 cat >"$scratch/headers" <<'END'
 backends    runtime/device/backend.h runtime/device/net.h runtime/core/ runtime/cache/
 verify      runtime/cellgrad.h runtime/op/op.h runtime/core/core.h runtime/device/mem.h
@@ -47,7 +47,7 @@ python/cellgrad           python/cellgrad/[a-z]*
 python/cellgrad/[a-z]*    python/cellgrad/[a-z]*
 END
 
-# files: prints every file of the source in the folders that this test looks at.
+# files: prints every file of the source, but hidden ones, in the folders that this test looks at.
 files()
 {
 	srcdir=$srcdir sh "$srcdir/tests/source_files.sh" |

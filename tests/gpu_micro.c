@@ -91,7 +91,7 @@ static int build(struct micro *m, const char *path)
 	return code;
 }
 
-/* Finds a kernel in the module; NULL: the module lacks it, as when it is for a later architecture. */
+/* Finds a kernel in the module; NULL: the module lacks the kernel, as when the kernel is for a later architecture. */
 static struct CUfunc_st *function_of(const struct micro *m, const char *name)
 {
 	struct CUfunc_st *function = NULL;

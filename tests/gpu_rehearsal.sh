@@ -181,10 +181,10 @@ report $? 'the report says that a GPU is exclusive, or in use by others'
 gpu 0 clean && verdict '^# PASSED: clean' && says '^\| memcheck \| .*--tool memcheck --report-api-errors no.*passed' &&
 	says '^\| racecheck \| .*CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none.*passed' && says '^\| memcheck-vendors \| .*passed' &&
 	says 'sm__throughput.* 12.5$' && [ "$(cat "$scratch/reports/"*.md | grep -c '^| ncu-.*passed')" -eq 6 ]
-report $? "clean: the report has four tools on our kernels, one on the vendors' too, and six kernels in ncu"
+report $? 'clean: the report has four tools on our kernels, one on those of the vendors too, and six kernels in ncu'
 PLAYED_ERROR='--tool memcheck --report-api-errors no --target-processes all --error-exitcode 9' CELLGRAD_CUBLAS_LIB='' gpu 1 only memcheck memcheck-vendors &&
 	verdict '^# FAILED: .* 1 failed.*: memcheck$' && says '### memcheck-vendors: .*does not count'
-report $? "a finding in the vendors' kernels is recorded, one in ours is a failure"
+report $? 'a finding in kernels of the vendors is recorded, one in our kernels is a failure'
 PLAYED_HANG=yes STEP_TIME=4 gpu 1 only memcheck && says '^\| memcheck \| .*did not end within 4 s'
 report $? 'a step that does not end is killed'
 STAGE_TIME=0 gpu 1 only cuda-rows && verdict '^# FAILED: .*were over before cuda-rows' && says 'not run: the 0 s'
@@ -198,7 +198,7 @@ report $? 'a lost context ends the stage, and memcheck runs the command that los
 CHECK_TIME=60 CELLGRAD_FAKE_FAIL=cuLaunchKernel:300:700 gpu 1 only check && says '^  *.*cellgrad check .*seed=' && says 'its line again, by .*memcheck.* cellgrad check .*seed='
 report $? 'after a lost context in a check, memcheck runs the failing case'
 
-# gpu.sh is killed during a step that does not end.
+# gpu.sh gets SIGTERM during a step that does not end.
 rm -rf "$scratch/reports"
 PLAYED_HANG=yes REPORTS=$scratch/reports sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" \
 	$with sh -c 'echo $$ >"$0"; exec "$@"' "$scratch/pid" sh "$kit/gpu.sh" only cuda-rows memcheck >"$scratch/said" 2>&1 &
@@ -214,14 +214,15 @@ wait $!
 code=$?
 [ $code -eq 1 ] && verdict '^# STOPPED: .* 1 steps passed' && says '^\| cuda-rows \| .*passed' && says '^\| memcheck \| .*stopped' &&
 	logged memcheck.log
-report $? 'a stage that is killed leaves a report of the steps that ended'
+report $? 'a stage that a signal ends leaves a report of the steps that had ended'
 
 # Steps of stage fast write their measurements to tables in the report; those that run `cellgrad bench` write a JSON file, too.
 gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lstm \| f32 \| .*favourable' && says 'with other bits' && says 'texts compiled' &&
 	says '^\| LSTMBlockCell \| .* f32 ' && says 'Clocks .*before: 1980 MHz' && grep -q '"kind":"problem"' "$scratch/reports/numbers-only.json"
 report $? 'fast: the report has tables, clocks and numbers'
 
-# On the stand-in a network of cellgrad takes many times as long as the calls of cuDNN alone, so it exceeds both limits, unless one is huge.
+# On the stand-in a network of cellgrad takes many times as long as the calls of cuDNN alone, so that its time exceeds each limit that is
+# not huge.
 export NET_SMALL=1
 $with tests/net_time --most 5 --least 15 f32 >"$scratch/said" 2>&1
 [ $? -eq 1 ] && $with tests/net_time --most 5 --least 1e9 f32 >"$scratch/said" 2>&1 && $with tests/net_time --most 1e9 --least 15 f32 >"$scratch/said" 2>&1

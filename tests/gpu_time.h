@@ -8,7 +8,7 @@
 /* A call of the driver that the library does not use; NULL where this driver has none. */
 void *gpu_call(const char *name);
 
-/* A timer: two events of the driver, both NULL where the driver has none, such as a stand-in. */
+/* A timer: two events of the driver, both NULL where the driver has no events, as a stand-in. */
 struct gpu_timer { void *from, *to; };
 
 void gpu_timer_open(struct gpu_timer *);

@@ -156,8 +156,8 @@ examples()
 		grep -q '^x_grad' "$scratch/printed"
 }
 
-# cells: each installed .cell file is what the command prints as the source of the built-in cell, and the command prints the same gradient
-# for both.
+# cells: each installed .cell file is what the command prints as the source of the cell of that name, built in or of the shelf, and the
+# command prints the same gradient by the file and by the name.
 cells()
 {
 	for file in "$root$DATADIR"/cells/*.cell; do
@@ -223,7 +223,7 @@ other_prefix()
 commands()
 {
 	cells
-	report $? 'the installed cells are the built-in cells'
+	report $? 'the installed .cell files are the sources of the cells of their names'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" info) >"$scratch/printed" 2>"$why" && grep -q '^  cpu ' "$scratch/printed"
 	report $? 'the installed command finds the cpu backend'
 	(cd "$scratch" && "$root$BINDIR/cellgrad" demo --only compare --data "$root$DATADIR/data") >"$scratch/printed" 2>"$why" &&

@@ -221,7 +221,8 @@ static int time_graph(struct net *n, int (*step)(struct net *), double *ms)
 /* Measures one algorithm, and copies its output to `to`; from: the standard algorithm's output, NULL for that algorithm itself. */
 static int measure_algorithm(struct net *n, unsigned algorithm, const unsigned char *from, unsigned char *to)
 {
-	/* Only a few steps are compared: such weights make a network that is chaotic, so that rounding grows from step to step. */
+	/* Only a few steps are compared: with these random weights the network is chaotic, so that a rounding error grows from step to
+	 * step. */
 	size_t compared = (size_t)n->size.B * (size_t)(n->size.directions * n->size.U) * (n->size.T < 4 ? (size_t)n->size.T : 4);
 	double host_ms, forward_ms, both_ms, graph_ms;
 

@@ -44,7 +44,8 @@ struct net {
 	int32_t lengths[ROWS_MAX];
 };
 
-/* Opens the network for cuDNN alone, with one of cuDNN's algorithms.  The library's network must be open, whose sequences it uses. */
+/* Opens the network for cuDNN alone, with one of cuDNN's algorithms.  The library's network must be open: cuDNN's calls use its
+ * sequences. */
 int  net_open_bare(struct net *, unsigned algorithm);
 void net_close_bare(struct bare *);
 /* A forward pass, and a training step of a forward and a backward pass, by cuDNN alone. */
@@ -54,7 +55,7 @@ int  net_step_bare(struct net *);
 /* Opens the network by the library, and allocates its memory. */
 int  net_open_ours(struct net *);
 int  net_step_ours(struct net *);
-/* Opens the library's network and runs one training step, which shows whether it works, and sets net_algorithm. */
+/* Opens the library's network and runs one training step, which shows whether the network works, and sets net_algorithm. */
 int  net_try_ours(struct net *);
 /* The algorithm of cuDNN that the library's last step took. */
 extern unsigned net_algorithm;

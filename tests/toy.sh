@@ -72,10 +72,10 @@ done
 for backend in opencl cuda; do
 	if [ -x cellgrad ] && on $backend tests/sequence/sequence --opens >out 2>&1; then
 		on $backend ./cellgrad check toy --backend $backend --ref cpu >out 2>&1
-		report $? "kernels of the cell have the bits of the cpu's on $backend"
+		report $? "kernels of the cell on $backend have the bits of those on the cpu"
 	else
 		echo 'there is no device, or no command' >>out
-		report 77 "kernels of the cell have the bits of the cpu's on $backend"
+		report 77 "kernels of the cell on $backend have the bits of those on the cpu"
 	fi
 done
 [ $failed -eq 0 ]

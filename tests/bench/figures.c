@@ -71,7 +71,8 @@ static double get_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* The least milliseconds of a call, in half a second of calls, and in at least three runs of 20 ms. */
+/* Returns the milliseconds of the fastest call in runs of 20 ms, of which there are at least three, and more until half a second is
+ * over. */
 static double time_least(void (*run)(void *), void *state)
 {
 	double end = get_seconds() + 0.5, least = INFINITY;

@@ -5,8 +5,9 @@ the rate at which weights are read, kernels over elements beside a copy loop, an
 
     python3 tests/bench/figures.py [--threads N] [--quick] [--profile]
 
-Each time is the least of three processes, or of one with --quick; a process repeats the call for about half a second, a tiny call a million
-times.  Runs in the top folder of a build.  CC, SANITIZE: a C compiler and its sanitizers; LIBRARY: the shared library; CELLGRAD: the
+Each time is the least of three processes, or of one with --quick; a process repeats the call for about half a second, a tiny call a
+million times, or a thousand with --quick.  Runs in the top folder of a build.  CC, SANITIZE: a C compiler and its sanitizers; LIBRARY:
+the shared library; CELLGRAD: the
 command.  Exit status: 0 measured, 1 failed, 77 LIBRARY, CELLGRAD or, with --profile, perf is missing.
 """
 import argparse
@@ -153,7 +154,7 @@ def profile(machine, cell, dtype, shape):
             sys.exit(f"figures.py: perf record: {done.stderr}")
         report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--sort", "dso,symbol"], capture_output=True, text=True, check=True).stdout
     found = [line.replace("%", "").split(maxsplit=3) for line in report.splitlines() if "%" in line and not line.startswith("#")]
-    # Samples in figures' own code are left out: nearly all are of the numbers that it makes before the first call.
+    # Samples in figures' own code are left out: nearly all are taken while it makes the numbers, before the first call.
     shares = [(float(share), symbol.split()[0]) for share, library, _, symbol in found if library != "figures"]
     whole = sum(share for share, _ in shares)
     print_row(f"{cell} {dtype} {name(shape)}", ", ".join(f"{symbol} {100 * share / whole:.0f} %" for share, symbol in shares if share > 0.01 * whole))

@@ -5,7 +5,7 @@
  *
  * Its LSTM has gates i c f o; its GRU's reset gate acts before the product, which makes it our gru_block, with gates in our order.
  * In 1.17 that GRU multiplies di and df by each other's h and r h, so that its gradient of R is not the derivative: the comparison
- * says so.  Its plain cell gives no gradient of the initial state.  Weights are packed outside of the timed calls.
+ * says so.  Its cell for rnn_tanh gives no gradient of the initial state.  Weights are packed outside of the timed calls.
  */
 #include <math.h>
 #include <omp.h>

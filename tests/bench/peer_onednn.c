@@ -25,8 +25,8 @@ typedef const dnnl_memory_desc_t *layout;
 typedef const_dnnl_primitive_desc_t description;
 #endif
 
-/* A tensor of the network, as an argument of the primitives: the numbers of these arguments, its shape, its plain layouts, and its
-   memory. */
+/* A tensor of the network, which primitives take as an argument: the numbers of the arguments for the tensor and for its gradient, the
+   tensor's shape, plain layouts and memory. */
 struct part {
 	int arg, diff_arg, ndims;
 	dnnl_dims_t dims;
@@ -35,7 +35,7 @@ struct part {
 	int is_weight;                           /* a weight, whose layout the primitives choose */
 	size_t n;                                /* the number of elements; 0: the network does not have this tensor */
 	layout plain, diff_plain;
-	dnnl_memory_t forward, backward, diff;   /* the tensor for the forward and for the backward primitive, its gradient */
+	dnnl_memory_t forward, backward, diff;   /* the tensor for the forward and for the backward primitive, and its gradient */
 };
 
 struct theirs {

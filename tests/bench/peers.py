@@ -107,7 +107,8 @@ def judge_run(roofs, results):
 # ---- results ----
 
 def describe_results(measured, roofs):
-    """Describes the results: adds the share of the roof to each worker, and to each problem the ratio of our time to the fastest other."""
+    """Describes the results: adds the share of the roof to each worker, and to each problem the ratio of our time to that of the fastest
+    other library."""
     results = []
     for text, problem, result in measured:
         roof, operations = get_roof(roofs, problem.dtype), problem.count_operations()
@@ -152,8 +153,8 @@ def write_json(path, given, roofs, results, faults, thrown):
 # ---- the whole ----
 
 def measure_all(given, folder):
-    """The roofs before and after the run, with --quick those before it twice, and (text, problem, result) of each problem; after an
-    interrupt, of the problems that were measured."""
+    """Returns the roofs before and after the run, with --quick those before it twice, and a list of (text, problem, result) of each
+    problem; after an interrupt the list has the problems that were measured until then."""
     problems = [(text, read_problem(text)) for text in list_texts(given)]
     roofs, measured = [measure_roof(given)], []
     try:

@@ -15,7 +15,7 @@ def find_peer(result, name):
 
 
 def list_present(results, names):
-    """Returns `names` without the libraries, other than this one, that no problem found installed."""
+    """Returns `names` without the other libraries that were not installed in any problem; this library always stays."""
     absent = [all("not installed" in (find_peer(result, name).get("lost") or "") for result in results) for name in names]
     return [name for name, is_absent in zip(names, absent) if name == OURS or not is_absent]
 

@@ -32,7 +32,8 @@ class Lost(Exception):
 # ---- processor time ----
 
 def read_ticks(pid):
-    """Returns the processor times of a process with all its threads, and of the children that it waited for; (0, 0) if it is gone."""
+    """Returns the processor times, in clock ticks, of a process with all its threads, and of the children that it waited for; (0, 0) if
+    the process is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = [int(n) for n in file.read().rsplit(")", 1)[1].split()[11:15]]
@@ -115,7 +116,8 @@ def read_answers(problem, path):
 
 
 def compare(right, other):
-    """Returns the largest difference, divided by the largest right element; infinite if a difference is infinite or NaN."""
+    """Returns the largest difference, divided by the largest magnitude in `right`, if that is not 0; infinite if a difference is infinite
+    or NaN."""
     apart = list(map(abs, map(operator.sub, right, other)))
     return max(apart) / (max(map(abs, right)) or 1.0) if math.isfinite(sum(apart)) else math.inf
 
@@ -123,7 +125,7 @@ def compare(right, other):
 # ---- workers ----
 
 def make_environment(threads):
-    """Returns the environment of this process without the variables of UNSET, and with those of SET."""
+    """Returns the environment of this process without the variables of UNSET; the variables of SET have the number of threads."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(UNSET)}
     return {**kept, **dict.fromkeys(SET, str(threads))}
 

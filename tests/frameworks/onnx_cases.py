@@ -127,7 +127,7 @@ def model_of(nodes, feeds, outputs, opset=14):
     graph = helper.make_graph(nodes, "graph", values, [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * (4 if name == "Y" else 3)) for name in outputs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    # IR version 8 is that of ONNX 1.10, since an ONNX Runtime that is older than the installed ONNX rejects the newest version.
+    # Models have IR version 8, that of ONNX 1.10, since an ONNX Runtime that is older than the installed ONNX rejects the newest version.
     model.ir_version = 8
     return model
 

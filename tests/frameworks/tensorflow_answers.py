@@ -120,7 +120,8 @@ class Answers(unittest.TestCase):
             self.assertGreaterEqual(self.check(version, tf.float64, False), 40)
 
     def test_dropout(self):
-        """The masks of dropout differ from call to call, and the input's gradient is the slope of its own call, in one direction"""
+        """The masks of dropout differ from call to call, and the input's gradient is, along one direction, the slope for the masks of its
+        call"""
         tensors = small(L=2, dtype=tf.float64)
         attributes = {"dropout": 0.5, "seed": 3, "seed2": 5}
         x = tensors["input"]
@@ -129,7 +130,7 @@ class Answers(unittest.TestCase):
             first = forward("V2", tensors, attributes)[0]
         by_x = tape.gradient(first, x)
         self.assertGreater(float(tf.reduce_max(tf.abs(first - forward("V2", tensors, attributes)[0]))), 1e-3)
-        # Each end of the difference is computed in a new session, since the first call of a new kernel has the same masks.
+        # Each end of the difference is computed in a new session: the first calls of all new kernels have the same masks.
         step = tf.constant(np.random.default_rng(1).normal(size=x.shape))
 
         def first_call(way):

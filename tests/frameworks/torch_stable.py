@@ -139,7 +139,7 @@ class Calls(unittest.TestCase):
                     module = ours.LSTM(I, U)
                     before = self.same(module, x)
                     change(module)
-                    # The first call after a change uses the extension, if that serves it.
+                    # The first call after a change is made with the extension loaded, which computes the call if it serves such calls.
                     first = outcome(module, x)
                     after = self.same(module, x, serves=serves if serves is not None else True)
                     self.assertEqual(first if isinstance(first, tuple) else [a.tolist() for a in first],

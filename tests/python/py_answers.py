@@ -95,7 +95,8 @@ class Answers(unittest.TestCase):
         op = about["op"]
         dtype = tensors["x"].dtype.name
         if dtype == "float16":
-            # TensorFlow's kernels in float16 round after each operation, so the answers are those of float32.
+            # TensorFlow's kernels in float16 round after each operation, so the answers to which results are compared are those of
+            # float32.
             want, _ = read(path.replace(".safetensors", ".expect32.safetensors"))
         if op.startswith(("GRU", "gru")):
             got = self.gru(op, tensors)

@@ -133,7 +133,8 @@ class Threads(unittest.TestCase):
         want = NETWORK.backward(run, d_output=run.output).params
 
         def child():
-            # The child runs the backward pass of a run that the parent made before the fork; new networks and kernels work in it, too.
+            # The child runs the backward pass of a run that the parent made before the fork; new networks and kernels work in the child,
+            # too.
             gradient = NETWORK.backward(run, d_output=run.output).params
             leaky = cellgrad.Network(CELL, input=2, units=3)
             leaky.forward(leaky.init_params(), np.ones((2, 1, 2), np.float32))

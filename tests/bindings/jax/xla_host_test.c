@@ -331,7 +331,7 @@ static void test_answers(void **state)
 	check_answers();
 }
 
-/* An array of the states of a cell with two cell states has the first one, then the second one. */
+/* An array of cell states has, for a cell with two of them, first all of the first state and then all of the second. */
 static void test_states(void **state)
 {
 	struct cg_cell *cell;

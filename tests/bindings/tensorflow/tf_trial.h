@@ -11,7 +11,8 @@
 
 extern const char built_plugin[];
 
-/* Loads a copy of the plugin into a host of this version, whose ops have a kernel for the device "CPU" or "GPU", or for none if it is "";
+/* Loads a copy of the plugin into a host of this version, whose ops have a kernel for the device "CPU" or "GPU", or for none if `devices`
+ * is "";
    returns for how many ops the plugin says that it registered kernels, or -1 if it found an earlier plugin. */
 int load_plugin(const char *version, const char *devices, const char **state);
 /* Loads the plugin with all its ops, and sets CELLGRAD_BACKEND to cpu:threads=2; loads nothing if the plugin was not built. */
