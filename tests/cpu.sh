@@ -53,7 +53,7 @@ say()  { echo "# $*"; }
 ok()   { number=$((number + 1)); echo "ok $number - $name: $*"; }
 fail() { number=$((number + 1)); wrong=$((wrong + 1)); echo "not ok $number - $name: $*"; }
 
-# leave WHY: prints that the row is skipped, since it cannot run here.
+# leave WHY: prints that the row is skipped, and why the row cannot run here.
 leave() { number=$((number + 1)); left=$((left + 1)); echo "ok $number - $name # SKIP $*"; }
 
 # ---- a row's tests, some at a time ----
@@ -162,7 +162,7 @@ emulated() {
 	unset CELLGRAD_BACKEND CELLGRAD_OPENCL_LIB
 }
 
-# Queues a job that computes one op by OpenCL under qemu; `cellgrad info` prints whether there is a device for it.
+# Queues a job that computes one op by OpenCL under qemu; `cellgrad info` prints whether OpenCL has a device there.
 opencl_emulated() {
 	case $CELLGRAD in ?*) [ -x "$CELLGRAD" ] ;; *) false ;; esac || return
 	data=$srcdir/tests/data/GRUBlockCell-plain

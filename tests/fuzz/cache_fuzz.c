@@ -237,7 +237,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 }
 
 static unsigned long found;
-static int refusing;                             /* 1: cg_memory_fail() was told to refuse the next request for memory */
+static int refusing;                             /* 1: cg_memory_fail() has the next request for memory refused */
 
 static void check(void)
 {
