@@ -259,8 +259,8 @@ HEAD = ("| network | dtype | T | B | H | layers | passes | PyTorch ms | cuDNN ro
 
 
 def measure_one(problem, dtype, tf32, library, clock):
-    """Measures a problem by three ways: PyTorch, and the routes cudnn and composed.  Returns {way: {pass: ms}} and {way: errors}; if route
-    cudnn is rejected, it has a message in place of errors."""
+    """Measures a problem by three ways: PyTorch, and the routes cudnn and composed.  Returns {way: {pass: ms}} and {way: errors}; if
+    route cudnn is rejected, a message stands in place of its errors."""
     ms, errors = {}, {}
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
     makers = {"torch": lambda: Theirs(problem, dtype), "cudnn": lambda: Ours(library, problem, dtype, "cudnn", tf32),

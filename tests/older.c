@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes PoCL compute as on an older x86-64 processor than there is: PoCL asks LLVM which instructions the processor has, and the functions
- * of this file, which replace LLVM's, say that some are missing.  So PoCL gives its device narrower vectors, and compiles for that
- * processor.  It is put before a program:
+ * of this file, which replace LLVM's, say that some are missing.  So PoCL gives its device narrower vectors, and compiles for the older
+ * processor.  The library older.so of this file is put before a program:
  *
  *	OLDER_PROCESSOR=haswell LD_PRELOAD=.../older.so PROGRAM     haswell: without AVX-512; nehalem: without AVX, FMA and F16C, too
  *
- * It does nothing where PoCL has LLVM within itself; cpu.sh looks whether the device has changed.
+ * older.so does nothing where PoCL has LLVM within itself; cpu.sh looks whether the device has changed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -107,10 +107,10 @@ END
 if [ -x "${CELLGRAD:-./cellgrad}" ]; then
 	cp "$scratch/ways" "$why"
 	[ $status -eq 1 ] && [ "$(grep FAULT "$why" | sed 's/ in .*//')" = '**FAULT: above the roof: fast' ]
-	report $? 'a time above the roof is the only fault, and the exit status is 1'
+	report $? 'a rate above the roof is the only fault, and the exit status is 1'
 else
 	n=$((n + 1))
-	echo "ok $n - a time above the roof is the only fault, and the exit status is 1 # SKIP without the command there is no roof"
+	echo "ok $n - a rate above the roof is the only fault, and the exit status is 1 # SKIP without the command there is no roof"
 fi
 
 python3 -B - "$bench" >"$why" 2>&1 <<'END'

@@ -8,7 +8,7 @@ in any file.  Other breaches are counted, and `# left:` lines print the counts; 
 The pattern of a new row of TERMS must not match right texts.  `seeded()` has texts that test which breaches are found.
 tests/prose.words has the right words that codespell takes for misspelt ones.  tests/docs.py checks links.
 
-Runs in any folder and prints TAP.  srcdir: the source; CELLGRAD_TEST_REQUIRE: codespell in it makes its absence a failure.
+Runs in any folder and prints TAP.  srcdir: the source; CELLGRAD_TEST_REQUIRE: if it has codespell, a lack of codespell is a failure.
 """
 import os
 import re

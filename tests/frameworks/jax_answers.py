@@ -216,7 +216,7 @@ class Answers(unittest.TestCase):
         self.same(plain(params, x, key=key)[0], network(params, x)[0])
 
     def test_parameters(self):
-        """init gives the library's initial params for a seed drawn by the key; params undoes weights, which is differentiable"""
+        """init gives the library's initial params for a seed drawn by the key; params undoes weights, and weights is differentiable"""
         network = ours.Network("lstm", input=I, units=U, layers=2, bidirectional=True, proj=3, options="peephole")
         key = jax.random.key(3)
         low, high = map(int, jax.random.bits(key, (2,), jnp.uint32))

@@ -153,7 +153,7 @@ class Misuse(py_tap.Refusals):
         self.assertRegex(output, r"LibraryError: the package cellgrad is 9\.9\.9, and .*cellgrad_jax.so is ")
 
     def test_values(self):
-        """A NaN in the input is accepted, and gives NaN in the outputs of its own sequence of the batch alone"""
+        """A NaN in the input is accepted, and gives NaN in the outputs of that sequence of the batch alone"""
         output, _ = LSTM(PARAMS + 1, X.at[0, 0, 0].set(np.nan))
         self.assertTrue(bool(jnp.isnan(output[:, 0]).all()))
         self.assertFalse(bool(jnp.isnan(output[:, 1]).any()))

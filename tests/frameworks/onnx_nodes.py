@@ -172,7 +172,7 @@ class Models(unittest.TestCase):
 
 class Training(unittest.TestCase):
     def test_read_and_write(self):
-        """Layers are read from a model and written back, by name; a bias is added to a node without one only if it is not zero"""
+        """Layers are read from a model and written back, by name; a node that has no bias gets one only if the bias is not zero"""
         rng = np.random.default_rng(12)
         first = onnx_cases.feeds_of(rng, "GRU", {}, np.float32, peephole=False)
         second = onnx_cases.feeds_of(rng, "LSTM", {"direction": "bidirectional", "clip": 2.0}, np.float32, width=2, optional=False,

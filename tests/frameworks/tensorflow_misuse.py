@@ -108,7 +108,7 @@ print(cellgrad.tensorflow.load(), network().shape)""", PYTHONPATH=os.pathsep.joi
         self.assertIn("(5, 2, 4)\n0 (5, 2, 4)", words)
 
     def test_late(self):
-        """CudnnRNN works after the plugin is loaded, even if it failed before"""
+        """CudnnRNN works after the plugin is loaded, even if a call of CudnnRNN failed before"""
         status, words = tensorflow_tap.python("-c", NETWORK + """
 try:
     network()

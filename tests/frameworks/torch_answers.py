@@ -100,7 +100,7 @@ class Answers(unittest.TestCase):
             self.assertTrue(torch.equal(getattr(output, name), getattr(packed, name)), name)
 
     def test_lengths(self):
-        """With lengths= a sequence with steps has the results of a call with it alone, and outputs beyond a length are zero"""
+        """With lengths= a sequence with steps has the results of a call with that sequence alone, and outputs beyond a length are zero"""
         module = ours.GRU(I, U, bidirectional=True, dtype=F64)
         x, lengths = torch.randn(T, B, I, dtype=F64), [2, 6, 0]
         output, h = module(x, lengths=lengths)

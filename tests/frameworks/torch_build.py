@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests `python -m cellgrad.torch.build`: the extension that it builds, the places where the extension is found, files that are not loaded,
-and its message if something is missing.  With a PyTorch that is too old, only the message about that, and that calls use ctypes, are
-tested.  Prints TAP.  CXX: a C++ compiler."""
+and its message if something is missing.  With a PyTorch that is too old, only two things are tested: the message that says so, and that
+calls use ctypes.  Prints TAP.  CXX: a C++ compiler."""
 import contextlib
 import os
 import re
@@ -97,7 +97,8 @@ class Building(unittest.TestCase):
 
     @needs_it
     def test_places(self):
-        """The extension is put in the package, else in the cache folder, and is not loaded from there if other users can write to it"""
+        """The extension is put in the package, else in the cache folder, and is not loaded from there if others can write to it or its
+        folder"""
         unwritable = ("import os, sys\naccess = os.access\n"
                       "os.access = lambda path, mode: os.path.basename(path) != 'torch' and access(path, mode)\n"
                       "from cellgrad.torch import build\nsys.exit(build.main([]))")

@@ -393,7 +393,7 @@ class Training(unittest.TestCase):
         self.assertTrue(all(torch.equal(a, b) for a, b in zip(kept, gradients(module, x))))
 
     def test_memory(self):
-        """A thousand steps leak fewer than 100 references, and the gradient of weight_hh_l0 has memory of its own"""
+        """A thousand steps leak fewer than 100 references, and the gradient of weight_hh_l0 has other memory than weight_hh_l0"""
         module, x = ours.LSTM(I, U), torch.randn(T, B, I)
         gradients(module, x)
         counts = [sys.getrefcount(thing) for thing in (x, module.weight_hh_l0, None, True)]

@@ -249,7 +249,7 @@ class Transforms(unittest.TestCase):
             self.assertEqual(ours.LSTM(I, U, dtype=F64)(torch.randn(T, B, I, dtype=F64))[0].dtype, F64)
 
     def test_scaler(self):
-        """A training with GradScaler ends near a training without it"""
+        """A training with GradScaler and autocast in float16 ends near a training without both"""
         ends = []
         for is_scaled in (False, True):
             torch.manual_seed(5)

@@ -125,7 +125,8 @@ static void test_texts(void **state)
 	op.mode = 3;
 	expect_text(&op, MODE, "3", 3);
 
-	/* Printed are attributes that differ from their default, and the size `layers`; a scalar input that was not set is not printed. */
+	/* cg_op_describe() prints the size `layers`, and of the other attributes those that differ from their defaults: a scalar input that
+	 * was not set is not printed. */
 	op = plain();
 	assert_string_equal(cg_op_describe(&row, "MadeUp", &op, text, sizeof text), "--op MadeUp --T 5 --layers 1 --dtype f32");
 	op.mode = 0;

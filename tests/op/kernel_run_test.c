@@ -41,7 +41,7 @@ static struct cg_cell *copy(const char *name)
 	return cell;
 }
 
-/* Lists the arguments of a kernel by its plan; `which`: the memory, of two, that they are in. Params keep their defaults. */
+/* Lists the arguments of a kernel by its plan; `which`: in which of two memories the arguments are. Params keep their defaults. */
 static int gather(const struct cg_kernel *kernel, int which, struct cg_arg *args)
 {
 	struct cg_mistake mistake;
@@ -218,7 +218,8 @@ static size_t element_of(const struct cg_kernel *kernel, const char *name)
 	return bytes;
 }
 
-/* Expects that device memory is rejected if its offset is inside an element, for each argument, of type acc or real, and else accepted. */
+/* Expects of each argument, whose elements are of type acc or real, that device memory is rejected if its offset is no multiple of an
+ * element's size, and else accepted. */
 static void test_device_offsets(void **state)
 {
 	static const char text[] = "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = tanh(c)\nsave c\n";

@@ -48,7 +48,7 @@ class States(unittest.TestCase):
             np.testing.assert_allclose(run.c[:, 0], (c, n, m), rtol=0, atol=1e-12)
 
     def test_pieces(self):
-        """A sequence in two pieces, through which all states go, has the outputs of the whole, and its gradients, in both layouts"""
+        """A sequence in two pieces, between which all states pass, has the outputs and the gradients of the whole, in both layouts"""
         for major in (True, False):
             network = self.network.replace(time_major=major)
             x, h0, c0 = (self.x, self.h0, self.c0) if major else (
@@ -68,7 +68,7 @@ class States(unittest.TestCase):
                 np.testing.assert_allclose(got, want, rtol=0, atol=1e-11 * abs(want).max())
 
     def test_memory(self):
-        """The arrays of out have all cell states, and the states of a layer above the first are separate"""
+        """An array c of out gets all cell states of two layers, and those of the first layer are the states of that layer alone"""
         network = self.network.replace(layers=2)
         params = network.init_params("uniform uniform uniform", seed=4)
         out = {"c": np.full((3, 2, B, U), np.nan)}
