@@ -154,7 +154,7 @@ static void test_switch(void **state)
 	expect_none("got '99999999999999999999'");
 }
 
-/* In a process with more privileges than its caller the cache makes no call of the functions in cg_disk. */
+/* In a process with more privileges than its caller the cache makes no call of the disk. */
 static void test_elevated(void **state)
 {
 	(void)state;

@@ -40,8 +40,8 @@ static void test_registers(void **unused)
 	}
 }
 
-/* In a host that the plugin declines it registers nothing; with CELLGRAD_TF_FORCE=1 it registers its 11 CudnnRNN ops, unless the host has a
-   kernel for the CPU, as after an earlier plugin. */
+/* The plugin registers nothing in a host that it declines; with CELLGRAD_TF_FORCE=1 the plugin registers its 11 CudnnRNN ops, unless the
+   host has a kernel for the CPU, as after an earlier plugin. */
 static void test_registers_nothing(void **unused)
 {
 	static const struct { const char *version, *devices, *words; int forced; } rows[] = {
