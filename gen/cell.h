@@ -143,8 +143,8 @@ enum { CG_GATE_BIASES = 1 << CG_PART_BIAS_W | 1 << CG_PART_BIAS_R };   /* in a g
  * weights it has; a gate with weights of its own has whole -1.  position: where the cell's text declares the gate. */
 struct cg_gate   { char name[CG_NAME_MAX + 1]; int stage, split, whole; unsigned parts; const char *position; };
 struct cg_option { char name[CG_NAME_MAX + 1]; };
-/* option: the index of the option with which a cell has the weight; -1: always. */
-struct cg_weight { char name[CG_NAME_MAX + 1]; int option; };
+/* option: the index of the option with which a cell has the weight; -1: always.  start: if given, the value with which training starts. */
+struct cg_weight { char name[CG_NAME_MAX + 1]; int option, given; double start; };
 /* start: the value with which training starts. */
 struct cg_scalar { char name[CG_NAME_MAX + 1]; double start; };
 struct cg_param  { char name[CG_NAME_MAX + 1]; int given; double value; };

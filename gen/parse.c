@@ -144,10 +144,32 @@ static int ambiguous(struct parser *p, const char *position)
 	return 0;
 }
 
-/* Reads the names of per-unit weights, which the cell has with an option, or always (option -1). */
+/* Reads "= NUMBER", if it is there.  Returns 1: there is a number; 0: there is none; -1: there is a mistake. */
+static int given_number(struct parser *p, double *value)
+{
+	long double number;
+	int minus;
+
+	cg_parse_skip(p);
+	if (*p->at != '=')
+		return 0;
+	p->at++;
+	cg_parse_skip(p);
+	minus = *p->at == '-';
+	p->at += minus;
+	if (cg_parse_number(p, &number))
+		return -1;
+	*value = (double)(minus ? -number : number);
+	return 1;
+}
+
+/* Reads the names of per-unit weights, which the cell has with an option, or always (option -1), and the number with which their training
+ * starts, if there is one. */
 static int read_weights(struct parser *p, int option)
 {
 	struct cg_cell *cell = p->cell;
+	int first = cell->n_weights, given = 0;
+	double start = 0;
 
 	do {
 		struct cg_weight *weight = &cell->weights[cell->n_weights];
@@ -160,8 +182,13 @@ static int read_weights(struct parser *p, int option)
 		if (cg_parse_declare(p, position, weight->name, CG_SYMBOL_WEIGHT, cell->n_weights))
 			return -1;
 		cell->n_weights++;
-	} while (!cg_parse_line_end(p));
-	return 0;
+		given = given_number(p, &start);
+	} while (!given && !cg_parse_line_end(p));
+	for (int k = first; k < cell->n_weights; k++) {
+		cell->weights[k].given = given;
+		cell->weights[k].start = start;
+	}
+	return given < 0 ? -1 : 0;
 }
 
 static int weights(struct parser *p)
@@ -187,25 +214,6 @@ static int option(struct parser *p)
 		return -1;
 	cell->n_options++;
 	return 0;
-}
-
-/* Reads "= NUMBER", if it is there.  Returns 1: there is a number; 0: there is none; -1: there is a mistake. */
-static int given_number(struct parser *p, double *value)
-{
-	long double number;
-	int minus;
-
-	cg_parse_skip(p);
-	if (*p->at != '=')
-		return 0;
-	p->at++;
-	cg_parse_skip(p);
-	minus = *p->at == '-';
-	p->at += minus;
-	if (cg_parse_number(p, &number))
-		return -1;
-	*value = (double)(minus ? -number : number);
-	return 1;
 }
 
 static int param(struct parser *p)

@@ -413,6 +413,8 @@ struct cg_cell_parts {
 	double      starts[CG_CELL_NAMES];     /**< What cg_rnn_init_params() sets `scalars` to. */
 	int         n_states;                  /**< Number of cell states. */
 	int         gate_weights[CG_CELL_NAMES]; /**< Weights of each gate: CG_HAS_INPUT and so on, added. */
+	/** What cg_rnn_init_params() sets `vectors` to; NaN: its rule for biases decides. */
+	double      vector_starts[CG_CELL_NAMES];
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size);
@@ -656,11 +658,12 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
  *
  * @param rnn The plan.
  * @param words Three rules, blank-separated: for the input matrices, for the recurrent matrices and the
- *        projection, and for biases and per-unit weights; scalars start as the cell says.  A fourth word,
- *        "unit_forget", sets bW of gate a_f to 1 and its bR to 0.  To a rule the matrices of all gates of a
- *        pseudo-layer are one matrix, [G U, columns] if each gate has one.  PyTorch's networks use "uniform
- *        uniform uniform", Keras's "xavier_uniform orthogonal zeros unit_forget".  xavier_uniform,
- *        kaiming_uniform and orthogonal are for matrices only.
+ *        projection, and for biases and per-unit weights; scalars, and per-unit weights to which the cell
+ *        gives a number, start from the cell's numbers.  A fourth word, "unit_forget", sets bW of gate a_f
+ *        to 1 and its bR to 0.  To a rule the matrices of all gates of a pseudo-layer are one matrix,
+ *        [G U, columns] if each gate has one.  PyTorch's networks use "uniform uniform uniform", Keras's
+ *        "xavier_uniform orthogonal zeros unit_forget".  xavier_uniform, kaiming_uniform and orthogonal are
+ *        for matrices only.
  *        - zeros, ones
  *        - uniform: between -1 / sqrt(U) and 1 / sqrt(U)
  *        - xavier_uniform: between -a and a, a = sqrt(6 / (rows + columns)) (Glorot and Bengio 2010)

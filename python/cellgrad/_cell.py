@@ -36,7 +36,8 @@ class Cell:
     source: the name of a built-in cell or of one of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes
     the language.
 
-    Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `params`, each with its default, or None;
+    Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `vector_starts`: the
+    numbers that some vectors start from; `params`, each with its default, or None;
     `scalars`, which are learnt, each with the number that it starts from; `n_states`: the number of cell states beside the output;
     `has_state`: is that above 0?  `stages`: the number of stages.
 
@@ -112,6 +113,7 @@ class Cell:
         self.options = names(parts.options, parts.n_options)
         self._gate_weights = tuple(parts.gate_weights[:parts.n_gates])
         self._vector_options = tuple(parts.vector_option[k] for k in range(parts.n_vectors))
+        self.vector_starts = {name: parts.vector_starts[k] for k, name in enumerate(self.vectors) if not math.isnan(parts.vector_starts[k])}
         self.params = {name: None if math.isnan(parts.defaults[k]) else parts.defaults[k]
                        for k, name in enumerate(names(parts.params, parts.n_params))}
         self.scalars = dict(zip(names(parts.scalars, parts.n_scalars), parts.starts))

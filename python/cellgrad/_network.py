@@ -159,8 +159,8 @@ class Network:
                     out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
         """Returns initial params, [params_size]; the same on every machine for the same network, rules and seed.
 
-        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights; scalars
-        start as the cell says.  A rule is zeros, ones or uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal;
+        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights; scalars,
+        and per-unit weights to which the cell gives a number, start from the cell's numbers.  A rule is zeros, ones or uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal;
         "unit_forget" after the three gives gate a_f a bias of 1.  None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
         out: an array for the params.
 

@@ -136,6 +136,7 @@ static void list_parts(const struct cg_cell *cell, struct cg_cell_parts *p)
 	for (; p->n_vectors < cell->n_weights; p->n_vectors++) {
 		p->vectors[p->n_vectors] = cell->weights[p->n_vectors].name;
 		p->vector_option[p->n_vectors] = cell->weights[p->n_vectors].option;
+		p->vector_starts[p->n_vectors] = cell->weights[p->n_vectors].given ? cell->weights[p->n_vectors].start : NAN;
 	}
 	for (; p->n_options < cell->n_options; p->n_options++)
 		p->options[p->n_options] = cell->options[p->n_options].name;

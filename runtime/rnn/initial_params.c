@@ -235,10 +235,18 @@ static int fill_part(const struct filling *f, int pseudo_layer, enum cg_rnn_part
 	return m.rows && m.columns ? f->choice->rule[kind]->run(&m) : CG_OK;
 }
 
-/* Sets the scalars to the numbers that the cell's text gives them. */
-static void fill_scalars(const struct filling *f, int pseudo_layer)
+/* Sets the per-unit weights that the cell's text gives a number, and the scalars, to these numbers. */
+static void fill_starts(const struct filling *f, int pseudo_layer)
 {
 	const struct cg_network *net = &f->rnn->net;
+
+	for (int k = 0; k < net->n_vectors; k++) {
+		const struct cg_weight *weight = &net->cell->weights[f->rnn->vectors[k]];
+		const struct cg_rnn_region region = cg_network_part(net, pseudo_layer, CG_RNN_VECTOR, k);
+
+		for (int64_t u = 0; weight->given && u < region.columns; u++)
+			cg_element_put(net->dtype, f->params + (size_t)(region.offset + u) * cg_dtype_bytes(net->dtype), weight->start);
+	}
 
 	for (int k = 0; k < net->n_scalars; k++) {
 		const struct cg_rnn_region region = cg_network_part(net, pseudo_layer, CG_RNN_SCALAR, k);
@@ -283,7 +291,7 @@ int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t see
 		CG_TRY(fill_part(&f, at, CG_RNN_BIAS_W, rnn->net.n_parts[CG_PART_BIAS_W], BIAS));
 		CG_TRY(fill_part(&f, at, CG_RNN_BIAS_R, rnn->net.n_parts[CG_PART_BIAS_R], BIAS));
 		CG_TRY(fill_part(&f, at, CG_RNN_VECTOR, rnn->net.n_vectors, BIAS));
-		fill_scalars(&f, at);
+		fill_starts(&f, at);
 		if (choice.forget >= 0)
 			fill_forget(&f, at);
 	}

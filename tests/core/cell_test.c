@@ -26,7 +26,7 @@ static const char leaky[] =
 	"param keep\n"
 	"param gain = 2\n"
 	"option tied p_t\n"
-	"weight u\n"
+	"weight u = -1.5\n"
 	"scalar tau = 10, rate = -0.5\n"
 	"c = keep * c_prev + a_u * p_t * rate + u\n"
 	"h = tanh(gain * c + (a_v + q_v) * tau) * x_w\n"
@@ -84,6 +84,7 @@ static void expect_leaky(struct cg_cell *cell)
 	expect_names(p.options, p.n_options, "tied");
 	expect_names(p.vectors, p.n_vectors, "p_t u");
 	assert_true(p.vector_option[0] == 0 && p.vector_option[1] == -1);
+	assert_true(isnan(p.vector_starts[0]) && p.vector_starts[1] == -1.5);
 	expect_names(p.scalars, p.n_scalars, "tau rate");
 	assert_true(p.starts[0] == 10 && p.starts[1] == -0.5);
 	assert_true(isnan(p.defaults[0]));

@@ -184,6 +184,11 @@ static void built_in(void)
 		"weight = tanh(a + u * c_prev * tau) * i_x + h_x\nx = v * h_prev\nstage x\ngates m\nscalar = s * m * (y + w) - k * b\n"
 		"c = c_prev * s + weight\nh = tanh(c * tau) * scalar\nsave weight c h\n";
 
+	static const char means[] =
+		"cell means\ngates a b\ninput x_a\nstate c\noutput h\nweight g = 1\noption one w = -2\nscalar t = 3\nparam k = 0.1\n"
+		"m = mean(a - x_a)\nd = a - m\nu = g * d / sqrt(mean(d * d) + k) + mean(w * c_prev * t)\nstage u\ngates q\n"
+		"mean = exp(q - mean(q))\nc = mean / mean(mean) * c_prev + b\nh = tanh(c - mean(mean(c) * h_prev))\nsave m u c h\n";
+
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {
 		size_t n = strlen(e->name);
 
@@ -194,6 +199,7 @@ static void built_in(void)
 	replay_add_seed(forms, sizeof forms - 1);
 	replay_add_seed(roots, sizeof roots - 1);
 	replay_add_seed(learnt, sizeof learnt - 1);
+	replay_add_seed(means, sizeof means - 1);
 }
 
 /* Returns where the line begins in which `at` lies, and in *length its length with its newline. */
@@ -215,9 +221,9 @@ static size_t mutate(unsigned char *b, size_t n)
 	static const char *const words[] = {
 		"a_i", "h", "h_prev", "c_prev", "(", ")", "-", "- -", " + 1", " * 2", " / 0", "tanh(", "clip(", "max(", "abs(",
 		"silu(", "softsign(", "hard_sigmoid(silu(", "silu = ", "log(", "log1p(",
-		"sqrt(erf(", "gelu(softplus(", "expm1 = ", ", ", "exp(", "1e37", "1e-40",
+		"mean(", "mean(mean(", "mean = ", "sqrt(erf(", "gelu(softplus(", "expm1 = ", ", ", "exp(", "1e37", "1e-40",
 		"0", "\nstage h\n", "\ngates x\n", "\nstate s\n", "\noption z z1\n", "\nsave h\n", "\nparam p = 3\n",
-		"\nweight y y1\n", "\nscalar s = 2, s1 = 1\n", "weight = ", "\ninput x y no bias\n", "\nsplit b_x\n", " no bias",
+		"\nweight y y1\n", "\nweight y = 1\n", "\nscalar s = 2, s1 = 1\n", "weight = ", "\ninput x y no bias\n", "\nsplit b_x\n", " no bias",
 		"\noutput o\n", "#",
 		"\n", "\r", "\t", "\xef\xbb\xbf", "\x1b[2J", "do", "int", "__", "NULL", "dh", "gdh", "_all", "x_at", "t1", "/*", "*/", "@name@",
 		"@@ ", "%s", "\"", "\\\n", "?\?/",

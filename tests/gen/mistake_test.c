@@ -8,7 +8,7 @@
 
 #include "tests/gen/cell_text.h"
 
-#define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step, clip, max, min, abs, log, log1p, expm1, sqrt, erf, silu, softsign, " \
+#define FUNCTIONS " functions are exp, tanh, sigmoid, relu, step, clip, max, min, abs, log, log1p, expm1, sqrt, erf, mean, silu, softsign, " \
 	"hard_sigmoid, softplus and gelu"
 
 static const struct { const char *text, *message; } mistakes[] = {
@@ -92,7 +92,6 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "weight a\n", "4:8: 'a' is declared already" },
 	{ HEAD "weight\n", "4:7: expected a per-unit weight" },
 	{ HEAD "weight u, v\n", "4:9: expected a per-unit weight, got ','" },
-	{ HEAD "weight u = 1\n", "4:10: expected a per-unit weight, got '='" },
 	{ HEAD "weight o\nh = a + b * o\n", "4:8: 'o' has the adjoint 'do', a reserved word of C; choose another name" },
 	{ HEAD "weight u\nh = a + b\n", "4:8: per-unit weight 'u' is not used" },
 	{ HEAD "input\n", "4:6: expected a gate" },
@@ -103,6 +102,16 @@ static const struct { const char *text, *message; } mistakes[] = {
 	  "5:7: stage 2 has no gates: expected a line 'gates' or 'split' below, for the product "
 	  "of the stage" },
 	{ HEAD "weigh u\nh = a + b\n", "4:1: there is no declaration 'weigh'; did you mean 'weight'?" },
+	{ HEAD "h = var(a) + b\n", "4:5: there is no function 'var': var(x) is mean((x - m) * (x - m)), for m = mean(x); the" FUNCTIONS },
+	{ HEAD "h = sum(a) + b\n", "4:5: there is no function 'sum': mean(x) is the mean over the units of a row, and there is no sum; the" FUNCTIONS },
+	{ HEAD "h = mean() + b\n", "4:10: expected a name, a number or '(', got ')'" },
+	{ HEAD "h = mean(a, b)\n", "4:11: 'mean' takes 1 argument" },
+	{ HEAD "mean = a\nh = mean + b\nx = meen(h)\n", "6:5: there is no function 'meen'; did you mean 'mean'? The" FUNCTIONS },
+	{ HEAD "c = mean(mean(mean(mean(mean(mean(mean(mean(a))))))))\nd = mean(mean(mean(mean(mean(mean(mean(mean(c * b))))))))\n"
+	  "h = mean(a - mean(d))\n", "6:1: 'h' has means of means of more than 16 levels" },
+	{ HEAD "weight g = \n", "4:12: expected a number" },
+	{ HEAD "weight g = 1 f\n", "4:14: expected the end of the line, got 'f'" },
+	{ HEAD "option o g = x\n", "4:14: expected a number" },
 	{ HEAD "scalar\n", "4:7: expected a scalar" },
 	{ HEAD "scalar tau\n", "4:11: expected '=' after scalar 'tau', and the number with which its training starts" },
 	{ HEAD "scalar tau = x\n", "4:14: expected a number" },

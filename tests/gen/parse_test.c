@@ -186,6 +186,8 @@ static void test_accepted(void **state)
 	accepted("cell x\ngates weight scalar\noutput h\nh = weight + scalar\n");
 	accepted(HEAD "weight weight\nscalar scalar = 1\nh = a * weight + b * scalar\n");
 	accepted(HEAD "scalar tau = -1.5e-3, q = 2\nweight u v\nweight w\nh = a * tau + b * q + u * v * w\n");
+	accepted(HEAD "mean = mean(a)\nh = mean(b * mean) + mean\n");
+	accepted(HEAD "weight g f = 1\noption o e = -2.5\nh = a * g + b * f + e\n");
 	accepted("cell GATES\ngates a\noutput h\nh = a\n");
 	accepted("cell x\ngates abcdefghijklmnopqrstuvwx\noutput h\nh = abcdefghijklmnopqrstuvwx\n");
 	accepted("cell x\ngates a\nstate c1 c2 c3 c4\noutput h\nc1 = a\nc2 = a\nc3 = a\nc4 = a\nh = a\n");
@@ -195,8 +197,8 @@ static void test_accepted(void **state)
 /* A parsed cell has what its text declares. */
 static void test_read(void **state)
 {
-	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v\noption z x\n"
-	                                  "weight y\nscalar tau = -3, g = 1\n"
+	struct cg_cell *cell = must_parse("cell x\ngates a_i k\nsplit q_n\nstate c\noutput h\noption o w v = 2\noption z x\n"
+	                                  "weight y = -4\nscalar tau = -3, g = 1\n"
 	                                  "param p = -2.5, q\nu = ( a_i # one\n\t+  k ) * w\nstage u\ngates m\n"
 	                                  "c = u + v * x * p * q * y * tau * g\nh = m * c_prev * q_n\nsave c u\n", "x");
 
@@ -220,6 +222,8 @@ static void test_read(void **state)
 	assert_int_equal(cell->weights[1].option, 0);
 	assert_int_equal(cell->weights[2].option, 1);
 	assert_int_equal(cell->weights[3].option, -1);
+	assert_true(cell->weights[0].given && cell->weights[0].start == 2 && cell->weights[1].given && cell->weights[1].start == 2);
+	assert_true(!cell->weights[2].given && cell->weights[3].given && cell->weights[3].start == -4);
 	assert_int_equal(cell->n_scalars, 2);
 	assert_string_equal(cell->scalars[1].name, "g");
 	assert_true(cell->scalars[0].start == -3 && cell->scalars[1].start == 1);

@@ -245,7 +245,7 @@ static void test_rules(void **state)
 /* A user's cell: its per-unit weights follow the biases, whether they have an option or not, and its scalars are last. */
 static void test_learnt(void **state)
 {
-	static const char text[] = "cell learnt\ngates a_z a_n\noutput h\nweight u\noption off w\noption on v\nscalar tau = 3, rate = -0.25\n"
+	static const char text[] = "cell learnt\ngates a_z a_n\noutput h\nweight u\noption off w = 5\noption on v = -2\nscalar tau = 3, rate = -0.25\n"
 	                           "h = tau * tanh(a_z * u + w) + rate * a_n * v\nsave h\n";
 	enum { LAYERS = 2, UNITS = 3, BIASES = LAYERS * 2 * 2 * UNITS, MATRICES = 2 * 2 * (5 + 3 + 3 + 3) * UNITS / 2 };
 	struct cg_rnn_config c;
@@ -268,7 +268,7 @@ static void test_learnt(void **state)
 	for (int layer = 0; layer < LAYERS; layer++)
 		for (int k = 0; k < 4; k++) {
 			static const char *const names[] = { "u", "v", "tau", "rate" };
-			static const double starts[] = { 0, 0, 3, -0.25 };
+			static const double starts[] = { 0, -2, 3, -0.25 };
 			int vector = k < 2, first = MATRICES + BIASES + (vector ? 0 : LAYERS * 2 * UNITS), each = vector ? UNITS : 1;
 			struct cg_rnn_region named, numbered;
 
@@ -276,7 +276,9 @@ static void test_learnt(void **state)
 			assert_int_equal(cg_rnn_region(rnn, layer, 5 + k, 0, &numbered), CG_OK);
 			assert_memory_equal(&named, &numbered, sizeof named);
 			assert_int_equal(named.offset, first + (layer * 2 + k % 2) * each);
-			assert_true(named.rows == 1 && named.columns == each && numbers[named.offset] == starts[k]);
+			assert_true(named.rows == 1 && named.columns == each);
+			for (int u = 0; u < each; u++)
+				assert_true(numbers[named.offset + u] == starts[k]);
 		}
 	REFUSED(cg_rnn_region(rnn, 0, 9, 0, &(struct cg_rnn_region){ 0, 0, 0 }), "expected 0 to 8, a region of cell learnt, got 9");
 	REFUSED(cg_rnn_config_region(&c, 0, CG_RNN_VECTOR, "w", &(struct cg_rnn_region){ 0, 0, 0 }), "no per-unit weight, with these options, 'w'");

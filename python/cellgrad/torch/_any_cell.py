@@ -59,6 +59,7 @@ class Cell(Recurrent):
                          proj=proj_size, options=names, values=tuple((values or {}).items()))
         spec = spec_of(text)
         self.name, self._starts = parsed.name, tuple(parsed.scalars.values())
+        self._vector_starts = [parsed.vector_starts.get(name) for name in parsed.vectors_with(names)]
         shapes = iter(spec.parts)
         ends = [f"l{layer}{end}" for layer in range(num_layers) for end in ("", "_reverse")[:spec.directions]]
         kinds: List[Tuple[str, ...]] = list(spec.names())
@@ -76,8 +77,8 @@ class Cell(Recurrent):
         self.flatten_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets initial weights as PyTorch does: uniform from -1 / sqrt(hidden_size) to 1 / sqrt(hidden_size).  Scalars get the numbers with
-        which the cell declares them."""
+        """Sets initial weights as PyTorch does: uniform from -1 / sqrt(hidden_size) to 1 / sqrt(hidden_size).  Scalars, and per-unit weights
+        that the cell declares with a number, get the numbers of the cell."""
         bound = 1 / math.sqrt(self.hidden_size)
         for name, weight in self.named_parameters():
             if name.startswith("scalar_"):
@@ -85,6 +86,11 @@ class Cell(Recurrent):
                     weight.copy_(torch.tensor(self._starts, dtype=weight.dtype))
             else:
                 nn.init.uniform_(weight, -bound, bound)
+            if name.startswith("weight_p_"):
+                with torch.no_grad():
+                    for row, start in zip(weight, self._vector_starts):
+                        if start is not None:
+                            row.fill_(start)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         result = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
