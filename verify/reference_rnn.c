@@ -26,9 +26,9 @@
  *     term, may add the two, and the bound allows either.  The states and gradients of a last step that a caller gets are not read back.
  *  g. sigmoid and tanh have the errors that rule 5 of bound.h gives for a vendor.
  *  h. In f16 and bf16 several products may add to the gradient of a matrix; each product may be rounded before it is added, and the sum
- *     so far is read back before the next product adds to it.  The gradient of W has one product.  The gradient of R has two: one for
- *     all first steps, whose h_prev is the caller's, and one for all others.  Where rows have unequal lengths the gradient of R has more
- *     products, at most two for each step, in any order.
+ *     so far is read back before the next product adds to it.  The gradient of W has one product.  Where all rows have equal lengths
+ *     the gradient of R has two products: one for all first steps, whose h_prev is the caller's, and one for all others.  Where rows
+ *     have unequal lengths the gradient of R has more products, at most two for each step, in any order.
  */
 #include <stdlib.h>
 

@@ -310,8 +310,8 @@ static size_t rows_each(const struct cg_dev *device, size_t wide, size_t rows)
 }
 
 /* Sets the grid.  On a processor a work-item computes a strip of units in some rows, or in the sums of a block.  On other devices a
- * work-group is as wide as the units, up to the next power of two and within the device's limits, and the kernel loops over blocks of sums
- * beyond the grid. */
+ * work-group is as wide as the units, rounded up to a power of two, within 256 work-items and the limits of device and kernel; the kernel
+ * loops over blocks of sums beyond the grid. */
 static void set_grid(const struct cg_dev *device, size_t most, int shape, int64_t rows, int64_t units, size_t global[2],
                      size_t local[2])
 {

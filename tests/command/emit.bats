@@ -371,7 +371,8 @@ hostile() {
 		[ "$output" = "$("$CELLGEN" emit "$@")" ]
 		[ -n "$output" ]
 	done
-	# The library's bundle contains the emitted text from its first function on, except that the functions of the bundle are static.
+	# The library's bundle contains the emitted text from its first function to its last, except that all the bundle's functions
+	# are static.
 	works emit lstm_block --pass grad --dtype f32 --lang c --options peephole
 	"$CELLGEN" bundle lstm_block f32 | sed 's/^static void/void/' >bundle.c
 	sed -n '/^static APART void cg_/,/^#ifdef __cplusplus/p' <<<"$output" | sed '$d; s/^static void/void/' >functions.c

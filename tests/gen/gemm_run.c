@@ -516,7 +516,8 @@ int main(int argc, char **argv)
 		return status;
 	for (int dtype = 0; dtype < CG_DTYPE_COUNT; dtype++)
 		for (int t = 0; t < 4; t++, which++) {
-			/* The four ways to store start and c, in f16 and bf16, each with another transposition in f16 than in bf16. */
+			/* In f16 and bf16, start and c have each of the four pairs of types, real or acc; each pair has another
+			   transposition in f16 than in bf16. */
 			int way = dtype == REF_F16 ? t : dtype == REF_BF16 ? 3 - t : 0;
 			struct cg_gemm_shape s = { .dtype = dtype, .transpose_a = t >> 1, .transpose_b = t & 1, .start_acc = way & 1,
 				.c_acc = way >> 1 };

@@ -484,7 +484,8 @@ static void test_adjoints(void **state)
 	cg_parse_free(cell);
 }
 
-/* The letter y is accepted, and every pass printed, in each place where a name with an adjoint may stand. */
+/* The letter y is accepted, and every pass printed, as the name of a gate, a split gate, a state, the output, an option's weight, and a
+   value before a stage. */
 static void test_letter(void **state)
 {
 	static const char *const places[] = {

@@ -55,6 +55,7 @@ static const char *line_of(const char *at)
 
 /* ---- lines ---- */
 
+/* The first line of a text is a comment: the key of the text, and the command that prints the text. */
 static void check_first_line(const struct cg_pass_plan *plan, int lang, const char *text)
 {
 	char want[400], options[200] = "";
@@ -289,7 +290,8 @@ static const char *string_at(const json_t *object, const char *key)
 	return s;
 }
 
-/* The second form of a kernel: its name in the manifest is in the text, with the same parameters, and its runs have one unit. */
+/* Checks a kernel's second form: the text has the function that the manifest names, with the parameters of the first form, and each run
+   of units that a thread computes has one unit. */
 static void check_one(const struct cg_function *function, int lang, const char *text, const json_t *one)
 {
 	static char name[2][PARAMETERS_MAX][NAME];

@@ -41,8 +41,8 @@ def skip_all(reason, what):
 
 
 def need_numpy():
-    """Continues the test in a Python that has NumPy, with the package of this source and the library of this build; skips the test if there
-    is no such Python or no shared library, or if the library has a sanitizer."""
+    """Continues the test in this Python or, if it lacks NumPy, in another, with this source's package and this build's library.  Without
+    NumPy or a shared library, or with a sanitizer, the test is skipped or, if CELLGRAD_TEST_REQUIRE demands, fails."""
     library = os.environ.get("LIBRARY", os.path.abspath(".libs/libcellgrad.so"))
     if not os.path.exists(library):
         skip_all("there is no shared library", "shared")
