@@ -66,7 +66,7 @@ static int read_any(struct drawn *d, unsigned long long *state)
 /* Combines two terms by random functions that keep numbers small. */
 static int form(struct drawn *d, unsigned long long *state, int x, int y)
 {
-	switch (below(state, 28)) {
+	switch (below(state, 31)) {
 	case 0: case 1: return apply(d, TAPE_TANH, apply(d, TAPE_ADD, x, y), 0);
 	case 2:  return apply(d, TAPE_SIGMOID, apply(d, TAPE_SUB, x, y), 0);
 	case 3: case 4: return apply(d, TAPE_MUL, apply(d, TAPE_SIGMOID, x, 0), y);
@@ -91,6 +91,9 @@ static int form(struct drawn *d, unsigned long long *state, int x, int y)
 	case 23: return apply(d, TAPE_ADD, apply(d, TAPE_ERF, x, 0), apply(d, TAPE_ERF, apply(d, TAPE_MUL, add_number(d, 0.5), y), 0));
 	case 24: return apply(d, TAPE_SUB, apply(d, TAPE_SOFTPLUS, x, 0), apply(d, TAPE_MUL, add_number(d, 0.25), y));
 	case 25: return apply(d, TAPE_GELU, apply(d, TAPE_ADD, apply(d, TAPE_GELU, x, 0), y), 0);
+	case 26: return apply(d, TAPE_SUB, x, apply(d, MEAN, y, 0));
+	case 27: return apply(d, TAPE_DIV, x, apply(d, TAPE_SQRT, apply(d, TAPE_ADD, apply(d, MEAN, apply(d, TAPE_MUL, y, y), 0), add_number(d, 0.5)), 0));
+	case 28: return apply(d, TAPE_MUL, apply(d, MEAN, apply(d, TAPE_MUL, x, y), 0), apply(d, TAPE_SIGMOID, y, 0));
 	}
 	return apply(d, TAPE_ADD, x, y);
 }
@@ -283,14 +286,15 @@ static void write_gate_name(struct drawn *d, int k)
 
 static void write_term(struct drawn *d, int k)
 {
-	static const char *const signs[TAPE_OPS] = { [TAPE_ADD] = " + ", [TAPE_SUB] = " - ", [TAPE_MUL] = " * ", [TAPE_DIV] = " / ",
+	static const char *const signs[TERM_OPS] = { [TAPE_ADD] = " + ", [TAPE_SUB] = " - ", [TAPE_MUL] = " * ", [TAPE_DIV] = " / ",
 	                                             [TAPE_CLIP] = ", ", [TAPE_MAX] = ", ", [TAPE_MIN] = ", " };
-	static const char *const words[TAPE_OPS] = { [TAPE_NEG] = "-", [TAPE_EXP] = "exp", [TAPE_TANH] = "tanh", [TAPE_SIGMOID] = "sigmoid",
+	static const char *const words[TERM_OPS] = { [TAPE_NEG] = "-", [TAPE_EXP] = "exp", [TAPE_TANH] = "tanh", [TAPE_SIGMOID] = "sigmoid",
 	                                             [TAPE_RELU] = "relu", [TAPE_CLIP] = "clip", [TAPE_MAX] = "max", [TAPE_MIN] = "min",
 	                                             [TAPE_ABS] = "abs", [TAPE_SILU] = "silu", [TAPE_SOFTSIGN] = "softsign",
 	                                             [TAPE_HARD_SIGMOID] = "hard_sigmoid",
 	                                             [TAPE_LOG] = "log", [TAPE_LOG1P] = "log1p", [TAPE_EXPM1] = "expm1", [TAPE_SQRT] = "sqrt",
-	                                             [TAPE_ERF] = "erf", [TAPE_SOFTPLUS] = "softplus", [TAPE_GELU] = "gelu" };
+	                                             [TAPE_ERF] = "erf", [TAPE_SOFTPLUS] = "softplus", [TAPE_GELU] = "gelu",
+	                                             [MEAN] = "mean" };
 	const struct term *t = &d->terms[k];
 
 	if (t->op != TAPE_LEAF) {

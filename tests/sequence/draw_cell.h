@@ -7,15 +7,18 @@
 #define DRAW_CELL_H
 
 #include "tests/sequence/guarded_network.h"
+#include "tests/sequence/tape.h"
 
 enum { STAGES = 4, GATES = 28, WEIGHTS = 6, OPTIONS = 2, SCALARS = 2, PARAMS_MAX = 3, EQUATIONS = 24 };
 enum { TERMS = 1024, POOL = 112, TEXT = 8192 };
 
 enum { NO_X = 1, NO_H = 2, NO_BIAS = 4 };
+/* The mean over the units of a row, which the tape has as a sum of numbers. */
+enum { MEAN = TAPE_OPS, TERM_OPS };
 /* The kinds of values that a term of an equation reads. */
 enum item { GATE, PREV_H, PREV_C, WEIGHT, SCALAR, PARAM, VALUE, NUMBER, ITEMS };
 
-struct term { int op, a, b, item, index; double number; };     /* op: an enum tape_op; TAPE_LEAF: the term reads an item */
+struct term { int op, a, b, item, index; double number; };     /* op: an enum tape_op, or MEAN; TAPE_LEAF: the term reads an item */
 struct equation { int term, stage; };
 
 struct drawn {

@@ -133,11 +133,25 @@ static int scalar_of(const struct evaluation *w, const struct step *s, int scala
 	return tape_store(w->tape, param(w, s->pseudo_layer, id, 0, 0, 0), 0, 1);
 }
 
+static int evaluate(const struct evaluation *w, const struct step *s, int unit, int k);
+
+/* The mean of a term over all units. */
+static int mean_of(const struct evaluation *w, const struct step *s, int k)
+{
+	int sum = evaluate(w, s, 0, k), units = (int)w->net->config.units;
+
+	for (int unit = 1; unit < units; unit++)
+		sum = tape_apply(w->tape, TAPE_ADD, sum, evaluate(w, s, unit, k));
+	return tape_apply(w->tape, TAPE_MUL, sum, tape_leaf(w->tape, 1.0L / units));
+}
+
 static int evaluate(const struct evaluation *w, const struct step *s, int unit, int k)
 {
 	const struct term *t = &w->d->terms[k];
 	int a;
 
+	if (t->op == MEAN)
+		return mean_of(w, s, t->a);
 	if (t->op != TAPE_LEAF) {
 		a = evaluate(w, s, unit, t->a);
 		return tape_apply(w->tape, t->op, a, tape_is_binary(t->op) ? evaluate(w, s, unit, t->b) : a);
