@@ -275,7 +275,12 @@ struct cg_argument {
 	int role, index, derivative;
 	int kind, type, out;
 	int node;                        /* the node of an input, which is a leaf, or the node that an output stores */
+	int place;                       /* of an output: the interpreter's register that has its values */
 };
+
+/* An operation of the interpreter.  to, a, b: registers; of CG_OP_CONST a is the node, of CG_OP_LEAF the argument that is loaded.
+ * is_even: the result is the same for all units of a row, as one of means and scalars alone is, and is computed once for a strip. */
+struct cg_operation { int code, to, a, b, is_even; };
 
 struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* the function's name in the text */
@@ -284,6 +289,8 @@ struct cg_function {                     /* one function */
 	int  means, mean_functions;      /* the means of a row in memory; the number of functions just before, which compute them */
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
+	struct cg_operation *operations; int n_operations;       /* for the interpreter, in order; the first n_fixed of them serve all strips */
+	int n_fixed, registers;          /* registers: how many the interpreter needs, each for a strip of values */
 	int sum_values;                  /* of a sum: the number of values in each block of its scratch; those of scalars stand last */
 };
 
@@ -496,5 +503,8 @@ struct cg_bound {
 typedef void cg_strip(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units,
                       const struct cg_bound *, void *registers);
 size_t cg_strip_bytes(const struct cg_pass_plan *, const struct cg_function *);
+/* The number of values in the interpreter's registers: CG_STRIP in each. */
+enum { CG_STRIP = 256 };
+size_t cg_strip_values(const struct cg_function *);
 
 #endif

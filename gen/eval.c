@@ -33,8 +33,14 @@ void cg_eval(const struct cg_graph *graph, long double *value, int n)
 	cg_eval_row(graph, value, n, 1);
 }
 
+size_t cg_strip_values(const struct cg_function *function)
+{
+	int lanes = function->shape == CG_FUNCTION_MEAN ? cg_count_outputs(function) : 0;
+
+	return (size_t)(function->registers + lanes) * CG_STRIP;
+}
+
 size_t cg_strip_bytes(const struct cg_pass_plan *plan, const struct cg_function *function)
 {
-	(void)function;
-	return (size_t)plan->graph.n * 256 * cg_acc_bytes(plan->dtype);
+	return cg_strip_values(function) * cg_acc_bytes(plan->dtype) + (size_t)function->registers * sizeof(void *);
 }

@@ -36,4 +36,7 @@ int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage
  * weights, the sum over units those of scalars. */
 void cg_function_make(struct maker *, int stage, int shape, const char *suffix);
 
+/* Assigns the registers and lists the operations with which strip.c interprets a function.  Returns -1 where memory is exhausted. */
+int cg_assign_registers(struct cg_pass_plan *, struct cg_function *);
+
 #endif

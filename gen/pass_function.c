@@ -88,7 +88,7 @@ int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int d
 
 struct cg_argument cg_function_argument(struct maker *m, int role, int index, int derivative, int node)
 {
-	struct cg_argument a = { "", role, index, derivative, memory[role].kind, 0, 0, node };
+	struct cg_argument a = { "", role, index, derivative, memory[role].kind, 0, 0, node, -1 };
 
 	a.type = cg_function_type(m->plan, role, index, derivative);
 	a.name = role < CG_ROLE_ROWS && role != CG_ROLE_MEAN ? cg_function_argument_name(m->graph, m->plan->cell, role, index, derivative) : "";
@@ -256,7 +256,7 @@ static void make(struct maker *m, int stage, int shape, int serves, int means, c
 	if (cg_is_sum(p))
 		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
 	plan->n_functions++;
-	m->failed |= graph->failed;
+	m->failed |= graph->failed || (!cg_is_sum(p) && cg_assign_registers(plan, p));
 }
 
 /* ---- means ---- */

@@ -14,13 +14,14 @@
 #define PASTE_(a, b, c) a##_##b##_##c
 #define PASTE(a, b, c) PASTE_(a, b, c)
 
-enum { STRIP = 256 };
+enum { STRIP = CG_STRIP };
 
 struct strip {
 	const struct cg_pass_plan *plan;
 	const struct cg_function *function;
 	const struct cg_bound *bound;
-	acc *registers;                  /* [node][STRIP]; a node that the function neither computes nor reads leaves its part unused */
+	const acc **at;                          /* by register: where its values are: in the register, or in the memory of an input */
+	acc *registers;                          /* [register][STRIP]; behind them, for means, the lanes of each */
 };
 
 static void apply(int code, int n, acc *restrict to, const acc *restrict a, const acc *restrict b)
@@ -48,37 +49,9 @@ static void apply(int code, int n, acc *restrict to, const acc *restrict a, cons
 	}
 }
 
-static acc *reg(const struct strip *s, int node)
+static acc *reg(const struct strip *s, int place)
 {
-	return s->registers + (size_t)node * STRIP;
-}
-
-/* The value of an argument that is one number: a param, or a scalar in memory. */
-static acc number(const struct strip *s, int k)
-{
-	const struct cg_bound *b = &s->bound[k];
-
-	if (s->function->arguments[k].kind == CG_KIND_SCALAR)
-		return (acc)b->value;
-	return b->data ? to_acc(*(const real *)b->data) : 0;
-}
-
-/* Sets the registers that stay the same from strip to strip: constants, params and scalars. */
-static void constants(const struct strip *s)
-{
-	const struct cg_graph *graph = &s->plan->graph;
-
-	for (int k = 0; k < graph->n; k++)
-		if (graph->nodes[k].code == CG_OP_CONST)
-			for (int u = 0; u < STRIP; u++)
-				reg(s, k)[u] = (acc)graph->nodes[k].value;
-	for (int k = 0; k < s->function->n_arguments; k++) {
-		const struct cg_argument *a = &s->function->arguments[k];
-
-		if (!a->out && (a->kind == CG_KIND_SCALAR || a->kind == CG_KIND_ELEMENT))
-			for (int u = 0; u < STRIP; u++)
-				reg(s, a->node)[u] = number(s, k);
-	}
+	return s->registers + (size_t)place * STRIP;
 }
 
 /* The memory of an argument of this kind, of which the function has one: its scratch, or its means. */
@@ -97,34 +70,68 @@ static acc *mean_at(const struct strip *s, const struct cg_argument *a, int64_t 
 	return memory(s, CG_KIND_MEANS) + row * s->function->means + a->index;
 }
 
+static void fill(acc *to, int n, acc value)
+{
+	for (int u = 0; u < n; u++)
+		to[u] = value;
+}
+
+/* The value of an argument that is one number: a param, or a scalar in memory. */
+static acc number(const struct strip *s, int k)
+{
+	const struct cg_bound *b = &s->bound[k];
+
+	if (s->function->arguments[k].kind == CG_KIND_SCALAR)
+		return (acc)b->value;
+	return b->data ? to_acc(*(const real *)b->data) : 0;
+}
+
+/* Sets the registers that stay the same from strip to strip: constants, params and scalars. */
+static void set_fixed(const struct strip *s)
+{
+	for (int k = 0; k < s->function->registers; k++)
+		s->at[k] = reg(s, k);
+	for (int k = 0; k < s->function->n_fixed; k++) {
+		const struct cg_operation *o = &s->function->operations[k];
+
+		fill(reg(s, o->to), STRIP, o->code == CG_OP_CONST ? (acc)s->plan->graph.nodes[o->a].value : number(s, o->a));
+	}
+}
+
+/* Loads a strip of an argument.  A tensor or per-unit vector whose elements have the type of arithmetic is read where it is. */
+static void load(const struct strip *s, const struct cg_operation *o, int64_t row, int64_t first, int n)
+{
+	const struct cg_argument *a = &s->function->arguments[o->a];
+	const struct cg_bound *b = &s->bound[o->a];
+	int64_t at = first + (a->kind == CG_KIND_TENSOR ? row * b->stride : 0);
+	acc *to = reg(s, o->to);
+
+	s->at[o->to] = to;
+	if (a->kind == CG_KIND_MEAN)
+		fill(to, n, *mean_at(s, a, row));
+	else if (!b->data)
+		fill(to, n, 0);
+	else if (a->type == CG_TYPE_ACC || sizeof(real) == sizeof(acc))
+		s->at[o->to] = (const acc *)b->data + at;
+	else
+		for (int u = 0; u < n; u++)
+			to[u] = to_acc(((const real *)b->data)[at + u]);
+}
+
 /* Loads the inputs of a strip and computes all nodes of the schedule. */
 static void compute(const struct strip *s, int64_t row, int64_t first, int n)
 {
-	for (int k = 0; k < s->function->n_arguments; k++) {
-		const struct cg_argument *a = &s->function->arguments[k];
-		int64_t at = first + (a->kind == CG_KIND_TENSOR ? row * s->bound[k].stride : 0);
-		acc *to = reg(s, a->node);
+	const struct cg_operation *end = s->function->operations + s->function->n_operations;
 
-		if (!a->out && a->kind == CG_KIND_MEAN)
-			for (int u = 0; u < n; u++)
-				to[u] = *mean_at(s, a, row);
-		if (a->out || (a->kind != CG_KIND_TENSOR && a->kind != CG_KIND_PER_UNIT))
-			continue;
-		if (!s->bound[k].data)
-			for (int u = 0; u < n; u++)
-				to[u] = 0;
-		else if (a->type == CG_TYPE_ACC)
-			for (int u = 0; u < n; u++)
-				to[u] = ((const acc *)s->bound[k].data)[at + u];
-		else
-			for (int u = 0; u < n; u++)
-				to[u] = to_acc(((const real *)s->bound[k].data)[at + u]);
-	}
-	for (int k = 0; k < s->function->n_schedule; k++) {
-		int id = s->function->schedule[k];
-		const struct cg_node *node = &s->plan->graph.nodes[id];
-
-		apply(node->code, n, reg(s, id), reg(s, node->a), reg(s, node->b));
+	for (const struct cg_operation *o = s->function->operations + s->function->n_fixed; o < end; o++) {
+		if (o->code == CG_OP_LEAF) {
+			load(s, o, row, first, n);
+		} else {
+			s->at[o->to] = reg(s, o->to);
+			apply(o->code, o->is_even ? 1 : n, reg(s, o->to), s->at[o->a], s->at[o->b]);
+			if (o->is_even)
+				fill(reg(s, o->to), n, *reg(s, o->to));
+		}
 	}
 }
 
@@ -138,10 +145,11 @@ static void point(const struct strip *s, int64_t rows, int64_t units)
 			for (int k = 0; k < s->function->n_arguments; k++) {
 				const struct cg_argument *a = &s->function->arguments[k];
 				int64_t at = row * s->bound[k].stride + first;
-				const acc *from = reg(s, a->node);
+				const acc *from;
 
 				if (!a->out || !s->bound[k].data)
 					continue;
+				from = s->at[a->place];
 				if (a->type == CG_TYPE_ACC)
 					for (int u = 0; u < n; u++)
 						((acc *)s->bound[k].data)[at + u] = from[u];
@@ -177,7 +185,7 @@ static void sum_part(const struct strip *s, int64_t rows, int64_t units)
 					if (!is_value(&s->function->arguments[k]))
 						continue;
 					for (int u = 0; u < n; u++)
-						to[u] += reg(s, s->function->arguments[k].node)[u];
+						to[u] += s->at[s->function->arguments[k].place][u];
 					to += units;
 				}
 			}
@@ -229,30 +237,43 @@ static acc add_units(const acc *partial, int64_t blocks, int64_t count, int64_t 
 	return add_lanes(lanes);
 }
 
-/* Computes the means of each row.  The register of a mean's node holds its lanes. */
+/* Adds a strip to the lanes. */
+static void add_strip(acc *restrict lanes, const acc *restrict terms, int n)
+{
+	for (int at = 0; at < n; at += CG_LANES) {
+		int width = n - at < CG_LANES ? n - at : CG_LANES;
+
+		for (int lane = 0; lane < width; lane++)
+			lanes[lane] += terms[at + lane];
+	}
+}
+
+/* Computes the means of each row. */
 static void mean(const struct strip *s, int64_t rows, int64_t units)
 {
+	const struct cg_argument *arguments = s->function->arguments, *end = arguments + s->function->n_arguments;
 	const acc share = acc_recip((acc)units);
 
 	for (int64_t row = 0; row < rows; row++) {
-		for (int k = 0; k < s->function->n_arguments; k++)
-			if (s->function->arguments[k].out)
-				memset(reg(s, s->function->arguments[k].node), 0, CG_LANES * sizeof(acc));
+		acc *lanes = reg(s, s->function->registers);
+
+		memset(lanes, 0, (size_t)cg_count_outputs(s->function) * STRIP * sizeof *lanes);
 		for (int64_t first = 0; first < units; first += STRIP) {
 			int n = units - first < STRIP ? (int)(units - first) : STRIP;
+			acc *to = lanes;
 
 			compute(s, row, first, n);
-			for (int k = 0; k < s->function->n_arguments; k++) {
-				const struct cg_argument *a = &s->function->arguments[k];
-				const acc *term = reg(s, s->plan->graph.nodes[a->node].a);
-
-				for (int u = 0; a->out && u < n; u++)
-					reg(s, a->node)[u % CG_LANES] += term[u];
-			}
+			for (const struct cg_argument *a = arguments; a < end; a++)
+				if (a->out) {
+					add_strip(to, s->at[a->place], n);
+					to += STRIP;
+				}
 		}
-		for (int k = 0; k < s->function->n_arguments; k++)
-			if (s->function->arguments[k].out)
-				*mean_at(s, &s->function->arguments[k], row) = add_lanes(reg(s, s->function->arguments[k].node)) * share;
+		for (const struct cg_argument *a = arguments; a < end; a++)
+			if (a->out) {
+				*mean_at(s, a, row) = add_lanes(lanes) * share;
+				lanes += STRIP;
+			}
 	}
 }
 
@@ -280,9 +301,11 @@ cg_strip PASTE(cg_strip, CG_DTYPE, CG_ISA);
 void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows,
                                        int64_t units, const struct cg_bound *bound, void *registers)
 {
-	struct strip s = { plan, function, bound, registers };
+	/* The registers stand first, since their memory is aligned. */
+	acc *values = registers;
+	struct strip s = { plan, function, bound, (const acc **)(values + cg_strip_values(function)), values };
 
-	constants(&s);
+	set_fixed(&s);
 	switch (function->shape) {
 	case CG_FUNCTION_POINT:    point(&s, rows, units); return;
 	case CG_FUNCTION_SUM_PART: sum_part(&s, rows, units); return;
