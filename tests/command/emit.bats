@@ -236,6 +236,8 @@ indrnn() {
 	printf 'cell mine\ngates a\nstate c\noutput h\nc_first = tanh(a)\nc = c_first + c_prev\nh = c\nsave c_first c h\n' > mine.cell
 	works emit ./mine.cell --pass seq_forward
 	refuses "mine|c_first" emit ./mine.cell --shape scan --pass seq_forward
+	works emit ln_gru --pass seq_grad
+	refuses "ln_gru|means over units" emit ln_gru --shape scan --pass seq_grad
 }
 
 # The text of a scan contains the text that `cellgen tiles` prints, up to the table of tiles.

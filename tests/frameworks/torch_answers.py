@@ -263,6 +263,34 @@ class Answers(unittest.TestCase):
             theirs, states = self.slstm(module, x[:n, b:b + 1], [state[:, b:b + 1] for state in given])
             self.same([theirs[:, 0], *(state[:, 0] for state in states)], [padded[:n, b], *(state[:, b] for state in last)], b)
 
+    def layer_norm(self, module, x):
+        """Returns PyTorch's own output of a module of ln_lstm, from states of zeros."""
+        weight_ih, weight_hh, weight_p = module.parameters()
+        gain_x, gain_h, bias = weight_p[:4].flatten(), weight_p[4:8].flatten(), weight_p[8:12].flatten()
+        norm = torch.nn.functional.layer_norm
+        h, c, steps = torch.zeros(B, U, dtype=F64), torch.zeros(B, U, dtype=F64), []
+        for step in x:
+            gates = norm(step @ weight_ih.T, (4 * U,), gain_x) + norm(h @ weight_hh.T, (4 * U,), gain_h) + bias
+            i, f, g, o = gates.chunk(4, 1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(norm(c, (U,), weight_p[12], weight_p[13]))
+            steps.append(h)
+        return torch.stack(steps), (h[None], c[None])
+
+    def test_layer_norm(self):
+        """A layer-norm LSTM has the answers of PyTorch's own equations; its gains start from 1, other per-unit weights from random numbers"""
+        torch.manual_seed(5)
+        module = ours.Cell("ln_lstm", I, U, dtype=F64)
+        ones = (module.weight_p_l0 == 1).all(1)
+        self.assertEqual(ones.tolist(), [True] * 8 + [False] * 4 + [True, False])
+        with torch.no_grad():
+            module.weight_p_l0.normal_()
+        x = torch.randn(T, B, I, dtype=F64, requires_grad=True)
+        leaves = [x, *module.parameters()]
+        self.same(self.weighted(self.layer_norm(module, x), leaves), self.weighted(module(x), leaves), "layer norm")
+        module.reset_parameters()
+        self.assertEqual((module.weight_p_l0 == 1).all(1).tolist(), ones.tolist())
+
     def test_copies(self):
         """nn.LSTM with the state_dict has the output to 1e-6; pickle, deepcopy and torch.save give equal outputs and new weights"""
         module, x = ours.LSTM(I, U, 2, bias=False), torch.randn(T, B, I)
