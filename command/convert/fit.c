@@ -172,7 +172,8 @@ static void compare_with(const struct network *n, struct network_trial *t)
 		t->matched += !!there;
 		t->problems += !there || !network_same_shape(there, &tensor);
 	}
-	t->problems += others(n, t->matched);
+	t->extra = others(n, t->matched);
+	t->problems += t->extra;
 }
 
 /* If names were given, checks that there is one for each group. */
@@ -232,16 +233,25 @@ static int has_layers(const struct network *n, const struct network_trial *t, in
 	return 0;
 }
 
+/* Does the file have all tensors of the network in their shapes? It may have others, too. */
+static int is_whole(const struct network_trial *t)
+{
+	return !t->refused && t->problems == t->extra;
+}
+
 static void consider(struct network_search *s, struct network_trial *t)
 {
 	int better;
 
 	try(s->n, t);
 	better = !s->tried || (s->best.refused && !t->refused) || (!t->refused && t->problems < s->best.problems);
-	if (!t->refused && !t->problems && s->fits++)
-		s->other = *t;
-	if (better)
+	if (better) {
 		s->best = *t;
+		s->fits = is_whole(t);
+	} else if (s->fits && is_whole(t) && t->problems == s->best.problems) {
+		s->other = *t;
+		s->fits++;
+	}
 	s->tried++;
 }
 

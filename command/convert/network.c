@@ -325,7 +325,7 @@ int network_find(struct network *n, int ignore)
 	n->config.input_mode = n->attributes.input_mode < 0 ? CG_LINEAR : n->attributes.input_mode;
 	CG_TRY(network_try_all(n, &s));
 	CG_TRY(check_whole(n));
-	if (s.fits > 1)
+	if (s.fits > 1 && (ignore || !s.best.problems))
 		return two(n, &s);
 	if (s.best.problems)
 		CG_TRY(report(n, &s.best, ignore));

@@ -57,13 +57,14 @@ struct network_trial {
 	struct cg_rnn_config config;
 	struct cg_value values[2];
 	struct cg_layout layout;
-	int no_biases, problems, matched;
+	int no_biases, matched;
+	int problems, extra;                     /* problems: tensors that are missing, misshapen or extra; extra: those that are extra */
 	int refused;                             /* the error code, with a message, where the format has no such network; else 0 */
 };
 struct network_search {
 	struct network *n;
-	struct network_trial best, other;                /* best: the network that fits best; other: another that fits, if `fits` is above 1 */
-	int tried, fits;
+	struct network_trial best, other;        /* best: the network that fits best; other: one that fits as well, if `fits` is above 1 */
+	int tried, fits;                         /* fits: how many networks fit as well as the best; 0 where it lacks a tensor */
 };
 
 /* Sorts the file's tensors by name. */

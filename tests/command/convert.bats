@@ -93,6 +93,15 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5
 	refuses "networks|rnn_tanh|num_layers=1|unidirectional|input_size=3|num_units=5|rnn_relu" \
 		convert --from pytorch --to cellgrad in out
+	# So they are where other tensors are left out.
+	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5 linear.weight:F32:2,5
+	refuses "in:|linear.weight|--ignore-extra" convert --from pytorch --to cellgrad in out
+	refuses "networks|rnn_tanh|num_layers=1|unidirectional|input_size=3|num_units=5|rnn_relu" \
+		convert --from pytorch --to cellgrad --ignore-extra in out
+	[ ! -e out ]
+	works convert --from pytorch --to cellgrad --ignore-extra in out rnn_mode=rnn_relu
+	[[ $output == "rnn_relu, "* ]]
+	rm out
 	tensors in "" W:F32:1,15,3 R:F32:1,15,5 B:F32:1,30
 	refuses "gru|num_layers=1|unidirectional|input_size=3|num_units=5|gru_block" convert --from onnx --to cellgrad in out
 	tensors in "" weights_{0..15}:F32:5,5 biases_{0..15}:F32:5
