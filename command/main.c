@@ -57,7 +57,7 @@ static void help(void)
 	       "  cellgrad --version         print the version\n"
 	       "\n"
 	       "CELLGRAD_BACKEND names the backend: cpu, opencl:0.0, cuda:1, or a list in order\n"
-	       "of preference; unset: the first that opens.\n"
+	       "of preference; unset: the first that opens and is not passed over.\n"
 	       "Exit status: 0 success; 1 outputs differ, or the command failed while working;\n"
 	       "2 the call was rejected before any work.\n");
 	print_contact();

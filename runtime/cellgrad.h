@@ -20,9 +20,10 @@
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
  *
  * @par Ownership
- * The library uses no argument in host memory any more after a call returns, unless the call failed with
- * CG_DRIVER.  Each object keeps the objects alive that it was made from, so the order of closing does not
- * matter.  Closing NULL does nothing.
+ * The library uses no argument in host memory any more after a call returns, with two exceptions.  If a wait
+ * failed (CG_DRIVER), that memory may be in use until the stream is closed.  The field `user` of a
+ * cg_allocator and of a cg_pool is kept.  Each object keeps the objects alive that it was made from, so the
+ * order of closing does not matter.  Closing NULL does nothing.
  *
  * @par fork
  * Of the objects that its parent made, a forked child may use only cells: calls that use a device through a
@@ -130,16 +131,16 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
 /** Opens a device.
  *
  * If no backend is named, the library on Linux loads OpenCL drivers only if there are signs of a GPU: the
- * device file of a GPU, and a driver that is not for processors alone.  CG_BAD_ARGUMENT: for example, an
- * unknown NAME (the message lists the backends), a number of threads out of range, or an environment variable
- * with a value that is not allowed (cellgrad(1) lists the variables).  CG_NO_DEVICE: no device could be
- * opened.
+ * device file of a GPU, and a driver that is not for processors alone; otherwise OpenCL is passed over.
+ * CG_BAD_ARGUMENT: for example, an unknown NAME (the message lists the backends), a number of threads out of
+ * range, or an environment variable with a value that is not allowed (cellgrad(1) lists the variables).
+ * CG_NO_DEVICE: no device could be opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
- *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens).  "cpu:threads=4" is a
- *        CPU context whose calls use at most 4 threads, the calling thread included.  Without threads= the
- *        number of threads is CELLGRAD_CPU_THREADS, or one per processor that the process may run on and, on
- *        Linux, that the quota of its control group allows.
+ *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens and is not passed over).
+ *        "cpu:threads=4" is a CPU context whose calls use at most 4 threads, the calling thread included.
+ *        Without threads= the number of threads is CELLGRAD_CPU_THREADS, or one per processor that the
+ *        process may run on and, on Linux, that the quota of its control group allows.
  * @param context Receives the context.  The caller closes it.
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);

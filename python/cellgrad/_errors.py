@@ -20,7 +20,7 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """An argument is missing, unknown, of a wrong shape or out of range, or overlaps another one."""
+    """An argument is wrong or missing, or an environment variable is wrong."""
 
     code = C.CG_BAD_ARGUMENT
 

@@ -24,7 +24,7 @@ extern char **environ;
 
 const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 	[CG_ENV_BACKEND] = { "CELLGRAD_BACKEND", "cg_open", CG_ENV_TEXT, NULL, 0, "NAME or NAME:DEVICE, or several with commas",
-		"the first that opens", "the backend of programs that name none", 0 },
+		"the first that opens and is not passed over", "the backend of programs that name none", 0 },
 	[CG_ENV_CACHE] = { "CELLGRAD_CACHE", "cache", CG_ENV_WORD, "off ro rw", 0, NULL,
 		"rw", "whether compiled kernels on disk are read and written", 1 },
 	[CG_ENV_CACHE_DIR] = { "CELLGRAD_CACHE_DIR", "cache", CG_ENV_PATH, NULL, 0, "an absolute path",
