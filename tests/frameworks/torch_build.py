@@ -130,6 +130,23 @@ class Building(unittest.TestCase):
                 self.assertEqual(python("-m", "cellgrad.torch.build", **there), (0, beside + "\n"))
                 self.assertEqual(route(), f"stable ABI ({beside})\n")
 
+    def test_cache_folder(self):
+        """As to the library, an empty or relative HOME is none; without a cache folder no extension is looked for in the current folder"""
+        with unittest.mock.patch.dict(os.environ, HOME="/home/user"):
+            for name in ("CELLGRAD_CACHE_DIR", "XDG_CACHE_HOME", "CELLGRAD_TORCH_EXTENSION"):
+                os.environ.pop(name, None)
+            self.assertEqual(os.path.dirname(_stable.cache_folder()), "/home/user/.cache/cellgrad")
+            for home in ("", "here", None):
+                if home is None:
+                    del os.environ["HOME"]
+                else:
+                    os.environ["HOME"] = home
+                self.assertIsNone(_stable.cache_folder(), home)
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(ROOM.name)
+            with unittest.mock.patch.object(_stable, "FOLDER", "/not/there"):
+                self.assertIn("older" if is_old else "no extension", _stable._find()[1])
+
     @needs_it
     def test_one_library(self):
         """The process has loaded one libcellgrad, the file CELLGRAD_LIBRARY, also with the extension"""

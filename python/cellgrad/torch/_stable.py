@@ -35,7 +35,7 @@ def torch_version() -> Tuple[int, ...]:
 def cache_folder() -> Optional[str]:
     """Returns the folder, in the library's cache folder, for the extension if the package's folder is not writable."""
     for folder, below in ((os.environ.get("CELLGRAD_CACHE_DIR"), ""), (os.environ.get("XDG_CACHE_HOME"), "cellgrad"),
-                          (os.path.expanduser("~"), ".cache/cellgrad")):
+                          (os.environ.get("HOME"), ".cache/cellgrad")):
         if folder and os.path.isabs(folder):
             return os.path.join(folder, below, f"torch-{VERSION}-{sysconfig.get_platform()}")
     return None
@@ -69,9 +69,10 @@ def _find() -> Tuple[Any, str]:
         return None, f"{VARIABLE} is empty"
     if torch_version() < OLDEST:
         return None, f"PyTorch {torch.__version__} is older than {OLDEST[0]}.{OLDEST[1]}"
-    beside, cached = os.path.join(FOLDER, NAME), os.path.join(cache_folder() or "", NAME)
+    beside, folder = os.path.join(FOLDER, NAME), cache_folder()
+    cached = os.path.join(folder, NAME) if folder else None
     for path in [named] if named else [beside, cached]:
-        if not named and not os.path.exists(path):
+        if path is None or (not named and not os.path.exists(path)):
             continue
         try:
             if path is cached and not _is_own(path):
