@@ -609,6 +609,21 @@ static void test_masks(void **state)
 	assert_int_equal(runs(&seen), 6);
 	assert_int_equal(seen.cudnnSetDropoutDescriptor, 0);
 	net_close(&n);
+	/* So only at a rate between 0 and 1 a call may not ask cuDNN to drop nothing. */
+	for (int k = 0; k < 3; k++) {
+		static const double rates[] = { 0, 0.5, 1 };
+
+		begin(&n, &t);
+		n.config.dropout = rates[k];
+		n.config.allow_vendor_dropout = n.call.no_dropout = 1;
+		open_net(&n);
+		assert_int_equal(net_forward(&n), k == 1 ? CG_UNSUPPORTED : CG_OK);
+		if (k == 1)
+			assert_non_null(strstr(cg_message(), "rnn: no_dropout: expected 0 on route cudnn with allow_vendor_dropout"));
+		else
+			run(&n);
+		net_close(&n);
+	}
 	free_tensors(&t);
 }
 
