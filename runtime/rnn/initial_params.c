@@ -276,6 +276,8 @@ int cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint64_t see
 	if (!rnn || !words || !params.data)
 		return REFUSE("%s: expected a pointer, got NULL", !rnn ? "rnn" : !words ? "words" : "params");
 	bytes = (size_t)rnn->net.params * cg_dtype_bytes(rnn->net.dtype);
+	if (params.place != CG_HOST && params.place != CG_DEVICE)
+		return REFUSE("params: cg_mem.place: expected CG_HOST=%d, got %d", CG_HOST, params.place);
 	if (params.place != CG_HOST)
 		return cg_fail(CG_UNSUPPORTED, "cg_rnn_init_params: params: cg_mem.place: expected CG_HOST=%d, got %d; cg_put "
 		               "copies params to a device", CG_HOST, params.place);

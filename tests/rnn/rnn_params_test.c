@@ -333,6 +333,8 @@ static void test_refused_rules(void **state)
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros orthogonal", 1, params), "no rule 'orthogonal' for biases");
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros forget", 1, params), "expected unit_forget or nothing after three rules, got 'forget'");
 	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros_zeros_zeros_zeros_zeros_zeros_zeros_zeros_zeros", 1, params), "there is no rule 'zeros_");
+	params.place = 7;
+	REFUSED(cg_rnn_init_params(rnn, "zeros zeros zeros", 1, params), "params: cg_mem.place: expected CG_HOST=0, got 7");
 	for (size_t k = 0; k < bytes / sizeof *numbers; k++)
 		assert_true(numbers[k] == 0);
 	assert_int_equal(cg_alloc(context, bytes, &device), CG_OK);
