@@ -101,6 +101,8 @@ static int no_op(const char *word)
 	}
 	for (int k = 0; cg_cell_name(k) && n < OPS_MAX; k++)
 		names[n++] = cg_cell_name(k);
+	for (int k = 0; cg_shelf_name(k) && n < OPS_MAX; k++)
+		names[n++] = cg_shelf_name(k);
 	nearest = cg_nearest(word, names, n);
 	print_name(shown, word);
 	if (nearest)

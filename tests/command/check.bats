@@ -98,6 +98,7 @@ has_rows() {
 	refuses "lstm_block_cell_gard|lstm_block_cell_grad" check lstm_block_cell_gard
 	refuses "gru_blok|gru_block" check gru_blok
 	refuses "op|cell|frobnicate" check frobnicate
+	refuses "janett|did you mean janet" check janett
 	refuses "gru|twice" check gru gru
 	refuses "use_peephol|use_peephole" check use_peephol=true
 	refuses "gru_block_cell|forget_bias" check gru_block_cell forget_bias=1
