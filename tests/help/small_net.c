@@ -53,10 +53,13 @@ static int is(const struct net_port *port, const char *start)
 	return !strncmp(port->name, start, strlen(start));
 }
 
-/* Does the call get arguments of cell states? It gets them for the cells lstm and lstm_block, and for no other cell. */
+/* Does the call get arguments of cell states? */
 static int has_state(const struct net *n)
 {
-	return n->config.cell == cg_cell_find("lstm") || n->config.cell == cg_cell_find("lstm_block");
+	struct cg_cell_parts parts;
+
+	cg_cell_parts_init(&parts, sizeof parts);
+	return !cg_cell_info(n->config.cell, &parts) && parts.has_state;
 }
 
 size_t net_bytes(const struct net *n, const struct net_port *port)

@@ -87,6 +87,8 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	n->place = place;
 	if (net_open(n))
 		fail_msg("%s: %s", network_case->name, cg_message());
+	if (own && (!n->call.input_c.bytes || !n->call.output_c_backprop.bytes))
+		fail_msg("%s: the cell has a state, but the call got no memory of it", network_case->name);
 	if (network_case->own_work)
 		net_free(n, &n->call.work);
 	return own;
