@@ -132,9 +132,9 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
  *
  * If no backend is named, the library on Linux loads OpenCL drivers only if there are signs of a GPU: the
  * device file of a GPU, and a driver that is not for processors alone; otherwise OpenCL is passed over.
- * CG_BAD_ARGUMENT: for example, an unknown NAME (the message lists the backends), a number of threads out of
- * range, or an environment variable with a value that is not allowed (cellgrad(1) lists the variables).
- * CG_NO_DEVICE: no device could be opened.
+ * CG_BAD_ARGUMENT: for example, an unknown NAME (the message lists the backends), a malformed DEVICE, a
+ * number of threads out of range, or an environment variable with a value that is not allowed (cellgrad(1)
+ * lists the variables).  CG_NO_DEVICE: no device could be opened.
  *
  * @param where "cpu", "NAME:DEVICE", a comma-separated list in order of preference, or NULL for the
  *        environment variable CELLGRAD_BACKEND (unset: the first backend that opens and is not passed over).

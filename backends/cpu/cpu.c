@@ -44,7 +44,8 @@ static int count_threads(int *threads)
 	return CG_OK;
 }
 
-/* Reads the number of threads of "threads=N".  For any other text after "cpu:" the message says what is expected there. */
+/* Reads the number of threads of "threads=N".  For any other text after "cpu:" the message says what is expected there: another number of
+ * a device is CG_NO_DEVICE, all else CG_BAD_ARGUMENT, as for the other backends. */
 static int read_threads(const char *where, int *threads)
 {
 	static const char key[] = "threads=";
@@ -54,7 +55,8 @@ static int read_threads(const char *where, int *threads)
 	long n;
 
 	if (strncmp(where, key, sizeof key - 1))
-		return cg_fail(CG_NO_DEVICE, "expected cpu, cpu:0 or, with a number of threads, cpu:threads=N, got cpu:%.40s", where);
+		return cg_fail(*where && !where[strspn(where, "0123456789")] ? CG_NO_DEVICE : CG_BAD_ARGUMENT,
+		               "expected cpu, cpu:0 or, with a number of threads, cpu:threads=N, got cpu:%.40s", where);
 	number = where + sizeof key - 1;
 	n = *number >= '0' && *number <= '9' ? strtol(number, &end, 10) : 0;
 	if (n < 1 || n > most || *end)

@@ -51,9 +51,9 @@ static int choose(const char *where, int *id)
 	char rest;
 	int n, i = 0;
 
-	CG_TRY(count(&n));
 	if (where && (sscanf(where, "%5d%c", &i, &rest) != 1 || i < 0 || strspn(where, "0123456789") != strlen(where)))
 		return cg_fail(CG_BAD_ARGUMENT, "expected a device number such as 0, got '%.40s'", where);
+	CG_TRY(count(&n));
 	if (i >= n)
 		return cg_fail(CG_NO_DEVICE, "there is no device %d: expected 0 to %d", i, n - 1);
 	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");

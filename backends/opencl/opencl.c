@@ -63,13 +63,13 @@ static int find_devices(struct found *found, int most, int *n, char *why, size_t
 static int choose(const char *where, struct found *chosen)
 {
 	struct found found[DEVICES];
+	int n, p = 0, d = 0, is_number = where && strcmp(where, "gpu");
 	char why[512], rest;
-	int n, p, d;
 
+	if (is_number && (sscanf(where, "%5d.%5d%c", &p, &d, &rest) != 2 || p < 0 || d < 0))
+		return cg_fail(CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE such as 0.0, or gpu, got '%.40s'", where);
 	CG_TRY(find_devices(found, DEVICES, &n, why, sizeof why));
-	if (where && strcmp(where, "gpu")) {
-		if (sscanf(where, "%5d.%5d%c", &p, &d, &rest) != 2 || p < 0 || d < 0)
-			return cg_fail(CG_BAD_ARGUMENT, "expected PLATFORM.DEVICE such as 0.0, or gpu, got '%.40s'", where);
+	if (is_number) {
 		for (int k = 0; k < n; k++)
 			if (found[k].p == p && found[k].d == d) {
 				*chosen = found[k];

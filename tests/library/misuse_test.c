@@ -39,6 +39,13 @@ static void test_open(void **state)
 	REFUSED(cg_open(",cpu", &c), CG_BAD_ARGUMENT, "expected NAME or NAME:DEVICE, or several with commas between them");
 	REFUSED(cg_open("cpu:1", &c), CG_NO_DEVICE, "cpu:1");
 	REFUSED(cg_open("cpu:1,cpu:7", &c), CG_NO_DEVICE, "cpu:7");
+	/* A malformed device is a wrong argument on every machine, also where the backend has no device, and another backend does not
+	 * replace it. */
+	REFUSED(cg_open("cpu:foo,cpu", &c), CG_BAD_ARGUMENT, "cpu:foo: expected cpu, cpu:0 or, with a number of threads, cpu:threads=N");
+#ifdef CG_CUDA
+	REFUSED(cg_open("cuda:foo,cpu", &c), CG_BAD_ARGUMENT, "cuda:foo: expected a device number such as 0, got 'foo'");
+#endif
+	REFUSED(cg_open("opencl:foo,cpu", &c), CG_BAD_ARGUMENT, "opencl:foo: expected PLATFORM.DEVICE such as 0.0, or gpu, got 'foo'");
 	REFUSED(cg_open("help", &c), CG_BAD_ARGUMENT, "NAME:DEVICE");
 	assert_int_equal(setenv("CELLGRAD_BACKEND", "gpu9", 1), 0);
 	REFUSED(cg_open(NULL, &c), CG_BAD_ARGUMENT, "CELLGRAD_BACKEND: there is no backend 'gpu9'");

@@ -463,7 +463,9 @@ static void test_name(void **state)
 		assert_non_null(strstr(cg_message(), most));
 	}
 	assert_int_equal(cg_open("cpu:1", &context), CG_NO_DEVICE);
-	assert_int_equal(cg_open("cpu:thread=1", &context), CG_NO_DEVICE);
+	assert_int_equal(cg_open("cpu:", &context), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_open("cpu:1x", &context), CG_BAD_ARGUMENT);
+	assert_int_equal(cg_open("cpu:thread=1", &context), CG_BAD_ARGUMENT);
 	assert_non_null(strstr(cg_message(), "cpu:threads=N, got cpu:thread=1"));
 	snprintf(most, sizeof most, "%d", cg_count_processors());
 	snprintf(name, sizeof name, "cpu:threads=%s", most);
