@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The manual pages describe all functions of the library, environment variables, commands, options, and words and limits of the cell
-# language, and no others.  The program in cellgrad(3) is examples/own_cell.c, and the command prints what cellgrad-cell(7) shows of an
-# example's gradient and of an error.  srcdir: the source; CELLGRAD: the command.
+# language, and no others; and the attributes of networks that TensorFlow's ops lack.  The program in cellgrad(3) is examples/own_cell.c,
+# and the command prints what cellgrad-cell(7) shows of an example's gradient and of an error.  srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 man=$srcdir/man
@@ -166,6 +166,14 @@ if [ -x "$CELLGRAD" ]; then
 	"$CELLGRAD" convert --help | sed -n '/^IN and OUT/,/^cellgrad/s/^  \([a-z][a-z0-9_]*\)  .*/\1/p' >"$scratch/there"
 	awk '/^\.Sh / { now = $2 } /^\.It Cm / && now == "FORMATS" { print $3 }' "$man/cellgrad-weights.7" >"$scratch/written"
 	same 'every format of weights is in cellgrad-weights(7)'
+	"$CELLGRAD" info rnn | awk '/^Ours alone/ { ours = 1 } ours && /^  [a-z]/ && $1 != "attribute" { print $1 }' >"$scratch/ours"
+	while read -r name; do
+		"$CELLGRAD" run --help | grep -q "[ =]$name=" || echo "cellgrad run --help lacks $name"
+		sed "1,/^Under cellgrad's names the network ops/d" "$man/cellgrad-run.1" | grep -Eq "^\.(It )?Va (.*[ ,])?$name( |$)" ||
+			echo "cellgrad-run(1) lacks $name"
+	done <"$scratch/ours" >"$why"
+	[ -s "$scratch/ours" ] && [ ! -s "$why" ]
+	report $? 'every attribute that rnn has and CudnnRNNV3 lacks is in cellgrad run --help and cellgrad-run(1)'
 else
 	skip 'the commands in cellgrad(1) and the pages of each' 'configured with --disable-command'
 fi

@@ -61,6 +61,8 @@ static const char text[] =
 	"                     values=NAME=NUMBER,... of its params\n"
 	"  counter=N          number of the call, for dropout; first_step=N: the first\n"
 	"                     step in a longer sequence; no_dropout=true: drop nothing\n"
+	"  reverse=true       one direction, from each row's last valid step to its first\n"
+	"  states_major=true  states are [L*D, B, .] with time_major=false, too\n"
 	"  route=ROUTE        composed, scan or cudnn: that route, or reject the call\n"
 	"  strict_rounding=true  never use cuDNN, which rounds sums, for f16 and bf16\n"
 	"  num_units=N        and num_layers=N: the size of the network if there are no\n"

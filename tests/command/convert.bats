@@ -509,6 +509,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 		[[ $output == *"  $format "* ]]
 		grep -q "^| \`$format\` |" "$BATS_TEST_DIRNAME/../../docs/weights.md"
 	done
+	[[ $(tr -s '\n ' '  ' <<< "$output") == *"gives the same bits of the network's tensors, but may leave out peepholes that are 0."* ]]
 }
 
 @test "the example program step, from the weights of PyTorch before a training step, gives those of PyTorch after it" {
