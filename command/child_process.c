@@ -167,6 +167,7 @@ json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int s
 {
 	double until = cg_milliseconds() + 1e3 * seconds;
 	struct text text = { NULL, 0, 0 };
+	unsigned lost = print_json_lost();
 	json_t *json = NULL;
 	pid_t child;
 	int fd, answered;
@@ -180,7 +181,9 @@ json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int s
 	close(fd);
 	if (answered && text.bytes > 1)
 		json = json_loads(text.at, JSON_DECODE_ANY, NULL);
-	if (answered && !json)
+	if (answered && !json && text.bytes > 1 && print_json_lost() == lost)
+		snprintf(why, CHILD_WHY, "the answer of the process that asked its driver is not JSON");
+	else if (answered && !json)
 		cg_fail(CG_NO_MEMORY, "no memory for the answer of the child process");
 	cg_memory(text.at, 0);
 	return json;

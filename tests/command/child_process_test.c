@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries in a child process: an answer arrives whole, without the text that the child prints. If the child crashes, exits or gives no
- * answer within the given seconds, a message says so.
+ * Queries in a child process: an answer arrives whole, without the text that the child prints. If the child crashes, exits, gives no
+ * answer within the given seconds or gives one that is not JSON, a message says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,6 +61,12 @@ static json_t *nothing(const void *about)
 {
 	(void)about;
 	return NULL;
+}
+
+/* Plays a driver that writes into the child's answer. about: the end of the pipe. */
+static json_t *damage(const void *about)
+{
+	return write(*(const int *)about, "{", 1) == 1 ? json_null() : NULL;
 }
 
 /* Text that a driver prints is no part of the answer, and a program that it starts and leaves running is not waited for. */
@@ -123,6 +129,20 @@ static void test_ended_children(void **state)
 	expect_why(leave, 134, 30, "exit status 134", "its driver ended the process");
 }
 
+static void test_damaged_answer(void **state)
+{
+	char why[CHILD_WHY];
+	int ends[2];
+
+	(void)state;
+	/* The pipe of the child gets the numbers of this one. */
+	assert_int_equal(pipe(ends), 0);
+	close(ends[0]);
+	close(ends[1]);
+	assert_null(ask_in_child(damage, &ends[1], 30, why));
+	assert_string_equal(why, "the answer of the process that asked its driver is not JSON");
+}
+
 static void test_time(void **state)
 {
 	double before = cg_milliseconds(), took;
@@ -173,8 +193,8 @@ static void test_no_resources(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers), cmocka_unit_test(test_ended_children), cmocka_unit_test(test_time), cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_no_resources),
+		cmocka_unit_test(test_answers), cmocka_unit_test(test_ended_children), cmocka_unit_test(test_damaged_answer),
+		cmocka_unit_test(test_time), cmocka_unit_test(test_noise), cmocka_unit_test(test_no_resources),
 	};
 
 	print_json_memory();
