@@ -39,23 +39,26 @@ static int begin(void)
 
 static int count(int *n)
 {
+	char visible[CG_CU_VISIBLE];
+
 	*n = 0;
 	CG_TRY(begin());
 	CG_TRY(cg_cu_error(cg_cu.DeviceGetCount(n), "cuDeviceGetCount"));
-	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s counts 0 devices", cg_cuda_path(CG_CUDA_DRIVER));
+	return *n ? CG_OK : cg_fail(CG_NO_DEVICE, "no CUDA device: cuDeviceGetCount of %s counts 0 devices%s", cg_cuda_path(CG_CUDA_DRIVER),
+	                            cg_cu_visible(visible));
 }
 
 /* Chooses a device by its number, such as "0"; NULL: the first device. */
 static int choose(const char *where, int *id)
 {
-	char rest;
+	char rest, visible[CG_CU_VISIBLE];
 	int n, i = 0;
 
 	if (where && (sscanf(where, "%5d%c", &i, &rest) != 1 || i < 0 || strspn(where, "0123456789") != strlen(where)))
 		return cg_fail(CG_BAD_ARGUMENT, "expected a device number such as 0, got '%.40s'", where);
 	CG_TRY(count(&n));
 	if (i >= n)
-		return cg_fail(CG_NO_DEVICE, "there is no device %d: expected 0 to %d", i, n - 1);
+		return cg_fail(CG_NO_DEVICE, "there is no device %d: expected 0 to %d%s", i, n - 1, cg_cu_visible(visible));
 	return cg_cu_error(cg_cu.DeviceGet(id, i), "cuDeviceGet");
 }
 

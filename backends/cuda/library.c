@@ -490,18 +490,21 @@ static const char *advice_of(unsigned code)
 	return NULL;
 }
 
-/* The value of CUDA_VISIBLE_DEVICES, which may be why there is no device: an empty value hides all devices. */
-static const char *visible(unsigned code)
+const char *cg_cu_visible(char text[CG_CU_VISIBLE])
 {
 	static const char variable[] = "CUDA_VISIBLE_DEVICES=";
-	const char *entry = code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_INVALID_DEVICE ? cg_environment_entry(variable, 0) : NULL;
+	const char *entry = cg_environment_entry(variable, 0);
 
-	return entry ? entry + sizeof variable - 1 : NULL;
+	*text = '\0';
+	if (entry)
+		snprintf(text, CG_CU_VISIBLE, "; CUDA_VISIBLE_DEVICES is '%.100s'", entry + sizeof variable - 1);
+	return text;
 }
 
 int cg_cu_error(unsigned code, const char *call)
 {
 	const char *name = NULL, *text = NULL;
+	char visible[CG_CU_VISIBLE];
 	int ours = CG_DRIVER;
 
 	if (!code)
@@ -513,8 +516,8 @@ int cg_cu_error(unsigned code, const char *call)
 	for (size_t k = 0; k < sizeof driver_codes / sizeof *driver_codes; k++)
 		if (code >= driver_codes[k].first && code <= driver_codes[k].last)
 			ours = driver_codes[k].ours;
-	if (visible(code))
-		return cg_fail(ours, "cuda: %s: %s (%u): %s; CUDA_VISIBLE_DEVICES is '%.100s'", call, name, code, text, visible(code));
+	if (code == CUDA_ERROR_NO_DEVICE || code == CUDA_ERROR_INVALID_DEVICE)
+		return cg_fail(ours, "cuda: %s: %s (%u): %s%s", call, name, code, text, cg_cu_visible(visible));
 	return cg_fail(ours, "cuda: %s: %s (%u): %s%s%s", call, name, code, text, advice_of(code) ? "; " : "",
 	               advice_of(code) ? advice_of(code) : "");
 }

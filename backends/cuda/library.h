@@ -96,6 +96,9 @@ enum { CUDNN_9 = 90000 };
 /* Returns CG_OK for success, else the status code of this library that fits, with a message like "cuda: cuInit: CUDA_ERROR_NO_DEVICE
  * (100): no device is found". */
 int cg_cu_error(unsigned code, const char *call);
+/* "; CUDA_VISIBLE_DEVICES is '0,1'" for the end of a message, since the variable may be why a device is not there; "" where it is unset. */
+enum { CG_CU_VISIBLE = 160 };
+const char *cg_cu_visible(char text[CG_CU_VISIBLE]);
 int cg_nvrtc_error(unsigned code, const char *call);
 int cg_cublas_error(unsigned code, const char *call);
 int cg_cudnn_error(unsigned code, const char *call);

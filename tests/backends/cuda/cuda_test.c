@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cuda backend and the driver's calls: the calls that are enqueued, one by one; kernels compiled once, for the device or for the
- * newest architecture that the compiler supports; a caller's own context, stream and memory; stream capture; and wrong arguments.
+ * newest architecture that the compiler supports; a caller's own context, stream and memory; stream capture; wrong arguments; and no
+ * device.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -451,6 +452,44 @@ static void test_adopted_context(void **state)
 	expect_refused(cg_open("cdua", &context), CG_BAD_ARGUMENT, "did you mean 'cuda'");
 }
 
+/* ---- no device ---- */
+
+static unsigned none(int *n)
+{
+	*n = 0;
+	return 0;
+}
+
+/* If there is no device, or none of a number, the message has CUDA_VISIBLE_DEVICES where it is set. */
+static void test_no_device(void **state)
+{
+	static const char variable[] = "CUDA_VISIBLE_DEVICES";
+	const char *given = getenv(variable);
+	char *before = given ? strdup(given) : NULL;
+	struct cg_context *context;
+
+	(void)state;
+	if (!opens(&context)) {
+		free(before);
+		return;
+	}
+	cg_close(context);
+	unsetenv(variable);
+	expect_refused(cg_open("cuda:99", &context), CG_NO_DEVICE, "there is no device 99: expected 0 to ");
+	assert_null(strstr(cg_message(), variable));
+	setenv(variable, "1,0", 1);
+	expect_refused(cg_open("cuda:99", &context), CG_NO_DEVICE, "; CUDA_VISIBLE_DEVICES is '1,0'");
+	cg_cu.DeviceGetCount = none;
+	expect_refused(cg_open("cuda", &context), CG_NO_DEVICE, " counts 0 devices; CUDA_VISIBLE_DEVICES is '1,0'");
+	unsetenv(variable);
+	expect_refused(cg_open("cuda", &context), CG_NO_DEVICE, " counts 0 devices");
+	assert_null(strstr(cg_message(), variable));
+	forget();
+	if (before)
+		setenv(variable, before, 1);
+	free(before);
+}
+
 /* ---- a stream that is captured ---- */
 
 static unsigned capturing(struct CUstream_st *stream, unsigned *status)
@@ -723,6 +762,7 @@ int main(void)
 		cmocka_unit_test(test_no_bias), cmocka_unit_test_prestate(test_built_once, &watched),
 		cmocka_unit_test(test_forms), cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_compiler), cmocka_unit_test(test_adopted), cmocka_unit_test(test_adopted_context),
+		cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_captured), cmocka_unit_test(test_first_use_captured), cmocka_unit_test(test_replayed),
 		cmocka_unit_test(test_default_stream), cmocka_unit_test(test_child),
 		cmocka_unit_test(test_nothing_left),
