@@ -161,6 +161,14 @@ has_rows() {
 	[[ $output =~ [1-9][0-9]*\ cases,\ 0\ failures ]]
 }
 
+@test "kernels with means over units give the same bits on OpenCL as on cpu, forward and backward" {
+	needs_opencl
+	for pass in forward seq_grad; do
+		works check ligru dtype=f32 pass=$pass --ref opencl
+		[[ ${lines[-1]} =~ ^.{0,8}[1-9][0-9]*\ cases,\ 0\ failures ]]
+	done
+}
+
 # The second OpenCL device may be Mesa's driver for processors, which must be enabled by a variable. The description of a device says
 # whether its bits are those of the cpu; if they are not, `cellgrad check` leaves out kernels.
 @test "check passes on every OpenCL device beyond the first" {
