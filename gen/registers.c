@@ -171,6 +171,7 @@ int cg_assign_registers(struct cg_pass_plan *plan, struct cg_function *p)
 		memset(s.last, -1, n * sizeof *s.last);
 		assign(&s);
 	}
+	plan->memory.failed |= memory.failed;
 	cg_arena_free(&memory);
 	return failed ? -1 : 0;
 }
