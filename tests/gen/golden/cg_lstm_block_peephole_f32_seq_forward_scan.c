@@ -409,8 +409,8 @@ static void cg_lstm_block_peephole_f32_seq_forward(
 #endif
 
 /*
- * A tile: some vectors of columns of a product's matrix b [k columns], packed.  It stores `stored` vectors,
- * [k stored lanes], with zeros beyond the last column and the last step.  Vector v has the columns from v * apart on,
+ * A tile: some vectors of columns of a product's matrix b [k columns], packed.  The tile stores `stored` vectors, [k stored lanes], with
+ * zeros beyond the last column and the last step of k.  Vector v has the columns from v * apart on,
  * counted from the tile's first column.
  */
 #ifndef CG_TILE_H
