@@ -22,6 +22,29 @@ int cg_is_sum(const struct cg_function *function)
 	return function->shape == CG_FUNCTION_SUM || function->shape == CG_FUNCTION_SUM_UNITS;
 }
 
+int cg_has_partial(const struct cg_function *function)
+{
+	return function->shape == CG_FUNCTION_SUM_PART || cg_is_sum(function);
+}
+
+int cg_is_written(const struct cg_function *function, const struct cg_argument *a)
+{
+	return a->out || (a->kind == CG_KIND_MEANS && function->shape == CG_FUNCTION_MEAN);
+}
+
+int cg_reads_means(const struct cg_function *function)
+{
+	for (int k = 0; k < function->n_arguments; k++)
+		if (function->arguments[k].kind == CG_KIND_MEAN && !function->arguments[k].out)
+			return 1;
+	return 0;
+}
+
+int cg_is_shared(const struct cg_argument *a)
+{
+	return a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS || a->kind == CG_KIND_MEAN;
+}
+
 int cg_sum_values(const struct cg_function *function)
 {
 	return function->sum_values;

@@ -33,6 +33,7 @@ enum {
 	CG_STAGES_MAX   = 4,
 	CG_FUNCTIONS_MAX = 256,          /* functions of a pass */
 	CG_MEANS_MAX    = 16,            /* levels of means of means */
+	CG_MEANS_AT_ONCE = 16,           /* means that one function computes */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
 	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations of a cell */
@@ -368,6 +369,14 @@ void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
  * multiprocessor; 0: the second, in which a thread takes one unit. */
 enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
+/* Does the function write the argument?  One that computes means writes the memory of means. */
+int cg_is_written(const struct cg_function *, const struct cg_argument *);
+/* Does the function that computes means read means of a lower level, too? */
+int cg_reads_means(const struct cg_function *);
+/* Is the argument in memory that the functions of a pass share, partial sums or means, and that the caller only provides? */
+int cg_is_shared(const struct cg_argument *);
+/* Does the function write or read partial sums? */
+int cg_has_partial(const struct cg_function *);
 /* The number of outputs of a function beside its scratch. */
 int cg_count_outputs(const struct cg_function *);
 /* The number of values that are summed over rows.  The scratch of a sum holds, for each value, a partial sum [units] of every block of

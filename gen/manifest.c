@@ -53,14 +53,14 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 		const struct cg_argument *a = &function->arguments[k];
 		int is_optional = cg_is_array(a);
 		int memory = is_optional || a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS;
-		int out = a->out || (a->kind == CG_KIND_MEANS && function->shape == CG_FUNCTION_MEAN);
+		int out = cg_is_written(function, a), both = a->kind == CG_KIND_MEANS && out && cg_reads_means(function);
 
 		if (!cg_is_parameter(function, a))
 			continue;
 		begin(text, &first);
 		cg_text_printf(text, "{\"name\": \"%s\", \"role\": \"%s\", \"index\": %d, \"order\": \"%s\", \"kind\": \"%s\", "
 		               "\"type\": \"%s\", \"flow\": \"%s\", \"optional\": %s", a->name, roles[a->role], a->index,
-		               orders[a->derivative], kinds[a->kind], type(plan, a), out ? "out" : "in",
+		               orders[a->derivative], kinds[a->kind], type(plan, a), both ? "inout" : out ? "out" : "in",
 		               is_optional ? "true" : "false");
 		if (a->kind == CG_KIND_SCALAR && plan->cell->params[a->index].given) {
 			cg_text_put(text, ", \"default\": ");
@@ -132,10 +132,18 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 		               each && function->shape == CG_FUNCTION_SUM ? "values" : "blocks");
 	if (function->means)
 		cg_text_printf(text, ",\n      \"means\": {\"argument\": \"acc_means\", \"shape\": [\"rows\", %d]}", function->means);
-	if (function->shape == CG_FUNCTION_SUM_PART || cg_is_sum(function))
+	if (cg_has_partial(function))
 		cg_text_printf(text, ",\n      \"scratch\": {\"argument\": \"partial\", \"shape\": [\"blocks\", %d, \"units\"], "
 		               "\"blocks\": \"ceil(rows / %d)\", \"block_rows\": %d, \"values\": %d}", cg_sum_values(function), CG_SUM_ROWS,
 		               CG_SUM_ROWS, cg_sum_values(function));
+}
+
+/* The function that reads the means of a function: the next one that computes no means. */
+static const struct cg_function *served_by(const struct cg_function *function)
+{
+	while (function->shape == CG_FUNCTION_MEAN)
+		function++;
+	return function;
 }
 
 int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text *text)
@@ -163,6 +171,8 @@ int cg_print_manifest(const struct cg_pass_plan *plan, int lang, struct cg_text 
 
 		cg_text_printf(text, "%s\n    {\"function\": \"%s\", \"stage\": %d, \"shape\": \"%s\",\n      ", k ? "," : "",
 		               function->key, function->stage, shapes[function->shape]);
+		if (function->shape == CG_FUNCTION_MEAN)
+			cg_text_printf(text, "\"serves\": \"%s\",\n      ", served_by(function)->key);
 		launch(plan, function, lang, text);
 		cg_text_put(text, ",\n      \"arguments\": [");
 		arguments(plan, function, lang, text);

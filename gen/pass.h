@@ -31,7 +31,7 @@ struct cg_argument cg_function_argument(struct maker *, int role, int index, int
  * is not 0. */
 int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
 /* Makes a function that computes the outputs collected so far from the values in memory, and clears the list of outputs.  Functions before
- * it compute the means over units that it reads, a function for each level: means of means stand one level above these.  A sum part
+ * it compute the means over units that it reads, level by level: means of means stand one level above these.  A sum part
  * computes the terms of these outputs and leaves the list, as do the sums that are made next: the sum stores the gradients of biases and
  * weights, the sum over units those of scalars. */
 void cg_function_make(struct maker *, int stage, int shape, const char *suffix);

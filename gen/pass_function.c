@@ -222,41 +222,60 @@ static void append_outs(struct maker *m, struct cg_function *p)
 	append(p, scalars, n);
 }
 
-/* Makes one function.  serves: the shape of the function that it serves; means: the means of a row in memory. */
-static void make(struct maker *m, int stage, int shape, int serves, int means, const char *suffix)
+/* Collects a function's arguments and its schedule. */
+static void collect(struct maker *m, struct cg_function *p, unsigned char *nodes)
 {
-	struct cg_pass_plan *plan = m->plan;
-	struct cg_graph *graph = m->graph;
-	struct cg_function *p = &plan->functions[plan->n_functions];
-	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 5);
-	unsigned char *nodes = cg_arena_alloc(&plan->memory, (size_t)graph->n);
-
-	if (graph->failed || !nodes || plan->n_functions == CG_FUNCTIONS_MAX) {
-		m->failed = 1;
-		return;
-	}
-	*p = (struct cg_function){ .stage = stage, .shape = shape, .serves = serves, .means = means };
-	p->arguments = cg_arena_alloc(&plan->memory, most * sizeof *p->arguments);
-	p->schedule = cg_arena_alloc(&plan->memory, (size_t)graph->n * sizeof *p->schedule);
-	if (!p->arguments || !p->schedule || cg_function_key(plan, p->key, stage, suffix)) {
-		m->failed = 1;
-		return;
-	}
 	append_named(m, p, CG_ROLE_ROWS, "rows", 0);
 	append_named(m, p, CG_ROLE_UNITS, "units", 0);
-	if (means)
+	if (p->means)
 		append_named(m, p, CG_ROLE_MEANS, "acc_means", 0);
 	if (!cg_is_sum(p))
 		trace(m, p, nodes);
-	if (shape == CG_FUNCTION_SUM_PART || cg_is_sum(p)) {
+	if (cg_has_partial(p)) {
 		append_named(m, p, CG_ROLE_SCRATCH, "partial", !cg_is_sum(p));
 		p->sum_values = m->n_outs;
 	}
 	append_outs(m, p);
 	if (cg_is_sum(p))
 		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
-	plan->n_functions++;
-	m->failed |= graph->failed || (!cg_is_sum(p) && cg_assign_registers(plan, p));
+}
+
+/* Copies a list that was collected into the plan's memory. */
+static void *keep(struct maker *m, const void *list, int n, size_t bytes)
+{
+	void *own = cg_arena_alloc(&m->plan->memory, (size_t)n * bytes + 1);
+
+	m->failed |= !own;
+	return own ? memcpy(own, list, (size_t)n * bytes) : NULL;
+}
+
+/* Makes one function.  serves: the shape of the function that it serves; means: the means of a row in memory. */
+static void make(struct maker *m, int stage, int shape, int serves, int means, const char *suffix)
+{
+	struct cg_pass_plan *plan = m->plan;
+	struct cg_graph *graph = m->graph;
+	struct cg_function *p = &plan->functions[plan->n_functions];
+	struct cg_arena memory = { plan->memory.resize, NULL, 0 };
+	size_t most = (size_t)(graph->n_leaves + m->n_cuts + m->n_outs + 5);
+	unsigned char *nodes = cg_arena_alloc(&memory, (size_t)graph->n);
+
+	if (plan->n_functions < CG_FUNCTIONS_MAX) {
+		*p = (struct cg_function){ .stage = stage, .shape = shape, .serves = serves, .means = means };
+		p->arguments = cg_arena_alloc(&memory, most * sizeof *p->arguments);
+		p->schedule = cg_arena_alloc(&memory, (size_t)graph->n * sizeof *p->schedule);
+		m->failed |= graph->failed || !nodes || !p->arguments || !p->schedule || cg_function_key(plan, p->key, stage, suffix);
+		if (!m->failed) {
+			collect(m, p, nodes);
+			p->arguments = keep(m, p->arguments, p->n_arguments, sizeof *p->arguments);
+			p->schedule = keep(m, p->schedule, p->n_schedule, sizeof *p->schedule);
+			plan->n_functions++;
+		}
+		m->failed |= graph->failed || (!m->failed && !cg_is_sum(p) && cg_assign_registers(plan, p));
+	} else {
+		m->failed = 1;
+	}
+	plan->memory.failed |= memory.failed;
+	cg_arena_free(&memory);
 }
 
 /* ---- means ---- */
@@ -305,37 +324,52 @@ static const char *name_mean(struct maker *m, int node, int place)
 	return name ? name : "";
 }
 
-/* Makes, for the outputs collected so far, the functions of the means of each level, and cuts the graph at these means.  Returns the number
- * of means; *functions: how many functions there are. */
+/* Makes a function of the means collected in the list of outputs, and cuts the graph at these means.  number: of the function among those
+ * of the means. */
+static void make_mean_function(struct maker *m, int stage, int serves, int means, const char *suffix, int number)
+{
+	char end[32];
+
+	snprintf(end, sizeof end, "%s_mean%d", suffix, number);
+	make(m, stage, CG_FUNCTION_MEAN, serves, means, end);
+	for (int k = 0; k < m->n_outs; k++)
+		m->cuts[m->outs[k].node] = (struct cut){ m->outs[k].name, CG_ROLE_MEAN, m->outs[k].index, CG_VALUE };
+	m->n_cuts += m->n_outs;
+	m->n_outs = 0;
+}
+
+static int is_mean(const struct maker *m, const signed char *level, int node)
+{
+	return level[node] > 0 && m->graph->nodes[node].code == CG_OP_MEAN && !m->cuts[node].name;
+}
+
+/* Makes, for the outputs collected so far, the functions of their means, level by level; each computes at most CG_MEANS_AT_ONCE means, whose
+ * lanes a GPU's group and a thread's stack have room for.  Returns the number of means; *functions: how many functions there are. */
 static int make_means(struct maker *m, int stage, int serves, const char *suffix, int *functions)
 {
-	struct cg_argument *outs = m->outs, *list = NULL;
+	struct cg_argument *outs = m->outs, list[CG_MEANS_AT_ONCE];
 	int n_outs = m->n_outs, n = 0, place = 0, most;
 	signed char *level;
-	char end[32];
 
 	*functions = 0;
 	most = find_levels(m, &level);
+	m->failed |= most < 0;
 	for (int k = 1; most > 0 && k < m->graph->n; k++)
-		n += level[k] > 0 && m->graph->nodes[k].code == CG_OP_MEAN && !m->cuts[k].name;
-	if (n)
-		list = cg_arena_alloc(&m->plan->memory, (size_t)n * sizeof *list);
-	m->failed |= most < 0 || (n && !list);
+		n += is_mean(m, level, k);
+	m->outs = list;
+	m->n_outs = 0;
 	for (int at = 1; at <= most && !m->failed; at++) {
-		m->outs = list;
-		m->n_outs = 0;
-		for (int k = 1; k < m->graph->n; k++)
-			if (level[k] == at && m->graph->nodes[k].code == CG_OP_MEAN && !m->cuts[k].name) {
-				list[m->n_outs] = cg_function_argument(m, CG_ROLE_MEAN, place, CG_VALUE, k);
-				list[m->n_outs].name = name_mean(m, k, place++);
-				list[m->n_outs++].out = 1;
-			}
-		snprintf(end, sizeof end, "%s_mean%d", suffix, at);
-		make(m, stage, CG_FUNCTION_MEAN, serves, n, end);
-		for (int k = 0; k < m->n_outs; k++)
-			m->cuts[list[k].node] = (struct cut){ list[k].name, CG_ROLE_MEAN, list[k].index, CG_VALUE };
-		m->n_cuts += m->n_outs;
-		++*functions;
+		for (int k = 1; k < m->graph->n && !m->failed; k++) {
+			if (level[k] != at || !is_mean(m, level, k))
+				continue;
+			list[m->n_outs] = cg_function_argument(m, CG_ROLE_MEAN, place, CG_VALUE, k);
+			list[m->n_outs].name = name_mean(m, k, place++);
+			list[m->n_outs++].out = 1;
+			if (m->n_outs == CG_MEANS_AT_ONCE)
+				make_mean_function(m, stage, serves, n, suffix, ++*functions);
+		}
+		if (m->n_outs && !m->failed)
+			make_mean_function(m, stage, serves, n, suffix, ++*functions);
 	}
 	m->outs = outs;
 	m->n_outs = n_outs;

@@ -137,18 +137,20 @@ static int converts(const struct cg_pass_plan *const *plans, int n, int out)
 int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, struct cg_text *text)
 {
 	const struct cg_dialect *d = &cg_dialects[lang];
-	int dtype = plans[0]->dtype, used[CG_OP_COUNT] = { 0 }, points = 0;
+	int dtype = plans[0]->dtype, used[CG_OP_COUNT] = { 0 }, points = 0, means = 0;
 	struct sections done = { .n = 0 };
 
 	for (int k = 0; k < n; k++)
 		for (int j = 0; j < plans[k]->n_functions; j++) {
 			points |= plans[k]->functions[j].shape == CG_FUNCTION_POINT;
-			used[CG_OP_RECIP] |= plans[k]->functions[j].shape == CG_FUNCTION_MEAN;
+			means |= plans[k]->functions[j].shape == CG_FUNCTION_MEAN;
 			for (int s = 0; s < plans[k]->functions[j].n_schedule; s++)
 				used[plans[k]->graph.nodes[plans[k]->functions[j].schedule[s]].code] = 1;
 		}
 	if (put_section(text, d, dtype, "types", 5, &done) || (d->builds && put_section(text, d, dtype, "builds", 6, &done)))
 		return -1;
+	/* A mean is a sum times the reciprocal of the number of units. */
+	used[CG_OP_RECIP] |= means;
 	/* A function that nothing calls is left out, since compilers warn of it. */
 	for (int out = 0; out < 2 && !cg_is_plain(dtype); out++)
 		if (converts(plans, n, out) && put_section(text, d, dtype, out ? "to_real" : "to_acc", out ? 7 : 6, &done))
@@ -159,6 +161,8 @@ int cg_print_prelude(const struct cg_pass_plan *const *plans, int n, int lang, s
 		if (used[code] && section && put_section(text, d, dtype, section, strlen(section), &done))
 			return -1;
 	}
+	if (means && d->strips && put_section(text, d, dtype, "lanes", 5, &done))
+		return -1;
 	if (points && d->run_in && put_section(text, d, dtype, "run", 3, &done))
 		return -1;
 	return text->failed ? -1 : 0;

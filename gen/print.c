@@ -403,9 +403,9 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 		[CG_KIND_SCRATCH] = "[blocks, values, units]", [CG_KIND_MEANS] = "[rows, means]",
 	};
 	const struct cg_cell *cell = p->plan->cell;
-	int out = a->out || (a->kind == CG_KIND_MEANS && p->function->shape == CG_FUNCTION_MEAN);
+	int out = cg_is_written(p->function, a), both = a->kind == CG_KIND_MEANS && out && cg_reads_means(p->function);
 
-	cg_text_printf(text, "\n *\t%-12s %-3s %-*s %-15s ", a->name, out ? "out" : "in", p->header ? 8 : 7, type_name(p, a),
+	cg_text_printf(text, "\n *\t%-12s %-3s %-*s %-15s ", a->name, both ? "i/o" : out ? "out" : "in", p->header ? 8 : 7, type_name(p, a),
 	               shapes[a->kind]);
 	if (p->header && a->role == CG_ROLE_PARAM)
 		cg_text_printf(text, "param, rounded to %s before use", cg_real_names[p->plan->dtype]);
@@ -455,7 +455,7 @@ static void about(struct printer *p, struct cg_text *text)
 	/* In a source, unlike a header, the text itself shows the number of sums. */
 	if (p->header && function->means)
 		cg_text_printf(text, "\n *\n * acc_means has room for rows * %d elements.", function->means);
-	if (p->header && (function->shape == CG_FUNCTION_SUM_PART || cg_is_sum(function)))
+	if (p->header && cg_has_partial(function))
 		cg_text_printf(text, "\n *\n * partial has room for ceil(rows / %d) * %d * units elements.", CG_SUM_ROWS,
 		               cg_sum_values(function));
 	cg_text_put(text, "\n */");

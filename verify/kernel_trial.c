@@ -36,8 +36,7 @@ static void gather(struct kernel_kind *k, int memory)
 		for (int j = 0; j < function->n_arguments && (function->serves == CG_FUNCTION_POINT) == (k->shape == CG_POINT); j++) {
 			const struct cg_argument *a = &function->arguments[j];
 
-			if (a->role != CG_ROLE_ROWS && a->role != CG_ROLE_UNITS && a->kind != CG_KIND_SCRATCH && a->kind != CG_KIND_MEAN &&
-			    a->kind != CG_KIND_MEANS && cg_is_array(a) == memory
+			if (a->role != CG_ROLE_ROWS && a->role != CG_ROLE_UNITS && !cg_is_shared(a) && cg_is_array(a) == memory
 			    && !has(k, a->name) && k->n < KERNEL_ARGUMENTS)
 				k->arguments[k->n++] = a;
 		}

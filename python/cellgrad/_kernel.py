@@ -92,10 +92,12 @@ class Kernel:
         finally:
             self._struct.shape = shape
         found: Dict[str, Dict[str, Any]] = {}
+        shapes = {function["function"]: function["shape"] for function in functions}
         for function in functions:
             if self._struct.stage and function["stage"] != self._struct.stage:
                 continue
-            if (function["shape"] == "point") != (self.shape == "point"):
+            # A function of means is called with the function that it serves.
+            if (shapes[function.get("serves", function["function"])] == "point") != (self.shape == "point"):
                 continue
             for argument in function["arguments"]:
                 if argument["kind"] in ("scalar", *AXES):

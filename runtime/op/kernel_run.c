@@ -30,16 +30,10 @@ static int find(const struct call *c, const char *name)
 	return -1;
 }
 
-/* Is the argument in memory of the call's own: partial sums, or means over units?  That memory is bound once it has been allocated. */
-static int is_own(const struct cg_argument *a)
-{
-	return a->kind == CG_KIND_SCRATCH || a->kind == CG_KIND_MEANS || a->kind == CG_KIND_MEAN;
-}
-
 /* The index of what the caller gave for an argument; -1: nothing. */
 static int find_given(const struct call *c, const struct cg_argument *a)
 {
-	return is_own(a) ? -1 : find(c, a->name);
+	return cg_is_shared(a) ? -1 : find(c, a->name);
 }
 
 static size_t element(const struct call *c, const struct cg_argument *a)
@@ -120,15 +114,18 @@ static int overlap(const struct call *c, const struct cg_argument *a, const stru
 /* Checks that an output shares memory with no other argument of the function. */
 static int check_overlap(const struct call *c, const struct cg_function *function)
 {
-	for (int k = 0; k < function->n_arguments; k++)
-		for (int j = 0; j < function->n_arguments; j++) {
-			const struct cg_argument *a = &function->arguments[k], *b = &function->arguments[j];
-			int x = find_given(c, a), y = find_given(c, b);
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
+		int x = a->out ? find_given(c, a) : -1;
 
-			if (k != j && a->out && x >= 0 && y >= 0 && x != y && c->args[x].mem.data && c->args[y].mem.data &&
-			    overlap(c, a, &c->args[x], b, &c->args[y]))
+		for (int j = 0; x >= 0 && c->args[x].mem.data && j < function->n_arguments; j++) {
+			const struct cg_argument *b = &function->arguments[j];
+			int y = find_given(c, b);
+
+			if (k != j && y >= 0 && x != y && c->args[y].mem.data && overlap(c, a, &c->args[x], b, &c->args[y]))
 				return REFUSE("%s: this output overlaps %s: expected separate memory", a->name, b->name);
 		}
+	}
 	return CG_OK;
 }
 
@@ -158,7 +155,7 @@ static int bind_given(const void *of, const struct cg_argument *a, struct cg_ope
 
 	*operand = (struct cg_operand){ .value = 0 };
 	if (k < 0)
-		return is_own(a) ? CG_OK : bind_missing(c, a, operand);
+		return cg_is_shared(a) ? CG_OK : bind_missing(c, a, operand);
 	given = &c->args[k];
 	if (a->kind == CG_KIND_SCALAR)
 		operand->value = cg_round(c->kernel->dtype, given->value);
@@ -197,7 +194,7 @@ static int check_names(const struct call *c)
 
 			if (given >= 0)
 				known[given] = 1;
-			if (!is_own(a) && n < CG_SLOTS_MAX * FUNCTIONS)
+			if (!cg_is_shared(a) && n < CG_SLOTS_MAX * FUNCTIONS)
 				names[n++] = a->name;
 		}
 	for (int k = 0; k < c->n; k++) {
@@ -269,7 +266,7 @@ static struct cg_operand *find_earlier(const struct cg_pass_plan *plan, const st
 		for (int k = 0; all->wanted[q] && k < plan->functions[q].n_arguments; k++) {
 			const struct cg_argument *b = &plan->functions[q].arguments[k];
 
-			if (!is_own(b) && cg_is_parameter(&plan->functions[q], b) && !strcmp(a->name, b->name))
+			if (!cg_is_shared(b) && cg_is_parameter(&plan->functions[q], b) && !strcmp(a->name, b->name))
 				return &all->of[q][k];
 		}
 	return NULL;
@@ -278,7 +275,7 @@ static struct cg_operand *find_earlier(const struct cg_pass_plan *plan, const st
 /* Is the operand in host memory, which is to be copied?  The copies are dense. */
 static int is_staged(const struct call *c, const struct cg_function *function, const struct cg_argument *a, const struct cg_operand *operand)
 {
-	return !c->stream->context->backend->host && cg_is_parameter(function, a) && !is_own(a) && operand->mem.data &&
+	return !c->stream->context->backend->host && cg_is_parameter(function, a) && !cg_is_shared(a) && operand->mem.data &&
 	       operand->mem.place != CG_DEVICE;
 }
 
@@ -316,7 +313,7 @@ static void bind_own(const struct call *c, const struct operands *all, int p, st
 		const struct cg_argument *a = &function->arguments[k];
 		struct cg_operand *operand = &all->of[p][k];
 
-		if (is_own(a))
+		if (cg_is_shared(a))
 			operand->mem = a->kind == CG_KIND_SCRATCH ? partial : means;
 		else if (is_staged(c, function, a, operand))
 			*operand = *find_earlier(c->entry->plan, all, p, a);

@@ -115,7 +115,8 @@ static void carve_backward(const struct cg_rnn *rnn, struct cg_work *work, const
 			r->stage_input[k] = cg_work_alloc(work, N, rnn->net.U, real);
 		r->d_stage_input[k] = cg_work_alloc(work, rows, rnn->net.U, acc);
 	}
-	r->means = cg_work_alloc(work, 1, B * rnn->d_means > N * rnn->sum_means ? B * rnn->d_means : N * rnn->sum_means, acc);
+	r->means = (double)B * rnn->d_means > (double)N * rnn->sum_means ? cg_work_alloc(work, B, rnn->d_means, acc)
+	                                                                : cg_work_alloc(work, N, rnn->sum_means, acc);
 	r->carry_h = cg_work_alloc(work, rnn->net.P ? B : carries, rnn->net.H, acc);
 	for (int c = 0; c < rnn->n_states; c++)
 		r->carry_c[c] = cg_work_alloc(work, carries, rnn->net.U, acc);

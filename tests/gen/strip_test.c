@@ -157,11 +157,6 @@ static int is_compared(const struct cg_argument *a)
 	return cg_is_array(a) || a->kind == CG_KIND_MEANS;
 }
 
-static int is_written(const struct cg_function *function, const struct cg_argument *a)
-{
-	return a->out || (a->kind == CG_KIND_MEANS && function->shape == CG_FUNCTION_MEAN);
-}
-
 /* The elements from the first one of an argument to the end of its last row, which may have a longer stride. */
 static size_t count_of(const struct cg_function *function, const struct cg_argument *a, int64_t rows, int64_t units)
 {
@@ -213,7 +208,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 				memcpy(theirs[k] + (size_t)second * size, ours[k], count * size);
 			}
 			a[k].data = k == absent ? NULL : ours[k] + shift;
-			b[k].data = k == absent ? NULL : (is_written(function, arg) ? theirs[k] : ours[k]) + shift;
+			b[k].data = k == absent ? NULL : (cg_is_written(function, arg) ? theirs[k] : ours[k]) + shift;
 		}
 	}
 	flush(dtype != 1);
@@ -227,7 +222,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 
 		if (arg->kind == CG_KIND_SCRATCH && arg->out)
 			x = scratch[0], y = scratch[1], count = parts;
-		else if (!is_written(function, arg) || !is_compared(arg))
+		else if (!cg_is_written(function, arg) || !is_compared(arg))
 			continue;
 		else
 			count += SHIFT;

@@ -205,6 +205,13 @@ class Memory(unittest.TestCase):
         np.testing.assert_allclose(apart["h"], o * np.tanh(f * c_prev + i * g), rtol=1e-5, atol=1e-6)
         one = kernel.run({**inputs, "c_prev": c_prev}, want=["h"])
         self.assertEqual(list(one), ["h"])
+        # A kernel takes what its means read, too.
+        means = cellgrad.Kernel("cell x\ngates a b\nweight w\noutput h\nh = mean(a) * b * w\n")
+        self.assertEqual(means.inputs(), {"a": "tensor", "b": "tensor", "w": "per_unit"})
+        a, b, w = (np.float32(np.arange(12).reshape(3, 4) + k) for k in range(3))
+        self.assertTrue(np.allclose(means.run({"a": a, "b": b, "w": w[0]})["h"], a.mean(1, keepdims=True) * b * w[0]))
+        means = cellgrad.Kernel("cell x\ngates a b\nweight w\noutput h\nh = mean(a) * b * w\n", "grad", shape="sum")
+        self.assertEqual(list(means.inputs()), ["a", "b", "da", "db", "dh"])
         sums = cellgrad.Kernel("rnn_tanh", "grad", dtype="float16", shape="sum")
         da = np.ones((130, 3), np.float16)
         got = sums.run({name: da for name in sums.inputs()})
