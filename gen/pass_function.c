@@ -309,7 +309,7 @@ static int find_levels(struct maker *m, signed char **levels)
 	return most;
 }
 
-/* The name of a mean in a function: the cell's own, if it is the value of an equation, else acc_mean3. */
+/* The name of the variable that has a mean: that of the equation whose value the mean is; if there is none, acc_mean and a number. */
 static const char *name_mean(struct maker *m, int node, int place)
 {
 	const struct cg_node *n = &m->graph->nodes[node];

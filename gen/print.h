@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares what the files that print functions share: print.c prints functions, infix.c the expressions in them.
+ * Declares what the files that print functions share: print.c prints functions, comment.c the comments above them, infix.c the expressions in
+ * them.
  */
 #ifndef CG_PRINT_H
 #define CG_PRINT_H
@@ -20,5 +21,10 @@ struct printer {
 
 /* Appends a node as an expression. own: 1: the node is written out even where it has a variable. */
 void cg_print_expression(const struct printer *, struct cg_text *, int node, int own);
+
+/* The type of an argument, as a source or a header spells it. */
+const char *cg_print_type(const struct printer *, const struct cg_argument *);
+/* Prints the comment above the function. */
+void cg_print_about(struct printer *, struct cg_text *);
 
 #endif
