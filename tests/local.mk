@@ -343,6 +343,9 @@ installcheck-local:
 cleancheck:
 	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)
 
+# What all test scripts need, except gpu_rehearsal.sh, which runs unit tests, too.  make mutate builds no more than this for a script.
+script-programs: all $(helpers) %D%/conformance/conformance %D%/sequence/sequence $(check_DATA)
+
 # make mutate: each seeded defect must make its tests fail.  make mutate MUTANTS='ID...' takes these defects alone, make mutate
 # SINCE=COMMIT the defects in files that differ from a commit.
 mutate:
@@ -426,4 +429,4 @@ ci: check distcheck
 		(cd ci && $(abs_srcdir)/configure -q $$with && $(MAKE) -s check); \
 	done; rm -rf ci
 	$(MAKE) mutate
-.PHONY: check-frameworks cleancheck crosscheck cpucheck bigcheck mutate valgrind coverage data ci
+.PHONY: script-programs check-frameworks cleancheck crosscheck cpucheck bigcheck mutate valgrind coverage data ci
