@@ -31,13 +31,25 @@ static char *copy(struct parser *p, const char *prefix, const char *name)
 	return text;
 }
 
+/* Reports that a name, which may be derived from another one, is the name of something else. */
+static int taken(struct parser *p, const char *position, const char *name, int kind, int index, const struct symbol *there)
+{
+	const char *derived = *name == 'b' ? "bias" : "adjoint";
+
+	if (kind == DERIVED)
+		return cg_parse_wrong(p, position, "'%s' would have the %s '%s', a name that is already used; choose another name",
+		                      p->symbols[index].name, derived, name);
+	if (there->kind == DERIVED)
+		return cg_parse_wrong(p, position, "'%s' is the %s of '%s'; choose another name", name, derived, p->symbols[there->index].name);
+	return cg_parse_wrong(p, position, "'%s' is declared already", name);
+}
+
 int cg_parse_enter(struct parser *p, const char *position, const char *name, int kind, int index)
 {
 	const struct symbol *there = cg_parse_find(p, name);
 
 	if (there)
-		return cg_parse_wrong(p, position, there->kind == DERIVED ? "'%s' is the name of a bias or an adjoint; choose another"
-		                                              : "'%s' is declared already", name);
+		return taken(p, position, name, kind, index, there);
 	if (p->n_symbols == SYMBOLS_MAX)
 		return cg_parse_wrong(p, position, "a cell has at most %d names", SYMBOLS_MAX / 4);
 	p->symbols[p->n_symbols].name = copy(p, "", name);
@@ -112,6 +124,8 @@ static int is_used_form(const char *name)
 /* Declares a name of the cell, and with it the derived names of its adjoints. */
 int cg_parse_declare(struct parser *p, const char *position, const char *name, int kind, int index)
 {
+	int own = p->n_symbols;
+
 	if (cg_parse_free_word(p, position, name))
 		return -1;
 	if (is_used_form(name))
@@ -123,7 +137,7 @@ int cg_parse_declare(struct parser *p, const char *position, const char *name, i
 	for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {
 		char *derived = copy(p, prefixes[k], name);
 
-		if (!derived || cg_parse_enter(p, position, derived, DERIVED, 0))
+		if (!derived || cg_parse_enter(p, position, derived, DERIVED, own))
 			return -1;
 	}
 	return 0;

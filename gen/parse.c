@@ -46,6 +46,7 @@ static int gates(struct parser *p, int split, unsigned parts)
 		struct cg_gate *gate = &cell->gates[cell->n_gates];
 		char bias[CG_NAME_MAX + 3] = "b_";
 		const char *position;
+		int own = p->n_symbols;
 
 		if (full(p, cell->n_gates, CG_GATES_MAX, "gates") || (cg_parse_skip(p), position = p->at, cg_parse_word(p, gate->name, "a gate")))
 			return -1;
@@ -55,7 +56,7 @@ static int gates(struct parser *p, int split, unsigned parts)
 		gate->whole = -1;
 		gate->position = position;
 		strcat(bias, gate->name + (strncmp(gate->name, "a_", 2) ? 0 : 2));
-		if (cg_parse_declare(p, position, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, position, bias, DERIVED, 0))
+		if (cg_parse_declare(p, position, gate->name, CG_SYMBOL_GATE, cell->n_gates) || cg_parse_declare(p, position, bias, DERIVED, own))
 			return -1;
 		cell->n_gates++;
 	} while (!cg_parse_line_end(p) && (parts == (OF_X | OF_H) || !no_bias(p, first)));

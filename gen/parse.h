@@ -17,7 +17,8 @@ enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 /* What a symbol is, for messages: "a gate". */
 extern const char *const cg_symbol_kinds[DERIVED];
 
-struct symbol { const char *name, *position; int kind, index; }; /* position: where the cell declares it */
+/* position: where the cell declares the name; index of a DERIVED name: the symbol of whose name it is the bias or the adjoint. */
+struct symbol { const char *name, *position; int kind, index; };
 
 /* A form whose expression the parser reads: where the cell calls it, and the terms of its arguments x and y. */
 struct expansion { const char *position; int arguments[2]; };

@@ -52,6 +52,7 @@ static const struct { const char *name, *is; } elsewhere[] = {
 	{ "rsqrt",    "rsqrt(x) is 1 / sqrt(x)" },
 	{ "average",  "average(x) is mean(x)" },
 	{ "var",      "var(x) is mean((x - m) * (x - m)), for m = mean(x)" },
+	{ "variance", "variance(x) is mean((x - m) * (x - m)), for m = mean(x)" },
 	{ "sum",      "mean(x) is the mean over the units of a row, and there is no sum" },
 	{ "erfc",     "erfc(x) is 1 - erf(x)" },
 	{ "sin",      "there are no trigonometric functions" },
