@@ -7,10 +7,9 @@
 # some of this one's instructions (older.c).  A row that cannot run here is a skip with its reason.  Each row prints what ran, how many
 # tests passed and how many seconds they took; the last line has totals.
 #
-# Under qemu only a part of the suites runs, chosen to take minutes: every subset of the arguments that may be absent, networks of all
-# kinds, one op in all sizes, and sequences except the largest.  change_test and limit_test are left out, since they depend on no
-# processor.  The OpenCL backend computes one op under qemu, since PoCL's compiler takes half a minute for each op there; the rows pocl-*
-# have more tests of the OpenCL backend.
+# Under qemu only a part of the suites runs, that of suites_emulated in job_queue.sh.  change_test and limit_test are left out,
+# since they depend on no processor.  The OpenCL backend computes one op under qemu, since PoCL's compiler takes half a minute
+# for each op there; the rows pocl-* have more tests of the OpenCL backend.
 #
 # Runs in the build's top folder after "make check TESTS=".  make cpucheck sets the environment variables: srcdir; UNIT, the unit tests;
 # CC, CFLAGS, SANITIZE, with which the build was configured; CELLGRAD, the command.
@@ -30,89 +29,7 @@ amxbf16       native   SapphireRapids amxbf16
 pocl-nehalem  pocl     nehalem        16
 pocl-haswell  pocl     haswell        32
 '
-here=$(pwd)
-srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
-export srcdir
-tests=$srcdir/tests
-jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-limit=$(command -v timeout >/dev/null && echo 'timeout 1200')
-number=0 ran=0 left=0 right=0 wrong=0 skipped=0 running=
-work=$(mktemp -d "${TMPDIR:-/tmp}/cpu.XXXXXX") || exit 99
-trap 'rm -rf "$work"' EXIT
-trap 'stop; exit 99' HUP INT TERM
-
-# Ends the tests that still run.
-stop() {
-	[ -z "$running" ] || kill "$running" 2>/dev/null
-	for job in "$work"/jobs/*.pid; do
-		[ ! -f "$job" ] || kill "$(cat "$job")" 2>/dev/null
-	done
-}
-
-say()  { echo "# $*"; }
-ok()   { number=$((number + 1)); echo "ok $number - $name: $*"; }
-fail() { number=$((number + 1)); wrong=$((wrong + 1)); echo "not ok $number - $name: $*"; }
-
-# leave WHY: prints that the row is skipped, and why the row cannot run here.
-leave() { number=$((number + 1)); left=$((left + 1)); echo "ok $number - $name # SKIP $*"; }
-
-# ---- a row's tests, some at a time ----
-
-# queue WHAT COMMAND...: adds a command to the queue of run_queue, which runs the command in a new shell.
-queue() {
-	queued=$((queued + 1))
-	job=$work/jobs/$(printf %03d "$queued")
-	echo "$1" >"$job.what"
-	shift
-	echo "$*" >"$job.job"
-}
-
-# shellcheck disable=SC2016
-run_queue() {
-	find "$work/jobs" -name '*.job' | sort | LIMIT=$limit xargs -n 1 -P "$jobs" sh -c '
-		job=${0%.job} began=$(date +%s)
-		$LIMIT sh "$0" >"$job.log" 2>&1 </dev/null &
-		echo $! >"$job.pid"
-		wait $!
-		echo "$? $(($(date +%s) - began))" >"$job.end"
-		rm "$job.pid"' &
-	running=$!
-	wait $running
-	running=
-	for job in "$work"/jobs/*.job; do
-		report "${job%.job}"
-	done
-	rm -f "$work"/jobs/*
-}
-
-# report JOB: judges the TAP that a job printed: some test must pass or be skipped, and none may fail.
-report() {
-	read -r code seconds <"$1.end" || code=99 seconds=0
-	what=$(cat "$1.what")
-	bad=$(grep -c '^not ok' "$1.log") skips=$(grep -c '^ok.*# SKIP' "$1.log") good=$(grep '^ok' "$1.log" | grep -vc '# SKIP')
-	right=$((right + good)) skipped=$((skipped + skips))
-	if [ "$code" -ne 0 ] || [ "$bad" -gt 0 ] || [ $((good + skips)) -eq 0 ]; then
-		grep -v '^qemu.*warning' "$1.log" | tail -n 20 | sed 's/^/# /'
-		fail "$what: $good right, $bad wrong, exit status $code, $seconds s"
-	else
-		ok "$what: $good right, $skips skipped, $seconds s"
-		grep '^ok.*# SKIP' "$1.log" | sed 's/^ok [0-9]* *-* *\(# SKIP \)\{0,1\}/#   skipped: /'
-	fi
-}
-
-# suite PROGRAM PATTERN...: queues a job for each pattern of tests of a suite.
-suite() {
-	program=$1; shift
-	for pattern; do
-		queue "$program '$pattern'" "exec sh $tests/unit.sh $run tests/$program/$program '$pattern'"
-	done
-}
-
-unit() {
-	for test; do
-		[ ! -x "$test" ] || queue "$test" "exec sh $tests/unit.sh $run $test"
-	done
-}
+. "$(dirname "$0")/job_queue.sh"
 
 generator() {
 	for test in $UNIT; do
@@ -153,10 +70,7 @@ emulated() {
 	export CELLGRAD_BACKEND=cpu CELLGRAD_OPENCL_LIB=/none
 	generator
 	unit tests/conformance/bits_test tests/verify/data_test tests/backends/cpu/product_test tests/backends/gather_scatter_test
-	suite conformance '*f32: every*' '*f64: every*' '*f16: every*' '*bf16: every*' 'rnn*' 'gru_block_cell f32: sizes*' \
-		'gru_block_cell f64: sizes*' 'gru_block_cell f16: sizes*' 'gru_block_cell bf16: sizes*'
-	suite sequence test_random test_step_by_step test_chunks 'test_batch*' test_padding test_absent test_in_a_row 'test_golden*' \
-		test_vectors test_sizes test_block_lstm test_modes test_cells test_dtypes
+	suites_emulated
 	opencl_emulated
 	run_queue
 	unset CELLGRAD_BACKEND CELLGRAD_OPENCL_LIB
@@ -223,8 +137,7 @@ pocl() {
 }
 
 row() {
-	name=$1 kind=$2 with=$3 wanted=$4 queued=0
-	mkdir -p "$work/jobs"
+	name=$1 kind=$2 with=$3 wanted=$4
 	$kind "$with"
 	cd "$here" || exit 99
 }
@@ -242,7 +155,4 @@ while read -r row rest; do
 	# shellcheck disable=SC2086
 	case " ${*:-$row} " in *" $row "*) [ -z "$row" ] || row "$row" $rest </dev/null ;; esac
 done <"$work/rows"
-echo "1..$number"
-say "$ran rows ran, $left were left out; $right tests right, $skipped skipped, $wrong lines not ok"
-[ $wrong = 0 ] || exit 1
-[ $ran -gt 0 ] || exit 77
+finish
