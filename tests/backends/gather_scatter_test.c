@@ -50,8 +50,8 @@ static void test_cpu(void **nothing)
 }
 
 #ifdef RANDOM123
-/* Does the compiled kernel draw this dropout word for a unit?  With the dropout word as the limit `below` the element is kept, with the
-   next number as the limit it is dropped. */
+/* Is `word` the dropout word that the compiled kernel computes for this unit?  With the dropout word as the limit `below` the element is
+   kept, with the next number as the limit it is dropped. */
 static int draws(cg_rows_compiled *call, uint64_t key, int64_t t, int64_t b, int64_t unit, uint32_t word)
 {
 	float one = 1, result[2];
@@ -136,8 +136,8 @@ static int32_t count_launch(struct _cl_command_queue *queue, struct _cl_kernel *
 	return driver.EnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, n, events, event);
 }
 
-/* A call whose build fails launches nothing, and its message names the kernel; the next call builds once for all; each call that succeeds
-   is one launch. */
+/* A call whose build fails launches nothing, and its message names the kernel; the next call builds the kernel, and later calls build
+   nothing; each call that succeeds is one launch. */
 static void test_opencl_calls(void **nothing)
 {
 	struct cg_context *context;

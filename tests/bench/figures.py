@@ -35,7 +35,7 @@ QUICK = {"shapes": ((8, 2, 16),), "longer": ((8, 2, 16),), "ragged": ((8, 2, 16)
 
 
 class Machine:
-    """The program of figures.c, its settings and its sizes."""
+    """Runs the compiled figures.c; has its path, the number of threads, and the sizes of the measured problems."""
 
     def __init__(self, program, threads, sizes):
         self.program, self.threads, self.sizes = program, threads, sizes

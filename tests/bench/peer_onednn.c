@@ -424,7 +424,7 @@ static void get_answers(struct theirs *t)
 	get_bias(t);
 }
 
-/* Bytes beside the arguments: what forward keeps for the gradient, and the larger of what forward and backward allocate for themselves. */
+/* Bytes beside the arguments: what forward keeps for the gradient, plus the larger of what forward and backward allocate for themselves. */
 static long long count_memory(const struct theirs *t)
 {
 	int64_t forward = 0, backward = 0;

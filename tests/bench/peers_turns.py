@@ -26,7 +26,7 @@ LEAST, MEAN = 0, 1
 
 
 class Lost(Exception):
-    """The reason why a worker has no time."""
+    """An exception whose text is the reason why a worker has no time."""
 
 
 # ---- processor time ----
@@ -43,8 +43,8 @@ def read_ticks(pid):
 
 
 def read_machine_ticks():
-    """The busy time and the whole time of all processors; time that the host of a virtual machine took counts as busy.  None if the times
-    are unknown."""
+    """Returns the busy time and the whole time of all processors; time that the host of a virtual machine took counts as busy.  Returns
+    None if the times are unknown."""
     try:
         with open("/proc/stat") as file:
             user, nice, system, idle, iowait, irq, softirq, steal = (int(n) for n in file.readline().split()[1:9])

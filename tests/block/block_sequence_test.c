@@ -456,7 +456,8 @@ static void test_threads(void **state)
 
 /* ---- spans ---- */
 
-/* The steps from `first` to before `end` of a sequence as a call of their own; its cs_prev and h_prev are those of the whole sequence. */
+/* Returns a call of the steps from `first` to before `end` of a sequence. Its cs_prev and h_prev are the initial states of the whole
+   sequence; for a part that begins later the test replaces them. */
 static struct cg_lstm_block part_of(const struct sequence *s, int64_t first, int64_t end)
 {
 	struct cg_lstm_block part = s->op;
@@ -480,7 +481,7 @@ static void add(struct cg_mem sum, struct cg_mem addend)
 		((double *)sum.data)[k] += ((double *)addend.data)[k];
 }
 
-/* Makes weights so small that the gradients of all steps count. */
+/* Makes weights so small that gradients do not grow from step to step: then those of all steps count in a sum over the steps. */
 static void tame(struct sequence *s)
 {
 	for (size_t k = 0; k < s->op.w.bytes / sizeof(double); k++)
@@ -503,7 +504,7 @@ static void test_spans(void **state)
 {
 	enum { STEPS = 1300, ROWS = 4, UNITS = 64, CUT = 300 };
 	struct sequence whole, parts;
-	struct cg_lstm_block first, second, last;        /* last: the last step of the first part */
+	struct cg_lstm_block first, second, last;        /* last: a call of the last step of the first part */
 
 	(void)state;
 	if (!opens("cpu"))

@@ -119,7 +119,8 @@ forward in f16: '* ]]
 	works cell gru --svg gru.svg
 	[[ $(head -c 4 gru.svg) == '<svg' && $(tail -n 1 gru.svg) == '</svg>' ]]
 	[[ $(cat gru.svg) == *'<title>cell gru</title>'*'<title>n = tanh(a_n + r * q)</title>'* ]]
-	# Nine lines: r reads a_r, z reads a_z, q reads q_n, n reads a_n, r and q, and h reads z, n and h_prev.
+	# The picture has nine lines, each from a value to one that it reads: from r to a_r, from z to a_z, from q to q_n, from n to a_n, r
+	# and q, and from h to z, n and h_prev.
 	[ "$(grep -c '<path' gru.svg)" = 9 ]
 	[ "$(grep -c '<rect' gru.svg)" = 11 ]
 	printf 'cell mine\ngates a\noutput h\n%s\nh = v39\nsave h\n' "$(echo 'v0 = a + 1'; for k in {1..39}; do echo "v$k = v$((k - 1)) * v$((k - 1))"; done)" > mine.cell

@@ -135,7 +135,7 @@ static void test_damaged_answer(void **state)
 	int ends[2];
 
 	(void)state;
-	/* The pipe of the child gets the numbers of this one. */
+	/* The numbers of this pipe are free again when it is closed, so the pipe to the child process gets the same numbers. */
 	assert_int_equal(pipe(ends), 0);
 	close(ends[0]);
 	close(ends[1]);

@@ -93,7 +93,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5
 	refuses "networks|rnn_tanh|num_layers=1|unidirectional|input_size=3|num_units=5|rnn_relu" \
 		convert --from pytorch --to cellgrad in out
-	# So they are where other tensors are left out.
+	# Tensors that fit several networks are refused also if --ignore-extra leaves out other tensors.
 	tensors in "" weight_ih_l0:F32:5,3 weight_hh_l0:F32:5,5 bias_ih_l0:F32:5 bias_hh_l0:F32:5 linear.weight:F32:2,5
 	refuses "in:|linear.weight|--ignore-extra" convert --from pytorch --to cellgrad in out
 	refuses "networks|rnn_tanh|num_layers=1|unidirectional|input_size=3|num_units=5|rnn_relu" \
@@ -373,7 +373,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 	[ "$(number out bias_hh_l0 4) $(number out bias_hh_l0 5) $(number out bias_hh_l0 9) $(number out bias_hh_l0 10)" = "0.5 1.5 1.5 0.5" ]
 	[ "$(number out bias_ih_l0 5)" = 0 ]
 	run -0 --separate-stderr "$CELLGRAD" convert --from block --to keras in out --force
-	# in format keras, with gates i f c o, gate f also has biases 5 to 9
+	# in format keras, with gates i f c o, gate f has biases 5 to 9, as in format pytorch
 	[ "$(number out lstm/lstm_cell/bias 4) $(number out lstm/lstm_cell/bias 5) $(number out lstm/lstm_cell/bias 10)" = "0.5 1.5 0.5" ]
 	works convert --from block --to pytorch in out forget_bias=0 cell_clip=0
 	works convert --from block --to pytorch --gradients in out

@@ -17,8 +17,8 @@ says() {
 	[[ $stderr == *"; $route"* ]]
 }
 
-# without WORDS: checks that, where no cuDNN can be loaded, a network takes route composed, route=cudnn is refused, and info says that there
-# is no cuDNN.  The refusal and info --why cuda give WORDS as the reason.
+# The function `without WORDS` checks that, where no cuDNN can be loaded, a network takes route composed, route=cudnn is refused, and info
+# says that there is no cuDNN.  The refusal and info --why cuda give WORDS as the reason.
 without() {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	says "composed (no cuDNN: not cudnn)" run CudnnRNNV3 "$case" --expect "$case"

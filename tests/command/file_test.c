@@ -122,13 +122,14 @@ static void it_is_locked_until_it_has_its_name(void **state)
 	assert_int_equal(file.fd, -1);
 }
 
-/* The other process takes the temporary file between its creation and its lock. */
+/* Between the creation of the temporary file and its lock, another process takes the file for a leftover: it locks the file, or removes
+   it. */
 static void one_that_another_took_for_a_leftover_is_made_again(void **state)
 {
 	(void)state;
 	write_out(HELD_ONCE);
 	assert_true(locked_at_rename);
-	/* The process that held the lock would have removed the temporary file; now the next run removes it. */
+	/* A real process that held the lock would have removed the temporary file; here the file is left, and the next run removes it. */
 	write_out(NOTHING);
 	write_out(REMOVED_ONCE);
 	assert_true(locked_at_rename);

@@ -66,7 +66,7 @@ tensors() {
 	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$data"; } > "$file"
 }
 
-# without FILE NAME...: prints the file with these tensors renamed to capitals, so that no op finds them
+# without FILE NAME...: prints the bytes of the file, with the names of these tensors in capitals, so that no op finds them
 without() {
 	local file=$1 name script=""
 

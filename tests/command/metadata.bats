@@ -212,7 +212,7 @@ either() {
 	tensors sizes.safetensors '{"num_units":"5"}' x:F32:2,3 cs_prev:F32:2,4 h_prev:F32:2,4
 	refuses num_units run LSTMBlockCell said.safetensors sizes.safetensors
 	says "sizes.safetensors says 5" 4
-	# The lists of CudnnRNNCanonicalToParams are not in format cellgrad, which is one buffer.
+	# CudnnRNNCanonicalToParams refuses metadata that says format cellgrad: the op takes lists, and format cellgrad is one buffer.
 	works convert --from block --to cellgrad said.safetensors params.safetensors
 	tensors small.safetensors '{"weights_format":"cellgrad","rnn_mode":"rnn_tanh"}' weights_0:F32:2,1 weights_1:F32:2,2 biases_0:F32:2 biases_1:F32:2
 	refuses weights_format run CudnnRNNCanonicalToParams small.safetensors num_layers=1 num_units=2 input_size=1 num_params=2
@@ -232,7 +232,8 @@ either() {
 	either works run CudnnRNNV2 --ignore-metadata -- one.safetensors two.safetensors
 	either refuses direction run CudnnRNNV2 dropout=0 direction=bidirectional -- one.safetensors two.safetensors
 	says "the command line says bidirectional" "one.safetensors says unidirectional" --ignore-metadata
-	# CudnnRNNV2 has no attribute for these values in metadata, which contradict the op or the tensors.
+	# CudnnRNNV2 has no attributes time_major, num_proj and num_layers, and refuses values in metadata that contradict the op or the
+	# tensors.
 	tensors two.safetensors '{"time_major":"false"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4
 	either refuses time_major run CudnnRNNV2 -- one.safetensors two.safetensors
 	tensors two.safetensors '{"num_proj":"3"}' input:F32:2,2,3 input_h:F32:1,2,4 input_c:F32:1,2,4

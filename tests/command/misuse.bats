@@ -114,7 +114,7 @@ table() {
 		2 :: -|input|./- :: cellgrad emit -
 	END
 	if [ "$length" -le 292 ]; then
-		false                            # cut.st is not cut within its header, as its row assumes
+		false                            # the row of cut.st assumes that the file is cut within its header, but it is not
 	fi
 }
 

@@ -200,8 +200,8 @@ static void test_bits(void **given)
 	assert_true(nans > 1000 && numbers > 1000);
 }
 
-/* Between cg_float_enter() and cg_float_leave(), on processors with SSE2 and on AArch64, half of a subnormal float is 0, but for f64 half
-   of a subnormal double is not 0. After cg_float_leave() half of the float is not 0. */
+/* On processors with SSE2 and on AArch64: after cg_float_enter() of f32, f16 or bf16 half of a subnormal float is 0; after that of f64 a
+   quarter of a subnormal double is not 0. On all processors, after cg_float_leave() half of a subnormal float is not 0. */
 static void test_float_state(void **unused)
 {
 	volatile float tiny = 1e-38f, half = 0.5f;

@@ -12,7 +12,7 @@ case $name in
 esac
 CELLGRAD_BACKEND=${name%%-*}
 # CELLGRAD_TEST_ROUTE names the route that networks of the suite of sequences must take if the route can compute them.  The conformance
-# suite requests that route only if it is composed.
+# suite requests the route of CELLGRAD_TEST_ROUTE only if the route is composed.
 case $name in
 *-composed-fake) CELLGRAD_CUDNN_LIB=none CELLGRAD_TEST_ROUTE=composed ;;
 cpu-composed)    CELLGRAD_TEST_ROUTE=composed ;;

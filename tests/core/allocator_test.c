@@ -102,7 +102,7 @@ static int asks_for_huge_pages(const void *address)
 	return asks;
 }
 
-/* Does the system show the flag for memory of the test's own?  Linux shows it; qemu-user ignores the request. */
+/* Does the system show the flag of MADV_HUGEPAGE for memory of the test's own?  Linux shows the flag; qemu-user ignores madvise(). */
 static int shows_who_asks(void)
 {
 #ifdef MADV_HUGEPAGE

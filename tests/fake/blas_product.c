@@ -81,7 +81,8 @@ static size_t scribbled(const struct product *p)
 
 /*
  * A bias of cublasLt's epilogue is read 16 bytes at a time: the preferences of cublasLt give the alignments of A, B, C and D but not that
- * of the bias, so that the algorithm may assume one for the bias.  This was seen on a GTX 1660 Ti with CUDA 13.3: pytorch/pytorch#194497.
+ * of the bias, so that the algorithm may assume an alignment of the bias.  An algorithm that assumes one was seen on a GTX 1660 Ti with
+ * CUDA 13.3: pytorch/pytorch#194497.
  */
 static int check_bias(const struct product *p)
 {

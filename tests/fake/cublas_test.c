@@ -383,7 +383,8 @@ static void end_lt(void)
 	end_blas();
 }
 
-/* Requests an algorithm for operands of such an alignment; returns whether the stand-in for cublasLt has one, which is random. */
+/* Requests an algorithm for operands at multiples of `alignment` bytes; returns whether the stand-in for cublasLt has one, which is
+   random. */
 static int chosen(unsigned alignment, struct choice *choice)
 {
 	uint64_t most = WORKSPACE;

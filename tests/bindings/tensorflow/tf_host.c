@@ -83,7 +83,7 @@ TF_Tensor *host_tensor(TF_DataType type, int rank, const int64_t *dims)
 	for (int k = 0; k < rank; k++)
 		t->bytes *= (size_t)(t->dims[k] = dims[k]);
 	atomic_init(&t->holders, 1);
-	/* An empty tensor of TensorFlow's has no memory. */
+	/* In TensorFlow a tensor without elements has no memory. */
 	if (t->bytes) {
 		t->data = malloc(t->bytes + GUARD);
 		memset(t->data, 0xaa, t->bytes + GUARD);

@@ -57,8 +57,8 @@ static void copy(const char *file, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* Loads a loader as TensorFlow does and calls its TF_InitKernel twice.  The host forgets all registered kernels before that. Returns 1 if
-   the loader then has loaded the plugin, else 0; expects 11 registered ops for 1, and none for 0. */
+/* Makes the host forget all registered kernels, loads a loader as TensorFlow does, and calls its TF_InitKernel twice.  Returns 1 if the
+   loader then has loaded the plugin, else 0; expects 11 registered ops for 1, and none for 0. */
 static int load_from(const char *file, const char **state)
 {
 	char path[128];

@@ -64,7 +64,7 @@ extern const char *const forwards[4], *const backwards[4];
 
 /* Gives the call the inputs of a network's forward op of a version, with random numbers. */
 void give_inputs(const struct net *n, TF_DataType type, int dtype, int version, struct host_call *call);
-/* Gives a Backprop call its inputs, among them the inputs and outputs of the call `forward`. These still belong to `forward`, and
+/* Gives a Backprop call its inputs, among them the inputs and outputs of the call `forward`; `forward` still owns its tensors, and
    free_backprop does not free them. */
 void give_backprop(const struct host_call *forward, TF_DataType type, struct host_call *call);
 void free_backprop(const struct host_call *forward, struct host_call *call);

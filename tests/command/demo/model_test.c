@@ -127,7 +127,7 @@ static double compare(struct model *m, const struct carried *c, const char *part
 	return largest;
 }
 
-/* Compares every matrix, bias and peephole of each layer. */
+/* Compares the gradients of every matrix, bias and peephole of each layer with differences of the loss. */
 static size_t compare_network(struct model *m, const struct carried *c, double *worst)
 {
 	struct cg_rnn_region r;
@@ -447,8 +447,8 @@ static void batch_is(const struct text *t, struct text_row *row, const char *con
 	assert_int_equal(steps, longest);
 }
 
-/* Of 27 characters for training 26 are in the rows; the last one is only a successor. Rows that go round go on at the
- * beginning of the other row. */
+/* Of 27 characters for training 26 are in the rows; the last one is only a successor. If the two rows go round, a row that has
+ * ended goes on at the beginning of the other row. */
 static void test_batches(void **state)
 {
 	static const char *const parts[][2] = {

@@ -218,7 +218,8 @@ static unsigned set_sizes(struct call *c, int projection, int directions)
 	return bound;
 }
 
-/* Opens a call of the example's op, and sets the attributes from the variant's words, the sizes, and the ports of lists. */
+/* Opens a call of the example's op, sets its attributes from the variant's words and its sizes, and makes a port for each tensor of a
+   list. */
 static void open_call(struct example *e, struct call *c, const struct variant *v)
 {
 	unsigned bound;

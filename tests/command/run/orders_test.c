@@ -58,7 +58,7 @@ static void in_all_orders_of(const char *op, const char *const *words, unsigned 
 
 enum { ALL = (1 << FILES) - 1 };
 
-/* Expects a refusal in every order, with these words in the message; NULL follows the last. */
+/* Expects a refusal in every order of the files, with these words in the message; NULL follows the last word. */
 __attribute__((sentinel))
 static void is_refused(const struct example *e, const char *const *words, ...)
 {

@@ -99,10 +99,10 @@ static const struct step {
 	double dropout;
 	long runs, ours[2];
 } steps[] = {
-	/* The commands of the library: forward ends with a copy of the output. Backward begins with one command that copies the reserve,
-	 * unless it is spent, and clears the gradients of parameters, unless new gradients are added to them. Where layouts differ, the
-	 * gradients of parameters are converted after backward, and parameters before each pass; gradients to add to are converted before
-	 * backward too, and are, together with the parameters, too many for one launch. */
+	/* The commands of the library: forward ends with a copy of the output. Backward begins with one command that copies the reserve
+	 * space, unless spend_reserve is 1, and clears the gradients of parameters, unless new gradients are added to them. Where layouts
+	 * differ, the gradients of parameters are converted after backward, and parameters before each pass; gradients to add to are
+	 * converted before backward too, and are, together with the parameters, too many for one launch. */
 	{ "whole rows",                   NULL,        2, 1, 0, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, reserve spent",    NULL,        2, 1, 1, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, added",            NULL,        2, 1, 1, 1, 0,    3, { 1, 5 } },
@@ -277,7 +277,7 @@ static void test_reserve(void **state)
 		n.call.spend_reserve = 1;
 		assert_int_equal(net_backward(&n), CG_OK);
 		assert_true(print(&n) == right || !promises_bits("cudnn"));
-		/* The stand-in changes a spent reserve; a real cuDNN may change it or not. */
+		/* With spend_reserve=1 backward of the stand-in changes the reserve space; a real cuDNN may change it or not. */
 		assert_true(!getenv("CELLGRAD_FAKE_CUDA") || print_of(&n, n.call.reserve) != kept);
 		net_close(&n);
 	}
@@ -609,7 +609,7 @@ static void test_masks(void **state)
 	assert_int_equal(runs(&seen), 6);
 	assert_int_equal(seen.cudnnSetDropoutDescriptor, 0);
 	net_close(&n);
-	/* So only at a rate between 0 and 1 a call may not ask cuDNN to drop nothing. */
+	/* cuDNN makes masks only at a rate between 0 and 1; only at such a rate no_dropout=1 is refused with allow_vendor_dropout=1. */
 	for (int k = 0; k < 3; k++) {
 		static const double rates[] = { 0, 0.5, 1 };
 
@@ -658,7 +658,7 @@ static void test_persistent(void **state)
 	cg_cudnn.RNNForward = unsupported;
 	forget_calls();
 	refusals = 1;
-	run(&n);                                 /* the forward is repeated by the standard algorithm */
+	run(&n);                                 /* cuDNN refuses the persistent algorithm; the standard one repeats the forward */
 	assert_int_equal(seen.cudnnRNNForward, 2);
 	forget_calls();
 	run(&n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequences of more steps than cuDNN takes at once, run in ranges of steps, have the answers of route composed on the cpu to 1e-10, in
- * f64: the longest sequence that fits in one range, one step more, and three ranges. A call of more steps in both directions, which cannot
- * be cut into ranges, takes route composed, and has the answers of route scan on the cpu.
+ * f64: the longest sequence that fits in one range, one step more, and three ranges. A bidirectional call of more steps than cuDNN takes at
+ * once, which cannot be cut into ranges, takes route composed, and has the answers of route scan on the cpu.
  */
 #include <math.h>
 #include <setjmp.h>
