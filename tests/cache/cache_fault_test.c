@@ -209,7 +209,7 @@ static void test_failures(void **state)
 	for (int k = 0; k < SCENES; k++)
 		for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
 			fail_in_turn(&scenes[k], DISK_FAILS, errors[e]);
-			if (errors[e] != EINTR)          /* a call that is interrupted each time would be repeated for ever */
+			if (errors[e] != EINTR)          /* with EINTR at each call the cache would repeat the call for ever */
 				fail_in_turn(&scenes[k], DISK_FAILS_ON, errors[e]);
 		}
 }
