@@ -206,7 +206,7 @@ HOLDS = {"lstm": ANY + (pytorch, keras, block, block_v2, checkpoint, onnx), "gru
          "gru_block": ANY + (keras, block, onnx), "rnn_tanh": ANY + (pytorch, keras, checkpoint, onnx),
          "rnn_relu": ANY + (pytorch, keras, checkpoint, onnx)}
 PEEPHOLES, PROJECTIONS = ANY + (block, block_v2, onnx), ANY + (pytorch,)
-# sums: does a format sum the two biases of a gate?  Format checkpoint sums, in a GRU, those of some gates only.
+# sums: does a format sum the two biases of a gate?  Format checkpoint sums, in a GRU, the two biases of some gates only.
 def sums(form, cell):
     return form in (block, block_v2, checkpoint) or form is keras and cell != "gru"
 
