@@ -2,8 +2,8 @@
 /*
  * Block ops, kernels, networks and copies on a backend that fails at the n-th call of a function of its table, for every n: the message
  * names the function, and no memory of the device or the host leaks. After a failure an LSTM and a network work with the same context and
- * stream. The
- * bits are the cpu's although all host memory is copied. Enqueued work runs at once, or, in late_fault_test, when the host waits for it.
+ * stream. Results have the bits of backend cpu, although the runtime copies all host memory to the backend. Enqueued work runs at once, or,
+ * in late_fault_test, when the host waits for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -150,7 +150,7 @@ static int net_over(struct net *n, int code)
 }
 
 /* Runs a network of two layers and two directions, with rows of several lengths: in host memory, with the stream's workspace,
-   or in device memory. The run gets a checksum of the answers. */
+   or in device memory. Stores a checksum of the network's outputs in `r`. */
 static int network(struct cg_context *context, struct cg_stream *stream, struct run *r, int place)
 {
 	static const int32_t lengths[] = { 2, 3 };

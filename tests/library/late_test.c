@@ -23,7 +23,7 @@ static const char mine[] =
 	"i = sigmoid(a_i + s * c_prev)\nc = i * c_prev + (1 - i) * tanh(a_n + k * q_n)\nh = tanh(c)\nsave i c h\n";
 
 static const struct network_case {
-	const char *name, *cell, *options;       /* cell: NULL for the cell of the text above */
+	const char *name, *cell, *options;       /* cell: NULL for the cell of the text `mine` */
 	int dtype, bidirectional, time_major, ragged, own_work;
 	int64_t T, P;
 	double dropout;
@@ -64,7 +64,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 	return stream;
 }
 
-/* Opens a network of a case; returns NULL or, in the case with the cell of the text above, that cell, which the caller closes. */
+/* Opens the network of a case. Returns NULL, or the cell parsed from `mine` in the case without a built-in cell; the caller closes it. */
 static struct cg_cell *open_net(struct net *n, const struct network_case *network_case, struct cg_context *context, struct cg_stream *stream, int place,
                                 const int32_t *lengths)
 {
@@ -80,7 +80,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	n->config.time_major = network_case->time_major;
 	n->config.proj = network_case->P;
 	n->config.dropout = network_case->dropout;
-	n->config.route = "composed";            /* the device has all functions that route composed calls */
+	n->config.route = "composed";            /* backend late has all functions that route composed calls */
 	n->call.T = network_case->T;
 	n->call.B = B;
 	n->call.lengths = network_case->ragged ? lengths : NULL;
@@ -189,9 +189,8 @@ static void close_one(char which, struct net *n, struct cg_cell *cell, struct cg
 	}
 }
 
-/* Enqueues a forward and a backward with all memory on the device, and closes things in the given order before the work is waited for;
- * another
-   stream then reads the answers, unless their memory is freed. */
+/* Enqueues a forward and a backward with all memory on the device, and closes objects in the given order before the host waits for the
+   work; another stream then reads the answers, unless their memory is freed. */
 static void close_behind(const char *backend, const struct network_case *network_case, const char *order, uint64_t *print)
 {
 	struct cg_context *context = open_context(backend);

@@ -235,7 +235,7 @@ static void test_scalars(void **state)
 		assert_int_equal(bound(&op, WORDS("layers=1", "steps=4"), differ[k].metadata, differ[k].first, differ[k].second, 2, 0), CG_OK);
 		assert_int_equal(op.steps, 4);
 	}
-	/* With --strict a scalar tensor of an attribute's name counts as an argument; another tensor is an error. */
+	/* With --strict a scalar tensor that has the name of an attribute is accepted; a tensor of an unknown name is an error. */
 	assert_int_equal(bound(&op, WORDS("layers=1"), "", STEPS_I64, NULL, 2, 1), CG_OK);
 	assert_int_equal(bound(&op, WORDS("layers=1", "steps=1"), "", NO_STEPS, NULL, 2, 1), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "first: z: this tensor is no input of MadeUp, and --strict allows no other tensors");

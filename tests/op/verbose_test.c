@@ -129,7 +129,7 @@ static void test_values(void **state)
 	}
 }
 
-/* The variable is read when the context is opened, no later. */
+/* cg_open() reads CELLGRAD_VERBOSE; a later change of this variable has no effect on the context. */
 static void test_read_at_open(void **state)
 {
 	const struct cg_op *row = cg_op_find("gru_block_cell", NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Networks opened with a wrong config: wrong fields, options, values and cells, and sizes that no memory has; and sizes and regions that
- * are asked for with wrong arguments. Each is rejected with a message, and no result is written.
+ * are asked for with wrong arguments. Each wrong argument is rejected with a message, and no result is written.
  */
 #include <limits.h>
 #include <math.h>
@@ -299,7 +299,7 @@ static size_t largest(const struct cg_rnn_sizes *s)
 }
 
 /* Doubles a size again and again: the largest memory that the network needs never shrinks, until a size is rejected, as all larger ones
-   are.  The last size before must need at least PTRDIFF_MAX / times - 4096 bytes. */
+   are.  With the last accepted size the network must need at least PTRDIFF_MAX / times - 4096 bytes. */
 static void grow(const char *what, int64_t *size, int *count, size_t times)
 {
 	int refusals = 0, accepted = 0;
@@ -335,7 +335,8 @@ static void test_growth(void **state)
 
 	(void)state;
 	for (int k = 0; k < 4 * 4 * 2 * 2; k++) {
-		/* The index of a call that is not time-major may be larger than all else, and is not part of the sizes. */
+		/* A batch-major call has an array with the index of each row in memory. This array may be larger than all other memory of the
+		 * call, and is not part of the sizes. */
 		size_t times = k / 32 ? 2 : 8;
 
 #define GROW(name, size, count, n) do { \

@@ -240,7 +240,7 @@ static int find_base(struct dl_phdr_info *info, size_t size, void *base)
 {
 	(void)size;
 	*(uintptr_t *)base = info->dlpi_addr;
-	return 1;                                /* the first entry is the program: stop here */
+	return 1;                                /* the first entry of dl_iterate_phdr() is the program: no further entry is needed */
 }
 
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *frame, void *to)

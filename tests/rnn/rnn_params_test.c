@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a config says of a network without a device: the size of params and where in params their regions lie, by name. Also a plan's
- * initial params, a
- * bound of its reserve before the sizes of a call are known, and the dropout counter that a reserve holds.
+ * initial params, a bound of its reserve before the sizes of a call are known, and the dropout counter that a reserve holds.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Long networks whose steps route scan computes span by span, and networks of which route scan runs several pseudo-layers at once,
- * because one pseudo-layer would leave threads idle. In f64 the answers of both equal to 1e-11 those of route composed, which runs one
- * pseudo-layer at a time and all steps together. The networks are dense and ragged, of both directions, of more than one layer, with
+ * because one pseudo-layer would leave threads idle. In f64 the answers of route scan equal to 1e-11 those of route composed, which runs
+ * one pseudo-layer at a time and all steps together. The networks are dense and ragged, of both directions, of more than one layer, with
  * accumulate, with gates in the reserve.
  */
 #include <math.h>
@@ -91,7 +91,7 @@ static void run(struct net *n, const struct net *like, const char *route)
 		fail_msg("%s", cg_message());
 }
 
-/* Runs a network by both routes, and compares all that they write but the reserve. */
+/* Runs a network by routes scan and composed, and compares all that both write but the reserve. */
 static void compare_routes(const struct net *like, struct net *by_scan)
 {
 	struct net composed;
@@ -126,7 +126,7 @@ static int64_t count_span_steps(const struct net *n, int pass)
 	return cg_layers_span_steps(n->rnn, pass, &shape);
 }
 
-/* Runs a network of many steps by both routes, and expects that scan computes it in several spans. */
+/* Runs a network of many steps by routes scan and composed, and expects that scan computes the network in several spans. */
 static void try(struct net *like)
 {
 	struct net by_span;
@@ -234,8 +234,8 @@ static int layers_at_once(int n)
 	return context->device->blas->dgemm ? 1 : n;
 }
 
-/* Runs a network so small that it leaves threads idle by both routes, and expects that so many of its pseudo-layers run at once, and never
-   more. */
+/* Runs a network by routes scan and composed; one pseudo-layer of the network is so small that it leaves threads idle. Expects that on
+   route scan `at_once` pseudo-layers run at once, and never more. */
 static void try_at_once(struct net *like, int64_t rows, int64_t units, int at_once)
 {
 	struct net n;
