@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells of many forms in networks, built in and a user's own: gradients compared with differences in f64, and answers in other dtypes
- * compared with those in f64. Also the rounding of params.
+ * compared with those in f64. One test shows how params are rounded to the dtype.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -162,8 +162,8 @@ static struct cg_cell *cell_of(const struct kind *kind)
 	return cell;
 }
 
-/* Each of the five networks of a cell has two layers.  The first is dense, in one direction; the others are in both directions: ragged;
- * ragged, with a skipped input and `accumulate`; batch-major with dropout; without initial states and
+/* Each of the five networks of a cell has two layers.  The first network is dense, in one direction; the other four networks are in both
+ * directions: ragged; ragged, with a skipped input and `accumulate`; batch-major with dropout; without initial states and
  * output_backprop, with so many steps and rows that the recurrent weights are packed. */
 static void choose(struct network *net, const struct kind *kind, const struct cg_cell *cell, int way)
 {
@@ -330,8 +330,8 @@ static void measure_moves(const struct network *right, unsigned long long *state
 	}
 }
 
-/* roundings: how many are allowed, forward and backward. In f16 and bf16 these are of stored values, forward of h, backward also of saved
- * values and gradients of gates; in f32 these are of each operation. */
+/* roundings: how many are allowed, forward and backward. In f16 and bf16 the roundings are those of stored values: forward of h, backward
+ * also of saved values and gradients of gates. In f32 the roundings are those of each operation. */
 static const struct { int dtype; double unit, roundings[2]; } dtypes[] = {
 	{ CG_F32, 0x1p-24, { 5, 8 } }, { CG_F16, 0x1p-11, { 2, 4 } }, { CG_BF16, 0x1p-8, { 2, 4 } },
 };

@@ -2,8 +2,7 @@
 /*
  * A sequence in chunks, in f32 and f64 and one direction, and a batch in parts or with its rows in another order: the answers together
  * are within the reference's bounds for the whole, but for params_backprop of parts in f16 and bf16. On route scan, in a layer without
- * products of the input, chunks and rows have the bits of
- * the whole, apart from the gradients of params.
+ * products of the input, chunks and rows have the bits of the whole, apart from the gradients of params.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +13,7 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-/* Do states pass between chunks as between the steps of the whole? In f16 and bf16 they do not: chunks round them to the dtype. */
+/* Do states pass between chunks as between the steps of the whole? In f16 and bf16 no: each chunk rounds its final states to the dtype. */
 static int rounds_nothing(const struct network *net)
 {
 	return net->config.dtype == CG_F32 || net->config.dtype == CG_F64;

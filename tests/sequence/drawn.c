@@ -79,8 +79,8 @@ static int add_bias(const struct evaluation *w, const struct step *s, int id, in
 	return sum < 0 ? bias : tape_apply(w->tape, TAPE_ADD, sum, bias);
 }
 
-/* Computes a gate's pre-activation: x W + bW, h R + bR, or the sum of both, without biases if the gate has none. The bound of its
- * derivative has one rounding. */
+/* Computes a gate's pre-activation: x W + bW, h R + bR, or the sum of both, without biases if the gate has none. The error bound of the
+ * pre-activation's derivative includes one rounding. */
 static int gate(const struct evaluation *w, const struct step *s, int g, int unit, const int *h, int64_t width)
 {
 	const struct drawn *d = w->d;

@@ -48,7 +48,7 @@ struct network {
 /* These functions run networks on the suite's device. Messages of failures name the case that network_case began last. */
 void network_case(const char *test, int number, unsigned long long *state);  /* begins a case; seeds its random numbers, *state */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Is the device one where kernels take long to compile and calls long to start? Then there are fewer cases. */
+/* Is the device one where kernels take long to compile and calls long to start? On such a device network_cases() gives fewer cases. */
 int  network_is_slow(void);
 int  network_cases(int many);
 int  network_has(int dtype);
@@ -100,8 +100,8 @@ void answers_get(const struct network *, struct answers *);
 void answers_free(struct answers *);
 /* Fails unless the outputs in `which`, which has one bit for each array, are within their bounds. */
 void answers_judge(const struct network *, const struct answers *, unsigned which);
-/* Prints the largest error over its tolerance since the last call. Fails if that is at most 0.01, or if a fifth of the answers
-   had no finite bound. */
+/* Prints the largest quotient of an error and its tolerance since the last call. Fails if this quotient is at most 0.01, or if a fifth of
+   the answers had no finite bound. */
 void answers_print_worst(const char *test);
 
 /* Fails unless the outputs in `which` that neither network lacks have the same bits in both, or close numbers on a route that does not

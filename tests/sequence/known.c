@@ -18,7 +18,7 @@ enum { STATE = 4, SEQUENCE = 8 };
 
 static const struct vector {
 	const char *cell;
-	double output[6], output_c[STATE];               /* output: that of valid steps; the padding is 0 */
+	double output[6], output_c[STATE];               /* output: the elements of valid steps; the padding is 0 */
 	double input_backprop[6], input_h_backprop[STATE], input_c_backprop[STATE];
 	/* sum: that of the elements of params_backprop; weighted: the sum of each element times its number, counted from 1. */
 	double sum, weighted;

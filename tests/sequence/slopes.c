@@ -17,8 +17,7 @@
 
 /*
  * With this step the error of a difference by the loss's third derivative is about 1e-12, and the error by roundings of the loss, some
- * 1e-15 of it, about 1e-9.
- * The tolerance is well above both, and far below any missing term.
+ * 1e-15 of it, about 1e-9. The tolerance is well above both errors, and far below any term of the gradient that may be missing.
  */
 #define STEP    0x1p-20
 #define ALLOWED 0x1p-26

@@ -286,7 +286,7 @@ static void pass_erf(struct tape *t, int k, int to, long double p, long double e
 	pass(t, k, to, slope, slope * expm1l(power) + (8 * t->unit + t->real_unit) * slope + 2 * t->lost);
 }
 
-/* Passes a derivative by the slope `times` / q, where q has an error of e. */
+/* Passes the derivative of number k to its operand `to` by the slope `times` / q, where q has an error of e. */
 static void pass_reciprocal(struct tape *t, int k, int to, long double times, long double q, long double e)
 {
 	long double r = 1 / q, f = reciprocal_bound(t, q, e);
@@ -294,8 +294,8 @@ static void pass_reciprocal(struct tape *t, int k, int to, long double times, lo
 	pass(t, k, to, times * r, times * (f + t->real_unit * (fabsl(r) + f)));
 }
 
-/* Passes a derivative through a form, at an operand p with an error of e. The slope's error, except that of hard_sigmoid, allows that
-   memory has rounded a function that is part of the form. */
+/* Passes a derivative through a named form such as silu, at an operand p with an error of e. The error of the slope, except that of
+   hard_sigmoid, allows that memory has rounded a function in the form, such as sigmoid in silu. */
 static void pass_form(struct tape *t, int k, int op, int to, long double p, long double e)
 {
 	long double s = sigmoid(p), r = 1 / (1 + fabsl(p)), rounded = (8 * t->unit + t->real_unit) * (1 + fabsl(p));

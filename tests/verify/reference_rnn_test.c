@@ -120,8 +120,8 @@ static void skip_input_8311(void **state)
 	assert_true(fabsl(at[RNN_output].v[0] - 0.20482421480982513L) < 1e-16L);
 }
 
-/* The gradient through relu at an argument of 0 is 0. If the argument may have a rounding error, the bound allows the upstream gradient,
-   too. */
+/* The gradient through relu at an argument of 0 is 0. If relu's argument may have a rounding error, the gradient may also be the whole
+   upstream gradient, and the bound allows this. */
 static void corner(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static void corner(void **state)
 			memset(at[a].v, 0, sizeof(at[a].v));
 		at[RNN_output_backprop].v[0] = 3;
 		at[RNN_input].v[0] = 1;
-		at[RNN_params].v[0] = open;             /* the weight W; below, a bias that cancels it */
+		at[RNN_params].v[0] = open;             /* params[0]: the weight W; params[2]: a bias that cancels W */
 		at[RNN_params].v[2] = -open;
 		run();
 		assert_true(at[RNN_output].v[0] == 0 && at[RNN_params_backprop].v[2] == 0 && at[RNN_params_backprop].v[0] == 0);
@@ -234,8 +234,7 @@ static void params_size(void **state)
 }
 
 /* Compares some regions of the params of two networks with regions that are written here: an LSTM with two layers, both directions,
- * projection and
- * peepholes; a GRU with skip_input, whose first layer has no input matrices. */
+ * projection and peepholes; a GRU with skip_input, whose first layer has no input matrices. */
 static void regions(void **state)
 {
 	struct ref_rnn p = { .mode = REF_LSTM, .L = 2, .bidirectional = 1, .I = 3, .U = 4, .P = 2, .peephole = 1 };
@@ -288,7 +287,7 @@ static void canonical(void **state)
 			for (int64_t n = 0; n < count[part]; n++) {
 				struct ref_region r = ref_rnn_canonical(&p, n, part);
 
-				/* both lists are in the order of params, and together have all of params */
+				/* the list of weights and that of biases are in the order of params, and together have all of params */
 				assert_int_equal(r.offset, listed);
 				listed += r.rows * r.columns;
 				list[part][n] = tensor[part][n];

@@ -54,7 +54,7 @@ static void only_by_vendor(int a, int64_t n, double got)
 	}
 }
 
-/* ---- rule f: an answer for each rounding ---- */
+/* ---- rule f: for each rounding of the rule, an answer that has this rounding ---- */
 
 static void test_sums(void **state)
 {
@@ -239,8 +239,9 @@ static void draw_model(int mode, int dtype)
 }
 
 /*
- * The values for cuDNN equal those for other routes within 1e-14 (1 + |value|). No bound for cuDNN is smaller by more than 2^-20. In f64,
- * and in f32 for the modes without sigmoid, the bounds are equal; in every other dtype and mode some are larger.
+ * The values for cuDNN equal those for other routes within 1e-14 (1 + |value|). No bound for cuDNN is smaller than that for other routes
+ * by more than 2^-20. In f64, and in f32 for the modes without sigmoid, the bounds are equal; in every other dtype and mode some bounds for
+ * cuDNN are larger.
  */
 static void test_values(void **state)
 {

@@ -2,8 +2,7 @@
 /*
  * What weights lose when they are converted from one format to another: a single peephole weight in formats without peepholes, or a
  * single pair of biases in formats with one bias for a gate, at every layer, direction and gate; and a number that f16 cannot hold. Also
- * tests that biases
- * whose bits a sum could change have the same bits after a conversion there and back.
+ * tests that biases whose bits a sum could change have the same bits after a conversion there and back.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -161,7 +160,7 @@ static void expect_tensor(const struct side *from, const struct side *to, int ps
 }
 
 /* Expects that biases of 1 and 2 count as one loss where format b has one bias for the gate: no rule splits their sum of 3 into 1
-   and 2, and gradients of the two biases must be equal. */
+   and 2. So do gradients of 1 and 2, since format b can hold gradients of two biases only if both are equal. */
 static void lose_biases(const struct format_case *a, const struct format_case *b, int directions, int gradients)
 {
 	struct side from, to;
@@ -212,8 +211,8 @@ static const struct { int dtype; uint64_t bits[5]; } odd[] = {
 	{ CG_BF16, { 0x8000, 0x7fc0, 0xffc1, 0x7fa1, 1 } },
 };
 
-/* Gives one element of one bias of each gate, layer and direction these bits, and the other bias 0. Expects that the sum
-   of the two has the bits, that no bias counts as lost, and that the conversion back gives the same bits. */
+/* Gives one element of one bias of each gate, layer and direction the given `bits`; the gate's other bias is 0. Expects that the sum of
+   both biases in format b has these bits, that no bias counts as lost, and that the conversion back to format a gives the same bits. */
 static void keep_bits(const struct format_case *a, const struct format_case *b, int dtype, uint64_t bits, int which)
 {
 	static const enum cg_rnn_part parts[] = { CG_RNN_BIAS_W, CG_RNN_BIAS_R };
