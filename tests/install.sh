@@ -184,7 +184,7 @@ cmake_programs()
 	version=$(sed -n 's/^PACKAGE_VERSION = //p' Makefile)
 	by_cmake "$1" "$version"
 	report $? "CMake builds a program with the installed $2 library"
-	# This shows that CMake compares versions: it does not find a later major version.
+	# CMake compares versions: a project that asks for a later major version than the installed one does not find the library.
 	! by_cmake "$1" $((${version%%.*} + 1)) && grep -q "$version" "$why"
 	report $? "CMake finds no later major version, $2"
 }

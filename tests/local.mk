@@ -99,7 +99,7 @@ device = %D%/conformance/suite_device.h %D%/conformance/suite_device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/help/small_net.h %D%/help/small_net.c $(numbers)
-# These programs test how the runtime chooses a backend, among backends that tests/fake has instead of the real ones.
+# These programs run on the backends of tests/fake, which stand in the list of backends instead of the real ones.
 fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_fault_test_SOURCES = %D%/library/fault_test.c $(fakes) $(counted) $(net)
@@ -339,7 +339,8 @@ AM_TESTS_ENVIRONMENT = \
 installcheck-local:
 	$(AM_TESTS_ENVIRONMENT) DESTDIR='$(DESTDIR)' $(SHELL) $(srcdir)/%D%/install.sh installed
 
-# make cleancheck: tests the committed files in a minimal Debian in a temporary folder.  It runs as root; tests/clean.sh lists its needs.
+# make cleancheck: tests the committed files in a minimal Debian in a temporary folder.  This goal runs as root, and needs what
+# tests/clean.sh lists.
 cleancheck:
 	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)
 
@@ -369,7 +370,7 @@ valgrind: $(valgrind_tests) %D%/fuzz/cell_fuzz %D%/fuzz/safetensors_fuzz
 	done
 
 # make cpucheck: runs tests as on older x86-64 processors: under qemu-user, with CELLGRAD_CPU_ISA, and by PoCL as on such a processor.
-# make cpucheck ROWS='NAME...' runs these rows of cpu.sh alone.  The whole takes a quarter of an hour on two processors.
+# make cpucheck ROWS='NAME...' runs these rows of cpu.sh alone.  All rows together take a quarter of an hour on two processors.
 cpucheck:
 	$(MAKE) check TESTS=
 	$(AM_TESTS_ENVIRONMENT) UNIT='$(unit_tests)' CFLAGS='$(CFLAGS)' $(SHELL) $(srcdir)/%D%/cpu.sh $(ROWS)
@@ -381,11 +382,11 @@ crosscheck: all %D%/conformance/checksum
 clean-local: clean-fake clean-docs
 	rm -rf cross toy
 
-# make bigcheck: runs the tests that take too long for make check.  These are both suites on OpenCL with kernels that PoCL optimises;
-# networks of 20,000 random cells; every form of the cuda backend's kernels; the mathematics of every float where results can differ;
-# products by kernels that PoCL optimises in every dtype; a built-in cell that is added in a copy of the source; programs of earlier
-# versions on the library after this one; the API reference; two builds compared; OpenCL texts of all dtypes; and CUDA texts compiled for
-# the architectures ARCHS, with the resources that each kernel takes, in tests/gen/cuda-resources.txt.
+# make bigcheck: runs the tests that take too long for make check.  The tests of make bigcheck are both suites on OpenCL with kernels that
+# PoCL optimises; networks of 20,000 random cells; every form of the cuda backend's kernels; the mathematics of every float where results
+# can differ; products by kernels that PoCL optimises in every dtype; a built-in cell that is added in a copy of the source; programs of
+# earlier versions on the library after this one; the API reference; two builds compared; OpenCL texts of all dtypes; and CUDA texts
+# compiled for the architectures ARCHS, with the resources that each kernel takes, in tests/gen/cuda-resources.txt.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence %D%/conformance/conformance
 	for suite in %D%/conformance/conformance %D%/sequence/sequence; do \

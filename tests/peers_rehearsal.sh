@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Tests bench/peers.sh, with this library alone and beside workers that are right or fail in one of many ways; and
-# bench/figures.py.  Only the form of their output is tested, not the times of this library.
+# bench/figures.py.  Only the form of what peers.sh and figures.py print is tested, not the times of this library.
 # Runs in the build's top folder.
 #   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see bench/peers.sh
 set -u
@@ -36,7 +36,8 @@ beside()
 	measure "$to" --peers '' --rows rnn_tanh:f32:2,2,3,4:no-grad "$@"
 }
 
-# says 'TEXT' NAME: prints a line of TAP: the output of the run with other workers has a line that matches this extended pattern
+# says 'TEXT' NAME: prints a line of TAP: $scratch/ways, the output of peers.sh beside the fake workers, has a line that matches the
+# extended regular expression TEXT
 says()
 {
 	cp "$scratch/ways" "$why"

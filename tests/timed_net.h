@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network that net_time measures in two ways on one stream: by three calls of cuDNN alone, with descriptors, weights, workspace and
- * reserve space of their own, and by the library.  Both have the same sequences and states.
+ * reserve space of their own, and by the library.  cuDNN's calls and the library's have the same sequences and states.
  */
 #ifndef TIMED_NET_H
 #define TIMED_NET_H
@@ -48,7 +48,7 @@ struct net {
  * sequences. */
 int  net_open_bare(struct net *, unsigned algorithm);
 void net_close_bare(struct bare *);
-/* A forward pass, and a training step of a forward and a backward pass, by cuDNN alone. */
+/* By cuDNN alone, net_forward_bare runs a forward pass, and net_step_bare a training step of a forward and a backward pass. */
 int  net_forward_bare(struct net *);
 int  net_step_bare(struct net *);
 

@@ -8,7 +8,7 @@ srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 make=${MAKE:-make}
 jobs=-j$(nproc 2>/dev/null || echo 2)
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# These variables belong to this build, and not to the build of the copy.
+# CC, CXX, CELLGEN and the other variables here name compilers and files of this build, not those of the build of the copy.
 unset CC CXX CELLGEN CELLGRAD EXAMPLE LIBRARY ARCHIVE
 n=0 failed=0
 
