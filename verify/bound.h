@@ -33,9 +33,9 @@
  *     are then right answers, and so is everything computed from them.
  * 10. Infinities and NaN among the inputs are exact and stay so.  A value that is not finite has bound 0, and an implementation must
  *     give the same; but the bound is infinite where a factor of an infinity may be 0 or of either sign.
- * 11. Terms of second order are left out; the factor 2 in ref_tolerance covers them.  Products include them where values are stored in
- *     real (rule f of reference_rnn.c): there a factor of a saturated gate may be little but error, and the first-order error of a
- *     product of two such factors is 0.
+ * 11. Terms of second order are left out; the factor 2 in ref_tolerance covers them.  Products include terms of second order where values
+ *     are stored in real (rule f of reference_rnn.c): there a factor of a saturated gate may be little but error, and the first-order
+ *     error of a product of two such factors is 0.
  */
 #ifndef BOUND_H
 #define BOUND_H

@@ -252,7 +252,7 @@ static int fill(struct trial_state *r, int k, unsigned long long *state)
 	return CG_OK;
 }
 
-/* Are both answers below 2^-1000 in f64? If both are, one device may have flushed the answer to 0. */
+/* Are both answers below 2^-1000 in f64? If both answers are, one device may have flushed its answer to 0. */
 static int flushed(int dtype, const void *a, const void *b)
 {
 	return dtype == CG_F64 && fabs(numbers_decode(dtype, a)) < 0x1p-1000 && fabs(numbers_decode(dtype, b)) < 0x1p-1000;

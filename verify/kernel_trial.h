@@ -30,7 +30,7 @@ int  kernel_again(const struct cg_cell *, struct cg_cell **again);
 
 struct kernel_trial {
 	const struct kernel_kind *kind;
-	struct kernel_kind is;           /* a copy of *kind that text fields may change; the trial runs *kind, never this copy */
+	struct kernel_kind is;           /* a copy of *kind, which field_set() may change; the trial runs *kind, never this copy */
 	int64_t rows, units, gap;        /* gap: elements between the end of one row and the start of the next */
 	int memory, accumulate, nan;     /* nan: about a quarter of the input elements are NaN */
 	unsigned long long absent;       /* one bit for each argument in memory; 1: the call does not get the argument */

@@ -21,8 +21,8 @@ enum { SIZE_MOST = 4096, COST_MOST = 20000000 };
 enum network_lengths { LENGTHS_NONE, LENGTHS_DRAWN, LENGTHS_WHOLE, LENGTHS_ZERO, LENGTHS };
 
 /* Layout of input, output and their gradients in memory. DENSE: without gaps; APART: with a gap after each row of a step; TURNED: the
- * input has batch and time exchanged, and the output has a gap after all rows of a step (batch-major: after all steps of a row); PACKED:
- * a packed sequence. */
+ * input is batch-major in a time-major network and time-major in a batch-major one, and the output has a gap after all rows of a step
+ * (batch-major: after all steps of a row); PACKED: a packed sequence. */
 enum network_layout { LAYOUT_DENSE, LAYOUT_APART, LAYOUT_TURNED, LAYOUT_PACKED, LAYOUTS };
 
 static const char *const modes[] = { "lstm", "gru", "rnn_tanh", "rnn_relu" };

@@ -9,14 +9,14 @@
 #include "runtime/cellgrad.h"
 #include "verify/area.h"
 
-/* Is this value of cg_rnn_route() a vendor's route? The error bounds of such a route are those observed in cuDNN. */
+/* Is this value of cg_rnn_route() a vendor's route? The error bounds of a vendor's route are those observed in cuDNN. */
 static inline int is_by_vendor(const char *route)
 {
 	return !strcmp(route, "cudnn");
 }
 
-/* Does a repeated call give the same bits? A repeated call does on every route except cuDNN's, where it does only if
- * CUBLAS_WORKSPACE_CONFIG is :16:8 or :4096:2, by which each stream has a workspace. */
+/* Does a repeated call give the same bits? Repeated calls give the same bits on every route except cudnn. On route cudnn repeated calls
+ * give the same bits only if CUBLAS_WORKSPACE_CONFIG is :16:8 or :4096:2, by which each stream has a workspace. */
 static inline int promises_bits(const char *route)
 {
 	const char *config = getenv("CUBLAS_WORKSPACE_CONFIG");

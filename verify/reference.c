@@ -53,7 +53,7 @@ static struct val column_times(const struct kind *k, const struct ref_in *old, i
 }
 
 /* Computes the weight gradients dw [I+U, N] = transpose(concat(x, h)) @ d and db [N] = sum_b d, where d is [B, N]. With `accumulate` the
- * old values are added to both. */
+ * old values are added to dw and db. */
 static void weight_grads(const struct kind *k, int accumulate, int64_t B, const struct ref_in *x, int64_t I,
 	const struct ref_in *h, int64_t U, const struct val *d, int64_t N, const struct ref_in *w_old,
 	const struct ref_in *b_old, const struct ref_out *dw, const struct ref_out *db)

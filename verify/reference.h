@@ -37,7 +37,7 @@ struct ref_lstm_block {
 	int dtype, gates;
 	int use_peephole;
 	int accumulate;                 /* 1: the weight gradients are added to the old values below, *_old */
-	double forget_bias, cell_clip;  /* rounded to the dtype before use; cell_clip <= 0: no clipping */
+	double forget_bias, cell_clip;  /* both scalars are rounded to the dtype before use; cell_clip <= 0: no clipping */
 
 	struct ref_in x;                        /* [B, I] */
 	struct ref_in cs_prev, h_prev;          /* [B, U] */
@@ -56,7 +56,7 @@ struct ref_lstm_block {
 	/* written by grad */
 	struct ref_out x_grad;                          /* [B, I] */
 	struct ref_out cs_prev_grad, h_prev_grad;       /* [B, U] */
-	struct ref_out dgates;                          /* [B, 4U], of the pre-activations */
+	struct ref_out dgates;                          /* [B, 4U], gradients of the gate pre-activations */
 	struct ref_out w_grad;                          /* [K, 4U] */
 	struct ref_out wci_grad, wcf_grad, wco_grad;    /* [U], zeros (or the old sums) without use_peephole */
 	struct ref_out b_grad;                          /* [4U] */
@@ -93,7 +93,7 @@ struct ref_gru_block {
 /* The functions return 0, or -1 where memory is exhausted. B = 0, a batch without rows, is legal. */
 int ref_lstm_block_forward(const struct ref_lstm_block *p);
 int ref_lstm_block_grad(const struct ref_lstm_block *p);
-/* Computes the weight gradients alone, from dgates [B, 4U] with the error of storing them. */
+/* Computes the weight gradients alone, from dgates [B, 4U], whose bounds include the error of storing dgates. */
 void ref_lstm_block_sums(const struct ref_lstm_block *p, const struct val *dgates);
 int ref_gru_block_forward(const struct ref_gru_block *p);
 int ref_gru_block_grad(const struct ref_gru_block *p);

@@ -93,7 +93,7 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p)
 /* Scratch memory of a gradient over all steps. d: the dgates of all steps, with the error of storing them. */
 struct steps {
 	struct ref_out c_prev, h_prev;          /* [seq_len_max, B, U] */
-	struct ref_out dgates;                  /* [B, 4U], of the current step */
+	struct ref_out dgates;                  /* [B, 4U], dgates of the current step */
 	struct val *d;                          /* [seq_len_max, B, 4U] */
 	struct ref_out c_grad, h_grad;          /* [B, U], gradients of the states that a step leaves */
 };
@@ -122,8 +122,8 @@ static void close_steps(struct steps *w)
 /*
  * Computes into c_grad and h_grad the gradient of the states after step t (t = -1: of the initial states): the upstream gradients of step
  * t plus the gradients that step t + 1 passes back. Each of the two gradients is one sum, since a product may start from the value to
- * which it is added. These sums, and the cs_prev_grad of each step, pass between steps, so they are rounded to the dtype, as h and cs are
- * in the forward pass; the sum for c only if there is a cs_grad.
+ * which it is added. The gradients of both states, and the cs_prev_grad of each step, pass between steps, so they are rounded to the
+ * dtype, as h and cs are in the forward pass; the gradient of c is rounded only if there is a cs_grad.
  */
 static void reach(const struct ref_block_lstm *p, struct steps *w, int64_t t)
 {

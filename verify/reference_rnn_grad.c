@@ -301,7 +301,7 @@ typedef void term_of(const struct weight *, int64_t t, int64_t b, struct sum *);
 /* ---- rule h ---- */
 
 /* The number of products whose sum is a weight's gradient. For R there are two, of all first steps and of all others, or, where rows have
- * unequal lengths, two for each step. Every other matrix has one. */
+ * unequal lengths, two for each step. For every other matrix there is one product. */
 static int64_t count_products(const struct weight *a, term_of *term)
 {
 	const struct ref_rnn *p = a->s->p;
