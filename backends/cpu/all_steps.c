@@ -19,7 +19,7 @@ enum { ROWS_AT_ONCE = 64 };
  * multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes of matrices that each thread can keep in its
  * cache. */
 enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
-_Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "the work of a scan begins at a line of the memory that it is given");
+_Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan aligns its workspace to a cache line by at most CG_PACKED_ALIGN bytes");
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
@@ -405,8 +405,8 @@ static void run_rows(void *context, int64_t share, int thread)
 	cg_float_leave(state);
 }
 
-/* The number of units of a share, of which the last share may have fewer.  The number is a multiple of the units of every product's tile,
- * and so large that there are no more shares than there is work for. */
+/* The number of units of a share, of which the last share may have fewer.  A share's number of units is a multiple of the units of every
+ * product's tile, and so large that there are no more shares than there is work for. */
 static int64_t share_units(const struct cg_dev *d, const struct cg_scan *scan)
 {
 	int64_t whole = 1, shares = most_shares(d);

@@ -65,8 +65,8 @@ static int read_threads(const char *where, int *threads)
 	return CG_OK;
 }
 
-/* Loads OpenBLAS for an instruction set whose own big products are slower than OpenBLAS's.  For such an instruction set it is a failure if
- * the environment names a library that cannot be used. */
+/* Loads OpenBLAS for an instruction set whose own big products are slower than OpenBLAS's (field takes_blas).  If takes_blas is 1 and the
+ * environment names a library that cannot be used as OpenBLAS, choose_blas() fails. */
 static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
 	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };

@@ -50,8 +50,9 @@ int   cg_cpu_scans_at_once(const struct cg_dev *, const struct cg_scan *, int la
 int   cg_cpu_scan(struct cg_queue *, const struct cg_scan *, int n);
 int   cg_cpu_copy_rows(struct cg_queue *, const struct cg_rows *);
 
-/* The calling thread's floating-point state before cg_float_enter().  On x86 with SSE2 and on aarch64 that function sets the library's
- * state: rounding to nearest, no traps and, for every dtype but f64, subnormals flushed to zero.  On other processors it sets nothing. */
+/* The calling thread's floating-point state before cg_float_enter().  On x86 with SSE2 and on aarch64 cg_float_enter() sets the library's
+ * state: rounding to nearest, no traps and, for every dtype but f64, subnormals flushed to zero.  On processors that are neither x86 with
+ * SSE2 nor aarch64, cg_float_enter() sets nothing. */
 struct cg_float_state { unsigned long saved; };
 struct cg_float_state cg_float_enter(int dtype);
 void cg_float_leave(struct cg_float_state);

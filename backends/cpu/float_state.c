@@ -22,7 +22,7 @@ static void set(unsigned long state)
 
 #elif defined(__aarch64__)
 
-enum { DEFAULT = 0, FLUSH = 1 << 24 };           /* bits of FPCR.  DEFAULT: no traps, rounding to nearest; FLUSH: FZ */
+enum { DEFAULT = 0, FLUSH = 1 << 24 };           /* bits of register FPCR: DEFAULT, no traps and rounding to nearest; FLUSH, FZ */
 
 static unsigned long get(void)
 {

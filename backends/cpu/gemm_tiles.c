@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes matrix products on the cpu, except those for which is_blocked() below chooses blocked_gemm.c.  These products are cut into tiles
- * by their shape alone, so the number of threads changes no bit.  A tile is computed by OpenBLAS, or by the library's own code if OpenBLAS
- * is not in use, there are few rows, a size exceeds an int, b is packed, or sums must be in order.  f16 and bf16 operands are widened to
- * f32; their products are summed in f32 and, unless c is in acc, rounded once.
+ * Computes matrix products on the cpu, except those for which is_blocked() below chooses blocked_gemm.c.  The products of this file are
+ * cut into tiles by their shape alone, so the number of threads changes no bit.  A tile is computed by OpenBLAS, or by the library's own
+ * code if OpenBLAS is not in use, there are few rows, a size exceeds an int, b is packed, or sums must be in order.  f16 and bf16 operands
+ * are widened to f32; their products are summed in f32 and, unless c is in acc, rounded once.
  */
 #include <limits.h>
 #include <string.h>
@@ -28,21 +28,22 @@ static const struct cg_openblas *library_for(const struct cg_dev *d, const struc
 	return g->in_order ? &none : d->blas;
 }
 
-/* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying?  The answer is
- * no if the operand a is transposed, or if b is transposed and field takes_blas of the instruction set is 1. */
+/* Has the product so few rows that packing the operand b, as a BLAS and the panels do, would take longer than multiplying?  is_few()
+ * returns 0 if the operand a is transposed, or if b is transposed and field takes_blas of the instruction set is 1. */
 static int is_few(const struct cg_dev *d, const struct cg_gemm *g, int64_t m)
 {
 	return !g->transpose_a && (!g->transpose_b || !d->isa->takes_blas) && m <= d->isa->few;
 }
 
-/* Does the instruction set multiply elements of this 16-bit dtype without widening them to f32?  For f32 and f64: no. */
+/* Does the instruction set multiply elements of this 16-bit dtype without widening them to f32?  has_own_product() returns 0 for f32 and
+ * f64. */
 static int has_own_product(const struct cg_dev *d, int dtype)
 {
 	return !cg_is_plain(dtype) && d->isa->panels[dtype]->bytes == cg_dtype_bytes(dtype);
 }
 
-/* Does blocked_gemm.c compute the product?  That file computes big products for which there is no BLAS, and every product of bf16 with k >
- * 0 that needs no widening, since the other code for single products widens bf16. */
+/* Does blocked_gemm.c compute the product?  blocked_gemm.c computes big products for which there is no BLAS, and every product of bf16 with
+ * k > 0 that needs no widening, since the other code for single products widens bf16. */
 static int is_blocked(const struct cg_dev *d, const struct cg_gemm *g)
 {
 	if (has_own_product(d, g->dtype))
@@ -148,7 +149,7 @@ static void widen(const struct cg_isa *isa, int dtype, struct cg_matrix x, int64
 		isa->widen[dtype](columns, at(x, row + r, column, cg_dtype_bytes(dtype)), to + r * columns);
 }
 
-/* The number of columns of a tile.  It depends on the product's shape alone, so the number of threads changes no bit. */
+/* The number of columns of a tile.  A tile's size depends on the product's shape alone, so the number of threads changes no bit. */
 static int64_t tile_columns(const struct cg_gemm *g)
 {
 	int64_t columns = TILE_N, down = (g->m + TILE_M - 1) / TILE_M;

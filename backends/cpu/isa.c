@@ -20,8 +20,8 @@ static int has_avx512bf16(void)
 	return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
-/* AMD's processors multiply two steps of bf16 in the time of one f32 step.  Intel's do not; some of Intel's newer ones have AMX for
- * bf16. */
+/* AMD's processors multiply two steps of bf16 in the time of one f32 step.  Intel's processors take longer for two steps of bf16; some of
+ * Intel's newer processors have AMX for bf16. */
 static int has_fast_avx512bf16(void)
 {
 	return __builtin_cpu_is("amd");

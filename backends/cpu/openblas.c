@@ -3,8 +3,9 @@
  * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: without it dlopen would return
  * the host program's instance of the library, and setting that instance to one thread would change the host's results and speed.  A loaded
  * library is used if it is OpenBLAS, is new enough, lets several threads call it at once, can be set to one thread, has integers of 32 bits
- * and the functions below, and multiplies small matrices correctly.  Else field `why` says why not, and the next soname, if no library is
- * named, is tried.  The library is never closed: a process has few namespaces, and the library's own threads run its code.
+ * and the functions below, and multiplies small matrices correctly.  If a library is not used, field `why` says why, and if the environment
+ * names no library, the next soname is tried.  The library is never closed: a process has few namespaces, and the library's own threads run
+ * its code.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -43,7 +44,7 @@ static struct {
 	int (*threads)(void);
 	cg_sgemm *sgemm;
 	cg_dgemm *dgemm;
-	void (*omp_set_threads)(int);             /* present if the library is built on OpenMP */
+	void (*omp_set_threads)(int);             /* omp_set_num_threads, set only if OpenBLAS is built on OpenMP */
 } lib;
 
 static const struct { const char *name; void *to; } symbols[] = {
