@@ -2,7 +2,8 @@
 /*
  * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a cuBLAS handle whose workspace this
  * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  Where cublasLt has an algorithm, it
- * computes products whose sums start from other values than those in c; cublasLt's epilogue for biases adds one repeated row.
+ * computes products whose sums start from other values than those in c; if these values are one repeated row, cublasLt's epilogue for
+ * biases adds the row.
  */
 #include <string.h>
 

@@ -85,7 +85,7 @@ int cg_cu_gemm(struct cg_queue *, const struct cg_gemm *, int *left);
  * must be current. */
 struct cg_cu_moves {
 	int dtype;
-	struct cg_drop drop;                     /* all fields of the dropout but its key, for the moves that have dropout */
+	struct cg_drop drop;                     /* the dropout of moves: all fields but key, since each move has a drop_key of its own */
 	int n;
 	struct cg_rows_move list[CG_ROWS_MOVES];
 };

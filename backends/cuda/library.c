@@ -271,7 +271,8 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data)
 	return 1;
 }
 
-/* Finds a library of this name that the process has loaded already, as a program with PyTorch has.  Such a library is tried first. */
+/* Finds a library of this name that the process has loaded already, as a program with PyTorch has.  A library that is loaded already is
+ * tried first. */
 static int is_loaded(struct look *look)
 {
 	return dl_iterate_phdr(look_at, look);
@@ -547,7 +548,7 @@ int cg_cublas_error(unsigned code, const char *call)
 		if (statuses[k].code == (int)code && !strncmp(statuses[k].name, prefix, sizeof prefix - 1))
 			name = statuses[k].name;
 	return cg_fail(code == CUBLAS_STATUS_ALLOC_FAILED ? CG_NO_MEMORY : CG_DRIVER, "cuda: %s: %s (%u): %s", call, name, code,
-	               cg_cublas.GetStatusString ? cg_cublas.GetStatusString(code) : "this version has no description of it");
+	               cg_cublas.GetStatusString ? cg_cublas.GetStatusString(code) : "this version of cuBLAS does not describe the error");
 }
 
 enum {

@@ -136,8 +136,8 @@ static inline int64_t cg_dnn_states(const struct cg_network *rnn)
 /* Makes a descriptor of a segment.  The dropout descriptor is the network's or that of the network's state on a queue. */
 int  cg_dnn_describe(const struct cg_net *, const struct cg_dnn_segment *, unsigned algorithm, struct cudnnDropoutStruct *,
                      struct cudnnRNNStruct **);
-/* Makes a descriptor of cuDNN's dropout with a random generator, or of dropout of rate 0, which has no generator.  The seeding is
- * enqueued on the handle's stream. */
+/* Makes a descriptor of cuDNN's dropout with a random generator, or of dropout of rate 0, which has no generator.  The seeding of the
+ * generator is enqueued on the cuDNN handle's stream. */
 int  cg_dnn_make_dropout(const struct cg_net *, struct cudnnContext *, struct cg_queue *, CUdeviceptr *generator,
                          struct cudnnDropoutStruct **);
 
@@ -153,7 +153,7 @@ void cg_dnn_leave_state(struct cg_dnn_state **);
 /* Finds the place of each of a segment's parameters in cuDNN's weight space. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
 void cg_dnn_release_layout(struct cg_dnn_layout *);
-/* Does cuDNN have input matrices for the first layer?  With skip_input cuDNN should have none. */
+/* Does cuDNN have input matrices for the first layer?  With skip_input cuDNN should have no input matrices there. */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
 /* Copy the parameters of a segment, whose first layer is `first`, from this library's buffer to cuDNN's weight space, and back. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,

@@ -442,7 +442,7 @@ static int open_sums(struct range_call *r, int segment, struct backward_memory *
 
 	if (!cg_present(ours))
 		return CG_OK;
-	/* The other one of dweights still holds the gradients of the segment before, which are yet to be copied. */
+	/* The other array of space.dweights still holds the weight gradients of the segment computed before, which are yet to be copied. */
 	b->dweights = is_direct ? ours : r->space.dweights[segment % 2];
 	if (!r->call->accumulate)
 		return zero(r, b->dweights, elements(r, layout->bytes));
@@ -524,8 +524,8 @@ static int run_segments_backward(struct range_call *r, const struct backward_mem
 	return CG_OK;
 }
 
-/* Runs the backward pass of a call without steps: zeros the gradients of the input and, unless they accumulate, of the parameters.  In such
- * a call only the gradients of the states pass through. */
+/* Runs the backward pass of a call without steps: zeros the gradients of the input and, unless they accumulate, of the parameters.  In a
+ * call without steps the gradients of the final states become those of the initial states. */
 static int run_without_steps(struct range_call *r)
 {
 	const struct cg_rnn_call *c = r->call;

@@ -186,9 +186,9 @@ static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, uns
 
 /*
  * Adds cuDNN's standard algorithm, then, if the network's dtype and options allow them, its persistent algorithms, the fastest last;
- * rnn_data.c chooses by the sizes of a call.  The tanh of these algorithms is an instruction that is accurate to 2^-11, so f32 networks use
- * them only if TF32 is allowed.  In bf16 cuDNN 9.14 on an H200 accepts the static algorithm, but runs the standard one: it takes as long
- * and gives the same bits.
+ * rnn_data.c chooses by the sizes of a call.  The tanh of persistent algorithms is an instruction that is accurate to 2^-11, so f32
+ * networks use these algorithms only if TF32 is allowed.  In bf16 cuDNN 9.14 on an H200 accepts the static algorithm, but runs the standard
+ * one: it takes as long and gives the same bits.
  */
 static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 {

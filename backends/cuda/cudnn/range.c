@@ -2,8 +2,8 @@
 /*
  * Cuts calls of more steps than cuDNN takes at once into ranges of steps, which run one after the other.  The final states of a range are
  * the initial states of the next; training saves them behind the reserve spaces of all ranges.  The backward pass goes through the ranges
- * from the last to the first.  A call of so many steps of a bidirectional network cannot be cut in this way: the call runs on route
- * composed, or fails if the caller named route cudnn.
+ * from the last to the first.  A bidirectional network's call of more steps than cuDNN takes at once cannot be cut in this way: the call
+ * runs on route composed, or fails if the caller named route cudnn.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -168,7 +168,7 @@ struct split_call {
 	int32_t *scratch;
 	struct cg_mem work;
 	struct states turns[TURNS];
-	/* offsets in the reserve space.  reserve: that of the next range's part; saved: that of the saved states */
+	/* offsets in the reserve space.  reserve: where the part of the range that runs begins; saved: where the states between ranges begin */
 	size_t reserve, saved;
 };
 
@@ -225,7 +225,7 @@ static void pass_on(struct split_call *w, int64_t k, struct cg_rnn_call *c)
 	}
 	if (w->pass == CG_FORWARD)
 		return;
-	/* The last range, which comes first, begins the gradient of the parameters; every other range adds to it. */
+	/* Backward runs the last range first: that range begins the gradient of the parameters, and every other range adds to the gradient. */
 	c->accumulate |= k + 1 < w->n;
 	if (k + 1 < w->n) {
 		c->output_h_backprop = w->turns[(k + 1) % TURNS].h;

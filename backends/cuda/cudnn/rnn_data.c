@@ -55,8 +55,8 @@ static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s
 /*
  * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  Of the
  * table's entries with the network's cell and `stacked` (1: several layers, or two directions), the first with at least the network's units
- * counts.  Beside that, more than 8 rows must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128: other sizes take
- * several times as long.  The numbers are from the table `algorithms` of a report on an H200,
+ * counts.  In addition, a number of rows above 8 must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128: other sizes
+ * take several times as long.  The numbers are from the table `algorithms` of a report on an H200,
  * tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
  */
 static const struct { unsigned cell; int stacked; int64_t units, rows; } suited[] = {
@@ -87,7 +87,8 @@ static int suits_static(const struct cg_net *net, const struct cg_dnn_shape *s)
 	return d->major == 8 ? suits_static_8(net, s) : suits_static_9(net, s);
 }
 
-/* Is the algorithm for few units the fastest?  Where the static algorithm suits, a single batch row is faster by it, except in a GRU. */
+/* Is the algorithm for few units the fastest?  For a single batch row the static algorithm, where it suits, is faster than the algorithm
+ * for few units, except in a GRU. */
 static int suits_small(const struct cg_net *net, const struct cg_dnn_shape *s)
 {
 	int64_t most = net->rnn->training ? 128 : 192;
