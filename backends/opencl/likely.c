@@ -28,7 +28,7 @@ static const struct { const char *folder, *name; int in_full; } devices[] = {
 };
 
 /* Drivers for processors alone, by the beginnings of their libraries' names.  Field `variable`: an environment variable; if it is set,
- * the driver may be for a GPU, too.  -1: the driver counts as one for processors alone. */
+ * the driver may be for a GPU, too.  Field `variable` is -1 if the driver is for processors alone whatever the environment. */
 static const struct { const char *library; int variable; } for_processors[] = {
 	{ "libpocl", -1 },
 	{ "libintelocl", -1 },                   /* Intel's runtime for processors; its runtime for GPUs is libigdrcl */

@@ -25,7 +25,8 @@ struct cg_dev {
 struct cg_queue {
 	struct cg_dev *device;
 	struct _cl_command_queue *queue;
-	/* the kernels that were launched on the queue so far.  Each queue has kernels of its own, since a kernel object holds its arguments. */
+	/* a list of the kernels that were launched on the queue so far.  Each queue has kernels of its own, since a kernel object holds its
+	 * arguments. */
 	struct cg_cl_kernels *kernels;
 };
 
