@@ -108,8 +108,8 @@ static void describe_call(struct call_frame *f, const struct pass *pass, const s
 	cut_states(f, call);
 }
 
-/* Asks for huge pages for large results.  XLA allocates new memory for them in each call; in huge pages this memory has few page
- * faults. */
+/* Asks for huge pages for large results.  XLA allocates new memory for the results in each call; in huge pages this memory has few
+ * page faults. */
 static void advise(const struct cg_rnn_call *call, const struct port *ports, int n)
 {
 	for (int k = 0; k < n; k++) {

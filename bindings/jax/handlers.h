@@ -21,7 +21,8 @@ CG_API struct xla_error *cellgrad_jax_forward(struct xla_frame *xla);
  * input_backprop, input_h_backprop, input_c_backprop, params_backprop.  Attribute drop, s64: the value that the forward call had.
  */
 CG_API struct xla_error *cellgrad_jax_backward(struct xla_frame *xla);
-/* Runs cg_rnn_init_params.  Argument: seed, u32 [2], the low half first.  Result: params.  Further attributes: input, s64; rules, text. */
+/* Runs cg_rnn_init_params.  Argument: seed, u32 [2], the low half first.  Result: params.  Further attributes: input, s64: the width of the
+ * network's input; rules, text: the rules of cg_rnn_init_params. */
 CG_API struct xla_error *cellgrad_jax_init_params(struct xla_frame *xla);
 /* The version of cellgrad.h that the module was compiled against, such as "0.2.0". */
 CG_API const char *cellgrad_jax_version(void);

@@ -32,7 +32,7 @@ enum cg_tf_flag {
 	/* Flags that say when an argument is not in use.  An input that is not in use may have any shape; an output that is not in use is a
 	 * scalar 0, except outputs of peepholes. */
 	CG_TF_STATE    = 1,                      /* not in use for a cell without a cell state */
-	CG_TF_PEEPHOLE = 2,                      /* not in use without peepholes; such an output has its own shape and is all zeros */
+	CG_TF_PEEPHOLE = 2,                      /* not in use without peepholes: an output then keeps its shape, full of zeros */
 	CG_TF_TRAINING = 4,                      /* not in use outside of training */
 	CG_TF_UNUSED   = 8                       /* the argument is never in use */
 };

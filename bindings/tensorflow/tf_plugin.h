@@ -17,8 +17,8 @@ CG_API int cellgrad_tensorflow_state(const char **text);
 CG_API void TF_InitKernel(void);
 
 /*
- * A function of the loader, whose TF_InitKernel loads the plugin.  Returns 1 if the plugin is loaded, else 0.  *text receives the plugin's
- * path, or the reason why the plugin is not loaded; the text lives as long as the loader.
+ * Says whether the loader's TF_InitKernel has loaded the plugin; the loader exports this function.  Returns 1 if the plugin is loaded, else
+ * 0.  *text receives the plugin's path, or the reason why the plugin is not loaded; the text lives as long as the loader.
  */
 CG_API int cellgrad_tensorflow_loader_state(const char **text);
 
