@@ -66,8 +66,8 @@ struct result {
 	int    by_products;                      /* 1: the roof of the products is the lower one; 0: that of the copies */
 };
 
-/* Checks that the bytes of each argument can be counted, and that arguments and workspace fit in the machine's free memory.
- * CG_BAD_ARGUMENT: the message says what does not fit. */
+/* Checks that the bytes of each argument can be counted, and that arguments and workspace fit in the machine's free memory. Returns
+ * CG_BAD_ARGUMENT if the problem is too large, with a message that says for what. */
 int timing_check(const struct problem *);
 /* Measures a problem for `time` seconds, with at least three samples, or takes `reps` samples if `reps` is not 0. The arguments and the
  * workspace are allocated before the first call. Where the device's driver has a function that copies memory, each sample of calls is

@@ -266,7 +266,7 @@ static int measure(struct bench *b, struct cg_context *context, int *working)
 	struct roofs roofs;
 	double start;
 
-	cg_inspect_silence(context);     /* the time to print a line for each call would be measured, too */
+	cg_inspect_silence(context);     /* no line of CELLGRAD_VERBOSE: the time to print a line for each call would be measured, too */
 	for (size_t k = 0; k < b->problems.n; k++)
 		CG_TRY(cg_supports(context, b->problems.list[k].row->name, problem_dtype(&b->problems.list[k])));
 	b->results = cg_memory(NULL, b->problems.n * sizeof *b->results);

@@ -12,7 +12,7 @@
 #include "command/bench/bench.h"
 #include "command/output.h"
 
-enum { GRADIENT = 1 };                   /* index in the rows of a problem: the forward op, then its gradient */
+enum { GRADIENT = 1 };                   /* GRADIENT: the index of the gradient's row in `rows`, where row 0 is the forward op's */
 
 /* The rows of the op table whose arguments must exist: for a gradient also those of the forward op, whose outputs it reads. */
 static int rows_of(const struct problem *p, const struct cg_op *rows[2])
@@ -38,8 +38,8 @@ static int is_wanted(const struct problem *p, const struct cg_op *row, const str
 	return port->flow != CG_IN && !(port->extra && p->theirs) && is_used(p, row, port);
 }
 
-/* Is the port an upstream gradient: an input of the gradient that the forward op does not have? An upstream gradient may be absent, but
- * without upstream gradients the result would be 0. */
+/* Is the port an upstream gradient: an input of the gradient that the forward op does not have? An upstream gradient may be absent, but a
+ * problem has all upstream gradients, since without them all gradients would be 0. */
 static int is_upstream(const struct problem *p, const struct cg_op *row, const struct cg_port *port)
 {
 	if (row != p->grad || port->flow != CG_IN || !is_used(p, row, port))
@@ -50,8 +50,8 @@ static int is_upstream(const struct problem *p, const struct cg_op *row, const s
 	return 1;
 }
 
-/* Is the port a matrix by which x or a state is multiplied? The shape of such a port does not contain B. A network has all such matrices
- * in params. */
+/* Is the port a matrix by which x or a state is multiplied? The shape of a matrix of weights does not contain B. A network has all its
+ * matrices in params. */
 static int is_weights(const struct cg_op *row, const struct cg_port *port)
 {
 	return row->weights ? !strcmp(port->shape, "params") : strchr(port->shape, ' ') && !strchr(port->shape, 'B');

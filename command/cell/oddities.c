@@ -46,7 +46,8 @@ static int is_operand(const struct cg_term *t)
 
 /* ---- saved values that no gradient loads ---- */
 
-/* Is the value a state or the output, or the operand of a product?  A value that is one of these is stored even if no gradient loads it. */
+/* Is the value a state or the output, or the operand of a product?  Forward stores a state, the output and an operand of a product even if
+ * no gradient loads the value. */
 static int is_kept(const struct cg_cell *cell, int value)
 {
 	for (int k = 0; k < cell->n_stages - 1; k++)
@@ -113,7 +114,7 @@ static int same_term(const struct cg_cell *cell, int a, int b, int *looks)
 	return same_term(cell, x->a, y->a, looks) && (!has_two(x) || same_term(cell, x->b, y->b, looks));
 }
 
-/* Is b the largest of several terms, of which a is one?  Where b is that largest one, a - b is at most 0. */
+/* Is b the largest of several terms, of which a is one?  If a is one of several terms and b the largest of them, a - b is at most 0. */
 static int is_largest(const struct cg_cell *cell, int a, int b, int *looks)
 {
 	const struct cg_term *t = &cell->terms[b];

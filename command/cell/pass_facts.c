@@ -18,7 +18,8 @@ static void add(struct fact_names *names, const char *name)
 		names->name[names->n++] = name;
 }
 
-/* Adds the arguments of a function over elements, or of one of its means.  A tensor that two functions load counts once for each. */
+/* Adds the arguments of a function over elements, or of a function that computes means over units for it.  A tensor that two functions load
+ * counts once for each. */
 static void take_arguments(struct pass_facts *f, const struct cg_function *function)
 {
 	int dtype = f->plan->dtype;
@@ -45,7 +46,8 @@ static int is_function(int code)
 	return 0;
 }
 
-/* Adds the operations of a function over elements, or of one of its means, and the values of equations among them. */
+/* Adds the operations of a function over elements, or of a function that computes means over units for it, and the values of equations
+ * among these operations. */
 static void take_schedule(struct pass_facts *f, const struct cg_function *function)
 {
 	const struct cg_cell *cell = f->plan->cell;

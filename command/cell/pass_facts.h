@@ -6,7 +6,8 @@
 #include "runtime/device/inspect.h"
 
 enum { FACTS_MAX = 1024 };
-_Static_assert((int)FACTS_MAX >= CG_VALUES_MAX + CG_SAVES_MAX + 8 * (CG_GATES_MAX + CG_WEIGHTS_MAX), "all names of a pass have space");
+_Static_assert((int)FACTS_MAX >= CG_VALUES_MAX + CG_SAVES_MAX + 8 * (CG_GATES_MAX + CG_WEIGHTS_MAX),
+               "a list of names has space for all names of a pass");
 
 struct fact_names { const char *name[FACTS_MAX]; int n; };
 int fact_names_have(const struct fact_names *, const char *name);

@@ -22,7 +22,9 @@ struct subject {
 	int n_kinds, left_out;
 	struct cg_cell *again;           /* the cell parsed from text, whose kernels are interpreted; NULL: another device computes */
 	struct trial_cursor at;          /* the next case of the table */
-	int absent, number;              /* numbers of the next case: absent: of an op, after its table; number: of a network or kernels */
+	/* absent: the number of an op's next case with absent arguments, after the op's table; number: that of the next case of a network or of
+	 * kernels */
+	int absent, number;
 	long cases, failed;
 	struct finding total;            /* counts and worst errors over all cases that did not fail */
 	unsigned shown;                  /* one bit for each kind of finding that was shown */
