@@ -37,7 +37,7 @@ struct stream {
 	struct handle handle;
 	struct context *context;
 	int blocking;                            /* this stream and the default stream wait for each other's earlier work */
-	struct capture *capture;                 /* records what is enqueued on the stream; NULL: the stream is not captured */
+	struct capture *capture;                 /* the capture that records the stream's work; NULL: the stream is not captured */
 	struct work *first, **last;
 };
 

@@ -44,7 +44,7 @@ static int usual_failure(const char *call)
 	return !strncmp(call, "cublas", 6) ? BLAS_INTERNAL_ERROR : !strncmp(call, "cudnn", 5) ? DNN_INTERNAL_ERROR : UNKNOWN;
 }
 
-/* How often each call was made. The names are not copied: they are literals of libraries that stay loaded. */
+/* How often each call was made. The names of the calls are not copied: they are literals of libraries that stay loaded. */
 enum { MOST_CALLS = 256 };
 static struct { const char *name; long n; } counts[MOST_CALLS];
 

@@ -128,7 +128,7 @@ static size_t count_good(const unsigned char *states, size_t bytes, int how)
 	enum { STEP = 4096 };
 	size_t k = 0;
 
-	/* Large steps come first: the loop over their bytes has no branch. */
+	/* The bytes are first checked STEP at a time, in a loop without a branch, and then one by one. */
 	for (unsigned bad = 0; bytes - k >= STEP; k += STEP) {
 		for (size_t l = k; l < k + STEP; l++)
 			bad |= how == READ_WRITTEN ? states[l] ^ FAKE_WRITTEN : (states[l] - FAKE_FRESH) & ~1u;

@@ -197,7 +197,7 @@ FAKE_API int cuFuncGetAttribute(int *value, unsigned attribute, struct function 
 enum { MOST_ARGUMENTS = 256 };
 
 /* Copies n ranges between `here` and `there` without a fault, whatever the addresses, by one system call, since a launch has many ranges.
-   Returns how many ranges were copied whole; the next one is not accessible. */
+   Returns how many ranges were copied whole; if these are not all, the range after them is not accessible. */
 static int copy_ranges(int to_there, const struct iovec *here, const struct iovec *there, int n)
 {
 	unsigned long ranges = (unsigned long)n;
@@ -230,7 +230,7 @@ static void poison(const struct fake_kernel *kernel, void **values, void **param
 		k += copy_ranges(1, here + k, there + k, 2 * kernel->n - k);
 }
 
-/* Reports values that overlap in memory: the caller's variables are narrower than the kernel's parameters. */
+/* Reports argument values of a launch that overlap in memory: the caller's variables are narrower than the kernel's parameters. */
 static int overlap(const struct fake_kernel *kernel, void **values)
 {
 	for (int k = 0; k < kernel->n; k++)
@@ -331,7 +331,7 @@ static int read_arguments(struct launch *l, char *copy, void **parameters)
 	return code;
 }
 
-/* Checks the sizes of a launch by the limits that every device has so far, and by the kernel's own launch bounds. */
+/* Checks the sizes of a launch by limits that all CUDA devices known today have, and by the kernel's own launch bounds. */
 static int check_sizes(const struct function *function, struct fake_dim grid, struct fake_dim block, unsigned shared)
 {
 	const struct fake_object *object = function->module->object;

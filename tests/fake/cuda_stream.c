@@ -209,7 +209,7 @@ FAKE_API int cuStreamCreate(struct stream **result, unsigned flags)
 	return 0;
 }
 
-/* Work that is queued on the stream still runs, at any later time. */
+/* Work that is queued on the destroyed stream still runs, at any later time. */
 FAKE_API int cuStreamDestroy_v2(struct stream *stream)
 {
 	CALL(cuStreamDestroy_v2, NEEDS_CONTEXT);

@@ -193,7 +193,7 @@ void *fake_dnn_set(const char *call, int kind, void *descriptor)
 	return any;
 }
 
-/* A null pointer is ignored. */
+/* Destroys a descriptor; a null pointer is ignored. */
 int fake_dnn_destroy(const char *call, int kind, void *descriptor)
 {
 	struct handle *h = descriptor ? fake_known(call, kind, descriptor) : NULL;

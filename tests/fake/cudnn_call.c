@@ -86,7 +86,7 @@ static int check_memory(const struct given *g, const char *what, const void *at,
 	return fake_owned(g->call, what, g->handle->context, (uintptr_t)at, needed) ? fake_dnn_bad(g->call) : 0;
 }
 
-/* Memory of the size that the caller passed must exist, too. */
+/* Checks a workspace or a reserve: memory of all bytes that the caller passed must exist, even if the call needs fewer. */
 static int check_space(const struct given *g, const char *what, const void *at, size_t given, size_t needed, size_t alignment)
 {
 	int code = check_memory(g, what, at, given, needed, alignment);
@@ -214,7 +214,7 @@ static int order_of(const struct net *n)
 /*
  * A static persistent kernel loads 16 bytes at a time without an alternative: ampere_lstm_tile16 has 24 LDG.E.128 and 9
  * LDG.E.128.STRONG.GPU in libcudnn_adv.so.9 of version 9.26, for sm_90a.  The kernels for small networks were not examined: the stand-in
- * assumes the same of them.
+ * assumes that they load 16 bytes at a time, too.
  */
 static int is_misaligned(const struct net *n)
 {

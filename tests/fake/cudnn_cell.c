@@ -22,7 +22,7 @@ void fake_hand(const struct model *m, double *x, int64_t n)
 
 /*
  * The sigmoid with f32 arithmetic is RCP(1 + EX2(-1.44269502 x)), also for x below 0: seen in cuDNN 9.26, libcudnn_adv.so.9 for
- * sm_90a, elemWiseRNNcell<float, float, float, ...>. The product of x and the constant is rounded to f32.
+ * sm_90a, elemWiseRNNcell<float, float, float, ...>. The product of x and -1.44269502 is rounded to f32.
  */
 static double sigmoid(const struct model *m, double x)
 {

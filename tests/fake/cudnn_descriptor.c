@@ -46,9 +46,10 @@ static int narrows(int type, unsigned math)
  * In f16 and bf16 the standard algorithm keeps in the data's type everything that one of its kernels passes to the next: x W, R h, c
  * and gates, and in the gradient dgates, dh and dc.  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: all 7 inputs and 5 outputs of
  * elemWiseRNNcell<__half, __half, float, LSTM, bias 2> are __half *, those of bf16 __nv_bfloat16 *, the loads of this kernel from memory
- * have 16 bits, and so have the nine loads of LSTM_elementWise_bp1<__half, __half, float>.  Kernels on __half run where sums are to be f32,
- * as memcheck's output in pytorch/pytorch#65301, of GRU_elementWise_bp1<__half, __half, float>, shows.  In bf16 cuDNN 9.14 on an H200 gives
- * the bits of the standard algorithm for the static one.
+ * have 16 bits, and so have the nine loads of LSTM_elementWise_bp1<__half, __half, float>.  cuDNN runs kernels
+ * on __half even if the math precision of the network is f32: memcheck's output in pytorch/pytorch#65301 names
+ * GRU_elementWise_bp1<__half, __half, float>.  In bf16 on an H200 the static persistent algorithm of cuDNN 9.14 gives the same bits as the
+ * standard algorithm.
  */
 static int keeps_halves(int type, int algorithm)
 {
@@ -59,7 +60,7 @@ static int keeps_halves(int type, int algorithm)
  * In the small persistent kernels and in the static ones of f16 tanh is the instruction MUFU.TANH, whose relative error is up to
  * 2^-11 (PTX ISA, tanh.approx.f32).  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: RNN_blockPersist_fp_LSTM, _GRU and _RNN
  * <float, float, float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>; ampere_lstm_tile16.  The small persistent kernels of
- * f16 are assumed to have this tanh, too.
+ * f16 are assumed to use MUFU.TANH, too.
  */
 static int has_coarse_tanh(int type, int algorithm)
 {
@@ -234,8 +235,8 @@ static struct region shape_of(const struct model *m, int pseudo_layer, int id, i
 
 /*
  * The weights are all matrices and then all biases, each by pseudo-layer and id; with the permuted layout in reverse order, with gaps
- * between them. An absent matrix or bias has the offset at which the next one begins, or a gap before it; for pseudo-layer -1 the offset is
- * that of the end of all.
+ * between them. An absent matrix or bias has the offset at which the one before it ends; for pseudo-layer -1 the offset is that of the end
+ * of all.
  */
 struct region fake_region(const struct model *m, int pseudo_layer, int id, int part)
 {
@@ -311,7 +312,7 @@ FAKE_API int cudnnGetRNNWeightParams(struct dnn *handle, struct rnn *rnn, int32_
 
 /* ---- memory of a call ---- */
 
-/* Each valid step needs more workspace, and any call needs 4096 bytes at least. */
+/* The workspace grows with the number of valid steps, and has at least 4096 bytes. */
 size_t fake_work_bytes(const struct model *m, const struct data *x)
 {
 	size_t steps = 0;

@@ -37,7 +37,7 @@ struct layer_run {
 	struct pseudo *p;
 	struct weights w;
 	int64_t layer, d, in;
-	double *a, *r;                           /* a and r: [gates U] each */
+	double *a, *r;                           /* a: W x + b; r: R h + b; [gates U] each */
 };
 
 struct layer_run fake_start(const struct net *, const struct saved *, int64_t layer, int64_t d);

@@ -140,7 +140,7 @@ static void test_algorithms(void **state)
 
 /* ---- roundings between kernels, and functions ---- */
 
-/* Two numbers of 16 bits whose product lies half way between two numbers, and is rounded down by `less`. */
+/* Two numbers of 16 bits, whose product lies half way between two numbers of 16 bits; rounding makes the product smaller by `less`. */
 static const struct middle { int type; double a, b, less; } middles[] = {
 	{ HALF, 1 + 0x1p-5, 1 + 0x1p-6, 0x1p-11 }, { BFLOAT16, 1 + 0x1p-4, 1 + 0x1p-4, 0x1p-8 },
 };
@@ -250,7 +250,8 @@ static void halved_state_grad(void)
 	dnn_end();
 }
 
-/* dx of the first of two steps: the product of R and the gradient of the second step, to which dy of the first step adds -1. */
+/* Checks dx of the first of two steps: it is the product of R and the gradient of the second step's h, plus -1, which is the first step's
+   dy. */
 static void one_output_grad(const struct middle *k, int algorithm)
 {
 	const double less = algorithm == STANDARD ? k->less : 0;

@@ -316,7 +316,7 @@ static void set_gradients(void)
 	leave();
 }
 
-/* A second backward from one forward, where the reserve is not used up, adds the same gradient of parameters again. */
+/* If backward does not destroy the reserve, a second backward from one forward adds the same gradient of parameters again. */
 static void twice(void)
 {
 	double *first, *second;

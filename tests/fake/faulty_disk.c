@@ -133,7 +133,7 @@ static int sync_file(int fd)
 	if (turn("fsync"))
 		return -1;
 	note(fd, DISK_SYNCED);
-	return unsynced ? 0 : disk_real.fsync(fd);       /* the watched disk discards what was not synced: the real one need not sync */
+	return unsynced ? 0 : disk_real.fsync(fd);       /* the real disk need not sync: at a power cut the test discards unsynced data */
 }
 
 /* A close that is made to fail closes the file all the same. */

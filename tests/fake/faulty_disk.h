@@ -11,7 +11,7 @@
 #include "runtime/cache/disk.h"
 
 enum disk_end {
-	DISK_FAILS,                              /* the call fails, with disk_error */
+	DISK_FAILS,                              /* the call fails with the error number disk_error */
 	DISK_FAILS_ON,                           /* the call and all later ones fail, except close, unlinkat and closedir */
 	DISK_CUTS,                               /* this process ends before the call */
 	DISK_CUTS_HALF                           /* this process ends before the call, or half-way through it if it is a write */

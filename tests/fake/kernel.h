@@ -106,7 +106,7 @@ template<class... A, void (*Kernel)(A...)> struct fake_call<Kernel> {
 	static constexpr unsigned short sizes[n + 1] = { sizeof(A)..., 0 };
 	static constexpr unsigned char sorts[n + 1] = { fake_sort<A>::value..., 0 };
 
-	/* A list in braces is evaluated in order. */
+	/* C++ evaluates the elements of a list in braces in order, so that `arguments` moves from each argument to the next. */
 	__attribute__((no_sanitize("kernel-address", "undefined")))
 	static void run(void *const *arguments)
 	{

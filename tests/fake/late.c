@@ -262,7 +262,7 @@ static int is_right(const struct cg_queue *queue, const struct cg_mem *mem)
 		return wrong("a command got memory that %s", b ? "was given back" : "is not the device's");
 	if (b->queue && b->queue != queue)
 		return wrong("a command got another queue's memory");
-	/* The memory of a matrix without rows may have a negative size. */
+	/* The number of bytes of a matrix without rows may be negative, that is, larger than PTRDIFF_MAX; it is not checked. */
 	if (mem->offset > b->bytes || (mem->bytes <= PTRDIFF_MAX && mem->bytes > b->bytes - mem->offset))
 		return wrong("a command got %zu + %zu bytes of %zu", mem->offset, mem->bytes, b->bytes);
 	return CG_OK;

@@ -78,7 +78,7 @@ static uint16_t to_half(double x)
 {
 	double y = fake_rounded(x < 0 ? -x : x, 10, -14);
 	uint16_t sign = (uint16_t)(bits_of((float)x) >> 16 & 0x8000);
-	uint32_t f = bits_of((float)y) & 0x7fffffff;     /* no sign bit, even where y is -0 */
+	uint32_t f = bits_of((float)y) & 0x7fffffff;     /* the bits of y without the sign bit, which -0 has */
 
 	if (x != x)
 		return 0x7e00;

@@ -135,7 +135,7 @@ static char *read_file(const char *path, size_t *bytes)
 	return data;
 }
 
-/* The folder above this library's own. */
+/* Returns the folder above the folder that this library is in. */
 static const char *home(void)
 {
 	static char path[PATH_MAX];
@@ -243,8 +243,8 @@ static void remove_folder(const char *folder)
 	rmdir(folder);
 }
 
-/* A text with doubles is not flushed: it does no arithmetic in float, and what flushes floats here would flush doubles too, which a device
-   does not. */
+/* Do kernels of the text flush subnormals to zero? Not if the text has doubles: it does no arithmetic in float, and the processor's flag that
+   flushes floats would flush doubles, too, which a device does not do. */
 static int flushes(const char *text, const struct options *o)
 {
 	return o->flush && !strstr(text, "double");
