@@ -97,7 +97,7 @@ void __asan_handle_no_return(void)
 {
 }
 
-/* ---- undefined behaviour; the beginnings of what compilers pass ---- */
+/* ---- undefined behaviour; the structs have the first fields of the data that compilers pass ---- */
 
 struct source_location { const char *file; uint32_t line, column; };
 

@@ -243,8 +243,8 @@ static void remove_folder(const char *folder)
 	rmdir(folder);
 }
 
-/* Do kernels of the text flush subnormals to zero? Not if the text has doubles: it does no arithmetic in float, and the processor's flag that
-   flushes floats would flush doubles, too, which a device does not do. */
+/* Do kernels of the text flush subnormals to zero? Not if the text has doubles: it does no arithmetic in float, and the processor's flag
+   that flushes floats would flush doubles, too, which a device does not do. */
 static int flushes(const char *text, const struct options *o)
 {
 	return o->flush && !strstr(text, "double");
