@@ -244,7 +244,7 @@ class Answers(unittest.TestCase):
                 self.same(theirs, self.weighted(module(x, hx), [x, *leaves]), "the operator")
             compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
             self.same(theirs, self.weighted(compiled(x, hx), [x, *leaves]), "torch.compile")
-        # With two of the four states, the others are zeros.
+        # If a call gets two of the four initial states, the other two are zeros.
         some = (given[0], None, given[2], None)
         self.same(self.weighted(self.slstm(module, x, [given[0], zeros[1], given[2], zeros[3]]), [x, *weights, given[0], given[2]]),
                   self.weighted(module(x, some), [x, *weights, given[0], given[2]]), "two states")

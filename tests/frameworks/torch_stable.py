@@ -139,7 +139,7 @@ class Calls(unittest.TestCase):
                     module = ours.LSTM(I, U)
                     before = self.same(module, x)
                     change(module)
-                    # The first call after a change is made with the extension loaded, which computes the call if it serves such calls.
+                    # The extension stays loaded for the first call after the change, and computes the call unless it declines it.
                     first = outcome(module, x)
                     after = self.same(module, x, serves=serves if serves is not None else True)
                     self.assertEqual(first if isinstance(first, tuple) else [a.tolist() for a in first],
@@ -208,7 +208,7 @@ class Calls(unittest.TestCase):
                 torch.func.functionalize(lambda: _small.small_call(module, x, None))()
                 _small.small_call(module, x.as_subclass(Derived), None)
                 self.assertEqual(served, [])
-                # Under a mode, the module calls the operator, whose kernel computes when the mode has passed the call on.
+                # Under a TorchFunctionMode the module calls the operator, and the operator's kernel computes after the mode.
                 with Mode():
                     self.assertEqual(module(x)[0].shape, (T, B, U))
 
@@ -269,7 +269,7 @@ class Calls(unittest.TestCase):
             if not child:
                 with counted() as served:
                     is_right = [torch.equal(module(x)[0], expected) for _ in range(2)] == [True, True]
-                # The first call in the child uses ctypes, which opens the child's own context.
+                # The first call in the forked child uses ctypes, and opens a context in the child; the extension serves the second.
                 os._exit(0 if is_right and served == [True] else 1)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
 
