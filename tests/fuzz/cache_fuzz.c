@@ -342,7 +342,7 @@ static size_t mutate(unsigned char *b, size_t n)
 	case 0:
 		b[at] ^= (unsigned char)(1u << replay_draw(8));
 		return n;
-	case 1:                                  /* the numbers in the headers of the file and of the record */
+	case 1:                                  /* changes a number in the header of the file or of the record */
 	case 2:
 		at = 1 + 8 * replay_draw(10);
 		value = replay_draw(2) ? lengths[replay_draw(sizeof lengths / sizeof *lengths)] :

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the compiler of cells: whatever the bytes, the compiler rejects them with one error; or it prints each pass of the whole cell with
- * all options, and of its last stage without options, in every dialect with a manifest, or rejects the pass with a message. Time and
- * memory are bounded.
+ * all options, and of its last stage without options, in every dialect with a manifest, or rejects the pass with a message. For one
+ * input the compiler may take at most SECONDS and at most PEAK bytes of memory.
  * By itself this file is libFuzzer's entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Igen tests/fuzz/cell_fuzz.c BUILD/templates/embedded.c \
  *           $(find gen -name '*.c' ! -name cellgen.c ! -name strip.c) -lm
@@ -252,7 +252,7 @@ static size_t mutate(unsigned char *b, size_t n)
 		memcpy(part, b + at, length);
 		at = line_of(b, n, n ? replay_draw(n) : 0, &(size_t){ 0 });
 		return replay_insert(b, n, at, part, length);
-	case 5:                                   /* repeats a part, by which texts grow */
+	case 5:                                   /* repeats a part of the text, so that the text grows */
 		length = n - at < 40 ? n - at : 40;
 		length = length ? replay_draw(length) : 0;
 		memcpy(part, b + at, length);
