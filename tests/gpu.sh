@@ -13,7 +13,8 @@
 #	fast      ceilings of the machine, networks beside bare cuDNN and beside PyTorch, ops by `cellgrad bench`, NVRTC, what a scan could use
 #	clean     compute-sanitizer's four tools on our kernels, one of them with the vendors' as well, ncu on six kernels
 #
-# There it needs a driver and NVRTC, and for some steps cuDNN, Python with PyTorch, compute-sanitizer or ncu; no compiler and no network.
+# The machine with the GPU needs a driver and NVRTC, and for some steps cuDNN, Python with PyTorch, compute-sanitizer or ncu; no compiler,
+# no network.
 # The report is REPORTS/DATE-BACKEND-DEVICE-STAGE.md, written anew after every step, with the verdict in its first line.
 # exit 0: no step failed, except recorded ones, and there was time for all; 1: a step failed, the time was over, or a signal ended the
 # stage; 2: refused.
@@ -142,7 +143,7 @@ esac
 stage=$what
 shift
 wanted=" $* "
-# shellcheck disable=SC2086,SC2116 # the names may have any white space between them
+# shellcheck disable=SC2086,SC2116 # LEAVE_OUT may have any white space between its names
 leave_out=$(echo ${LEAVE_OUT:-})
 
 kit=${KIT:-$here}
@@ -242,7 +243,7 @@ fatal='made the context unusable|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTA
 # next: sets $n to the number of the next row of the report's table.
 next() { number=$((number + 1)); n=$(printf "%02d" "$number"); }
 
-# is_wanted NAME: does this step run?  If it does not, the report has a row about it, except for steps that `only` does not name.
+# is_wanted NAME: does this step run?  If the step does not run, the report has a row about it, unless `only` does not name the step.
 is_wanted()
 {
 	[ "$stage" = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac

@@ -9,7 +9,7 @@
  *	gpu_probe compile                      the time NVRTC takes for each text of the first calls of four networks, in Markdown
  *	gpu_probe micro FILE                   gpu_micro.c with the kernels in FILE
  *
- * NET_SMALL: any value for sizes of ceilings that are small enough for a stand-in.
+ * NET_SMALL: if the variable is set, `ceilings` measures smaller sizes, which a stand-in for CUDA's libraries can compute.
  */
 #include <dlfcn.h>
 #include <stdio.h>
