@@ -105,9 +105,8 @@ void counted_watch(void (*look)(const void *block, size_t bytes))
 	watcher = look;
 }
 
-/* Adds the blocks and the bytes that the library holds for all built-in cells; opens those cells that are not open yet. Each cell is
- * measured on a
-   copy. */
+/* Adds the blocks and the bytes that the library holds for all built-in cells; opens those cells that are not open yet. A cell's numbers
+   are those of a copy, which this function parses from the cell's text. */
 static void count_cells(long *n, long *bytes)
 {
 	for (const struct cg_embedded *e = cg_embedded; e->name; e++) {

@@ -72,7 +72,7 @@ static void open_work(struct work *w, struct cg_context *context, const char *ro
 	w->net.config.time_major = 0;
 	if (net_open(&w->net) || cg_rnn_sizes(w->net.rnn, w->net.call.T, w->net.call.B, ragged[0], &of_ragged))
 		fail_msg("%s", cg_message());
-	/* Calls with and without lengths need workspaces of different sizes: this one serves both. */
+	/* Calls with and without lengths need workspaces of different sizes; the workspace has the bytes of both, and serves both. */
 	of_ragged.work += w->net.call.work.bytes;
 	net_free(&w->net, &w->net.call.work);
 	if (place == CG_DEVICE && cg_alloc(context, of_ragged.work, &w->net.call.work))
@@ -373,8 +373,8 @@ static int attempt(struct cg_context *context, const char *route, int place, con
 	begin(&net, context, stream, "lstm", route, place);
 	net.config.layers = 1;
 	net.call.lengths = ragged[0];
-	/* When a stream's workspace grows, the old one is freed, and a failure to free it is not reported: so with arguments in host memory,
-	   where the stream's workspace is used, passes before the failure make it grow. */
+	/* When a stream's workspace grows, the old one is freed, and a failure to free it is not reported. With arguments in host memory
+	   the passes use the stream's workspace, so that two passes make it grow before a call is made to fail. */
 	if (net_open(&net) || (place == CG_HOST && both(&net)))
 		fail_msg("%s", cg_message());
 	f->forget_calls();

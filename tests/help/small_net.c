@@ -103,7 +103,8 @@ static int alloc(struct net *n, size_t bytes, const unsigned char *values, struc
 	return code ? code : cg_put(n->stream, *mem, values, bytes);
 }
 
-/* Frees host memory that cg_put() read or cg_get() wrote. If that call failed, the copy may still be running: waits for it first. */
+/* Frees host memory that cg_put() read or cg_get() wrote. If cg_put() or cg_get() failed, waits for the stream first, since
+   the copy may still be running. */
 static void free_copied(struct net *n, int code, void *bytes)
 {
 	if (code)
