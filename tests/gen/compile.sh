@@ -165,7 +165,7 @@ resources() {
 
 column_up() { awk '{ printf "%-60s %5s %10s %14s %13s\n", $1, $2, $3, $4, $5 }'; }
 
-# wide KEY: has the PTX of a kernel a load of 16 bytes and a store of 16 bytes?  If not, prints a failure.
+# wide KEY: has the PTX of a kernel a load of 16 bytes and a store of 16 bytes?  If either is missing, prints a failure.
 wide() {
 	"$here/tests/gen/compile_nvrtc" ptx "$1.cu" >ptx
 	for access in ld st; do

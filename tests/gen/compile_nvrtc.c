@@ -103,7 +103,7 @@ static int kernels_of(const char *text)
 	return n;
 }
 
-enum { TO_PTX = 0, READ = -1 };          /* values that stand in place of an architecture */
+enum { TO_PTX = 0, READ = -1 };          /* values of `arch` that are no architecture */
 
 /* Compiles a file. arch: an architecture, for its machine code; TO_PTX: for PTX, which is printed; READ: only through NVRTC's
    front end, if NVRTC can stop there. */

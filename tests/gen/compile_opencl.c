@@ -4,8 +4,8 @@
  * is found at run time, so that this compiles everywhere; the declarations of OpenCL here are those of the standard.
  *
  * A warning is a failure, with two exceptions.  Clang may warn, of a text with vectors wider than the device's, that these are passed to
- * functions in another way than on a device with such vectors; the library gives this device no such text.  And clang may warn, of the form
- * for strips on a processor, that clang has not vectorised a loop, although clang vectorises the loop later.
+ * functions in another way than on a device with such vectors; the library gives this device no such text.  And of a text's form
+ * for strips, which is built for processors, clang may warn that it has not vectorised a loop, although it vectorises the loop later.
  *
  * On a processor a text that has a form for strips is built in that form, in every second FILE with WHOLE.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands before a text in CUDA C, so that a host's C++ compiler compiles it: keywords, and threads that run one after the other in grids
- * of random sizes, so that no kernel with barriers can be run.
+ * Stands before a text in CUDA C, so that a host's C++ compiler compiles the text: defines CUDA's keywords, and grids of random sizes.
+ * Threads run one after the other, so that a kernel with barriers cannot run.
  */
 #include <stdint.h>
 

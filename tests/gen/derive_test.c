@@ -446,7 +446,7 @@ static void try_step(struct trial *t, const struct world *w, const struct world 
 		for (int k = 0; k < alone->n; k++) {
 			const struct thing *x = &alone->things[k], *y;
 
-			/* The means of a step have other numbers. */
+			/* A step of a sequence numbers its means otherwise, so that the names acc_mean... do not correspond. */
 			if (!strncmp(x->name, "acc_mean", 8))
 				continue;
 			y = need(&back, x->name, "step");

@@ -180,7 +180,7 @@ static inline struct cg_cell *must_find(const char *name)
 	exit(1);
 }
 
-/* A cell of tests/gen, the sources' folder being $srcdir. */
+/* Reads and parses a cell file of tests/gen in the folder of the source, $srcdir. */
 static inline struct cg_cell *must_read(const char *name)
 {
 	static char text[1 << 16];

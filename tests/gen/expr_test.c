@@ -156,7 +156,7 @@ static void expression(char *text, int depth)
 	if (which < 2) {
 		put(text, leaves[random_below(13)]);
 	} else if (which < 8) {
-		/* Prints equations without parentheses, too: precedence is part of the comparison. */
+		/* One time in three the operation gets no parentheses, so that the comparison also tests precedence. */
 		int open = random_below(3);
 
 		put(text, open ? "(" : "");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mathematics of f32: an eighth of the floats of both signs from 2^-30 to 2^7, where results can differ, and one float in 509
- * elsewhere. CELLGRAD_TEST_SEED chooses the eighth; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. A fused
- * multiply-add made without the instruction is rounded twice where a double does not hold its sum; nevertheless the text without fused
- * instructions (plain) and with them (fused), each with and without a flush of subnormals, must give the same bits, and errors must
- * stay within their bounds. The text is what `cellgen math f32` prints (math_text.c).
+ * elsewhere. CELLGRAD_TEST_SEED chooses the eighth; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. Without
+ * the processor's instruction a fused multiply-add is computed in double, and is rounded twice where a double does not hold the exact sum;
+ * nevertheless the text without fused instructions (plain) and with them (fused), each with and without a flush of subnormals, must give
+ * the same bits, and errors must stay within their bounds. The text is what `cellgen math f32` prints (math_text.c).
  */
 #include <float.h>
 #include <math.h>
@@ -77,8 +77,8 @@ static const struct build { const char *name; const struct math_text *text; int 
 	{ "fused, subnormals flushed",    &math_f32_fused, 1 },
 };
 
-/* A thread's part of the floats, and its results for each function. From LOWEST to HIGHEST one block of N floats in `share` is tried, from
-   block `eighth` on; the threads take these blocks in turn. */
+/* A thread's part of the floats, and its results for each function. From LOWEST to HIGHEST every `share`-th block of N floats is tried,
+   beginning with block `eighth`; the threads take these blocks in turn. */
 struct part {
 	uint32_t thread, threads, share, eighth;
 	int builds;

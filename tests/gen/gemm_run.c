@@ -190,7 +190,7 @@ struct kernel {
 	void *program, *kernel;
 };
 
-static int all_optimized;       /* 0: kernels of f32 alone are optimised, since an optimised kernel takes three times as long to build */
+static int all_optimized;       /* 0: the driver optimises only kernels of f32; an optimised kernel takes three times as long to build */
 
 static struct kernel build(const struct cg_gemm_shape *shape)
 {
@@ -229,7 +229,7 @@ static void *give(const struct matrix *x)
 {
 	int code = 0;
 
-	/* A buffer has at least one byte. */
+	/* OpenCL has no buffers of 0 bytes: an empty matrix gets a buffer of one element. */
 	return must(cg_cl.CreateBuffer(device.context, CL_MEM_COPY_HOST_PTR, (size_t)(x->length * sizes[x->dtype]) + !x->length, x->bytes,
 	                          &code), code, "clCreateBuffer");
 }

@@ -244,8 +244,8 @@ static void most(void)
 	put("\n");
 }
 
-/* ---- what each text gives. message: a part of the error, NULL if the text is a cell; pass: the pass of the cell that is refused, with
-   message NODES ---- */
+/* ---- what the compiler must make of each text. message: a part of the error, NULL if the text is accepted as a cell; pass: the pass of
+   the cell that is refused, with message NODES ---- */
 
 enum { NEVER = CG_PASS_COUNT };
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Oclgrind watches every memory access of the built-in cells' kernels over elements and sums over rows, and of products of every dtype.  It
-# must report no race, no access out of bounds, and, except in products of wide vectors, no read of unwritten memory.  If Oclgrind is
-# missing, the tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with commas) names oclgrind.
+# Oclgrind watches every memory access of the built-in cells' kernels over elements and sums over rows, and of products of every dtype.
+# Oclgrind must report no race, no access out of bounds, and, except in products of wide vectors, no read of unwritten memory.  If Oclgrind
+# is missing, the tests are skipped, unless CELLGRAD_TEST_REQUIRE (a list with commas) names oclgrind.
 #
 # Runs in the build's top folder, and needs tests/gen/kernels_run and tests/gen/gemm_run there.
 

@@ -136,7 +136,7 @@ static const struct { const char *cell; int options, pass, stage, shape; const c
 	{ "gru_block", 0, CG_PASS_SEQ_FORWARD, 2, CG_FUNCTION_POINT, "a_c" },
 	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 2, CG_FUNCTION_POINT, "dh" },
 	{ "gru_block", 0, CG_PASS_SEQ_GRAD, 1, CG_FUNCTION_POINT, "dh dhr dh_prev" },
-	/* The cell "stages" saves its state c and not its state e. */
+	/* The cell "stages" saves its state c for the gradient; its gradient computes its state e again. */
 	{ "stages", 3, CG_PASS_SEQ_FORWARD, 3, CG_FUNCTION_POINT, "a_k a_n a_l c_prev e_prev c e" },
 	/* Outside of sequences c, c_prev and their gradients have type real. */
 	{ "lstm", 1, CG_PASS_FORWARD, 1, CG_FUNCTION_POINT, "a_i a_f a_g a_o" },
@@ -190,8 +190,8 @@ static void test_types(void **state)
 	}
 }
 
-/* A step of a sequence has the arguments of the same pass outside of sequences, and dh_out behind an input dh; for a cell without a
-   recurrent product whose equations do not read h_prev, the gradient's step stores dh_prev, too. */
+/* A step of a sequence has the arguments of the same pass outside of sequences, and dh_out behind an input dh; if a cell has no recurrent
+   product and its equations do not read h_prev, the gradient's step stores dh_prev, too. */
 static void test_steps(void **state)
 {
 	struct cg_cell *cell;
@@ -273,13 +273,13 @@ static void test_output_name(void **state)
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
-	/* In the next three rows no previous state is lost: the state is read without the option, too; or nothing reads the state; or only the
-	   recurrent product does. */
+	/* In the next three rows turning the option off makes no previous state unneeded: the equations read it without the option, too; or
+	   nothing reads it with the option either; or only the recurrent product reads it. */
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * h_prev + w * h_prev\n",               0, 0, 0 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a\nh = c * w\n",                 0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * w + a\n",                             0, 0, 0 },
-	/* In the next six rows one or two previous states are lost, and all are read with one more option, or only if two more options are on
-	   together. */
+	/* In the next six rows one or two previous states are not needed with `options`, and all are read with one more option, or only if
+	   two more options are on together. */
 	{ "cell x\ngates a\nstate c\noutput h\noption o w v\nc = a + w * c_prev\nh = c * v * h_prev\n",         0, 3, 1 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a + w * c_prev\nh = c * h_prev\n",             0, 1, 1 },
 	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + (w + v) * h_prev\n",                    0, 1, 1 },
@@ -287,8 +287,8 @@ static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell x\ngates a\noutput h\noption o w\noption p v\nh = a + w * v * h_prev\n",                      1, 1, 2 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\noption p v\noption q u\n"
 	  "c = a + u * w * c_prev\nh = c + v * h_prev\n",                                                      4, 3, 3 },
-	/* Without the option the previous h is read by the input of the next product, or by a saved value that only the gradient
-	   reads, or by nothing. */
+	/* In the next three rows, without the option, h_prev is read by the input of stage 2's product, or by a saved value that only the
+	   gradient reads, or by nothing. */
 	{ "cell x\ngates a\noutput h\noption o w\nf = a * h_prev\nstage f\ngates b\nh = w * h_prev + b\n",     0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nf = a * h_prev\nh = w * h_prev + a\nsave f\n",              0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nf = a + w * h_prev\nstage f\ngates b\nh = b\n",             0, 1, 1 },

@@ -88,7 +88,8 @@ static void check_lines(const struct cg_pass_plan *plan, int lang, const char *t
 			fail_msg("%s in %s: a hole is left: %s", plan->key, cg_lang_names[lang], line_of(s));
 		if (*s == '\n' && s > text && (s[-1] == ' ' || s[-1] == '\t'))
 			fail_msg("%s in %s: blanks end the line before %s", plan->key, cg_lang_names[lang], line_of(s + 1));
-		/* A load names its argument up to five times, and a name may have 24 letters; the first line is one command. */
+		/* Lines of loads may be longer, since a load names its argument up to five times, and a name may have 24 letters; the first
+		   line, which is one command, may be longer, too. */
 		if (*s == '\n' && column > COLUMNS && line > text && !strstr(line_of(line), "_at ? ") &&
 		    !strstr(line_of(line), "_at) ? ") && !strstr(line_of(line), "load_run<"))
 			fail_msg("%s in %s: more than %d columns: %s", plan->key, cg_lang_names[lang], COLUMNS, line_of(line));
@@ -122,7 +123,7 @@ static int used(const char *at, const char *end, const char *name)
 	return 0;
 }
 
-/* The end of the function that holds a place: a brace that begins a line. */
+/* Returns the end of the function that the place `at` of a text is in: a brace that begins a line. */
 static const char *function_end(const char *at)
 {
 	const char *end = strstr(at, "\n}");

@@ -51,7 +51,7 @@ static void expect_key(struct cg_rows_shape s, const char *expected)
 	resize(text.at, 0);
 }
 
-/* The key of f32 and f64, whose type acc is the dtype itself, does not say that src or dst is in acc. */
+/* In f32 and f64 the type acc is the dtype itself, so that the key of a kernel does not say whether src or dst is in acc. */
 static void test_keys(void **state)
 {
 	(void)state;
@@ -112,7 +112,7 @@ static void test_arguments_of_moves(void **state)
 	(void)state;
 	assert_int_equal(cg_print_rows_moves(dtype, &text), 0);
 	cg_rows_moves_key(dtype, key);
-	/* The kernel's parameters stand behind the last key in the text. */
+	/* The kernel's parameters follow the last place of the text that has the kernel's key. */
 	for (const char *next = text.at; (next = strstr(next, key)); next++)
 		at = next;
 	for (int k = 0; k < CG_MOVES_ARGUMENTS; k++) {
@@ -177,7 +177,7 @@ static void test_dropout(void **state)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* The loop's last round prints the text that makes several moves at once. */
+	/* In its last round, with CG_LANG_COUNT, the loop prints the kernel that makes several moves in one launch. */
 	for (int lang = 0; lang <= CG_LANG_COUNT; lang++)
 		for (int drop = 0; drop < 2; drop++) {
 			struct cg_rows_shape s = { 2, 1, 0, drop };

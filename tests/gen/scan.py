@@ -89,8 +89,8 @@ class Text:
         return f
 
     def run(self, given, sizes, shares, is_back):
-        """Computes a scan.  given: the inputs by the names of the fields, as lists of numbers or None.  Returns the numbers of the
-        fields in memory after the call."""
+        """Computes a scan by this text.  given: the inputs by the names of the fields, as lists of numbers or None.  Returns the numbers of
+        the fields in memory after the call."""
         steps, rows, units = sizes
         a, memory, gap = self.struct(), {}, 3
         for f in self.fields:

@@ -3,9 +3,10 @@
  * A network of one layer on the cpu's route `scan`, forward and backward, which scan.py compares with texts; its input is
  * added to every gate.
  *
- *	scan_net CELL OPTIONS DTYPE T B U    in, elements of the dtype: input [T B U], h and c before it [B U], recurrent matrices [G U U] and
- *	                                     vectors [V U], gradients of the output [T B U] and of the final h and c, if any.
- *	                                     Out: output, gradients of the first h and c, and of the input.  Exit 77: the cpu does not open.
+ *	scan_net CELL OPTIONS DTYPE T B U    reads elements of the dtype from standard input: the network's input [T B U], the initial h and
+ *	                                     c [B U], recurrent matrices [G U U] and vectors [V U], gradients of the output [T B U] and of
+ *	                                     the final h and c, if any.  Writes to standard output: output, gradients of the initial h and
+ *	                                     c, and of the input.  Exit 77: the cpu does not open.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * thread of grids that are too small and too large. Inputs have every magnitude and the values at the edges; views have strides and begin
  * at any element; arguments are absent in turn; rows and units are those where blocks, strips and runs begin and end. NaN equals NaN.
  *
- * Subnormal floats are flushed, as in the library's threads. So the test shows when a compiler leaves out an operation that changes
- * nothing but subnormals.
+ * Subnormal floats are flushed, as in the library's threads. With the flush on, the test fails if a compiler leaves out an operation that
+ * changes nothing but subnormals.
  *
  * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the header
  * of `cellgen cells`. CC and CXX, in the environment, or else cc and c++ compile texts; without them tests are
@@ -95,7 +95,7 @@ static void fill_pool(int dtype)
 			if (dtype == 0)
 				pool[0].f32[k] = x;
 			else if (random_below(8))
-				/* Near 1 in any format: exponents in the middle of their range. */
+				/* Numbers of magnitudes near 1, in f16 and in bf16: the exponent's upper bits are those of 0.5. */
 				pool[0].bits16[k] = (uint16_t)((random_bits() & 0x83ff) | (dtype == 2 ? 0x3800 : 0x3f00));
 			else
 				pool[0].bits16[k] = (uint16_t)random_bits();
@@ -198,7 +198,7 @@ static void try_function(const struct cg_pass_plan *plan, const struct cg_functi
 			size_t at = (size_t)random_below(POOL / 2), shift = random_below(2) ? (size_t)random_below(SHIFT) * size : 0;
 
 			count += SHIFT;
-			/* Outputs are filled, too: a sum may be accumulated. */
+			/* Outputs get random elements, too, since the function may add its sums to them. */
 			for (size_t j = 0; j < count; j += POOL / 2)
 				memcpy(ours[k] + j * size, (char *)&pool[arg->type == CG_TYPE_ACC] + at * size,
 				       (count - j < POOL / 2 ? count - j : POOL / 2) * size);
@@ -457,14 +457,14 @@ static void test_cuda(void **state)
 		try_pass(pass, CG_LANG_CUDA, 0, command_line);
 }
 
-/* ---- what a step of a sequence hands on, in halves: unrounded, though a half cannot hold it ---- */
+/* ---- f16 and bf16: numbers that a step of a sequence passes to the next are not rounded, although a half cannot hold them ---- */
 
 struct element { const char *name; float acc; uint16_t half; };
 
 static const struct carried {
 	const char *cell;
 	int options, pass, function;
-	struct element inputs[4];             /* the inputs, each by acc or half as its type demands; an argument that is not named is absent */
+	struct element inputs[4];             /* `acc` is the value of an input of type acc, `half` of one of type real; others: absent */
 	const char *gives;
 	float want;
 } carried[] = {
