@@ -157,7 +157,7 @@ struct cg_prev   { char name[CG_NAME_MAX + 6]; int value, output; };
 struct cg_cell {
 	char name[CG_NAME_MAX + 1];
 	struct cg_gate   gates[CG_GATES_MAX];     int n_gates;
-	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* one of them is that of the output */
+	struct cg_prev   prevs[CG_STATES_MAX + 1]; int n_prevs;   /* a previous value of each state, and one of the output */
 	struct cg_option options[CG_OPTIONS_MAX]; int n_options;
 	struct cg_weight weights[CG_WEIGHTS_MAX]; int n_weights;
 	struct cg_scalar scalars[CG_SCALARS_MAX]; int n_scalars;
@@ -176,7 +176,7 @@ struct cg_cell {
 struct cg_cell *cg_parse(const char *text, const char *name_in_errors, cg_resize *, struct cg_mistake *);
 void cg_parse_free(struct cg_cell *);
 /* Checks, for a cell of a network, that no gate has two split gates, which would have the same weights.  Returns -1 and sets the mistake
- * where a gate has two. */
+ * where a gate has two split gates. */
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
 /* Does a cell with these options have the per-unit weight?  options: a bit for each option that is on. */
 int cg_has_weight(const struct cg_weight *, int options);
@@ -184,7 +184,7 @@ int cg_has_weight(const struct cg_weight *, int options);
 unsigned cg_gate_weights(const struct cg_cell *, int gate);
 /* Does a recurrent product add to gates of the stage? */
 int cg_has_product(const struct cg_cell *, int stage);
-/* Does the cell save its output? A cell must do so if its kernels are to compute steps of a sequence. */
+/* Does the cell save its output? A cell must save its output if its kernels are to compute steps of a sequence. */
 int cg_saves_output(const struct cg_cell *);
 /* Returns a bit for each option of the cell that `names`, a list with commas, contains.  Returns -1 and sets the mistake for a name that
  * is no option of the cell. */
@@ -199,7 +199,7 @@ enum cg_role {
 	CG_ROLE_STATE,                   /* a state, or the output, after the step */
 	CG_ROLE_OUTPUT,                  /* the output of a step of a sequence, as the layer above takes it */
 	CG_ROLE_SAVED,                   /* a value that forward saves */
-	CG_ROLE_FEED,                    /* a value that the product of the next stage takes */
+	CG_ROLE_FEED,                    /* a value that the matrix product of the cell's next stage takes */
 	CG_ROLE_WEIGHT,                  /* a per-unit weight */
 	CG_ROLE_BIAS,                    /* the bias of a gate */
 	CG_ROLE_SCALAR,                  /* a learnt scalar */
@@ -225,7 +225,7 @@ struct cg_graph {
 	struct cg_node *nodes; int n, capacity;  /* a node stands behind its operands; node 0 is the constant 0 */
 	struct cg_leaf *leaves; int n_leaves, leaf_capacity;
 	int *table, table_capacity;              /* a hash table by which equal nodes are found */
-	int origin;                              /* the origin that new nodes get */
+	int origin;                              /* the index of the equation from which new nodes come, or -1 */
 	int failed;                              /* no memory or too many nodes: the graph must not be used */
 	int value[CG_VALUES_MAX];                /* the node of each equation */
 };
@@ -257,16 +257,16 @@ enum cg_kind {
 	CG_KIND_ELEMENT,                 /* one element in memory */
 	CG_KIND_SCALAR,                  /* a number that the caller passes by value */
 	CG_KIND_COUNT, CG_KIND_SCRATCH, CG_KIND_PER_ROW,
-	CG_KIND_MEAN,                    /* one number of a row, in the memory of kind CG_KIND_MEANS: no parameter of its own */
+	CG_KIND_MEAN,                    /* a mean, one number of a row, in the memory of kind CG_KIND_MEANS; no parameter of a function */
 	CG_KIND_MEANS
 };
 enum cg_type { CG_TYPE_REAL, CG_TYPE_ACC, CG_TYPE_I64, CG_TYPE_I32 };
 /* The last two shapes, a matrix product and row copies, are of functions that belong to no cell. */
 enum cg_function_shape {
 	CG_FUNCTION_POINT,
-	CG_FUNCTION_SUM_PART,            /* sums over blocks of rows, into scratch */
-	CG_FUNCTION_SUM,                 /* for each unit, the sum of its blocks */
-	CG_FUNCTION_SUM_UNITS,           /* the sum of the blocks of all units */
+	CG_FUNCTION_SUM_PART,            /* a function that sums over blocks of rows: it writes partial sums to scratch */
+	CG_FUNCTION_SUM,                 /* for each unit, the sum of the partial sums of all blocks of rows */
+	CG_FUNCTION_SUM_UNITS,           /* the sum of the partial sums of all blocks of rows and of all units */
 	CG_FUNCTION_MEAN,                /* for each row, means over the units, which the function it serves reads */
 	CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS
 };
@@ -290,7 +290,7 @@ struct cg_function {                     /* one function */
 	int  means, mean_functions;      /* the means of a row in memory; the number of functions just before, which compute them */
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
-	struct cg_operation *operations; int n_operations;       /* for the interpreter, in order; the first n_fixed of them serve all strips */
+	struct cg_operation *operations; int n_operations; /* operations of the interpreter; the first n_fixed run once for all strips */
 	int n_fixed, registers;          /* registers: how many the interpreter needs, each for a strip of values */
 	int sum_values;                  /* of a sum: the number of values in each block of its scratch; those of scalars stand last */
 };
@@ -345,11 +345,11 @@ struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int 
  * no memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
-/* If no function of the plan has an argument for a feed: the index, among the cell's saved values, of the value that the product after
- * stage feed + 1 takes in its place.  -1: a function has such an argument. */
+/* A feed is the value that the product after stage feed + 1 takes.  If no function of the plan has an argument for that feed, returns the
+ * index, among the cell's saved values, of the value that this product takes; -1: a function has such an argument. */
 int cg_feed_saved(const struct cg_pass_plan *, int feed);
-/* Is an argument a parameter of the function in its text?  The values of a sum part, which the function stores in its scratch, and means,
- * which are in memory together, are not. */
+/* Is an argument a parameter of the function in its text?  The values of a sum part, which the function stores in its scratch, are no
+ * parameters; nor are means, which are in memory together. */
 int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
 /* Is an argument of a cell's function an array of the caller: a tensor, a vector per unit or one element? */
 int cg_is_array(const struct cg_argument *);
@@ -369,7 +369,7 @@ void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
  * multiprocessor; 0: the second, in which a thread takes one unit. */
 enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
-/* Does the function write the argument?  One that computes means writes the memory of means. */
+/* Does the function write the argument?  A function that computes means writes the memory of means. */
 int cg_is_written(const struct cg_function *, const struct cg_argument *);
 /* Does the function that computes means read means of a lower level, too? */
 int cg_reads_means(const struct cg_function *);
@@ -439,10 +439,10 @@ struct cg_dialect {
 	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* for matrix products by groups */
 	int panels;                               /* the dialect has matrix products by panels, too */
 	int offsets, strips;                      /* offsets: an offset follows each buffer; strips: the text works on strips of a row */
-	int builds;                               /* a text may be built in several ways, for which the prelude has a section */
+	int builds;                               /* 1: compiler flags choose one form of a text, by section "builds" of the prelude */
 	const char *tensor_in, *tensor_out, *unit_in, *unit_out, *scratch_in, *scratch_out, *scalar, *count;
 	const char *load, *load_unit, *load_plain, *load_unit_plain, *store, *store_plain;
-	const char *load_element, *load_element_plain;           /* NULL: the text passes the element by value */
+	const char *load_element, *load_element_plain;           /* the load of one element; NULL: the text passes the element by value */
 	const char *sum_out;                      /* an output of a sum that can go to a second place, too; NULL: unit_out serves */
 	/* For threads that take runs of units: the load of a run of an input and of a per-unit input, the declaration of an output's
 	 * run and its store; then the elements of runs. */

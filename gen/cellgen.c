@@ -97,8 +97,8 @@ static void thunk(const struct cg_function *function, struct cg_text *text)
 	cg_text_put(text, ");\n}\n");
 }
 
-/* Do two functions of one cell and dtype differ in their names alone?  Functions with the same arguments do: a step of a sequence differs
- * from a single step in its upstream gradients alone, and these are arguments. */
+/* Do two functions of one cell and dtype differ in their names alone?  Functions with the same arguments differ in nothing else: a step
+ * of a sequence differs from a single step in its upstream gradients alone, and these are arguments. */
 static int same_function(const struct cg_function *a, const struct cg_function *b, int plain)
 {
 	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)
