@@ -47,7 +47,7 @@ static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), 
 	char *text;
 
 	setrlimit(RLIMIT_CORE, &no_core);
-	alarm((unsigned)seconds + 1);            /* ends the child even if the parent has ended */
+	alarm((unsigned)seconds + 1);            /* the alarm ends the child even if the parent has ended */
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	json = ask(about);
 	text = json && !print_json_lost() ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -142,7 +142,7 @@ static int start(json_t *(*ask)(const void *), const void *about, int seconds, p
 	int ends[2];
 
 	if (pipe(ends)) {
-		snprintf(why, CHILD_WHY, "it could not be asked: pipe: %s", strerror(errno));
+		snprintf(why, CHILD_WHY, "the driver could not be asked: pipe: %s", strerror(errno));
 		return -1;
 	}
 	/* The pipe closes in programs that a driver starts, so that no such program keeps it open. */
@@ -158,7 +158,7 @@ static int start(json_t *(*ask)(const void *), const void *about, int seconds, p
 	close(ends[1]);
 	if (*child > 0)
 		return ends[0];
-	snprintf(why, CHILD_WHY, "it could not be asked: fork: %s", strerror(errno));
+	snprintf(why, CHILD_WHY, "the driver could not be asked: fork: %s", strerror(errno));
 	close(ends[0]);
 	return -1;
 }
@@ -182,7 +182,7 @@ json_t *ask_in_child(json_t *(*ask)(const void *about), const void *about, int s
 	if (answered && text.bytes > 1)
 		json = json_loads(text.at, JSON_DECODE_ANY, NULL);
 	if (answered && !json && text.bytes > 1 && print_json_lost() == lost)
-		snprintf(why, CHILD_WHY, "the answer of the process that asked its driver is not JSON");
+		snprintf(why, CHILD_WHY, "the answer of the process that asked the driver is not JSON");
 	else if (answered && !json)
 		cg_fail(CG_NO_MEMORY, "no memory for the answer of the child process");
 	cg_memory(text.at, 0);

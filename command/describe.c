@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints an op's inputs, outputs and attributes, for `cellgrad info OP` and `cellgrad run OP --help`, in 80 columns; finds the op that a
- * word means. This file names no op.
+ * word means. This file contains no op's name: the names are from the op table.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -181,7 +181,7 @@ static const char *note(const struct about *a, const struct cg_port *p, char lis
 	if (p->about && about_shows(a, p->extra))
 		about_add(list, "", "%s", p->about);
 	if (p->flags & CG_ON_HOST)
-		about_add(list, "; ", "in C in the host's memory");
+		about_add(list, "; ", "in a call from C it is in the host's memory");
 	return list;
 }
 
@@ -240,7 +240,7 @@ static int show(const struct about *a)
 	if (a->pair)
 		printf(a->is_grad ? "The gradient of %s.\n" : "Its gradient is %s.\n", about_name(a, a->pair));
 	CG_TRY(show_symbols(a));
-	printf("\nTensors%s " CG_DTYPES_CODES ", one of them for all:\n", has_types(a) ? "; float is" : ",");
+	printf("\nTensors%s " CG_DTYPES_CODES ", the same for all tensors:\n", has_types(a) ? "; float is" : ",");
 	CG_TRY(show_inputs(a));
 	CG_TRY(show_outputs(a));
 	CG_TRY(show_notes(a));
@@ -256,7 +256,7 @@ static int show(const struct about *a)
 
 /* ---- which op ---- */
 
-/* The longest name of a built-in cell that the word contains, in small letters or capitals. */
+/* The longest name of a built-in cell that the word contains, whether in small letters or in capitals. */
 static const char *cell_in(const char *word)
 {
 	const char *cell, *found = NULL;

@@ -373,7 +373,7 @@ static int leave_out(struct check *c)
 	return CG_OK;
 }
 
-/* Can the subject be checked: was it not left out, and has it an op or kernels? */
+/* Can the subject be checked: has leave_out() not left it out, and has it an op or kernels? */
 static int alive(const struct subject *s)
 {
 	return !s->left_out && (s->op || s->n_kinds);

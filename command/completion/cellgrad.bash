@@ -65,7 +65,7 @@ _cellgrad()
 	esac
 	case $words in
 	*@options)
-		# The last option of the list is completed.
+		# In a list of options with commas, the completion completes the last one.
 		[[ $cur != *,* ]] || list=${cur%,*},
 		words=$(_cellgrad_options "${COMP_WORDS[@]:2}") ;;
 	*@files) COMPREPLY=($(compgen -f -- "$cur")) ;;

@@ -49,7 +49,7 @@ demo:--only || compare train
 help:* || $(line "$commands")
 END
 }
-# The same, and the options with values of which the completion lists none.
+# Prints the table of listed(), and a row of the options whose values the completion does not know.
 values()
 {
 	listed
@@ -58,7 +58,7 @@ values()
 			!($0 in seen) && !("*" substr($0, index($0, ":")) in seen) { all = all (all == "" ? "" : " | ") $0 }
 			END { print all " ||" }' "$table" -
 }
-# All other words; argument: what ends the name of an option that takes a value.
+# Prints the table of words that are no values of options.  Argument: what follows the name of an option that takes a value, = or nothing.
 places()
 {
 	for command in $commands; do echo "$command:-* || $(line "$(options "$command" | sed "s/=\$/$1/")")"; done
@@ -126,7 +126,7 @@ END
 	esac
 	case $words in
 	*@options)
-		# The last option of the list is completed.
+		# In a list of options with commas, the completion completes the last one.
 		[[ $cur != *,* ]] || list=${cur%,*},
 		words=$(_cellgrad_options "${COMP_WORDS[@]:2}") ;;
 	*@files) COMPREPLY=($(compgen -f -- "$cur")) ;;

@@ -213,8 +213,8 @@ static void try(const struct network *n, struct network_trial *t)
 
 /* ---- the candidates ---- */
 
-/* If the network has `layers` layers, does the file have a tensor of the last one? For two layers any tensor counts, since the names may
- * differ from those of a network with one layer. */
+/* If the network has `layers` layers, does the file have a tensor of the last one? For two layers a tensor of either layer is enough,
+ * since the names may differ from those of a network with one layer. */
 static int has_layers(const struct network *n, const struct network_trial *t, int layers)
 {
 	struct cg_rnn_config config = small_of(t);
@@ -233,7 +233,7 @@ static int has_layers(const struct network *n, const struct network_trial *t, in
 	return 0;
 }
 
-/* Does the file have all tensors of the network in their shapes? It may have others, too. */
+/* Does the file have all tensors of the network in their shapes? The file may have other tensors, too. */
 static int is_whole(const struct network_trial *t)
 {
 	return !t->refused && t->problems == t->extra;
@@ -370,7 +370,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 	t.config.values = n->values;
 	CG_TRY(infer_params(n, &t));
 	if (t.values[0].name && !strcmp(t.config.cell->name, "lstm_block")) {
-		/* the network keeps the values after the trial */
+		/* The values are copied to the network, since the config that points to them outlives the trial. */
 		memcpy(n->values, t.values, sizeof t.values);
 		t.config.values = n->values;
 		t.config.n_values = 2;

@@ -64,7 +64,7 @@ struct network_trial {
 struct network_search {
 	struct network *n;
 	struct network_trial best, other;        /* best: the network that fits best; other: one that fits as well, if `fits` is above 1 */
-	int tried, fits;                         /* fits: how many networks fit as well as the best; 0 where it lacks a tensor */
+	int tried, fits;                         /* fits: how many networks fit as well as the best; 0: the file lacks a tensor of the best */
 };
 
 /* Sorts the file's tensors by name. */

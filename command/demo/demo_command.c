@@ -45,12 +45,14 @@ static const char text[] =
 	"Then trains a character model on a text that is in the command, Alice's\n"
 	"Adventures in Wonderland, and draws its losses, on the screen and as SVG.  Two\n"
 	"layers of LSTM, or of the cell of --cell, with dropout between them read lines\n"
-	"of different lengths.  The target of the loss on the last tenth of the text,\n"
-	"which is held out, is the text's bigram entropy: that of a character given the\n"
-	"one before, in the whole text; or the loss of a table of pairs of the rest on\n"
-	"that tenth, with Witten and Bell's smoothing, if that is less.  The same seed and\n"
-	"steps print the same losses; a time limit shortens the curve and does not change\n"
-	"it.  Weights, the optimiser's averages and the states from line to line are in\n"
+	"of different lengths.  The last tenth of the text is held out.  The target of\n"
+	"the loss on that tenth is the lesser of two numbers: the bigram entropy of the\n"
+	"whole text, which is the entropy of a character given the character before it;\n"
+	"and the loss on that tenth of a table of pairs of characters, which is counted\n"
+	"in the rest of the text and smoothed by Witten and Bell's rule.  The same seed\n"
+	"and steps print the same losses; a time limit shortens the curve and does not\n"
+	"change it.\n"
+	"Weights, the optimiser's averages and the states from line to line are in\n"
 	"host memory, so that --switch can continue on another backend: the losses are\n"
 	"those of one backend, except for rounding.\n"
 	"\n"
@@ -62,17 +64,17 @@ static const char text[] =
 	"  cellgrad demo --only train --cell mgu\n"
 	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 50 --switch opencl\n"
 	"\n"
-	"Exit status: 0 all answers agree, and the model is better than the table, or the\n"
-	"time limit stopped it; 1 an answer differs, the model is not better after all its\n"
-	"steps, or the command failed while working; 2 the call was rejected before any\n"
-	"work.\n";
+	"Exit status: 0 all answers agree, and the model's loss is below the target, or the\n"
+	"time limit stopped the training; 1 an answer differs, the loss is not below the\n"
+	"target after all steps, or the command failed while working; 2 the call was\n"
+	"rejected before any work.\n";
 
 static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096, WORST = 3, EXCERPT = 40 };
 
 /* The directories in which the demo looks for its cases.  A path that begins with a slash is relative to the directory of the command's
  * file: the first for an installed command, the second for one in a build, where demo-data is a link to the source's tests/data.
- * A path after = is used as it stands. */
+ * An entry that begins with = is a path after that sign, used as it stands. */
 static const char *const directories[] = {
 	"/../share/cellgrad/data",
 	"/demo-data",
@@ -390,7 +392,8 @@ static int show(struct demo *d, struct cg_context *context)
 		printf("; ours are by cellgrad %s on ", cg_version());
 		print_plain(stdout, cg_describe(context));
 		printf(".\nThe outputs that come nearest to what is allowed, or are beyond it; --json shows all.\n"
-		       "  difference: the largest in a tensor     of largest: over its largest element\n"
+		       "  difference: the largest difference in a tensor\n"
+		       "  of largest: that difference, divided by the largest magnitude in the expected tensor\n"
 		       "  allowed: where a difference comes nearest to it; cellgrad run --help has the rule\n\n");
 		CG_TRY(show_worst(d));
 	}

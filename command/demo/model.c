@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters. The network and its gradient are the library's, one call of each for a batch. All their arguments but the reserve
- * space are in the host's memory, so that any backend can compute them and another backend can continue a training. The softmax, its loss
- * and the optimiser are loops in one fixed order, so that the same seed gives the same bits where the network does.
+ * A model of characters. The network and its gradient are the library's, one call of each for a batch. All arguments of these calls but
+ * the reserve space are in the host's memory, so that any backend can compute the calls and another backend can continue a training. The
+ * softmax, its loss and the optimiser are loops in one fixed order, so that the same seed gives the same bits where the network does.
  */
 #include <math.h>
 #include <string.h>

@@ -58,7 +58,7 @@ struct model {
 	struct model_carry carry[MODEL_CARRIES], last;   /* last: the states at the end of the current batch */
 	real *x;                                         /* [T B I] */
 	real *h, *dh;                                    /* [T B U]; for the softmax only the rows without padding, contiguous */
-	real *score;                                     /* [T B I], rows without padding; the loss's gradient replaces them */
+	real *score;                                     /* [T B I]: scores of the rows without padding, then the gradients of these scores */
 	real *out_w_across;                              /* [I U] */
 };
 

@@ -55,7 +55,8 @@ static int64_t depth(const struct call *c)
 {
 	int64_t longest = size(c, "T") * size(c, "B");
 
-	/* The dimension of a tensor of rank 1 is that of another tensor, too, or the tensor is a buffer, whose length is not that of a sum. */
+	/* Tensors of rank 1 are left out: the dimension of such a tensor is also one of another tensor, or the tensor is a buffer, whose
+	 * length is not that of a sum. */
 	for (int k = 0; k < c->n; k++)
 		for (int d = 0; d < c->arguments[k].rank && c->arguments[k].rank > 1; d++)
 			if (c->arguments[k].shape[d] > longest)
@@ -63,9 +64,9 @@ static int64_t depth(const struct call *c)
 	return longest;
 }
 
-/* Do products or sums read values that the op itself rounded to its dtype? Products of a gradient do: they read dgates from memory. With
- * two weight matrices, as in the GRU, the second product reads a rounded value, and a step of a sequence reads what the step before
- * rounded. */
+/* Do products or sums read values that the op itself rounded to its dtype? The products of a gradient op read rounded values from memory:
+ * dgates, the gradients of the gates. With two weight matrices, as in the GRU, the second product reads a rounded value, and a step of a
+ * sequence reads what the step before rounded. */
 static int rounded(const struct call *c)
 {
 	int matrices = 0;

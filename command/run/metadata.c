@@ -96,8 +96,8 @@ static int spell(const struct cg_attribute *a, const struct safetensors *file, c
 	return CG_OK;
 }
 
-/* Finds the number of NAME in a list NAME=NUMBER,...; NULL: the list lacks it. A number too long for the buffer is returned too; the
- * function that reads the number refuses it. */
+/* Finds the number of NAME in a list NAME=NUMBER,...; NULL: the list lacks it. If a number is too long for the buffer, the
+ * result is the number's place in the list; the function that reads the number refuses it. */
 static const char *value_of(const char *values, const char *name, char buffer[CG_ATTRIBUTE_TEXT])
 {
 	size_t n = strlen(name);

@@ -260,7 +260,7 @@ static int read_options(const struct call *c, struct metadata_cell *m)
 			               strlen(next.what));
 		if (next.what && first.by && strlen(first.what) <= MOST && !(has_all(first.what, next.what) && has_all(next.what, first.what)))
 			return metadata_differ(c, "options", first, next);
-		/* Of several texts with the same meaning the alphabetically first is taken, so that the order of files does not matter. */
+		/* Of several lists of the same options the alphabetically first is taken, so that the order of files does not matter. */
 		if (next.what && (!first.by || (first.by != by_attribute && strcmp(next.what, first.what) < 0)))
 			first = next;
 	}

@@ -13,7 +13,7 @@
 #include "runtime/device/inspect.h"
 
 struct call_plan {
-	struct cg_cell *parsed;                  /* from a file; NULL: the cell is the library's */
+	struct cg_cell *parsed;                  /* the cell, if it is from a .cell file; NULL: the cell is the library's */
 	struct cg_value values[CG_PARAMS_MAX];
 	char *text;                              /* owns the names in `values` */
 	struct cg_op *wide;                      /* the op's row, with a port for each tensor of a list */
@@ -223,7 +223,7 @@ int plan_check_route(struct call *c)
 	return foreign(file, text);
 }
 
-/* Appends an attribute to a list, such as "dropout=0.5", or, where its text is empty, "no options". */
+/* Appends an attribute to a list, such as "dropout=0.5"; if the attribute's value is empty, "no options". */
 static void append_attribute(char *list, size_t capacity, const char *name, const char *value)
 {
 	char shown[PRINT_NAME];

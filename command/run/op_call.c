@@ -84,7 +84,7 @@ static void mark_outputs(struct call *c, int on)
 			*mem(c, p) = (struct cg_mem){ .data = on ? c->op : NULL };
 }
 
-/* Does a wanted output depend on the numbers of the input? If no wanted output does, only the shape of the input matters. */
+/* Does a wanted output depend on the numbers of the input? If no wanted output depends on the numbers, only the input's shape matters. */
 static int computes(const struct call *c, const struct cg_port *port)
 {
 	if (port->flags & CG_SHAPE_ALONE)

@@ -27,7 +27,7 @@ int command_warn_recurrence(const char *command, const struct cg_cell *cell, con
 	int given = cg_parse_options(cell, options, &mistake), add, prevs;
 
 	if (given < 0)
-		return CG_OK;                    /* the code that computes with the options refuses them */
+		return CG_OK;                    /* `options` has a mistake, which the code that computes the cell reports */
 	prevs = cg_lost_prevs(cell, given, cg_memory, &add);
 	if (prevs < 0)
 		return CG_NO_MEMORY;

@@ -140,7 +140,7 @@ static void test_damaged_answer(void **state)
 	close(ends[0]);
 	close(ends[1]);
 	assert_null(ask_in_child(damage, &ends[1], 30, why));
-	assert_string_equal(why, "the answer of the process that asked its driver is not JSON");
+	assert_string_equal(why, "the answer of the process that asked the driver is not JSON");
 }
 
 static void test_time(void **state)
