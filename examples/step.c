@@ -121,7 +121,7 @@ static int save(const struct cg_weights *weights, int k, char *at, size_t bytes)
 	return cg_weights_save(weights, k, at, bytes);
 }
 
-/* Allocates memory and fills it with the file's tensor of this name, or, where name is NULL, with zeros. */
+/* Allocates host memory and fills it with the file's tensor of this name, or, where name is NULL, with zeros. */
 static struct cg_mem room(const char *name, size_t bytes)
 {
 	const char *from = name ? tensor("", name, NULL, bytes) : NULL;
