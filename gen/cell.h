@@ -290,7 +290,7 @@ struct cg_function {                     /* one function */
 	int  means, mean_functions;      /* the means of a row in memory; the number of functions just before, which compute them */
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
-	struct cg_operation *operations; int n_operations; /* operations of the interpreter; the first n_fixed run once for all strips */
+	struct cg_operation *operations; int n_operations; /* the operations, in order; the first n_fixed run once for all strips */
 	int n_fixed, registers;          /* registers: how many the interpreter needs, each for a strip of values */
 	int sum_values;                  /* of a sum: the number of values in each block of its scratch; those of scalars stand last */
 };

@@ -64,9 +64,9 @@ static const char text[] =
 	"  cellgrad demo --only train --cell mgu\n"
 	"  CELLGRAD_BACKEND=cpu cellgrad demo --only train --steps 50 --switch opencl\n"
 	"\n"
-	"Exit status: 0 all answers agree, and the model's loss is below the target, or the\n"
-	"time limit stopped the training; 1 an answer differs, the loss is not below the\n"
-	"target after all steps, or the command failed while working; 2 the call was\n"
+	"Exit status: 0 all answers agree, and the model's loss is below the target, or\n"
+	"the time limit stopped the training; 1 an answer differs, the loss is not below\n"
+	"the target after all steps, or the command failed while working; 2 the call was\n"
 	"rejected before any work.\n";
 
 static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
@@ -393,7 +393,7 @@ static int show(struct demo *d, struct cg_context *context)
 		print_plain(stdout, cg_describe(context));
 		printf(".\nThe outputs that come nearest to what is allowed, or are beyond it; --json shows all.\n"
 		       "  difference: the largest difference in a tensor\n"
-		       "  of largest: that difference, divided by the largest magnitude in the expected tensor\n"
+		       "  of largest: that difference over the largest magnitude in the expected tensor\n"
 		       "  allowed: where a difference comes nearest to it; cellgrad run --help has the rule\n\n");
 		CG_TRY(show_worst(d));
 	}
