@@ -16,7 +16,8 @@ static int sign(struct cg_graph *graph, int x)
 	return cg_add(graph, cg_apply(graph, CG_OP_STEP, x, 0), cg_neg(graph, cg_apply(graph, CG_OP_STEP, cg_neg(graph, x), 0)));
 }
 
-/* The share of an operand in max, or in min: 1 or 0, and 1/2 where both operands are equal.  The shares of both add up to 1, exactly. */
+/* The share of an operand in max, or in min: 1 or 0, and 1/2 where both operands are equal.
+ * The shares of the two operands add up to exactly 1. */
 static int share(struct cg_graph *graph, struct cg_node n, int which)
 {
 	int above = cg_apply(graph, CG_OP_ABOVE, n.a, n.b);
@@ -48,7 +49,7 @@ static int slope(struct cg_graph *graph, int node, int which)
 	case CG_OP_SIGMOID: return cg_mul(graph, node, cg_add(graph, one, cg_neg(graph, node)));
 	case CG_OP_RELU:    return cg_apply(graph, CG_OP_STEP, node, 0);        /* 0 at 0 */
 	case CG_OP_STEP:    return 0;
-	case CG_OP_CLIP:    return which ? 0 : one;                             /* straight through, as in TensorFlow */
+	case CG_OP_CLIP:    return which ? 0 : one;                             /* 1 even where x is clipped, as in TensorFlow */
 	case CG_OP_MAX:
 	case CG_OP_MIN:     return share(graph, n, which);
 	case CG_OP_ABS:     return sign(graph, n.a);

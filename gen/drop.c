@@ -5,7 +5,7 @@
  */
 #include "rows.h"
 
-/* The low 64 bits of the random generator Philox4x32-10 for a key and a counter of four words, the last of which is 0. */
+/* The low 64 bits that the random generator Philox4x32-10 gives for a key and for the counter x0, x1, x2, 0. */
 static uint64_t philox(uint64_t key, uint32_t x0, uint32_t x1, uint32_t x2)
 {
 	uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32), x3 = 0;

@@ -105,7 +105,7 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_functio
 /* Prints the number of threads of a GPU's launch in each direction, the fastest index first; for C, that a function is called once. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
-	static const char *const threads[][2] = {                /* threads[1]: where each value of a sum has a row of threads */
+	static const char *const threads[][2] = {                /* threads[1]: in CUDA C, where each summed value has its own row of threads */
 		[CG_FUNCTION_POINT]    = { "[\"units\", \"rows\"]", "" },
 		[CG_FUNCTION_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
 		[CG_FUNCTION_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },

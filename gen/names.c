@@ -59,7 +59,7 @@ int cg_parse_enter(struct parser *p, const char *position, const char *name, int
 	return p->symbols[p->n_symbols++].name ? 0 : -1;
 }
 
-/* Has a name no small letter? A name without one may be a macro of a dialect, as I is in complex.h. */
+/* Has a name no small letter? A name without small letters may be a macro of a dialect, as I is in complex.h. */
 static int capitals(const char *name)
 {
 	return !strpbrk(name, "abcdefghijklmnopqrstuvwxyz");

@@ -106,8 +106,8 @@ static void join(const struct cg_cell *cell, int options, const char *between, c
 			n += snprintf(text + n, CG_KEY_MAX - (size_t)n, "%s%s", n ? between : "", cell->options[k].name);
 }
 
-/* Finds options of the cell, from number `from` on, whose names joined by "_" make the text. Returns a bit for each, or 0 where no
- * options do. */
+/* Finds options of the cell, from number `from` on, whose names joined by "_" make the text. Returns a bit for each of these options, or
+ * 0 where no options make the text. */
 static int joined(const struct cg_cell *cell, int from, const char *text)
 {
 	for (int k = from; k < cell->n_options; k++) {

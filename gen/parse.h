@@ -17,7 +17,8 @@ enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 /* What a symbol is, for messages: "a gate". */
 extern const char *const cg_symbol_kinds[DERIVED];
 
-/* position: where the cell declares the name; index of a DERIVED name: the symbol of whose name it is the bias or the adjoint. */
+/* position: where the cell's text declares the name; index of a DERIVED
+ * name: the symbol of whose name it is the bias or the adjoint. */
 struct symbol { const char *name, *position; int kind, index; };
 
 /* A form whose expression the parser reads: where the cell calls it, and the terms of its arguments x and y. */
@@ -67,10 +68,10 @@ const struct cg_form *cg_form_find(const char *name);
 /* The code of the operator that a .cell calls by this name, or CG_OP_COUNT. */
 int cg_operator_find(const char *name);
 enum { CG_FUNCTION_NAMES_MAX = 64 };
-/* Lists the names of all functions, operators and forms.  Returns how many there are. */
+/* Lists the names of all functions, operators and forms.  Returns the number of these names. */
 int cg_function_names(const char *names[CG_FUNCTION_NAMES_MAX]);
 
-/* Reads an expression.  Returns the index of its term, or -1. */
+/* Reads an expression.  Returns the index of the term whose value is that of the whole expression, or -1. */
 int cg_parse_sum(struct parser *);
 
 const struct symbol *cg_parse_find(const struct parser *, const char *name);

@@ -63,8 +63,8 @@ static void cut_saved(struct maker *m)
 		cut_at(m, m->graph->value[m->plan->cell->saves[k]], CG_ROLE_SAVED, k, CG_VALUE);
 }
 
-/* Is the node a saved value of type real, the type that products read?  A state that a sequence carries from step to step is not, since it
- * is saved with type acc. */
+/* Is the node a saved value of type real, the type that products read?  A state that a sequence carries from step to step is
+ * saved with type acc. */
 static int is_saved_real(const struct maker *m, int node)
 {
 	const struct cut *c = &m->cuts[node];

@@ -65,8 +65,8 @@ const char *cg_function_argument_name(struct cg_graph *graph, const struct cg_ce
 	return text;
 }
 
-/* Is the value carried unrounded from step to step of a sequence? Of the output h only the adjoint is carried so: h itself is
- * rounded at each step. */
+/* Is the value carried unrounded from step to step of a sequence? Of the output h only the adjoint is carried
+ * unrounded: h itself is rounded at each step. */
 static int is_carried(const struct cg_cell *cell, int role, int index, int derivative)
 {
 	if (role == CG_ROLE_SAVED)
@@ -127,7 +127,8 @@ static int is_in_memory(const struct maker *m, int node)
 	return m->cuts[node].name || m->graph->nodes[node].code == CG_OP_LEAF;
 }
 
-/* Is the value of the node in memory when a function runs?  If it is, *a becomes the argument that loads the value. */
+/* Is the value of the node in memory when a function runs?  If the value is in memory, *a becomes the argument
+ * that loads the value. */
 static int is_loaded(struct maker *m, int node, struct cg_argument *a)
 {
 	const struct cg_node *n = &m->graph->nodes[node];
@@ -173,8 +174,8 @@ static void insert(struct cg_function *p, int first, struct cg_argument a)
 
 enum { COMPUTED = 1, LOADED };
 
-/* Finds the inputs from which the outputs are computed, and the nodes between them.  A function that computes means computes what they are
- * means of. */
+/* Finds the inputs from which the outputs are computed, and the nodes between them.  For a function that computes means these nodes end at
+ * the operands of the means. */
 static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 {
 	const struct cg_graph *graph = m->graph;
@@ -206,7 +207,7 @@ static int stores(const struct cg_function *p, const struct cg_argument *a)
 	return p->shape == CG_FUNCTION_SUM ? !is_element : p->shape == CG_FUNCTION_SUM_UNITS ? is_element : 1;
 }
 
-/* Appends the outputs before the params, which by their role are the last inputs. */
+/* Appends the outputs to a function's arguments, but before the params, which are the last inputs because of their role. */
 static void append_outs(struct maker *m, struct cg_function *p)
 {
 	struct cg_argument scalars[CG_PARAMS_MAX];
@@ -249,7 +250,8 @@ static void *keep(struct maker *m, const void *list, int n, size_t bytes)
 	return own ? memcpy(own, list, (size_t)n * bytes) : NULL;
 }
 
-/* Makes one function.  serves: the shape of the function that it serves; means: the means of a row in memory. */
+/* Makes one function.  serves: for a function that computes means, the shape of the function that reads these means, else the function's
+ * own shape; means: the number of means of a row in memory. */
 static void make(struct maker *m, int stage, int shape, int serves, int means, const char *suffix)
 {
 	struct cg_pass_plan *plan = m->plan;

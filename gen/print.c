@@ -92,8 +92,8 @@ static void put_parameters(struct printer *p, struct cg_text *text, const char *
 
 static void parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, p->dialect->restricted); }
 
-/* Prints the parameters of a function that the kernel calls, without qualifiers: once the function is inlined, the kernel's qualifiers
- * hold. */
+/* Prints the parameters of a function that the kernel calls, without `restrict`: once the compiler has inlined the function, the kernel's
+ * `restrict` holds. */
 static void element_parameters(struct printer *p, struct cg_text *text) { put_parameters(p, text, ""); }
 
 /* Prints the names of the parameters, for a call of a function with the same parameters. */
@@ -306,7 +306,7 @@ static int last_origin(const struct printer *p)
 	return origin;
 }
 
-/* Prints a section of a template once for each value that the function sums, or of which it computes the mean. */
+/* Prints a section of a template once for each value that the function sums over rows or units, or whose mean it computes. */
 static void each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;
@@ -527,7 +527,7 @@ int cg_print_functions(const struct cg_pass_plan *plan, int lang, const char *li
 	return text->failed ? -1 : 0;
 }
 
-/* Has the list a cell of this name and text? */
+/* Does the list contain a cell with this name and this text? */
 static int is_among(const struct cg_embedded *e, const struct cg_cell *cell)
 {
 	char file[CG_NAME_MAX + 8];

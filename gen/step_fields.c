@@ -173,7 +173,7 @@ static void add_prev(struct steps *s, const struct cg_argument *a)
 	if (!find_field(s, ONE_STEP, name))
 		snprintf(add_one_step(s, a->type, 0, value, "_first", CG_ROLE_PREV, a->index, CG_VALUE)->is, sizeof s->fields->is,
 		         "value before the first step; may be NULL");
-	/* Forward always writes the value of every step, and backward reads it. */
+	/* Forward always writes the state, or the output, of every step, and backward reads it. */
 	if (s->backward && !find_field(s, SEQUENCE, value)) {
 		struct field *f = add_sequence(s, a, a->type, 0, value);
 

@@ -330,7 +330,7 @@ static int clears(const struct steps *s)
 	return s->backward && (s->plan->cell->n_stages > 1 || !cg_gives_h_prev(s));
 }
 
-/* Is a function called in the phases, whose text is the last hole? */
+/* Do the phases call the function of this name?  The text of the phases is the last hole. */
 static int is_called(const struct holes *h, const char *name)
 {
 	const char *phases = h->text[h->n - 1].at;

@@ -21,7 +21,7 @@ struct strip {
 	const struct cg_function *function;
 	const struct cg_bound *bound;
 	const acc **at;                          /* by register: where its values are: in the register, or in the memory of an input */
-	acc *registers;                          /* [register][STRIP]; behind them, for means, the lanes of each */
+	acc *registers;                          /* [register][STRIP]; behind all registers, for means, the lanes of each mean */
 };
 
 static void apply(int code, int n, acc *restrict to, const acc *restrict a, const acc *restrict b)
@@ -222,7 +222,7 @@ static acc add_lanes(acc lanes[CG_LANES])
 	return lanes[0];
 }
 
-/* The sum of a value's blocks over all units. */
+/* The total of a summed value: its partial sums of all blocks of rows, added over all units. */
 static acc add_units(const acc *partial, int64_t blocks, int64_t count, int64_t units)
 {
 	acc lanes[CG_LANES] = { 0 };

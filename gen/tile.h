@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum { CG_TILE_VECTORS = 4 };                            /* the most that registers hold at once */
+enum { CG_TILE_VECTORS = 4 };                            /* the most vectors that registers hold at once */
 
 struct cg_tile {
 	int vectors, stored;                             /* vectors to multiply; vectors that the tile stores */

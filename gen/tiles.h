@@ -15,7 +15,7 @@ int cg_sets_registers(int dtype);
  * struct cg_tile.  -1: no memory. */
 int cg_print_tiles(int dtype, struct cg_text *);
 /* Prints the two files that the cpu backend compiles: one with the functions over tiles and a table of them, and one with the items
- * alone, in which names end in the dtype. */
+ * alone, the vectors that products multiply and the functions that pack them, in which names end in the dtype. */
 int cg_print_tiles_file(int dtype, struct cg_text *);
 int cg_print_items_file(int dtype, struct cg_text *);
 
