@@ -546,8 +546,9 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *                   under allow_tf32 products in TF32, tanh good to 2^-11
  *   cudnn     f64   everything in f64
  *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11;
- *                   under strict_rounding composed
- *   cudnn     bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits; under strict_rounding composed
+ *                   with strict_rounding the route is composed
+ *   cudnn     bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits;
+ *                   with strict_rounding the route is composed
  * @endverbatim
  */
 struct cg_rnn_config {
