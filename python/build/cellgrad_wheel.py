@@ -99,7 +99,7 @@ def stripped(path, room):
 
 
 def module_of(library, name):
-    """Returns the path of a module that is installed with a library."""
+    """Returns the path of a module that is installed with the shared library whose path is `library`."""
     path = os.path.join(os.path.dirname(library), "cellgrad", name)
     if not os.path.exists(path):
         raise BuildFailure(f"there is no {path}: it comes with a shared library of this version")
@@ -186,7 +186,7 @@ def build(directory, room):
 
 
 def loader_of(build):
-    """Makes the loader in a configured build, and returns the loader's path."""
+    """Makes the loader, the file that TensorFlow loads, in a configured build, and returns the loader's path."""
     make(build, LOADER[:-3] + ".la")
     return os.path.join(build, ".libs", LOADER)
 

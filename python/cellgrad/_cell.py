@@ -123,7 +123,7 @@ class Cell:
         return sum(bool(weights & weight) for weights in self._gate_weights)
 
     def vectors_with(self, options: str) -> Tuple[str, ...]:
-        """Returns the names of the per-unit weights that the cell has with these options, a list with commas."""
+        """Returns the names of the per-unit weights that the cell has with the options in `options`, which commas separate."""
         on = options.split(",")
         return tuple(name for name, option in zip(self.vectors, self._vector_options) if option < 0 or self.options[option] in on)
 

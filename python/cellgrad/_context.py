@@ -51,7 +51,7 @@ class Device(NamedTuple):
 
 
 def devices() -> List[Device]:
-    """Returns all devices of all backends.  This loads the drivers of all backends, which takes a while.
+    """Returns all devices of all backends.  The call loads the drivers of all backends, which takes a while.
 
     >>> import cellgrad
     >>> [device.name for device in cellgrad.devices() if device.name == "cpu"]

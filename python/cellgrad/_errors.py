@@ -36,13 +36,14 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class DeviceError(Error, RuntimeError):
-    """No device could be opened.  The message says why not."""
+    """No device could be opened; the message says why."""
 
     code = C.CG_NO_DEVICE
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The backend, the network or the format does not support what the call requests.  The message says why, or what is supported."""
+    """The backend, the network or the format does not support what the call requests.  The message says why the
+    request is not supported, or what is supported."""
 
     code = C.CG_UNSUPPORTED
 

@@ -96,7 +96,7 @@ class Kernel:
         for function in functions:
             if self._struct.stage and function["stage"] != self._struct.stage:
                 continue
-            # A function of means is called with the function that it serves.
+            # run() calls a function of means together with the function that reads these means.
             if (shapes[function.get("serves", function["function"])] == "point") != (self.shape == "point"):
                 continue
             for argument in function["arguments"]:
@@ -144,7 +144,7 @@ class Kernel:
             self._bind(at, known[name], value, rows, units, keep)
         results = {}
         for at, a in zip(struct[len(arguments):], outputs):
-            # A slice of a ctypes array refers to its elements, and does not copy them.
+            # A slice of an array of ctypes structs refers to the structs of the array, and does not copy them.
             array = np.empty(_shape(a["kind"], rows, units), dtype_of(OF_MANIFEST[a["type"]]))
             results[a["name"]] = array
             self._bind(at, a, array, rows, units, keep)
