@@ -160,8 +160,9 @@ class Network:
         """Returns initial params, [params_size]; the same on every machine for the same network, rules and seed.
 
         rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights; scalars,
-        and per-unit weights to which the cell gives a number, start from the cell's numbers.  A rule is zeros, ones or uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal;
-        "unit_forget" after the three gives gate a_f a bias of 1.  None is "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
+        and per-unit weights to which the cell gives a number, start from the cell's numbers.  A rule is zeros, ones or uniform, or, for
+        matrices, xavier_uniform, kaiming_uniform or orthogonal; a fourth word, "unit_forget", gives gate a_f a bias of 1.  If `rules` is
+        None, the rules are "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
         out: an array for the params.
 
         Raises ArgumentError for an unknown rule.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network's call and its gradient as functions with custom derivatives for JAX.
 
-A gradient that is not needed is not computed, and an upstream gradient that JAX knows to be zero is not passed.
+A gradient that is not needed is not computed, and an upstream gradient that JAX knows to be zero is not passed to the handler.
 """
 import functools
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple

@@ -41,7 +41,7 @@ def library_folder() -> str:
 def load(folder: str) -> ctypes.CDLL:
     """Loads the module in a folder, or in the folder cellgrad in it.
 
-    Raises LibraryError if there is none, if it cannot be loaded, or if it has another version than this package.
+    Raises LibraryError if there is no cellgrad_jax.so, if it cannot be loaded, or if it has another version than this package.
     """
     paths = [os.path.join(folder, NAME), os.path.join(folder, "cellgrad", NAME)]
     path = next(filter(os.path.exists, paths), None)

@@ -233,8 +233,8 @@ class Network:
         """Runs the network in the dtype of params, which x, h0 and c0 must have.
 
         params: [params_size].  x: [T, B, input], or [B, T, input] unless time_major.
-        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, in either layout; None is zeros.  For a cell with S > 1 cell states c0 is
-        [S, L*D, B, units].
+        h0: [L*D, B, H], c0: [L*D, B, units], the initial states, whatever time_major is; None is zeros.  For a cell with S > 1 cell states
+        c0 is [S, L*D, B, units].
         lengths: [B] integers, the number of valid steps of each row; the outputs of further steps are zero.
         key: a key of jax.random, on which the masks of dropout depend; None switches dropout off, as in evaluation.
 

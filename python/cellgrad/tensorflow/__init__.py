@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's CudnnRNN ops on the processor, and Keras's layers by them.
+"""TensorFlow's CudnnRNN ops on the processor, and Keras's LSTM and GRU layers, which then call these ops.
 
 >>> import cellgrad.tensorflow, tensorflow as tf
 >>> ops = tf.raw_ops

@@ -244,7 +244,7 @@ def node(network: str, made: Tuple[Tensor, ...], input: Tensor, h0: Optional[Ten
 
 
 def takes_packed(input: Tensor, weights: Sequence[Tensor]) -> bool:
-    """Can `rnn` read the data of a PackedSequence directly?  The operator cannot, since it takes padded sequences alone."""
+    """Can the function `rnn` read the data of a PackedSequence directly?  The operator cellgrad::rnn takes padded sequences alone."""
     return not torch.compiler.is_compiling() and _is_plain((input, *weights))
 
 

@@ -55,7 +55,7 @@ class Recurrent(nn.Module):
             self.__dict__["_are_lent"] = True
 
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
-        """Stores the network, and the names of the weights in the order of the library's params."""
+        """Stores the cell, its options and values, and the names of the weights in the order of the library's params."""
         self._cell_source, self._cell_options, self._cell_values = cell, options, tuple(values)
         self._texts: Dict[Any, Tuple[str, str]] = {}
         spec = spec_of(self._networks(0.0)[1])
@@ -126,11 +126,12 @@ class Recurrent(nn.Module):
                 *(getattr(self, name) for name in self._cell_names)]
 
     def flatten_parameters(self) -> None:
-        """Makes the weights views of one buffer, as the library reads them, unless they are already.  The function leaves all weights alone
-        if one of them is shared, no leaf or of another class, or differs in dtype or device, or if they are on neither cpu nor cuda.
+        """Makes the weights views of one buffer, as the library reads them, unless they are already.  flatten_parameters() leaves all
+        weights alone if one of them is shared, no leaf or of another class, or differs in dtype or device, or if they are on neither cpu
+        nor cuda.
 
-        A call of the module does the same if its own weights are no longer such views: after `.to()`, `load_state_dict(assign=True)` or
-        `weight.data = ...`.
+        A call of the module also calls flatten_parameters() if the module's own weights are no longer views of one buffer: after `.to()`,
+        `load_state_dict(assign=True)` or `weight.data = ...`.
         """
         if "_matrix_names" not in self.__dict__:
             return

@@ -14,7 +14,8 @@ def replace(model: nn.Module) -> nn.Module:
     which an optimizer may refer to, its hooks, its mode and its place in the model stay the same.  Modules of other classes, also derived
     ones, are unchanged.
 
-    Returns the model, which may itself be an nn.LSTM, nn.GRU or nn.RNN.  Raises TypeError if the model is not an nn.Module.
+    Returns the same model; if it is itself an nn.LSTM, nn.GRU or nn.RNN, it is converted in place, too.  Raises TypeError if the model is
+    not an nn.Module.
 
     >>> import cellgrad.torch, torch
     >>> model = torch.nn.Sequential(torch.nn.LSTM(3, 4))

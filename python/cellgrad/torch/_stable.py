@@ -130,7 +130,7 @@ def backward(spec: Any, gradients: Sequence[Any], x: Any, weights: Sequence[Any]
              needs: Tuple[bool, ...]) -> Optional[Tuple[Any, ...]]:
     """Computes the gradients of input, h0, c0 and each weight by the extension; None for those whose `needs` is False.
 
-    Returns None in the cases in which `forward` returns None.
+    Returns None if the function `forward` of this file would return None.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
