@@ -21,9 +21,9 @@
  *
  * @par Ownership
  * The library uses no argument in host memory any more after a call returns, with two exceptions.  If a wait
- * failed (CG_DRIVER), that memory may be in use until the stream is closed.  The field `user` of a
- * cg_allocator and of a cg_pool is kept.  Each object keeps the objects alive that it was made from, so the
- * order of closing does not matter.  Closing NULL does nothing.
+ * failed (CG_DRIVER), the host memory of a call may be in use until the stream is closed.  The library keeps
+ * the pointer in field `user` of a cg_allocator and of a cg_pool.  Each object keeps the objects alive that
+ * it was made from, so the order of closing does not matter.  Closing NULL does nothing.
  *
  * @par fork
  * Of the objects that its parent made, a forked child may use only cells: calls that use a device through a
@@ -90,9 +90,11 @@ enum cg_place { CG_HOST, /**< Host memory. */ CG_DEVICE /**< Memory of a context
 /** What a kernel computes.  The CG_SEQ_ passes exist only for kernels (cg_kernel). */
 enum cg_pass {
 	CG_FORWARD, /**< The cell's equations. */  CG_GRAD, /**< Their gradient. */
-	CG_GRADGRAD, /**< The gradient of the gradient. */
-	CG_SEQ_FORWARD, /**< CG_FORWARD as a step of a sequence: it passes the cell state on unrounded. */
-	CG_SEQ_GRAD /**< CG_GRAD as a step of a sequence: it passes gradients on unrounded. */
+	CG_GRADGRAD, /**< The gradient of what CG_GRAD computes. */
+	/** CG_FORWARD as a step of a sequence: passes the cell state to the next step without rounding it. */
+	CG_SEQ_FORWARD,
+	/** CG_GRAD as a step of a sequence: passes gradients to the step before without rounding them. */
+	CG_SEQ_GRAD
 };
 /** Order of the gate blocks in w, b and dgates: i input, c candidate, f forget, o output. */
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
@@ -110,8 +112,8 @@ struct cg_allocator {
 	void *(*resize)(void *user, void *p, size_t bytes);
 	void *user;              /**< First argument of `resize`. */
 };
-/** Sets the allocator; NULL restores the C library's.  Call it before any other call and before other threads
- * call the library.  CG_UNSUPPORTED: the library holds memory already. */
+/** Sets the allocator; NULL restores realloc() and free().  Call it before any other call and before other
+ * threads call the library.  CG_UNSUPPORTED: the library holds memory already. */
 CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 
 /** @} */
@@ -178,11 +180,11 @@ struct cg_pool {
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
-/** Makes a context use the caller's threads; the library then starts none for it.  The bits of the answers
- * stay the same.  Call it before the context has a stream or a plan.  *pool is copied, and replaces an
- * earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan, cg_stream_take() or cg_rnn_get() was
- * called for it, `run` is NULL, or `threads` is out of range.  CG_UNSUPPORTED: the backend does not compute
- * on host threads. */
+/** Makes a context use the caller's threads; the library then starts none for it.  The answers have
+ * the same bits as with the library's threads.  Call it before the context has a stream or a plan.  *pool is
+ * copied, and replaces an earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan, cg_stream_take() or
+ * cg_rnn_get() was called for it, `run` is NULL, or `threads` is out of range.  CG_UNSUPPORTED: the backend
+ * does not compute on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.
  * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from the op table, cellgrad's or TensorFlow's
@@ -222,7 +224,7 @@ CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream
  */
 CG_API int  cg_stream_give(struct cg_stream *stream);
 
-/** Memory of an argument, dense unless a call has strides.  The memory is the caller's.  All zeros means that
+/** Memory of an argument, dense unless a call has strides; the caller owns it.  All zeros means that
  * an input is absent or an output is not requested.  `bytes` is the size of the argument's shape exactly, so
  * that a wrong size is rejected: the caller shortens `bytes` if the allocation is larger.  Empty arguments
  * (T or B is 0) may have any size; `work`, a reserve space and the arguments of cg_kernel_run() may be
@@ -236,15 +238,15 @@ struct cg_mem {
 /** Describes host memory; NULL gives absent memory.  Memory of an input is only read. */
 CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
 /** Asks Linux for huge pages for host memory of the caller's, as cg_alloc() of a CPU context does for the
- * memory that it allocates; large networks run faster in them.  The call helps if it comes before the memory
- * is first written.  The call changes no byte, and does nothing for memory without a whole huge page, for
- * NULL, and on other systems. */
+ * memory that it allocates; large networks run faster in them.  cg_prefer_huge_pages() helps if it is called
+ * before the memory is first written.  The call changes no byte, and does nothing for memory without a whole
+ * huge page, for NULL, and on other systems. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
 /** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux such memory has
  * huge pages where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees
  * it. */
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
-/** Frees memory of cg_alloc() and zeroes the struct.  Absent memory is left alone. */
+/** Frees memory of cg_alloc() and zeroes the struct.  If the memory is absent, cg_free() frees nothing. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
 /** Copies bytes from host memory to `to`.  Returns when the host memory may be reused. */
 CG_API int  cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes);
@@ -368,7 +370,7 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
  * @{
  */
 
-struct cg_cell;                  /**< The equations of a cell. */
+struct cg_cell;                  /**< A cell: equations that were read from a text. */
 /** Returns a built-in cell (lstm gru rnn_tanh rnn_relu lstm_block gru_block) or a cell of the shelf, or NULL.
  * The library owns the cell: the caller must not close it. */
 CG_API const struct cg_cell *cg_cell_find(const char *name);
@@ -462,16 +464,18 @@ CG_API void cg_text_free(char *text);
 
 /** An argument of a kernel.  Absent inputs are zero. */
 struct cg_arg {
-	const char   *name;      /**< The argument's name in the text: "a_i", "c_prev", "p_o", "cell_clip". */
+	const char   *name;      /**< Name in the kernel's text: "a_i", "c_prev", "p_o", "cell_clip". */
 	struct cg_mem mem;       /**< Rows of U elements; one row if per-unit; one element of a scalar. */
 	int64_t       stride;    /**< Elements from one row to the next. */
-	double        value;     /**< Value of a param, rounded to dtype before use, or of "accumulate". */
+	/** Value of a param, rounded to dtype before use, or of the kernel's argument "accumulate": 1 adds
+	 * the sums to the outputs, 0 overwrites the outputs. */
+	double        value;
 };
 /** Runs a kernel over [rows units]: shape CG_POINT runs the functions over elements, CG_SUM the sums over
  * rows, and for scalars over units, too, that follow them.
  *
- * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  Each input
- * is named once.  A param with a default may be left out, and so may outputs: one output alone can be
+ * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args` has
+ * each input once.  A param with a default may be left out, and so may outputs: one output alone can be
  * computed.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the
  * cell saves its output; other kernels are interpreted, with the same bits.  The bits are the same on every
  * backend, processor and instruction set and for every number of threads, except those of a NaN: every
@@ -517,11 +521,11 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *
  * Routes.  If a vendor's library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
- * - "scan": on the CPU, every network without a projection.  A thread computes its units, or its rows of the
- *   batch, for all steps of a direction, with the roundings of composed.  The bits depend on the network and
- *   the instruction set.  If its input products have the same bits, a row of the batch has the same bits
- *   alone, beside rows of other lengths and, in f32 and f64, in a sequence that is computed in chunks of
- *   steps.
+ * - "scan": on the CPU, every network without a projection.  On scan a thread computes its units, or its rows
+ *   of the batch, for all steps of a direction, with the roundings of composed.  On scan the bits depend on
+ *   the network and the instruction set.  On scan a row of the batch has the same bits alone, beside rows of
+ *   other lengths and, in f32 and f64, in a sequence that is computed in chunks of steps, if the row's
+ *   products with the input matrices have the same bits.
  * - "cudnn": NVIDIA's cuDNN, 8.1 to 9, if the cuda backend finds it: lstm, gru, rnn_tanh and rnn_relu
  *   without options or reverse, a projection smaller than U, bf16 from 9.13 on; with strict_rounding not f16
  *   and bf16.  With dropout between layers each layer is one call of cuDNN and the library computes the
@@ -553,8 +557,9 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  */
 struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
-	const struct cg_cell *cell; /**< The network's cell.  Unlike in the cell of a kernel, no two
-	                               * split gates are parts of the same gate. */
+	/** The network's cell.  Two split gates of a network's cell must not be recurrent parts of the same
+	 * gate; those of a kernel's cell may be. */
+	const struct cg_cell *cell;
 	const char *options;     /**< The cell's options that are on, comma-separated; NULL or "": none. */
 	const struct cg_value *values; /**< The cell's params; one without a default needs a value. */
 	int     n_values;        /**< Length of `values`. */
@@ -609,11 +614,11 @@ struct cg_rnn_sizes {
  *
  * The reserve space has a header of 64 bytes.  On routes composed and scan the reserve space then has, for
  * each valid step and pseudo-layer, [U] of each value that the cell saves, of its output and of its states
- * (the states in acc).  On these routes the reserve space also has [U] of each gate pre-activation (in acc)
- * if the cell's gradient reads them.  All these values are in blocks of a multiple of 64 bytes.  On route
- * cudnn the reserve space has, after the header, the outputs and what cuDNN saves.  work also suffices for
- * calls of fewer steps or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT: wrong lengths;
- * too many steps, rows or bytes. */
+ * (the states in acc).  On routes composed and scan the reserve space also has [U] of each gate
+ * pre-activation (in acc) if the cell's gradient reads them.  All these values are in blocks of a multiple of
+ * 64 bytes.  On route cudnn the reserve space has, after the header, the outputs and what cuDNN saves.  work
+ * also suffices for calls of fewer steps or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT:
+ * wrong lengths; too many steps, rows or bytes. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
@@ -677,10 +682,10 @@ CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint
 
 /** Sizes and memory of a call; one struct serves forward and backward.
  *
- * Shapes are those of time_major.  Without time_major sequences are [B T .], and states [B L*D .] unless
- * states_major is set.  Row b has lengths[b] valid steps; beyond them inputs are not read and outputs are
- * zero.  For a row of length 0 the final state is the initial state, and the same holds for their
- * gradients.  States and upstream gradients that are absent are zero; outputs that are absent are not
+ * The shapes below are those with time_major.  Without time_major sequences are [B T .], and states are
+ * [B L*D .] unless states_major is set.  Row b has lengths[b] valid steps; beyond them inputs are not read
+ * and outputs are zero.  For a row of length 0 the final state is the initial state, and the same holds for
+ * their gradients.  States and upstream gradients that are absent are zero; outputs that are absent are not
  * computed.  input_c, output_c and their gradients belong to the cell state: a cell without one has none of
  * them.
  *
@@ -740,10 +745,10 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * a device stream keeps an index of the rows.  A call whose sizes, lengths or strides differ from those of
  * the stream's last such call sends a new index, after waiting for all work that may use the host's copy of
  * the old one.  On route cudnn a stream keeps an index of each plan's last four sizes and lengths; each part
- * of a long sequence counts as one of them.  A call that sends no index can be captured with a CUstream, with
- * device memory only and the caller's workspace.  A captured call with an index is valid until the stream is
- * used with other sizes, lengths or strides, or closed.  Every launch of a captured call has the counter of
- * its capture, and so the same dropout masks. */
+ * of a long sequence counts as one of them.  A call that sends no index of the rows to the device can be
+ * captured with a CUstream, with device memory only and the caller's workspace.  A captured call that reads
+ * an index of the rows is valid until the stream is used with other sizes, lengths or strides, or closed.
+ * Every launch of a captured call has the counter of its capture, and so the same dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A
@@ -787,7 +792,7 @@ struct cg_tensor {
 	char    name[CG_TENSOR_NAME];    /**< "weight_ih_l0", "lstm/lstm_cell/kernel"; files may prefix it. */
 	int     rank;            /**< Number of dimensions. */
 	int64_t shape[CG_TENSOR_RANK];   /**< Elements of each dimension, slowest first. */
-	size_t  bytes;           /**< Size in the network's dtype. */
+	size_t  bytes;           /**< Size in bytes, in the network's dtype. */
 };
 
 /** A network's weights in a format. */

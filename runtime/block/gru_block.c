@@ -90,7 +90,7 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 
 /* ---- the arguments of a kernel ---- */
 
-/* The gates r and u share one matrix of 2U columns; the candidate has its own. */
+/* The pre-activations of the gates r and u are in one matrix of 2U columns, those of the candidate in another of U columns. */
 enum { GATES = 3, CANDIDATE = 2 };
 
 /* The memory of the kernels' arguments, by index in the cell.  In an array of two, entry 0 is the value and entry 1 its gradient.

@@ -192,7 +192,7 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 }
 
 /* From CG_STEPS_TO_PACK steps on, chooses the backend's scan, or else products with a packed copy of the recurrent rows of w, if the
- * backend has them and the workspace is large enough.  Otherwise the steps run as products and launches. */
+ * backend has them and the workspace is large enough.  With neither scan nor packed copy each step runs as a product and a launch. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem space)
 {
 	const struct cg_context *context = recurrence->stream->context;
@@ -262,7 +262,7 @@ static int run_forward(struct cg_stream *stream, const void *given, struct cg_wo
 
 /* ---- gradient ---- */
 
-/* Sets which gradients of weights are computed, and the operands of their sums. */
+/* Sets which gradients of weights are computed, and the operands of the sums over all rows of all steps. */
 static void set_weight_gradients(const struct cg_lstm_block *op, const struct grad_work *w, struct cg_recurrence *recurrence)
 {
 	if (cg_present(op->w_grad)) {
@@ -334,8 +334,8 @@ static int run_grad(struct cg_stream *stream, const void *given, struct cg_work 
 
 /* ---- calls ---- */
 
-/* The row in the op table for a call.  A call with T = 1 whose step is computed counts as a call of LSTMBlockCell; so does one whose struct
- * is NULL or too short. */
+/* The row in the op table for a call.  A call with T = 1 whose step is computed gets the row of LSTMBlockCell; so does any call whose
+ * struct is NULL or too short. */
 static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 {
 	int is_readable = op && op->size >= sizeof *op;

@@ -13,8 +13,8 @@
 
 /* Reads the bytes stored under the key into cg_memory() that the caller frees; *at is NULL if there is no entry.  CG_NO_MEMORY is the only
  * failure.  The key holds what the bytes depend on, such as kernel text, options and kind of device; the cache adds the version of this
- * library.  The caller checks the compiler's version, which need not be in the key.  `cellgrad cache list` shows the first line of the
- * key. */
+ * library.  The compiler's version need not be in the key if the caller stores it in the bytes and checks it there.  `cellgrad cache list`
+ * shows the first line of the key. */
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes);
 /* Stores the bytes, replacing an older entry.  A failure is not reported: the caller has the compiled kernel anyway. */
 void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t bytes);
@@ -50,7 +50,8 @@ int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *
 /* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: the build or the environment allows no
  * folder, or the folder must not be used; CG_FILE: the folder cannot be read, or a file could not be removed. */
 int cg_cache_clear(size_t *files, uint64_t *bytes);
-/* Is this file in the cache, under the name of any entry or temporary file?  Compares device and inode; 0 if there is no usable folder. */
+/* Is the file of a struct stat one of the entries and temporary files in the cache folder?  Compares the file's device and inode with those
+ * of each entry and temporary file; 0 if there is no usable folder. */
 int cg_cache_has(const struct stat *);
 
 #endif

@@ -22,7 +22,7 @@ int cg_cache_is_entry(const char *name);
 /* Is the name that of a temporary file, which is being written or whose writer died? */
 int cg_cache_is_temporary(const char *name);
 
-/* CG_CACHE_MISS: there is no file, or it was not judged; CG_CACHE_BAD: see below */
+/* CG_CACHE_MISS: there is no file, or it was not judged; CG_CACHE_BAD: the caller of cg_cache_read() may remove the file */
 enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };
 
 /* Reads the payload of a file that is undamaged and has this record; *at is cg_memory() that the caller frees.  CG_CACHE_BAD: the file is
@@ -37,7 +37,7 @@ int cg_cache_about(int folder, const char *name, char about[CG_CACHE_ABOUT]);
 
 /* The size of an entry's file with a payload of `payload` bytes. */
 uint64_t cg_cache_bytes(const struct cg_cache_record *, size_t payload);
-/* Writes a file; under its name other processes see it whole or not at all.  A failure is not reported. */
+/* Writes a file; under its name other processes see it whole or not at all.  A failure to write is not reported. */
 void cg_cache_write(int folder, const struct cg_cache_record *, const void *payload, size_t bytes);
 
 #endif

@@ -35,7 +35,7 @@ int cg_dtype_find(const char *name)
 double cg_round(int dtype, double x)
 {
 	const struct cg_dtype_row *row = &cg_dtypes[dtype];
-	int exponent, unit, lowest = 3 - row->top - row->digits;         /* the exponent of the smallest positive number */
+	int exponent, unit, lowest = 3 - row->top - row->digits;         /* the exponent of the smallest subnormal number */
 	double rounded;
 
 	if (dtype == CG_F64 || !isfinite(x) || x == 0)

@@ -74,7 +74,7 @@ const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 	[CG_ENV_OCL_ICD_VENDORS] = { "OCL_ICD_VENDORS", "opencl", CG_ENV_TEXT, NULL, 0, "a folder, a file or a library",
 		"/etc/OpenCL/vendors", "the drivers that the OpenCL loader loads", 1 },
 	[CG_ENV_OPENCL_VENDOR_PATH] = { "OPENCL_VENDOR_PATH", "opencl", CG_ENV_TEXT, NULL, 0, "a folder",
-		"/etc/OpenCL/vendors", "the same, if OCL_ICD_VENDORS is unset", 1 },
+		"/etc/OpenCL/vendors", "the drivers that the OpenCL loader loads, if OCL_ICD_VENDORS is unset", 1 },
 	[CG_ENV_RUSTICL_ENABLE] = { "RUSTICL_ENABLE", "opencl", CG_ENV_TEXT, NULL, 0, "see Mesa's documentation",
 		NULL, "the devices that Mesa's rusticl shows", 1 },
 	[CG_ENV_CUDA_VISIBLE_DEVICES] = { "CUDA_VISIBLE_DEVICES", "cuda", CG_ENV_TEXT, NULL, 0, "see NVIDIA's documentation",
@@ -84,9 +84,9 @@ const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 	[CG_ENV_LC_ALL] = { "LC_ALL", "command", CG_ENV_TEXT, NULL, 0, "a locale",
 		NULL, "whether the terminal shows UTF-8", 0 },
 	[CG_ENV_LC_CTYPE] = { "LC_CTYPE", "command", CG_ENV_TEXT, NULL, 0, "a locale",
-		NULL, "the same, if LC_ALL is unset", 0 },
+		NULL, "whether the terminal shows UTF-8, if LC_ALL is unset", 0 },
 	[CG_ENV_LANG] = { "LANG", "command", CG_ENV_TEXT, NULL, 0, "a locale",
-		NULL, "the same, if LC_CTYPE is unset, too", 0 },
+		NULL, "whether the terminal shows UTF-8, if LC_ALL and LC_CTYPE are unset", 0 },
 	[CG_ENV_NO_COLOR] = { "NO_COLOR", "command", CG_ENV_TEXT, NULL, 0, "anything",
 		NULL, "switches colours off", 0 },
 	[CG_ENV_TERM] = { "TERM", "command", CG_ENV_TEXT, NULL, 0, "a terminal's name",
@@ -201,7 +201,7 @@ int cg_variable_read(int which, uint64_t *result)
 
 int cg_verbose_level(int *level)
 {
-	uint64_t word = 0;               /* the index of the variable's value in the words "0 none 1 calls" */
+	uint64_t word = 0;               /* the number of the variable's value among the four words "0 none 1 calls", from 0 on */
 
 	*level = 0;
 	CG_TRY(cg_variable_read(CG_ENV_VERBOSE, &word));

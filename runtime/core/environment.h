@@ -37,7 +37,7 @@ struct cg_variable {
 };
 extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 
-/* The value of a variable; NULL if the variable is unset, empty, or withheld from this program. */
+/* The value of a variable; NULL if the variable is unset or empty, or withheld since this program runs with another user's rights. */
 const char *cg_variable_get(int which);
 /* The allowed values as text, "off, ro or rw". */
 const char *cg_variable_allowed(int which, char *text, size_t capacity);

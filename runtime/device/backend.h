@@ -11,7 +11,7 @@
 #include "runtime/device/mem.h"
 #include "runtime/device/net.h"
 
-/* Each backend defines the first three of these structs, and the last if its table has a route `net`. */
+/* Each backend defines the structs cg_dev, cg_queue and cg_module, and struct cg_net if its table has a route `net`. */
 struct cg_dev;                           /* an open device */
 struct cg_queue;                         /* an in-order queue of work on the device */
 struct cg_module;                        /* the functions of one plan, ready to launch */
@@ -86,7 +86,7 @@ struct cg_net_route {
 	const char *name;                /* the route's name in cg_rnn_config and cg_rnn_route */
 	const char *const *roundings;    /* by dtype: how the route rounds, in prose; NULL: it does not support the dtype */
 	/* Opens a network.  CG_UNSUPPORTED: the library does not support the network; `why` receives the reason in a few words, the message has
-	 * it in full.  Other failures leave `why` empty.  The network outlives the net. */
+	 * it in full.  Other failures leave `why` empty.  The struct cg_network stays valid until the struct cg_net is closed. */
 	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_dev *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* a hash of all that the reserve space depends on beside the network */
@@ -105,16 +105,17 @@ struct cg_net_route {
  * unit's columns of the product; the product reads all units that earlier phases wrote, and nothing that its own phase writes.
  */
 struct cg_phase {
-	/* m 0: there is no product.  b is that of `products`; start and c have type acc or, if n = units, maybe type real */
+	/* m 0: there is no product.  b is the b of the same stage in cg_scan.products; start and c have type acc or, if n = units, maybe
+	 * type real */
 	struct cg_gemm product;
-	struct cg_matrix sum, addend;            /* [rows units] real: the addend is added to the sum; absent: there is no sum */
+	struct cg_matrix sum, addend;            /* [rows units] real: matrix addend is added to matrix sum; absent: no addition */
 	int function;                            /* the number of the function that is launched, in its module; -1: there is no launch */
 	int64_t step;                            /* the step of the launch */
 	int64_t rows;                            /* rows of the sum and the launch */
 	struct cg_operand operands[CG_SLOTS_MAX];
 };
 struct cg_scan {
-	int64_t units, first, phases;            /* the phases of this call: first to first + phases - 1 */
+	int64_t units, first, phases;            /* this call runs phases first to first + phases - 1, counted over all steps */
 	struct cg_mem work;                      /* the workspace, of the size from scan_work */
 	int     is_packed;                       /* an earlier call for earlier phases has packed the same b into `work` */
 	struct cg_gemm products[CG_STAGES_MAX];  /* by stage: the product with the most rows, and its b */
@@ -164,11 +165,11 @@ struct cg_backend {
 	int  (*copy_in)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*copy_out)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
-	/* A copy within the device by its driver, with whose speed the command compares kernels.  NULL: the driver has none. */
+	/* A copy within the device by its driver, with whose speed the command compares kernels.  NULL: the driver has no such copy. */
 	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
 	/* Makes the functions of a plan ready to launch: compiles the text that cg_print() makes in the backend's dialect, or finds compiled
-	 * functions.  A plan without a cell is one of a matrix product or of row copies.  The plan outlives the module.  On one device the
-	 * runtime builds one plan at a time. */
+	 * functions.  A plan without a cell is one of a matrix product or of row copies.  The struct cg_pass_plan stays valid until the struct
+	 * cg_module is released.  For one struct cg_dev the runtime calls build() from one thread at a time. */
 	int  (*build)(struct cg_dev *, const struct cg_pass_plan *, struct cg_module **);
 	void (*release)(struct cg_dev *, struct cg_module *);
 	/* Enqueues a function, with the operands in the order of its arguments.  The number of threads follows from the shape of the
@@ -178,8 +179,8 @@ struct cg_backend {
 	/* Matrix products by a library of the device or by the backend's own code; m and n are not 0.  *left: an enum cg_left.
 	 * NULL: generated kernels compute all products. */
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *, int *left);
-	/* The limits of the device, by which the tiles of a generated product are chosen.  NULL: function gemm never leaves a product to a
-	 * generated kernel. */
+	/* The limits of the device, by which the tiles of a generated product are chosen.  NULL is allowed if gemm() never leaves a product to
+	 * a generated kernel. */
 	struct cg_gemm_limits (*limits)(const struct cg_dev *, int dtype);
 	/* For products that are repeated with the same b.  packed: bytes of b in the layout that the product reads fastest; 0: b is not
 	 * packed. pack: writes b in that layout to `packed`.  The bytes are at most those of op(b) in acc, its columns rounded up to a
@@ -187,12 +188,16 @@ struct cg_backend {
 	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/*
-	 * All steps of a recurrence in one call, in place of a gemm and a launch by the runtime for each step.  All NULL: not supported.
-	 * scan_work: bytes of workspace, which depend on the units and the shapes of the products, not on their memory; for one product at most
-	 * the bytes of a packed b plus CG_PACKED_ALIGN.  0: the backend does not support the recurrence, and `why` receives the reason in a few
-	 * words. scans_at_once: how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  lag: each
-	 * recurrence follows the one before it by one span; products over a span of rows must then have the bits of one over all rows.  scan:
-	 * runs n recurrences of equal sizes, none of which reads what another one writes; describe() is called until it returns.
+	 * All steps of a recurrence in one call, in place of a gemm and a launch by the runtime for each step.  In a backend without such a
+	 * call, scan_work, scans_at_once and scan are NULL.
+	 * Function scan_work returns the bytes of workspace, which depend on the units and the shapes of the products, not on their memory; for
+	 * one product at most the bytes of a packed b plus CG_PACKED_ALIGN.  0 means that the backend does not support the recurrence; `why` then
+	 * receives the reason in a few words.
+	 * Function scans_at_once returns how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  With lag 1
+	 * each recurrence runs one span of steps behind the recurrence before it.  If a product over the rows of a span lacks the bits of a
+	 * product over all rows, scans_at_once returns 1 with lag 1.
+	 * Function scan runs n recurrences of equal sizes, none of which reads what another one writes; threads call describe() until scan
+	 * returns.
 	 */
 	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
 	int  (*scans_at_once)(const struct cg_dev *, const struct cg_scan *, int lag);

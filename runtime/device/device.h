@@ -10,8 +10,8 @@
 
 /* The backends in the order of backends/list.h, ended by NULL. */
 extern const struct cg_backend *const cg_backends[];
-/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If not, returns CG_BAD_ARGUMENT, with a
- * message that begins with the text `from`. */
+/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If `where` names another word as a
+ * backend, cg_backend_check() returns CG_BAD_ARGUMENT, with a message that begins with the text `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 struct cg_context {
@@ -57,8 +57,8 @@ struct cg_context_attachment *cg_context_get_attachment(struct cg_context *, con
 
 /* Data that a source file attaches to a stream from call to call.  The source file declares a struct whose first field is a struct
  * cg_attachment; the struct is one block of cg_memory.  When the stream closes, free_device frees device memory before the queue stops.
- * free_host frees host memory after the queue stopped, since a copy may read it until then.  Then the struct itself is freed.  A kind is
- * identified by its address. */
+ * free_host frees host memory after the queue stopped, since a copy may read it until then.  After free_host the struct itself is freed.  A
+ * kind is identified by its address. */
 struct cg_attachment_kind {
 	void (*free_device)(struct cg_stream *, struct cg_attachment *);
 	void (*free_host)(struct cg_attachment *);
