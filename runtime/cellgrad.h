@@ -182,9 +182,9 @@ struct cg_pool {
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
 /** Makes a context use the caller's threads; the library then starts none for it.  The answers have
  * the same bits as with the library's threads.  Call it before the context has a stream or a plan.  *pool is
- * copied, and replaces an earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan, cg_stream_take() or
- * cg_rnn_get() was called for it, `run` is NULL, or `threads` is out of range.  CG_UNSUPPORTED: the backend
- * does not compute on host threads. */
+ * copied, and replaces an earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan,
+ * cg_stream_take() or cg_rnn_get() was called for it, `run` is NULL, or `threads` is out of range.
+ * CG_UNSUPPORTED: the backend does not compute on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);
 /** Returns CG_OK if a context supports an op in an enum cg_dtype, else CG_UNSUPPORTED with a message.
  * CG_BAD_ARGUMENT: there is no such op or dtype.  op: a name from the op table, cellgrad's or TensorFlow's
@@ -440,7 +440,7 @@ enum cg_shape {
 	CG_SUM,   /**< Sums, for the gradients of biases, per-unit weights and scalars. */
 	CG_SCAN   /**< All steps of one direction of one layer, with the recurrent products, as on the CPU. */
 };
-/** A kernel of a cell.  Where text is requested, CG_POINT includes the CG_SUM functions that follow it.
+/** A kernel of a cell.  Where text is requested, shape CG_POINT includes the CG_SUM functions that follow it.
  * CG_SCAN exists only as text: passes CG_SEQ_FORWARD and CG_SEQ_GRAD, all stages, language "c". */
 struct cg_kernel {
 	const struct cg_cell *cell;  /**< The cell. */

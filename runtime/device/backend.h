@@ -191,11 +191,11 @@ struct cg_backend {
 	 * All steps of a recurrence in one call, in place of a gemm and a launch by the runtime for each step.  In a backend without such a
 	 * call, scan_work, scans_at_once and scan are NULL.
 	 * Function scan_work returns the bytes of workspace, which depend on the units and the shapes of the products, not on their memory; for
-	 * one product at most the bytes of a packed b plus CG_PACKED_ALIGN.  0 means that the backend does not support the recurrence; `why` then
-	 * receives the reason in a few words.
-	 * Function scans_at_once returns how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  With lag 1
-	 * each recurrence runs one span of steps behind the recurrence before it.  If a product over the rows of a span lacks the bits of a
-	 * product over all rows, scans_at_once returns 1 with lag 1.
+	 * one product at most the bytes of a packed b plus CG_PACKED_ALIGN.  0 means that the backend does not support the recurrence; `why`
+	 * then receives the reason in a few words.
+	 * Function scans_at_once returns how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  With
+	 * lag 1 each recurrence runs one span of steps behind the recurrence before it.  If a product over the rows of a span lacks the bits
+	 * of a product over all rows, scans_at_once returns 1 with lag 1.
 	 * Function scan runs n recurrences of equal sizes, none of which reads what another one writes; threads call describe() until scan
 	 * returns.
 	 */
