@@ -188,7 +188,8 @@ static struct blocks blocks_of(const struct check *c, const struct range *r, int
 	return (struct blocks){ outer_stride, (uint64_t)(s.of[1].n - 1) * inner_stride + (uint64_t)s.width * each };
 }
 
-/* Are the ranges interleaved without an overlap?  Modulo a common divisor of all strides, each range is one block. */
+/* Are the ranges interleaved without an overlap?  Taken modulo a common divisor of all strides, the
+ * addresses of each range are one block of bytes. */
 static int lie_between(const struct check *c, const struct range *a, const struct range *b, int inner)
 {
 	const struct blocks x = blocks_of(c, a, inner), y = blocks_of(c, b, inner);

@@ -253,7 +253,7 @@ static int measure_own(const struct call *c, const struct cg_function *function,
 	return CG_OK;
 }
 
-/* The operands of each function of a kernel, of which some are wanted. */
+/* The operands of each function of a kernel; wanted[p] is 1 if the call launches function p. */
 struct operands {
 	unsigned char wanted[CG_FUNCTIONS_MAX];
 	struct cg_operand (*of)[CG_SLOTS_MAX];

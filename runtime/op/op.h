@@ -59,9 +59,9 @@ struct cg_port {
 	const char *name;                /* TensorFlow's name of the argument, or the library's own if TensorFlow does not have the argument */
 	const char *shape;               /* the argument's shape, "I+U 4*U": dimensions separated by blanks */
 	int         flow;
-	/* says when an input is required.  NULL: an input is required whenever any output is present.  Names of outputs and boolean attributes,
-	 * separated by blanks: an input is required when one of these outputs is present or one of these attributes is on.  "": an input is
-	 * never required. */
+	/* a text that says when a call must give this input.  NULL: the input is required whenever any output is present.  Names of outputs
+	 * and boolean attributes, separated by blanks: the input is required when one of these outputs is present or one of these attributes
+	 * is on.  "": the input is never required. */
 	const char *need;
 	int         extra;               /* 1: TensorFlow's op does not have the argument */
 	size_t      at;                  /* offset in the op's struct */
@@ -80,9 +80,10 @@ enum cg_element {
 
 enum cg_port_flag {
 	CG_ON_HOST     = 1,              /* the command passes the argument in host memory; `info --json`: "host_in_c": true */
-	CG_OPAQUE      = 2,              /* the argument's contents are private to this library and are not compared with expected ones */
+	CG_OPAQUE      = 2,              /* the bytes are private to this library: `cellgrad run` compares them with no file */
 	CG_MAY_LACK    = 4,              /* TensorFlow's op requires the argument; in this library it may be absent */
-	CG_OURS_LACKS  = 8,              /* the argument may be absent, but only if the op is called by the library's own name */
+	/* the command's user may leave the argument out if he names the op by the library's name, but not if he names it by TensorFlow's */
+	CG_OURS_LACKS  = 8,
 	/* the argument is a list of tensors NAME_0, NAME_1, ...; function `item` of the row gives the shape of each */
 	CG_LIST        = 16,
 	CG_SHAPE_ALONE = 32,             /* an input of TensorFlow's op whose shape is checked and whose values are not read */
@@ -130,12 +131,12 @@ struct cg_op {
 	size_t size, dtype_at, accumulate_at, work_at;
 	size_t gates_at;                 /* offset of the field with the order of the gates */
 	const char *gates;               /* "i ci f o": the gates of a dimension that is a multiple of U, for the command; NULL: none */
-	size_t steps_at;                 /* offset of an int64_t: how many of the T steps are computed; negative: all */
+	size_t steps_at;                 /* offset of an int64_t, the number of steps that are computed; a negative number means all T */
 	size_t time_major_at;            /* offset of an int: if it is 0, the first two dimensions of shapes of rank 3 are exchanged */
 	/* offset of an int: if it is 1, the dimensions of shapes that begin with L*D, those of states, are not exchanged */
 	size_t states_major_at;
-	const char *means;               /* Facts of every call that no attribute states: NAME=VALUE, separated by blanks.  A name that is
-	                                  * also an attribute of the op is ignored.  cell: the cells that the op may have, separated by
+	const char *means;               /* Facts of every call that no attribute states: NAME=VALUE, separated by blanks.  A fact with
+	                                  * the name of an attribute of the op is ignored.  cell: the cells that the op may have, separated by
 	                                  * commas; weights_format: the format of its weights, as `cellgrad convert` names it. */
 	void (*init)(void *op, size_t size);
 	/* gives the bytes of the workspace; cg_op_check calls this function, which must not call cg_op_check */
@@ -143,7 +144,7 @@ struct cg_op {
 	int  (*call)(struct cg_stream *, const void *op);
 
 	/* 1: the op's struct is struct cg_rnn_op, which ops of networks and ops on their params share.  Code that makes arguments from shapes
-	 * alone skips such ops. */
+	 * alone skips ops with plan = 1. */
 	int  plan;
 	/* Called after the given shapes have set their sizes: sets the sizes that follow from them, and their bits in *bound, and checks
 	 * that all sizes agree.  NULL: no sizes follow. */
@@ -176,8 +177,8 @@ const struct cg_op *cg_op_next(const struct cg_op *);
  * NULL.  NULL: there is none, and the message suggests the nearest name if one is near. */
 const struct cg_op *cg_op_find(const char *name, int *theirs);
 
-/* The row of the gradient of an op, or, for a gradient, that of its op; *is_grad is 1 if the given row is the gradient.  NULL: the op
- * has no gradient and is no gradient. */
+/* The row of the gradient of an op, or, for a gradient, that of its op; *is_grad is 1 if the given row is the gradient.
+ * Returns NULL if the op has no gradient and is no gradient. */
 const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 
 /* ---- shapes: shape.c ---- */

@@ -302,8 +302,8 @@ int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const 
 
 	if (row->spacing && row->spacing(port, op, &s))
 		return span_bytes(&s, each, bytes) ? too_large(row, port, op, size) : CG_OK;
-	/* This loop does not call add_up(), since every call computes the bytes of each of its arguments and has to be fast.  The order of
-	 * the dimensions does not matter. */
+	/* This loop does not call add_up(), since every call computes the bytes of each of its arguments and has to be fast.  The number
+	 * of bytes does not depend on the order of the dimensions. */
 	for (const struct cg_dimension *d = reading->dimensions; d < reading->dimensions + reading->rank; d++) {
 		int64_t sum = 0, term;
 

@@ -98,7 +98,7 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 		return REFUSE("spend_reserve: expected 0 or 1, got %d", c->spend_reserve);
 	if (c->no_dropout != 0 && c->no_dropout != 1)
 		return REFUSE("no_dropout: expected 0 or 1, got %d", c->no_dropout);
-	/* At rate 1 the vendor's library makes no masks. */
+	/* At dropout rate 1 the vendor's library makes no masks, so no_dropout is allowed. */
 	if (c->no_dropout && shape->is_vendors && rnn->net.allow_vendor_dropout && cg_rnn_drops(rnn) && rnn->net.dropout < 1)
 		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: expected 0 on route %s with allow_vendor_dropout, which lets the "
 		               "vendor's library make the masks",

@@ -118,7 +118,7 @@ static int reads(const struct cg_pass_plan *plan, int shape, int role, int index
 	return 0;
 }
 
-/* The most means that functions of this shape read in a row. */
+/* The largest number of means over units that a function of this shape reads for one row. */
 static int count_means(const struct cg_pass_plan *plan, int shape)
 {
 	int most = 0;

@@ -36,7 +36,7 @@ struct cg_rnn_op {
 	int n_values;
 
 	/* The sizes that the shapes of arguments consist of, except T and B, which are in `call`.  Field C: the width of the cell state, 0
-	 * for a cell without one.  Field `in`: the number of columns of layer 0's input matrices, 0 with skip_input.  Field `states`: L
+	 * for a cell without one.  Field `in`: the width of layer 0's input matrices [U, in], 0 with skip_input.  Field `states`: L
 	 * times D.  Field `wide`: D times H. */
 	int64_t L, I, U, H, C, in, one, states, wide, params, reserve;
 	int dtype, time_major, states_major, reverse;

@@ -12,7 +12,8 @@
 /* The lists of the library's own calls: all entries of the newest version of TensorFlow's ops, and some of our own. */
 extern const struct cg_dim cg_rnn_dims[];
 extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_backprop_attributes[];
-/* The inputs and outputs of a network whose cell has at most one state, which are those of TensorFlow's ops, and of any network. */
+/* The lists of the inputs and outputs of networks whose cell has at most one cell state, which TensorFlow's ops have, too; and those of
+ * any network. */
 extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_ports[], cg_rnn_backprop_all_ports[];
 
 #define RNN_STRUCT CG_READ_ONCE, \
@@ -61,7 +62,8 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	  .about = "the number of the first step in a longer sequence" }, \
 	{ .name = "no_dropout", .kind = CG_BOOL, .extra = 1, .at = CALL(no_dropout), .about = "true: this call has no dropout" }, \
 	{ .name = "reverse",    .kind = CG_BOOL, .extra = 1, .at = RNN(reverse), .about = "true: begins at the last valid step" }, \
-	{ .name = "states_major", .kind = CG_BOOL, .extra = 1, .at = RNN(states_major), .about = "true: states are [L*D B .] in any case" }, \
+	{ .name = "states_major", .kind = CG_BOOL, .extra = 1, .at = RNN(states_major), \
+	  .about = "true: states are [L*D B .] with time_major=false, too" }, \
 	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "a route that info lists; if it is not possible, an error" }, \
 	{ .name = "strict_rounding", .kind = CG_BOOL, .extra = 1, .at = RNN(strict_rounding), \
 	  .about = "true: no library that rounds sums and c to f16 or bf16 is used" }
@@ -86,7 +88,8 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
 	{ "output_c", "L*D B C", CG_OUT, NULL, 0, .at = CALL(output_c), .flags = CG_OF_STATE }, \
 	{ "reserve_space", "reserve", CG_OUT, NULL, 0, .at = CALL(reserve), .flags = CG_ON_HOST | CG_OPAQUE, .about = ABOUT_RESERVE }
-/* The cell's second to fourth state, which TensorFlow's ops lack.  field: the call's array of their memory; k: 2 to 4, the state. */
+/* Ports for the second to fourth state of a cell, which TensorFlow's ops lack.  field: the array of their memory in struct cg_rnn_call;
+ * k: 2 to 4, the number of the state. */
 #define ABOUT_STATE(k) "of a cell with " #k " states or more"
 #define STATE_IN(name, field, k)  { name, "L*D B U", CG_IN,  "",   1, .at = CALL(field[(k) - 2]), .flags = CG_OURS_LACKS, .state = k, \
 	                            .about = ABOUT_STATE(k) }

@@ -186,11 +186,12 @@ static int is_callers_order(const struct cache *cache, int direction)
 static int has_index(const struct cache *cache, int in_place, int direction)
 {
 	if (cache->packed.is_dense)
-		return !in_place && !direction;          /* both directions share the array of direction 0 */
+		return !in_place && !direction;          /* direction 1 uses the array of direction 0 */
 	return direction < cache->directions && !is_callers_order(cache, direction);
 }
 
-/* Lays out all arrays in `base`, and their copies in device memory; with base NULL only measures.  Returns the number of elements. */
+/* Lays out all arrays in `base`, and their copies in device memory; with base NULL only measures.  Returns the number of
+ * elements of all arrays. */
 struct arrays { int64_t *n, *off, *order, *last, *input[2], *output[2], *dense, *t[2], *b, *reversed_index, *prev; };
 
 static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, struct arrays *a)

@@ -70,7 +70,7 @@ static void make_key(const struct cg_rnn_config *config, const struct cg_rnn *de
 	                            net->states_major, net->reverse, net->training, net->I, net->U, net->P, (int64_t)net->seed, net->allow_tf32,
 	                            net->allow_vendor_dropout, net->strict_rounding };
 
-	_Static_assert(sizeof numbers <= sizeof key->numbers, "every number has its place");
+	_Static_assert(sizeof numbers <= sizeof key->numbers, "the key of a plan has an element for each number");
 	memset(key, 0, sizeof *key);
 	memcpy(key->numbers, numbers, sizeof numbers);
 	memcpy(key->values, described->values, (size_t)net->cell->n_params * sizeof *key->values);
@@ -103,7 +103,7 @@ static struct cg_rnn *find(struct cache *cache, const struct key *key, const str
 }
 
 /* If more than IDLE_MAX plans have no reference, removes from the list the one of them that cg_rnn_get() returned longest ago; called under
- * the lock.  NULL: there are not so many. */
+ * the lock.  Returns NULL if at most IDLE_MAX plans have no reference. */
 static struct entry *take_oldest(struct cache *cache)
 {
 	struct entry **oldest = NULL, *e;

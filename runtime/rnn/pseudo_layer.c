@@ -15,7 +15,7 @@ static struct cg_matrix part_of(const struct cg_rnn *rnn, int pseudo_layer, stru
 	return (struct cg_matrix){ cg_part(params, at, params.bytes - at), r.columns, 0 };
 }
 
-/* Sets the gradients of matrices, biases, per-unit weights and scalars. */
+/* Sets the memory that receives the gradients of matrices, biases, per-unit weights and scalars. */
 static void lay_out_grads(const struct cg_rnn *rnn, int pseudo_layer, struct cg_mem grads, struct cg_recurrence *w)
 {
 	w->input.grad = part_of(rnn, pseudo_layer, grads, CG_RNN_INPUT, 0);

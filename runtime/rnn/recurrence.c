@@ -291,7 +291,8 @@ static struct cg_span get_span(const struct cg_recurrence *w, int64_t k)
 	return cut_span(w, k * span_steps(w), span_steps(w));
 }
 
-/* Runs one phase.  between: a function to call after the product and before the sum, or NULL. */
+/* Runs one phase: a matrix product, a sum of two matrices and a launch.  between: a function to call between the product and the sum, or
+ * NULL. */
 static int run_phase(const struct cg_recurrence *w, const struct cg_scan *scan, int64_t phase,
                      int (*between)(const struct cg_recurrence *, int64_t phase))
 {
@@ -490,8 +491,8 @@ static int n_points(const struct cg_recurrence *w, int *functions)
 	return n;
 }
 
-/* Describes the sum, before a step's first launch, of the upstream gradient of c and the carry from the step after.  Only kernels of a
- * single step need this sum. */
+/* Describes the sum, before a step's first launch, of the upstream gradient of c and the carry from the step after.  Only
+ * kernels of a single step, those of block ops, need this sum of two gradients. */
 static void add_gradient(const struct cg_recurrence *w, int64_t s, struct cg_phase *p)
 {
 	if (is_of_sequence(w) || s == w->sequence->S - 1 || !cg_present(w->dc.mem))

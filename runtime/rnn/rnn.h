@@ -64,7 +64,7 @@ struct cg_rnn_shape {
 	int at_once;
 	/* bytes of the reserve space, and of the workspace of one pass or, if is_vendors is 1, of the workspaces of both passes */
 	struct cg_net_sizes bytes;
-	struct cg_rnn_workspace workspace;       /* the layout of the workspace of the pass that was measured, if layers.c runs the call */
+	struct cg_rnn_workspace workspace;       /* if layers.c runs the call: the workspace's layout for the pass given to cg_rnn_measure() */
 };
 
 struct cg_rnn {
@@ -99,7 +99,7 @@ struct cg_rnn {
 	 * not saved and has separate memory. */
 	signed char stage_input_saved[2][CG_STAGES_MAX];
 	int sum_values;                          /* the most values that one function of the gradient sums over the rows */
-	/* the most means over units that a row has in memory: in a step of the forward pass, in one of the gradient, and in the sums */
+	/* the most means over units that a row has in memory: in a forward step, in a step of the gradient, in the gradient's sums over rows */
 	int means, d_means, sum_means;
 	/* flags: the gradient's sums over rows read h of the step before; a state of the step before; the carried gradients */
 	int sums_prev_h, sums_prev_c[CG_STATES_MAX], sums_carry;
@@ -128,7 +128,7 @@ struct cg_packed {
 	 * unit of an index, in elements.  Absent: packed row p has index p. */
 	struct cg_mem input[2], output[2];
 	int64_t input_unit, output_unit;
-	/* [N]: the row in dense memory of each packed row of direction 0, for a vendor's call that is not plain */
+	/* [N]: the row in dense memory of each packed row of direction 0, for a vendor's call on strided or packed sequences */
 	struct cg_mem dense;
 	struct cg_mem t[2], b;                   /* [N] each.  t: the time of each packed row, by direction; b: its batch row */
 	struct cg_mem reversed_index;            /* [N]: the packed row of the other direction for the same time and batch row */
@@ -151,8 +151,8 @@ int  cg_packed_get_lengths(const struct cg_rnn_shape *, int32_t **lengths);
  * at least one row, which is copied with every element dropped, so that it gives zeros. */
 int  cg_packed_clear(struct cg_stream *, int dtype, const struct cg_rnn_shape *, struct cg_rnn_spacing, int64_t width, struct cg_mem,
                      struct cg_mem any);
-/* Gets the packed sequence of a call.  The stream keeps the last one that has index arrays, for calls with the same sizes, lengths, strides
- * and directions. */
+/* Gets the packed sequence of a call.  The stream keeps the last packed sequence that has index arrays, for calls with the same
+ * sizes, lengths, strides and directions. */
 int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_shape *, struct cg_packed *);
 
 /* ---- cell_layout.c ---- */
@@ -205,8 +205,8 @@ int  cg_rnn_run(struct cg_stream *, const struct cg_rnn *, int pass, const struc
 
 /* ---- vendor_rows.c ---- */
 
-/* Bytes of the workspace of a vendor's call that is not plain: `own` bytes of the vendor, then dense copies of the sequences; SIZE_MAX:
- * more than a size_t can hold. */
+/* Bytes of the workspace of a vendor's call on strided or packed sequences: `own` bytes of the vendor, then dense copies of the sequences;
+ * SIZE_MAX: more than a size_t can hold. */
 size_t cg_vendor_measure(const struct cg_rnn *, int pass, const struct cg_rnn_shape *, size_t own);
 /* Runs a vendor's call on dense copies of its sequences. */
 int cg_vendor_run(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, const struct cg_rnn_shape *,
@@ -217,7 +217,7 @@ int cg_vendor_run(struct cg_stream *, const struct cg_rnn *, int pass, const str
 void cg_rnn_op_init(void *op, size_t size);
 /* Does the op use the port?  The op uses no port of a state that its cell lacks, and never TensorFlow's placeholder host_reserved. */
 int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
-/* Sets the layout of the rows of a port, in a call whose shape is known; returns 0 if the call is plain or the port is no sequence. */
+/* Sets the layout of the rows of a port, in a call whose shape is known; returns 0 if all sequences are dense or the port is none. */
 int  cg_rnn_op_spacing(const struct cg_port *, const void *op, struct cg_spacing *);
 
 /* ---- reserve.c ---- */
@@ -252,8 +252,8 @@ void cg_layers_lay_out_saved(const struct cg_rnn *, int64_t N, struct cg_mem res
 
 /* ---- layers.c ---- */
 
-/* cg_layers_forward() and cg_layers_backward() run a checked call on route scan or composed.  Both functions assign memory to the
- * parts of the shape's workspace. */
+/* cg_layers_forward() and cg_layers_backward() run a checked call on route scan or composed, and assign memory to the parts of the
+ * shape's workspace. */
 int cg_layers_forward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
                       struct cg_mem work);
 int cg_layers_backward(struct cg_stream *, const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_shape *,
@@ -279,7 +279,7 @@ struct cg_recurrence {
 	const struct cg_rnn_gate *gate;
 	const struct cg_gate_range *ranges;
 	const int *first;
-	const signed char *stage_input_saved;    /* the plan's array of this name, for this pass */
+	const signed char *stage_input_saved;    /* the row of the plan's array stage_input_saved for this pass */
 	int n_ranges, n_blocks, output, saved_h, uses_h_prev;
 	int n_states;                            /* number of cell states; below, c stands for any of them */
 	const int *saved_c;                      /* by cell state: the number of the saved value that holds it */
@@ -319,9 +319,10 @@ struct cg_recurrence {
 	struct cg_matrix dy, dc;                 /* the upstream gradients of h and c, [N, H] and [N, U], type real; dc: in a block op alone */
 	/*
 	 * The carries: gradients of h and c that a step passes to the step before it.  Each carry is two matrices [B, U] that are used in turn.
-	 * In a network the carries have type acc, and begin as the gradients of output_h and output_c.  No step writes a row's carry before the
-	 * row's last step, so that the row's last step still reads the initial values.  every_carry: all carries are kept, [N + B, U], one for
-	 * each packed row and those of the initial states; set for cells whose sums read the carries.
+	 * In a network the carries have type acc, and begin as the gradients of output_h and output_c.  The backward pass reaches a row first
+	 * at the row's last step; no step that ran earlier has written the row's carry, so that this step reads the initial values.
+	 * every_carry: all carries are kept, [N + B, U], one for each packed row and those of the initial states; set for cells whose sums read
+	 * the carries.
 	 */
 	struct cg_mem carry_h, carry_c[CG_STATES_MAX];
 	struct cg_matrix d_h_first, d_c_first[CG_STATES_MAX];    /* the gradients of h_first and c_first; absent: not computed */
@@ -371,8 +372,8 @@ void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, s
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid steps; 0: the matrix is not packed. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);
-/* Does the backend's scan support this network?  If it does not, `why` receives the reason in a few words, unless the reason is that the
- * backend has no scan. */
+/* Does the backend's scan support this network?  If the scan does not, `why` receives the reason in a few words, unless the reason is
+ * that the backend has no scan. */
 int cg_rnn_can_scan(const struct cg_rnn *, char why[CG_WHY_NOT]);
 /* Bytes of the workspace of the backend's scan in a pass of N valid steps; 0: the call runs step by step, on route scan with the bits of
  * the scan. */

@@ -2,8 +2,8 @@
 /*
  * Chooses the route of a plan: a vendor's library if the backend has one that supports the network; else layers.c, either by the backend's
  * scan or, on route composed, by its products and kernels.  The route is chosen once, when the plan is opened; only T decides
- * whether a call has more steps than a vendor's library takes and runs on route composed.  So the forward and the backward pass of a call
- * use the same route.  If the vendor's library fails later, the call fails, and no other route is tried.
+ * whether a call has more steps than a vendor's library takes and runs on route composed.  Since only T decides, the forward and the
+ * backward pass of a call use the same route.  If the vendor's library fails later, the call fails, and no other route is tried.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ const char *cg_rnn_route_of_reserve(const char *route)
 	return strcmp(route, scan) ? route : composed;
 }
 
-/* Checks that a route exists.  Callers may name any route, also one of a backend that is not open. */
+/* Checks that `route` is NULL or the name of a route of this build.  Callers may name any route, also one of a backend that is not open. */
 int cg_rnn_check_route(const char *route)
 {
 	const char *names[ROUTES_MAX];

@@ -11,8 +11,8 @@ static int too_many(const struct cg_rnn_shape *shape)
 	return REFUSE("T=%lld, B=%lld: a call of these sizes has too many steps, rows or bytes", (long long)shape->T, (long long)shape->B);
 }
 
-/* Are the index arrays of packed.c within PTRDIFF_MAX bytes?  Beside n and off, the index arrays have two numbers for each batch row, and
- * at most ten numbers for each valid step. */
+/* Are the index arrays of packed.c within PTRDIFF_MAX bytes?  Arrays n and off have 2 T + 1 numbers; the other index arrays have two
+ * numbers for each batch row, and at most ten for each valid step. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;
@@ -96,7 +96,8 @@ static int place_sequences(const struct cg_rnn *rnn, const struct cg_rnn_call *c
 	return CG_OK;
 }
 
-/* Counts the valid steps of all batch rows.  The count comes first, since its checks keep later products of T and B from overflowing. */
+/* Counts the valid steps of all batch rows.  This count is made before any other
+ * size is computed, since its checks keep later products of T and B from overflowing. */
 static int count_rows(struct cg_rnn_shape *shape)
 {
 	int64_t T = shape->T, B = shape->B, rows;

@@ -156,7 +156,8 @@ int cg_rnn_item(const struct cg_op *row, const void *op, int k, struct cg_port *
 
 /* ---- copies ---- */
 
-/* Copies those items of an op that are present to or from a host copy of the params.  The op's row was widened. */
+/* Copies those items of an op that are present to or from a host copy of the params.  The
+ * op's row is one of cg_op_widen(), which has a port for each item. */
 static int copy_items(struct cg_stream *stream, const struct cg_rnn_op *op, const struct cg_rnn *rnn, char *params, int from_items)
 {
 	const struct cg_mem *items = (const struct cg_mem *)(const void *)(op + 1);

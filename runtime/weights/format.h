@@ -14,8 +14,8 @@
 enum {
 	CG_ACROSS = 1,                           /* matrices are [in, gates U]: gates side by side, parts stacked along the rows */
 	CG_EACH   = 2,                           /* one tensor per gate */
-	CG_PAIR   = 4,                           /* the parts are the first dimension */
-	CG_BUFFER = 8                            /* the whole parameter buffer of cellgrad */
+	CG_PAIR   = 4,                           /* the tensor is [parts, gates U]: the first dimension counts the parts */
+	CG_BUFFER = 8                            /* the tensor is the whole params buffer of the network */
 };
 
 /*
@@ -35,7 +35,7 @@ enum { CG_HAS_FORGET_BIAS = 1, CG_HAS_CELL_CLIP = 2 };
 struct cg_form {
 	const char *cell;                        /* name of a built-in cell; NULL: any cell */
 	const char *gates;                       /* the gates in the order of the format; NULL: in the order of the cell */
-	const struct cg_template *templates;     /* end with a name of NULL */
+	const struct cg_template *templates;     /* the tensors of a pseudo-layer; an entry with the name NULL ends the list */
 	const char *prefix, *word;               /* the texts that %s and %c stand for in the names of groups */
 	unsigned params;                         /* the params of lstm_block that the format stores as attributes */
 };
@@ -55,9 +55,9 @@ struct cg_format {
 	int optional_biases;                     /* 1: a file of the format may lack the tensors of biases */
 	int bias;                                /* enum cg_bias: how one bias b becomes bW and bR */
 	double forget_bias, cell_clip;           /* the format's defaults for its attributes of these names */
-	const struct cg_form *forms;             /* end with templates of NULL */
+	const struct cg_form *forms;             /* one for each kind of cell; a form whose templates are NULL ends the list */
 };
-extern const struct cg_format cg_formats[];      /* end with a name of NULL */
+extern const struct cg_format cg_formats[];      /* a format with the name NULL ends the list */
 /* Finds a format; NULL: there is none, and the message names the nearest one, or else all. */
 const struct cg_format *cg_format_find(const char *name);
 /* The codes, a letter each, of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */
@@ -72,7 +72,7 @@ struct cg_layout {
 	struct cg_network network;
 	struct cg_network_text text;
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded to the dtype */
-	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1], scalars[CG_SCALARS_MAX + 1];  /* codes, in the order of the cell */
+	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1], scalars[CG_SCALARS_MAX + 1];  /* a letter for each, in the cell's order */
 	int gradients;
 	int each, groups, n;                     /* each: tensors of a group; groups: the number of groups; n: tensors in all */
 };
@@ -111,7 +111,7 @@ struct cg_conversion {
 };
 /* Fills tensor k of `to`. */
 void cg_convert_into(const struct cg_conversion *, int k);
-/* Copies tensor k of `from` to `to`, which holds all weights. */
+/* Copies tensor k of `from` to the tensors of `to`, all of which must be in memory. */
 void cg_convert_out_of(const struct cg_conversion *, int k);
 
 /* What a conversion of all tensors loses: numbers of pairs of biases, and of elements. */
@@ -122,7 +122,7 @@ struct cg_losses {
 	int64_t vectors, rounded;                /* nonzero elements of vectors that `to` does not hold; elements that `to`'s dtype rounds */
 	int bias;                                /* the enum cg_bias that restores the most pairs */
 };
-/* Counts the losses of a conversion.  bias: the enum cg_bias that is tried first. */
+/* Counts the losses of a conversion.  bias: the enum cg_bias that is tried first to split sums bW + bR; if it loses pairs, all are. */
 void cg_count_losses(const struct cg_conversion *, int bias, struct cg_losses *);
 /* The number of pairs bW, bR of `from` of which at least one has bits that are not zero. */
 int64_t cg_count_biases(const struct cg_conversion *);
