@@ -82,7 +82,7 @@ enum cg_port_flag {
 	CG_ON_HOST     = 1,              /* the command passes the argument in host memory; `info --json`: "host_in_c": true */
 	CG_OPAQUE      = 2,              /* the bytes are private to this library: `cellgrad run` compares them with no file */
 	CG_MAY_LACK    = 4,              /* TensorFlow's op requires the argument; in this library it may be absent */
-	/* the command's user may leave the argument out if he names the op by the library's name, but not if he names it by TensorFlow's */
+	/* the command's user may leave the argument out, but only if the option --op has the library's name of the op and not TensorFlow's */
 	CG_OURS_LACKS  = 8,
 	/* the argument is a list of tensors NAME_0, NAME_1, ...; function `item` of the row gives the shape of each */
 	CG_LIST        = 16,

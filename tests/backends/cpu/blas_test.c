@@ -187,7 +187,8 @@ static int way_ours_first(void)
 	MUST(!ours(stream, again));
 	MUST(keeps("ours came first"));
 	MUST(!memcmp(first, again, sizeof first));
-	/* The library's results equal those of the process in which the host's copy of OpenBLAS was loaded before the library's. */
+	/* The library's results equal those of the process in which the host's copy of OpenBLAS was loaded before the library's
+	   copy. */
 	MUST(!memcmp(first, shared, sizeof first));
 	return 0;
 }
@@ -409,7 +410,7 @@ int main(void)
 	shared = mmap(NULL, sizeof first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	/* With another instruction set the library would use its own, faster product instead of OpenBLAS. */
+	/* Sets the instruction set "baseline": with any other one the library would use its own, faster product instead of OpenBLAS. */
 	setenv("CELLGRAD_CPU_ISA", "baseline", 1);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("blas", tests, NULL, NULL);

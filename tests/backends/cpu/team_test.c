@@ -186,7 +186,7 @@ struct phases {
 	int done[PHASES];
 };
 
-/* Counts a share of a phase, and checks that every share of the phase before is done. */
+/* Counts that a share of a phase runs, and checks that every share of the phase before has ended. */
 static void count_share(void *context, int64_t phase, int share, int thread)
 {
 	struct phases *p = context;

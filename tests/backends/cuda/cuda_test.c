@@ -264,7 +264,7 @@ static void test_compiler(void **state)
 	assert_string_equal(options, own);
 	assert_true(seen.nvrtcGetCUBIN > 0 && !seen.nvrtcGetPTX);
 
-	/* If the device is newer than the compiler, NVRTC makes PTX, and in f64 nothing is flushed. */
+	/* If the device is newer than the compiler, NVRTC makes PTX.  In f64 no option makes kernels flush subnormals. */
 	cg_nvrtc.GetNumSupportedArchs = one_arch;
 	cg_nvrtc.GetSupportedArchs = that_arch;
 	known_arch = 50;
