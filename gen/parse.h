@@ -17,8 +17,7 @@ enum { DERIVED = CG_SYMBOL_VALUE + 1 };
 /* What a symbol is, for messages: "a gate". */
 extern const char *const cg_symbol_kinds[DERIVED];
 
-/* position: where the cell's text declares the name; index of a DERIVED
- * name: the symbol of whose name it is the bias or the adjoint. */
+/* position: where the cell's text declares the name; index of a DERIVED name: the symbol of whose name it is the bias or the adjoint. */
 struct symbol { const char *name, *position; int kind, index; };
 
 /* A form whose expression the parser reads: where the cell calls it, and the terms of its arguments x and y. */

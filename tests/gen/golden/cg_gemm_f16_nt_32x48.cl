@@ -64,11 +64,11 @@ static inline real to_real(acc x)
 #endif
 
 enum {
-	ROWS = 32, COLUMNS = 48,		/* of c, in a work-item's tile */
-	DEPTH = 128,				/* of k, in a panel */
-	ITEM_ROWS = 8, ITEM_COLUMNS = 48,	/* of sums, in registers */
+	ROWS = 32, COLUMNS = 48,		/* rows and columns of c in a work-item's tile */
+	DEPTH = 128,				/* steps of k in a panel */
+	ITEM_ROWS = 8, ITEM_COLUMNS = 48,	/* rows and columns of sums in registers */
 	VECTOR = 16,
-	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* rows of a packed at once */
+	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* rows of a that are packed at once */
 };
 
 typedef float8 acc8;

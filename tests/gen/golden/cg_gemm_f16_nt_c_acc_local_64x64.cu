@@ -33,10 +33,10 @@ static __device__ __forceinline__ acc muladd(acc a, acc b, acc c)
 }
 
 enum {
-	ROWS = 64, COLUMNS = 64,		/* of c, in a group's tile */
-	DEPTH = 16,				/* of k, in the tiles of a and b */
-	ITEM_ROWS = 4, ITEM_COLUMNS = 4,	/* of sums, in a work-item */
-	RUN = 4,					/* a work-item's columns side by side */
+	ROWS = 64, COLUMNS = 64,		/* rows and columns of c in a group's tile */
+	DEPTH = 16,				/* steps of k in the tiles of a and b */
+	ITEM_ROWS = 4, ITEM_COLUMNS = 4,	/* rows and columns of the sums of a work-item */
+	RUN = 4,					/* columns of a work-item that are side by side */
 	ROW_RUN = ITEM_ROWS < RUN ? ITEM_ROWS : RUN,
 	ACROSS = COLUMNS / ITEM_COLUMNS, DOWN = ROWS / ITEM_ROWS,	/* work-items of a group */
 	ITEMS = ACROSS * DOWN,

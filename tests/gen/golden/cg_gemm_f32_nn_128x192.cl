@@ -8,11 +8,11 @@ typedef float acc;		/* the type of arithmetic */
 typedef uint word;		/* the bits of an acc */
 
 enum {
-	ROWS = 128, COLUMNS = 192,		/* of c, in a work-item's tile */
-	DEPTH = 128,				/* of k, in a panel */
-	ITEM_ROWS = 8, ITEM_COLUMNS = 48,	/* of sums, in registers */
+	ROWS = 128, COLUMNS = 192,		/* rows and columns of c in a work-item's tile */
+	DEPTH = 128,				/* steps of k in a panel */
+	ITEM_ROWS = 8, ITEM_COLUMNS = 48,	/* rows and columns of sums in registers */
 	VECTOR = 16,
-	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* rows of a packed at once */
+	PACK_ROWS = ITEM_ROWS < VECTOR ? ITEM_ROWS : VECTOR	/* rows of a that are packed at once */
 };
 
 typedef float8 acc8;

@@ -17,12 +17,13 @@ extern "C" {
  *
  * Memory is the caller's, and none of it overlaps.  [steps, rows, units] are matrices, one of each step: from row to
  * row are NAME_stride elements, from step to step NAME_step; for a direction that begins at the last step NAME points
- * to that step, and NAME_step is negative.  If an input that may be NULL is NULL, it reads as zeros; such an output is
- * not written then.
+ * to that step, and NAME_step is negative.  An input that may be NULL, and is, reads as zeros; an output that may be
+ * NULL, and is, is not written.
  *
  * The units are cut into shares.  Each share is computed by a call with the share's number, from 0 on, and the same
- * struct; these calls run at the same time, in as many threads as there are shares.  Between phases each call runs
- * meet(with), a barrier, which returns when all these calls have run it.  With one share meet may be NULL.
+ * struct; these calls run at the same time, in as many threads as there are shares.  Between phases the call of each
+ * share runs meet(with), a barrier, which returns when the calls of all shares have run it.  With one share meet may be
+ * NULL.
  * _bytes: how long `work` has to be for the sizes in the struct, which need no pointers yet.
  * _pack: copies a share's part of R to `work`, as the loops read it: before the first call, and when R has changed.
  * The sum of an element is one chain in the order of k, so that the number of shares changes no bit.

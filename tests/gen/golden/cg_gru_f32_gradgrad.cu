@@ -10,7 +10,7 @@ struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
 	element of[n];
 };
 
-/* Is the run whole, and can one access move it?  A run of one unit always is. */
+/* Is the run whole, and can one access move it?  For a run of one unit both are true. */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {

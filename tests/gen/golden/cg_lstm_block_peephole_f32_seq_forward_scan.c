@@ -15,12 +15,13 @@ extern "C" {
  *
  * Memory is the caller's, and none of it overlaps.  [steps, rows, units] are matrices, one of each step: from row to
  * row are NAME_stride elements, from step to step NAME_step; for a direction that begins at the last step NAME points
- * to that step, and NAME_step is negative.  If an input that may be NULL is NULL, it reads as zeros; such an output is
- * not written then.
+ * to that step, and NAME_step is negative.  An input that may be NULL, and is, reads as zeros; an output that may be
+ * NULL, and is, is not written.
  *
  * The units are cut into shares.  Each share is computed by a call with the share's number, from 0 on, and the same
- * struct; these calls run at the same time, in as many threads as there are shares.  Between phases each call runs
- * meet(with), a barrier, which returns when all these calls have run it.  With one share meet may be NULL.
+ * struct; these calls run at the same time, in as many threads as there are shares.  Between phases the call of each
+ * share runs meet(with), a barrier, which returns when the calls of all shares have run it.  With one share meet may be
+ * NULL.
  * _bytes: how long `work` has to be for the sizes in the struct, which need no pointers yet.
  * _pack: copies a share's part of R to `work`, as the loops read it: before the first call, and when R has changed.
  * The sum of an element is one chain in the order of k, so that the number of shares changes no bit.
@@ -93,10 +94,10 @@ typedef float real;		/* the type in memory */
 typedef float acc;		/* the type of arithmetic */
 typedef uint32_t word;		/* the bits of an acc */
 
-#define ACC_ONE 0x3f800000u		/* the bits of 1, */
-#define ACC_SIGN 0x80000000u		/* of -0, */
-#define ACC_INFINITY 0x7f800000u	/* of infinity, */
-#define ACC_INVERSE 0x7f000000u		/* and twice those of 1: less those of 2^n, of 2^-n */
+#define ACC_ONE 0x3f800000u		/* the bits of 1 */
+#define ACC_SIGN 0x80000000u		/* the bits of -0 */
+#define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; minus the bits of 2^n, the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
@@ -114,7 +115,7 @@ typedef uint32_t word;		/* the bits of an acc */
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* minus the bits of d: the bits of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
@@ -141,8 +142,8 @@ static INLINE acc muladd(acc a, acc b, acc c)
 	return __builtin_fmaf(a, b, c);
 }
 #else
-/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly cancels it, the sum is exact, too;
-   where a*b would be exact in float, double is wide enough for a sum of floats. */
+/* The result has one rounding wherever this text uses muladd. a*b is exact in double. Where c nearly cancels a*b, the
+   sum is exact, too; where a*b is a float, a sum of two floats may be rounded to double first without a difference. */
 static INLINE acc muladd(acc a, acc b, acc c)
 {
 	return (acc)((double)a * b + c);
@@ -154,7 +155,7 @@ static INLINE acc mulsum(acc a, acc b, acc c)
 	return muladd(a, b, c);
 }
 
-/* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). With it e^2s = (1 + tanh(s)) / (1 - tanh(s)). */
+/* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). By tanh(s), e^2s is (1 + tanh(s)) / (1 - tanh(s)). */
 static INLINE acc acc_tanh_near(acc s)
 {
 	acc w = s * s;
@@ -163,8 +164,9 @@ static INLINE acc acc_tanh_near(acc s)
 	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 30800, for d in [1, 2^125]. Subtracting its bits gives chords of 1/d, placed so that d times
-   the chord is near 1. There a parabola whose leading term is t^2 corrects it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. ACC_CHORDS minus the bits of d gives chords of 1/d, placed so that d
+   times the chord is near 1. The chord is then multiplied by a parabola, with leading coefficient 1, that is close to
+   the inverse of that product. */
 static INLINE acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
@@ -179,9 +181,10 @@ static INLINE acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in 64ths,
-   rounded down: where it is 1, u must not cancel too much. k's low bits are n, the exponent of 1 and the 64ths.
-   The product with ln(2)/2 is not exact, but b nearly cancels it. The last step adds what the quotient q lacks. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
+   64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
+   plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
+   so that muladd rounds once. The last step corrects the quotient q by the rest f - q d. */
 static INLINE acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -232,9 +235,10 @@ static INLINE acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q lacks, 1 - q d and p, without
-   the rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
-   relatively accurate to the left, too, down to the smallest. To the right d may have been rounded down below e^x. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step corrects the quotient q by the rest (1 - q d) + p, which
+   has no rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate for negative x, too, down to the smallest. For large x, d may have been rounded down to less
+   than e^x; a result above 1 becomes 1. */
 static INLINE acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
@@ -418,7 +422,7 @@ static void cg_lstm_block_peephole_f32_seq_forward(
 
 #include <stdint.h>
 
-enum { CG_TILE_VECTORS = 4 };                            /* the most that registers hold at once */
+enum { CG_TILE_VECTORS = 4 };                            /* the most vectors that registers hold at once */
 
 struct cg_tile {
 	int vectors, stored;                             /* vectors to multiply; vectors that the tile stores */
@@ -470,7 +474,7 @@ typedef element loose_element __attribute__((may_alias));
 typedef item loose __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(element)), may_alias));
 typedef number loose_sums __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(number)), may_alias));
 
-/* The items of k steps, with the zeros after them. */
+/* The number of items for k steps, and for the zeros after them up to a multiple of AT_ONCE items. */
 static INLINE int64_t count_items(int64_t k)
 {
 	const int64_t steps = STEPS * AT_ONCE;
@@ -478,7 +482,7 @@ static INLINE int64_t count_items(int64_t k)
 	return (k + steps - 1) / steps * AT_ONCE;
 }
 
-/* Lane j of the result is a[j + further]; where j has bit s, b[j + further - s]. */
+/* Lane j of the result is a[j + further] or, if bit s of j is 1, b[j + further - s]. */
 static INLINE item_vector exchange(item_vector a, item_vector b, const int s, const int further)
 {
 #ifdef SHUFFLES
@@ -531,7 +535,7 @@ static INLINE void turn_block(const int stored, const int64_t width, const char 
 		memcpy(to + i * step, &r[i], (size_t)stored * sizeof(item));
 }
 
-/* The same for k items.  Rows are ld bytes apart; stored is at most the lanes of a vector. */
+/* turn_block() for k items.  Rows are ld bytes apart; stored is at most the lanes of a vector. */
 static INLINE void turn(const int stored, int64_t k, int64_t width, const void *from, int64_t ld,
 	item *to, int64_t step)
 {
@@ -551,7 +555,7 @@ static INLINE void turn(const int stored, int64_t k, int64_t width, const void *
 		}
 }
 
-/* The item of a column; its steps are in rows of memory, ld apart. */
+/* The item of a column, made of the column's steps, which are ld elements apart in memory. */
 static INLINE item merge(const element *column, int64_t ld)
 {
 	(void)ld;
@@ -895,7 +899,7 @@ static void pack_one(const struct product *p, const struct cg_tile *tile, int64_
 	pack_tile(tile, p->transposed, p->k, p->R + (p->transposed ? unit * p->stride : unit), p->stride);
 }
 
-/* The same for all rows. */
+/* c [rows ...] += operand [rows k] R for a share's units and all rows. */
 static void multiply(const struct cg_lstm_block_peephole_f32_seq_forward_scan *a, int stage, int64_t share, const struct range *u, int64_t s,
 	const real *operand, int64_t stride, acc *c, int64_t c_stride)
 {

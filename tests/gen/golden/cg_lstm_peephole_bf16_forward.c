@@ -61,10 +61,10 @@ static INLINE real to_real(acc x)
 	return (real)(x != x ? u >> 16 | 0x40u : near);
 }
 
-#define ACC_ONE 0x3f800000u		/* the bits of 1, */
-#define ACC_SIGN 0x80000000u		/* of -0, */
-#define ACC_INFINITY 0x7f800000u	/* of infinity, */
-#define ACC_INVERSE 0x7f000000u		/* and twice those of 1: less those of 2^n, of 2^-n */
+#define ACC_ONE 0x3f800000u		/* the bits of 1 */
+#define ACC_SIGN 0x80000000u		/* the bits of -0 */
+#define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; minus the bits of 2^n, the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
@@ -82,7 +82,7 @@ static INLINE real to_real(acc x)
 #define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
 #define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* minus the bits of d: the bits of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
@@ -93,8 +93,8 @@ static INLINE acc muladd(acc a, acc b, acc c)
 	return __builtin_fmaf(a, b, c);
 }
 #else
-/* Rounded once wherever it is used here. a*b is exact in double. Where c nearly cancels it, the sum is exact, too;
-   where a*b would be exact in float, double is wide enough for a sum of floats. */
+/* The result has one rounding wherever this text uses muladd. a*b is exact in double. Where c nearly cancels a*b, the
+   sum is exact, too; where a*b is a float, a sum of two floats may be rounded to double first without a difference. */
 static INLINE acc muladd(acc a, acc b, acc c)
 {
 	return (acc)((double)a * b + c);
@@ -106,7 +106,7 @@ static INLINE acc mulsum(acc a, acc b, acc c)
 	return muladd(a, b, c);
 }
 
-/* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). With it e^2s = (1 + tanh(s)) / (1 - tanh(s)). */
+/* tanh(s) to one part in 2^27, for |s| <= 3/8 ln(2). By tanh(s), e^2s is (1 + tanh(s)) / (1 - tanh(s)). */
 static INLINE acc acc_tanh_near(acc s)
 {
 	acc w = s * s;
@@ -115,8 +115,9 @@ static INLINE acc acc_tanh_near(acc s)
 	return mulsum(s * w * -0.0512202159f, mulsum(v, v, 4.81645477f), s);
 }
 
-/* 1/d to one part in 30800, for d in [1, 2^125]. Subtracting its bits gives chords of 1/d, placed so that d times
-   the chord is near 1. There a parabola whose leading term is t^2 corrects it. */
+/* 1/d to one part in 30800, for d in [1, 2^125]. ACC_CHORDS minus the bits of d gives chords of 1/d, placed so that d
+   times the chord is near 1. The chord is then multiplied by a parabola, with leading coefficient 1, that is close to
+   the inverse of that product. */
 static INLINE acc acc_inverse_seed(acc d)
 {
 	acc chord = from_bits(ACC_CHORDS - bits_of(d));
@@ -131,9 +132,10 @@ static INLINE acc acc_rough_inverse(acc d)
 	return acc_inverse_seed(d);
 }
 
-/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). n is 2|x|/ln(2) + 1/4 in 64ths,
-   rounded down: where it is 1, u must not cancel too much. k's low bits are n, the exponent of 1 and the 64ths.
-   The product with ln(2)/2 is not exact, but b nearly cancels it. The last step adds what the quotient q lacks. */
+/* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
+   64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
+   plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
+   so that muladd rounds once. The last step corrects the quotient q by the rest f - q d. */
 static INLINE acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -184,9 +186,10 @@ static INLINE acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step adds what the quotient q lacks, 1 - q d and p, without
-   the rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
-   relatively accurate to the left, too, down to the smallest. To the right d may have been rounded down below e^x. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step corrects the quotient q by the rest (1 - q d) + p, which
+   has no rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate for negative x, too, down to the smallest. For large x, d may have been rounded down to less
+   than e^x; a result above 1 becomes 1. */
 static INLINE acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;

@@ -30,10 +30,10 @@ typedef double real;		/* the type in memory */
 typedef double acc;		/* the type of arithmetic */
 typedef uint64_t word;		/* the bits of an acc */
 
-#define ACC_ONE 0x3ff0000000000000u		/* the bits of 1, */
-#define ACC_SIGN 0x8000000000000000u		/* of -0, */
-#define ACC_INFINITY 0x7ff0000000000000u	/* of infinity, */
-#define ACC_INVERSE 0x7fe0000000000000u		/* and twice those of 1: less 2^n's, 2^-n's */
+#define ACC_ONE 0x3ff0000000000000u		/* the bits of 1 */
+#define ACC_SIGN 0x8000000000000000u		/* the bits of -0 */
+#define ACC_INFINITY 0x7ff0000000000000u	/* the bits of infinity */
+#define ACC_INVERSE 0x7fe0000000000000u		/* twice the bits of 1; minus the bits of 2^n, the bits of 2^-n */
 #define ACC_FRACTION 52
 #define ACC_SMALLEST 2.2250738585072014e-308	/* 2^-1022, the smallest normal number */
 #define ACC_LARGEST_POWER 4.4942328371557898e307	/* 2^1022, whose inverse is normal */
@@ -51,7 +51,7 @@ typedef uint64_t word;		/* the bits of an acc */
 #define ACC_TANH_HIGHEST 19.5		/* and tanh(x) */
 #define ACC_LINEAR 3.7252902984619141e-9	/* 2^-28: below, tanh(x) is x */
 
-#define ACC_CHORDS 0x7fde668164000000u	/* minus the bits of d: the bits of 1/d to one part in 20 */
+#define ACC_CHORDS 0x7fde668164000000u	/* this minus the bits of d are the bits of 1/d to one part in 20 */
 /* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.5009611940163858
 #define ACC_PARABOLA_C 0.7490391136853053

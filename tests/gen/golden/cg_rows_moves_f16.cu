@@ -105,10 +105,10 @@ struct move {
 	real *dst;
 	const long long *from, *to;		/* null: row p itself */
 	long long rows, columns;
-	unsigned key0, key1;			/* for dropout, */
-	int drop;				/* if the move has it */
-	int wide;				/* log2 of the threads across */
-	unsigned across, past;			/* blocks across; blocks of the moves up to this one */
+	unsigned key0, key1;			/* the key of the dropout mask */
+	int drop;				/* 1: the move has dropout */
+	int wide;				/* log2 of the threads along a row */
+	unsigned across, past;			/* across: blocks along a row; past: blocks of this move and of those before it */
 };
 
 struct moves {
