@@ -9,7 +9,8 @@
 # change_test and limit_test, which depend on no processor, do not.
 #
 # Runs in the build's top folder, and needs cellgen and tests/conformance/checksum there.  Environment variables: srcdir; MAKE; UNIT, the
-# unit tests; CROSS_CC_NAME, such as CROSS_CC_aarch64, is another compiler for row NAME.
+# unit tests; TIMED, those that measure time and run one after the other; CROSS_CC_NAME, such as CROSS_CC_aarch64, is another compiler
+# for row NAME.
 # Exit status: 0 if all that could run passed; 1 if a test failed; 77 if nothing could run.
 
 # The columns are the name of a row, its host, Debian's name for the architecture (- for none), the compiler, and the emulator, if any, that
@@ -91,15 +92,21 @@ launcher() {
 }
 
 unit_tests() {
-	run=$(launcher)
+	run=$(launcher) alone=
 	for test in $UNIT; do
 		case $emulator,$test in
-		?*/gen/change_test|?*/gen/limit_test) ;;
-		*) unit "$test" ;;
+		?*/gen/change_test|?*/gen/limit_test) continue ;;
+		esac
+		case " $TIMED " in
+		*" $test "*) alone="$alone $test" ;;
+		*)           unit "$test" ;;
 		esac
 	done
 	if [ -n "$emulator" ]; then suites_emulated; else suite conformance '*'; suite sequence '*'; fi
 	run_queue
+	# shellcheck disable=SC2086
+	unit $alone
+	run_queue 1
 }
 
 check() {

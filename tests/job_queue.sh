@@ -40,10 +40,10 @@ queue() {
 	echo "$*" >"$job.job"
 }
 
-# run_queue: runs the jobs, as many at a time as there are processors, and reports each.
+# run_queue [N]: runs the jobs, N at a time, else as many at a time as there are processors, and reports each.
 # shellcheck disable=SC2016
 run_queue() {
-	find "$work/jobs" -name '*.job' | sort | LIMIT=$limit xargs -n 1 -P "$jobs" sh -c '
+	find "$work/jobs" -name '*.job' | sort | LIMIT=$limit xargs -n 1 -P "${1:-$jobs}" sh -c '
 		job=${0%.job} began=$(date +%s)
 		$LIMIT sh "$0" >"$job.log" 2>&1 </dev/null &
 		echo $! >"$job.pid"

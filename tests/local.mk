@@ -378,7 +378,7 @@ cpucheck:
 # make crosscheck: builds and tests cellgrad for other processors and for another C library, if there are compilers for them.
 # make crosscheck ROWS='NAME...' takes these rows of cross.sh alone.
 crosscheck: all %D%/conformance/checksum
-	MAKE='$(MAKE)' UNIT='$(unit_tests)' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
+	MAKE='$(MAKE)' UNIT='$(unit_tests)' TIMED='$(timed:.log=)' srcdir='$(srcdir)' $(SHELL) $(srcdir)/%D%/cross.sh $(ROWS)
 clean-local: clean-fake clean-docs
 	rm -rf cross toy
 
