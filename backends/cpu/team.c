@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads of a context.  A call claims the helpers that are idle when it begins and shares its parts with them.  The call releases
- * helpers that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Helpers spin
- * for fifty microseconds, since calls come in quick succession and waking a thread takes as long on a virtual machine.  Then they sleep,
- * since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between shares:
+ * helpers that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Idle
+ * helpers spin for 200 microseconds, longer than a framework in Python takes between two calls, since waking a thread takes fifty
+ * microseconds on a virtual machine.  Then they sleep, since a spinning thread takes a processor from others.  In phases no thread waits for one that is late or is interrupted between shares:
  * another thread takes that thread's share.
  *
  * A caller's thread pool may run parts one after the other, so each phase is a separate call of the pool's function.
@@ -19,8 +19,9 @@
 #include "backends/cpu/team.h"
 #include "runtime/core/core.h"
 
-/* LINE: bytes of a cache line; so many bytes separate fields that some threads write from fields that others read */
-enum { SPIN_NS = 50000, LINE = 64 };
+/* IDLE_NS: how long a helper without work spins; LEAVE_NS: how long a call spins for helpers that still run a part.
+ * LINE: bytes of a cache line; so many bytes separate fields that some threads write from fields that others read */
+enum { IDLE_NS = 200000, LEAVE_NS = 50000, LINE = 64 };
 
 /* The work of one call. */
 struct round {
@@ -107,7 +108,7 @@ static struct round *enter(struct helper *helper, int *number)
 	struct cg_team *team = helper->team;
 	struct round *round;
 
-	for (int64_t end = now() + SPIN_NS; !atomic_load(&helper->round) && !atomic_load(&team->closing) && pause_before(end); )
+	for (int64_t end = now() + IDLE_NS; !atomic_load(&helper->round) && !atomic_load(&team->closing) && pause_before(end); )
 		;
 	pthread_mutex_lock(&team->lock);
 	helper->asleep = 1;
@@ -177,7 +178,7 @@ static void finish(struct cg_team *team, struct round *round)
 				make_idle(team, &team->helpers[k]);
 		pthread_mutex_unlock(&team->lock);
 	}
-	for (int64_t end = now() + SPIN_NS; atomic_load(&round->inside) && pause_before(end); )
+	for (int64_t end = now() + LEAVE_NS; atomic_load(&round->inside) && pause_before(end); )
 		;
 	if (!atomic_load(&round->inside))
 		return;
