@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints for the command: names from files, without their control characters, shapes, tables, colour on a terminal, lines of JSON.
+ * Prints for the command: names from files, their control characters escaped, shapes, tables, colour on a terminal, lines of JSON.
  */
 #ifndef OUTPUT_H
 #define OUTPUT_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs kernels by the program's own runtime, here the system's C compiler and this program's memory: a step of an LSTM in a sequence, and
- * its gradient.  cellgrad prints the text of the kernels and a manifest.  The program reads the function's name, its arguments and the
- * compiler's flags from the manifest, compiles the text to a library, and runs a sequence forward and backward.  At each step the program
- * compares every bit of the results with those of cellgrad on the backend that CELLGRAD_BACKEND names.  $CC names the compiler; the default
- * is cc.
+ * its gradient.  The library generates the text of the kernels and a manifest.  The program reads the function's name, its arguments and
+ * the compiler's flags from the manifest, compiles the text to a library, and runs a sequence forward and backward.  At each step the
+ * program compares every bit of the results with those of cellgrad on the backend that CELLGRAD_BACKEND names.  $CC names the compiler; the
+ * default is cc.
  */
 #define _XOPEN_SOURCE 700
 #include <cellgrad.h>

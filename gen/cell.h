@@ -267,7 +267,7 @@ enum cg_function_shape {
 	CG_FUNCTION_SUM_PART,            /* a function that sums over blocks of rows: it writes partial sums to scratch */
 	CG_FUNCTION_SUM,                 /* for each unit, the sum of the partial sums of all blocks of rows */
 	CG_FUNCTION_SUM_UNITS,           /* the sum of the partial sums of all blocks of rows and of all units */
-	CG_FUNCTION_MEAN,                /* for each row, means over the units, which the function it serves reads */
+	CG_FUNCTION_MEAN,                /* for each row, means over the units, which another function of the plan reads */
 	CG_FUNCTION_PRODUCT, CG_FUNCTION_ROWS
 };
 
@@ -341,8 +341,8 @@ extern const char *const cg_pass_names[CG_PASS_COUNT];
  * cannot hold a constant of an equation; the mistake's text says which of the latter two it is. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
-/* A plan of one function that belongs to no cell.  If the function has arguments, the first two are the rows and units of a launch.  NULL:
- * no memory. */
+/* Makes a plan of one function that belongs to no cell.  If the function has arguments, the first two are the rows and units of a launch.
+ * NULL: no memory. */
 struct cg_pass_plan *cg_function_plan(const char *key, int shape, int dtype, const struct cg_argument *, int n, cg_resize *);
 void cg_plan_free(struct cg_pass_plan *);
 /* A feed is the value that the product after stage feed + 1 takes.  If no function of the plan has an argument for that feed, returns the
@@ -413,10 +413,10 @@ int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct
 int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
 /* Prints, in C for one dtype, the prelude with every operator: the mathematics with which strip.c interprets functions. */
 int cg_print_math(int dtype, struct cg_text *);
-/* Is the cell one of templates/, which its name identifies?  Any other cell is identified by its file, which should have the cell's
- * name. */
+/* Is the cell a built-in one?  A file of templates/ then has the cell's name and text. */
 int cg_is_template(const struct cg_cell *);
-/* Is the cell a built-in one or one of the shelf, so that cg_cell_find() finds it by its name? */
+/* Is the cell a built-in one or one of the shelf, so that cg_cell_find() finds it by its name?  A cell that is neither is identified by its
+ * file, which should have the cell's name. */
 int cg_is_listed(const struct cg_cell *);
 /* Prints the named sections of the prelude and of the math text, each after the sections that it needs.  The list of names ends with
  * NULL. */
@@ -431,7 +431,7 @@ int cg_name_nodes(const struct cg_pass_plan *, const struct cg_function *, struc
 /* All words of a dialect, and the forms of what is printed once per argument.  In a form @name@ is the argument's name, @type@ the
  * type in memory, @value@ the variable to store.  A word that a dialect lacks is NULL. */
 struct cg_dialect {
-	const char *file, *shape;                 /* file: the prelude's template; shape: qualifies sections, as the name does */
+	const char *file, *shape;                 /* file: the prelude's template; shape: "c" or "gpu", a qualifier of template sections */
 	const char *inlined, *kernel, *restricted, *global;
 	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits[n]: the unsigned integer type of n bytes */
 	int comments;                             /* the column of the comments behind typedefs */

@@ -46,8 +46,8 @@ static int is_function(int code)
 	return 0;
 }
 
-/* Adds the operations of a function over elements, or of a function that computes means over units for it, and the values of equations
- * among these operations. */
+/* Counts the operations of a function over elements, or of a function that computes means over units for it, and adds the names of the
+ * equations' values that these operations compute and the pass does not store. */
 static void take_schedule(struct pass_facts *f, const struct cg_function *function)
 {
 	const struct cg_cell *cell = f->plan->cell;

@@ -15,7 +15,7 @@ int fact_names_have(const struct fact_names *, const char *name);
 struct pass_facts {
 	struct cg_pass_plan *plan;               /* the names below point into the plan and the cell */
 	struct fact_names loads, stores;         /* tensors and vectors */
-	struct fact_names recomputes;            /* values of the cell that a gradient computes again, since forward does not save them */
+	struct fact_names recomputes;            /* names of values that a gradient computes again, since forward does not save them */
 	struct fact_names sums;                  /* gradients that are sums over rows, or over rows and units */
 	int bytes;                               /* bytes of the tensors for one element; vectors and sums do not count */
 	int operations, functions;               /* operations of an element; functions: those that are exp, tanh and the like */

@@ -12,7 +12,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* bytes of the environment, the case and the options */
+enum { COMMAND_LINE = FIELD_LINE + 2048 };        /* the most bytes of a printed command: its environment, case and options */
 
 static void put(char line[COMMAND_LINE], const char *text)
 {
@@ -167,12 +167,12 @@ int verdict_begin(const struct check *c)
 		                            "seed", json_integer((json_int_t)c->seed)));
 	printf("cellgrad %s on ", cg_version());
 	print_plain(stdout, cg_describe(c->sides[0].context));
-	printf("\nops compared with the independent reference");
+	printf("\nops are compared with the independent reference");
 	if (ref) {
 		printf(", and with ");
 		print_plain(stdout, ref);
 	}
-	printf("\nkernels compared with ");
+	printf("\nkernels are compared with ");
 	print_plain(stdout, kernels);
 	printf("\n");
 	fflush(stdout);

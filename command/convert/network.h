@@ -29,7 +29,7 @@ struct network {
 	struct cg_cell *parsed;                  /* from a .cell file */
 	struct cg_value values[CG_PARAMS_MAX];
 	char *text;                              /* owns the names in `values` */
-	const struct safetensors_tensor **index; /* tensors of the file, by name */
+	const struct safetensors_tensor **index; /* tensors of the file, sorted by name */
 
 	struct cg_rnn_config config;
 	struct cg_layout layout;
