@@ -72,8 +72,10 @@ def _context_of(where: str) -> Context:
 
 
 def context() -> Context:
-    """Returns a context on the device that the module opens.  `Network.numpy` and `Network.reserve_size` use this context; the handlers use
-    a context of their own."""
+    """Returns a context on the device on which the handlers compute: the one that CELLGRAD_BACKEND names, else the cpu.
+
+    `Network.numpy` and `Network.reserve_size` use this context; the handlers use a context of their own.
+    """
     return _context_of(os.environ.get("CELLGRAD_BACKEND") or "cpu")
 
 

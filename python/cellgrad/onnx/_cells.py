@@ -37,9 +37,9 @@ ACTIVATIONS: Dict[str, Activation] = {
 }
 DEFAULTS: Dict[str, Tuple[str, ...]] = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
-# {f}, {g} and {h} stand for the activations, in ONNX's order; the argument of each follows in brackets.  If the node has a clip,
-# it clips the arguments of the gates' activations.  The cell state is not clipped: ONNX's specification leaves that open, and ONNX Runtime
-# does not clip it either.
+# {f}, {g} and {h} stand for the activations, in ONNX's order; the argument of each follows in brackets.  If the node has the attribute
+# clip, the cell clips the arguments of the gates' activations.  The cell state is not clipped: ONNX's specification leaves that open, and
+# ONNX Runtime does not clip it either.
 _LSTM = """cell onnx_lstm
 gates  a_i a_f a_g a_o
 state  c

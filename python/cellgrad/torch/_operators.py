@@ -3,8 +3,8 @@
 
 Modules call the function `rnn`.  `rnn` calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export,
 autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for tensors on the device meta; it refuses devices other
-than cpu, cuda and meta.  For other tensors on cpu and cuda `rnn` makes a node of autograd, or, if no gradient is needed, calls the library
-directly.
+than cpu, cuda and meta.  For plain tensors on cpu and cuda that no feature intercepts, `rnn` makes a node of autograd, or, if no gradient
+is needed, calls the library directly.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -54,7 +54,7 @@ def _rnn(input: Tensor, weights: List[Tensor], h0: Optional[Tensor], c0: Optiona
          counter: Optional[Tensor], network: str) -> Tuple[Tensor, ...]:
     spec = spec_of(network)
     size = _reserve_size(spec, input, place_of(input.device)) if input.dim() == 3 and input.dtype in CODES else None
-    # The operator's tensors are dense, as its fake implementation declares.
+    # The operator computes on dense tensors, so that its results are dense, as its fake implementation declares.
     return forward(spec, input.contiguous(), weights, h0, c0, lengths, _number(counter), size)
 
 
