@@ -24,7 +24,7 @@ extern char **environ;
 
 const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 	[CG_ENV_BACKEND] = { "CELLGRAD_BACKEND", "cg_open", CG_ENV_TEXT, NULL, 0, "NAME or NAME:DEVICE, or several with commas",
-		"the first that opens and is not passed over", "the backend of programs that name none", 0 },
+		"the first backend that opens and is not passed over", "the backend of programs that name none", 0 },
 	[CG_ENV_CACHE] = { "CELLGRAD_CACHE", "cache", CG_ENV_WORD, "off ro rw", 0, NULL,
 		"rw", "whether compiled kernels on disk are read and written", 1 },
 	[CG_ENV_CACHE_DIR] = { "CELLGRAD_CACHE_DIR", "cache", CG_ENV_PATH, NULL, 0, "an absolute path",
@@ -56,11 +56,11 @@ const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 	[CG_ENV_TF_FORCE] = { "CELLGRAD_TF_FORCE", "TensorFlow", CG_ENV_WORD, "0 1", 0, NULL,
 		"0", "whether the plugin also loads beside a version of TensorFlow, GPU kernels or OpenCL that it otherwise declines", 0 },
 	[CG_ENV_TF_PLUGIN] = { "CELLGRAD_TF_PLUGIN", "TensorFlow", CG_ENV_PATH, NULL, 0, LIBRARY,
-		"the one beside the Python package or the library", "the plugin that cellgrad.tensorflow loads", 1 },
+		"the one in the Python package's folder or beside the library", "the plugin that cellgrad.tensorflow loads", 1 },
 	[CG_ENV_LIBRARY] = { "CELLGRAD_LIBRARY", "Python", CG_ENV_TEXT, NULL, 0, "the path of a library",
-		"the one beside the package, or the system's", "the library of the Python package", 0 },
+		"the one in the package's folder, or the system's", "the library of the Python package", 0 },
 	[CG_ENV_TORCH_EXTENSION] = { "CELLGRAD_TORCH_EXTENSION", "Python", CG_ENV_TEXT, NULL, 0, "the path of an extension",
-		"the one beside the package or in the user's cache", "the extension of cellgrad.torch for PyTorch's stable ABI", 0 },
+		"the one in the package's folder or in the user's cache", "the extension of cellgrad.torch for PyTorch's stable ABI", 0 },
 	[CG_ENV_TEST] = { "CELLGRAD_TEST_", "tests", CG_ENV_TEXT, NULL, 0, "what tests/README.md says",
 		NULL, "for the tests of cellgrad", 0 },
 	[CG_ENV_FAKE] = { "CELLGRAD_FAKE_", "tests", CG_ENV_TEXT, NULL, 0, "what tests/fake/README.md says",
