@@ -475,10 +475,10 @@ struct cg_arg {
  * rows, and for scalars over units, too, that follow them.
  *
  * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args` has
- * each input once.  A param with a default may be left out, and so may outputs: one output alone can be
- * computed.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if the
- * cell saves its output; other kernels are interpreted, with the same bits.  The bits are the same on every
- * backend, processor and instruction set and for every number of threads, except those of a NaN: every
+ * one entry for each input.  A param with a default may be left out, and so may outputs: one output alone can
+ * be computed.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if
+ * the cell saves its output; other kernels are interpreted, with the same bits.  The bits are the same on
+ * every backend, processor and instruction set and for every number of threads, except those of a NaN: every
  * backend gives a NaN there, of any sign and payload; and except on a device whose cg_describe() says "not
  * the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: for example, an
  * argument is missing, unknown or too small, or overlaps an output. */
@@ -615,10 +615,10 @@ struct cg_rnn_sizes {
  * The reserve space has a header of 64 bytes.  On routes composed and scan the reserve space then has, for
  * each valid step and pseudo-layer, [U] of each value that the cell saves, of its output and of its states
  * (the states in acc).  On routes composed and scan the reserve space also has [U] of each gate
- * pre-activation (in acc) if the cell's gradient reads them.  All these values are in blocks of a multiple of
- * 64 bytes.  On route cudnn the reserve space has, after the header, the outputs and what cuDNN saves.  work
- * also suffices for calls of fewer steps or rows if both calls have lengths or neither has.  CG_BAD_ARGUMENT:
- * wrong lengths; too many steps, rows or bytes. */
+ * pre-activation (in acc) if the cell's gradient reads them.  All these values of the reserve space are in
+ * blocks of a multiple of 64 bytes.  On route cudnn the reserve space has, after the header, the outputs and
+ * what cuDNN saves.  work also suffices for calls of fewer steps or rows if both calls have lengths or
+ * neither has.  CG_BAD_ARGUMENT: wrong lengths; too many steps, rows or bytes. */
 CG_API int  cg_rnn_sizes(const struct cg_rnn *rnn, int64_t T, int64_t B, const int32_t *lengths,
                          struct cg_rnn_sizes *sizes);
 struct cg_rnn_call;
@@ -636,8 +636,8 @@ CG_API int  cg_rnn_reserve_bound(const struct cg_rnn *rnn, size_t *fixed, size_t
 /** A region of params.  Not present are the input matrices of layer 0 if the network skips them (CG_SKIP), a
  * projection of size 0, and a matrix or bias that a gate does not have. */
 struct cg_rnn_region {
-	int64_t offset, /**< Index of its first element. */  rows, /**< Rows; 0: the region is not present. */
-	        columns; /**< Columns. */
+	int64_t offset,          /**< Index, in params, of the region's first element. */
+	        rows, /**< Rows; 0: the region is not present. */  columns; /**< Columns. */
 };
 /** Locates a region by number.  id: 0 to G - 1 a gate's input matrix, or its bias bW if bias is 1; G to 2 G -
  * 1 its recurrent matrix, or bR; 2 G the projection; 2 G + 1 and on the per-unit vectors, then the scalars.
@@ -742,13 +742,14 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  *
  * The reserve space must be aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256
  * costs a copy.  If rows differ in length, or do not lie evenly in the order of steps, as without time_major,
- * a device stream keeps an index of the rows.  A call whose sizes, lengths or strides differ from those of
- * the stream's last such call sends a new index, after waiting for all work that may use the host's copy of
- * the old one.  On route cudnn a stream keeps an index of each plan's last four sizes and lengths; each part
- * of a long sequence counts as one of them.  A call that sends no index of the rows to the device can be
- * captured with a CUstream, with device memory only and the caller's workspace.  A captured call that reads
- * an index of the rows is valid until the stream is used with other sizes, lengths or strides, or closed.
- * Every launch of a captured call has the counter of its capture, and so the same dropout masks. */
+ * a device stream keeps an index of the rows.  A call that needs an index of the rows for other sizes,
+ * lengths or strides waits for all work that may read the host's copy of the old index.  Then this call sends
+ * a new index of the rows to the device.  On route cudnn a stream keeps an index of each plan's last four
+ * sizes and lengths; each part of a long sequence counts as one of them.  A call that sends no index of the
+ * rows to the device can be captured with a CUstream, with device memory only and the caller's workspace.  A
+ * captured call that reads an index of the rows is valid until the stream is used with other sizes, lengths
+ * or strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same
+ * dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A
@@ -821,8 +822,8 @@ CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg
 CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
 /** Copies the k-th tensor, of the size from cg_weights_tensor(), out of params.  Where a format has one bias
  * for two, that bias is the sum; CG_UNSUPPORTED if load would restore the two with other bits, unless
- * `lossy` is set.  Of two gradients that are equal to the bit one is taken; CG_UNSUPPORTED if they differ,
- * unless `lossy` is set. */
+ * `lossy` is set.  The gradient of that bias is one of the gradients of the two biases; CG_UNSUPPORTED if
+ * these two gradients differ in any bit, unless `lossy` is set. */
 CG_API int  cg_weights_save(const struct cg_weights *weights, int k, void *tensor, size_t bytes);
 
 /** @} */

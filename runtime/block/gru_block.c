@@ -99,7 +99,7 @@ struct kernel_memory {
 	const struct cg_gru_block *op;
 	struct cg_mem gates[2][GATES], bias[GATES];      /* gate pre-activations; the gradients of the biases */
 	struct cg_mem saved[4];                          /* the values r, u, c and h that the forward pass saves */
-	/* prev: h_prev, and its gradient without the product through the gates r and u; stage_input: h_prev r, and its gradient */
+	/* prev: [0] h_prev, [1] its gradient without the product through the gates r and u; stage_input: [0] h_prev r, [1] its gradient */
 	struct cg_mem prev[2], stage_input[2];
 	struct cg_mem partial;                           /* partial sums */
 };

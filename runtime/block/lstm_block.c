@@ -192,7 +192,7 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 }
 
 /* From CG_STEPS_TO_PACK steps on, chooses the backend's scan, or else products with a packed copy of the recurrent rows of w, if the
- * backend has them and the workspace is large enough.  With neither scan nor packed copy each step runs as a product and a launch. */
+ * backend has them and the workspace is large enough.  If neither is chosen, each step runs as a matrix product and a kernel launch. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem space)
 {
 	const struct cg_context *context = recurrence->stream->context;

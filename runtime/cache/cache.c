@@ -133,8 +133,8 @@ static int add_usage(int folder, const struct file *f, void *user)
 	return 0;
 }
 
-/* Removes the least recently used entries until `bytes` more bytes fit within the limit `most`; returns 0 if they do not fit.  Other
- * processes write at the same time: together they may exceed the limit by one entry each, until the next write. */
+/* Removes the least recently used entries until `bytes` more bytes fit within the limit `most`; returns 0 if they do not fit.  If several
+ * processes write entries at the same time, the files may exceed the limit by one entry for each process, until the next write. */
 static int free_space(int folder, uint64_t bytes, uint64_t most)
 {
 	struct usage usage;

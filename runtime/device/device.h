@@ -23,7 +23,7 @@ struct cg_context {
 	int holders;                             /* reference count: the caller, open streams and plans; atomic */
 	int fork;                                /* the value of cg_fork_count() when the context was opened */
 	int verbose;                             /* 1: CELLGRAD_VERBOSE was 1 or calls when the context was opened */
-	struct cg_context_attachment *_Atomic attachments;       /* data that other source files attach; added under the lock */
+	struct cg_context_attachment *_Atomic attachments;       /* data that source files attach to a context; added under the lock */
 };
 
 struct cg_attachment;
@@ -31,7 +31,7 @@ struct cg_stream {
 	struct cg_context *context;
 	struct cg_queue *queue;
 	struct cg_mem scratch;                   /* the workspace of calls whose caller gives none, and copies of host arguments; it grows */
-	struct cg_attachment *attachments;       /* data that other source files attach */
+	struct cg_attachment *attachments;       /* data that source files attach to a stream */
 	int is_taken;                            /* 1: cg_stream_take returned the stream, which was not given back yet */
 	uint64_t header[8];                      /* host memory for the header of a reserve space while it is copied from or to the
 	                                          * device: here, since the copy may still run after a failed sync */

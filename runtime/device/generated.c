@@ -132,8 +132,8 @@ static int multiply(struct cg_stream *stream, const struct cg_gemm *g)
 	return launch(stream, product, g->m, g->n, operands);
 }
 
-/* Writes the start of a product to c, as a product with k = 0.  Such a product does not read a and b, so that one kernel serves for
- * transposed and other operands. */
+/* Writes the start of a product to c, as a product with k = 0.  A product with k = 0 does not read a and b, so that the kernel for
+ * operands that are not transposed serves for transposed ones, too. */
 static int spread_start(struct cg_stream *stream, const struct cg_gemm *g)
 {
 	struct cg_gemm start = *g;
