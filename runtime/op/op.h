@@ -184,8 +184,8 @@ const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 /* ---- shapes: shape.c ---- */
 
 enum { CG_SHAPE_TEXT = 64 };
-/* Writes the shape as it is in the row, "T B I", with the first two of three dimensions exchanged if the op is not time-major (those of
- * states not if states_major is set); returns text. */
+/* Writes the shape as it is in the row, "T B I".  If the op is not time-major, the first two of three dimensions are exchanged, except in
+ * the shape of a state if states_major is set.  Returns the buffer `text`. */
 const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const void *op, char text[CG_SHAPE_TEXT]);
 /* Computes a shape such as "I+U 4*U" from the sizes in the op's struct: writes at most CG_RANK dimensions and returns their number, or
  * CG_BAD_ARGUMENT, which is negative, if one does not fit in 64 bits. */

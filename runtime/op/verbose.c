@@ -2,7 +2,7 @@
 /*
  * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes.  The line has a command that measures an op of the same
  * sizes and attributes, or prints the kernel; after a # it has the time of the call and, if the call failed, its failure.  The arguments of
- * the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if the variable is unset, 0 or none.
+ * the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if the variable is unset, "0" or "none".
  */
 #include <stdio.h>
 #include <stdlib.h>

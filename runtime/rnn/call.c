@@ -59,8 +59,8 @@ const char *cg_rnn_op_route(const void *given)
 	return cg_rnn_route_at(op->rnn, op->call.T);
 }
 
-/* Rows like those of the op table, but for the library's own network calls: by pass, for cells with at most one state and for all cells.
- * By its row a call is checked, its workspace is measured, and its verbose line is written. */
+/* Rows like those of the op table, but for cg_rnn_forward() and cg_rnn_backward(): by pass, one row for cells with at most one cell state
+ * and one for all cells.  By its row a call is checked, its workspace is measured, and its verbose line is written. */
 #define NETWORK_CALL \
 	RNN_STRUCT, .dims = cg_rnn_dims, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, .time_major_at = RNN(time_major), \
 	.states_major_at = RNN(states_major), .spacing = cg_rnn_op_spacing

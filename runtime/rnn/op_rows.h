@@ -66,7 +66,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	  .about = "true: states are [L*D B .] with time_major=false, too" }, \
 	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "a route that info lists; if it is not possible, an error" }, \
 	{ .name = "strict_rounding", .kind = CG_BOOL, .extra = 1, .at = RNN(strict_rounding), \
-	  .about = "true: no library that rounds sums and c to f16 or bf16 is used" }
+	  .about = "true: f16 and bf16 never use cuDNN, which rounds sums and c to 16 bits" }
 #define END { .name = NULL }
 
 /* ---- inputs and outputs ---- */

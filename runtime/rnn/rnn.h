@@ -101,7 +101,8 @@ struct cg_rnn {
 	int sum_values;                          /* the most values that one function of the gradient sums over the rows */
 	/* the most means over units that a row has in memory: in a forward step, in a step of the gradient, in the gradient's sums over rows */
 	int means, d_means, sum_means;
-	/* flags: the gradient's sums over rows read h of the step before; a state of the step before; the carried gradients */
+	/* 1 if the gradient's sums over rows read: sums_prev_h: h of the step before; sums_prev_c[k]: cell state k of the step before;
+	 * sums_carry: the carried gradients */
 	int sums_prev_h, sums_prev_c[CG_STATES_MAX], sums_carry;
 	int uses_h_prev;                         /* 1: an equation of the cell reads h_prev, beside the recurrent product */
 	int keeps_gates;                         /* 1: the reserve space holds the gate pre-activations, which the gradient reads */
@@ -147,8 +148,8 @@ static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int dir
 int  cg_packed_count(struct cg_rnn_shape *);
 /* Computes the lengths, [B], from the batch sizes, in cg_memory that the caller frees; NULL without batch sizes or batch rows. */
 int  cg_packed_get_lengths(const struct cg_rnn_shape *, int32_t **lengths);
-/* Zeros a caller's sequence of rows of `width` elements, if it has padding; memory between rows is unchanged.  Argument `any`: memory of
- * at least one row, which is copied with every element dropped, so that it gives zeros. */
+/* If a caller's sequence has padding, zeros all its rows, of `width` elements each; memory between rows is unchanged.  Argument `any`:
+ * memory of at least one row, which is copied with every element dropped, so that it gives zeros. */
 int  cg_packed_clear(struct cg_stream *, int dtype, const struct cg_rnn_shape *, struct cg_rnn_spacing, int64_t width, struct cg_mem,
                      struct cg_mem any);
 /* Gets the packed sequence of a call.  The stream keeps the last packed sequence that has index arrays, for calls with the same
@@ -299,7 +300,7 @@ struct cg_recurrence {
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent: an output of a block op that is not requested */
 	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: it holds n steps in turn, [n B, U] */
 	struct cg_matrix h;                      /* [N, H]: the hidden state, that is the saved output or its projection */
-	/* the initial states, h_first [B, H] of type real and c_first [B, U], in the sorted order */
+	/* the initial states, with batch rows in the sorted order: h_first [B, H], type real; c_first [B, U], type acc, or real in a block op */
 	struct cg_matrix h_first, c_first[CG_STATES_MAX];
 	struct cg_matrix bias;                   /* the biases: one row with the column blocks of all gates */
 	/*

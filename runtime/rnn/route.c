@@ -76,8 +76,8 @@ static void describe_beyond(struct cg_rnn *rnn, const struct cg_net_route *route
 		snprintf(rnn->beyond, sizeof rnn->beyond, "%s (%s: not %s)", composed, why, route->name);
 }
 
-/* Opens route scan if the backend supports it for this network and the caller did not ask for composed.  If not, opens composed, or fails
- * if the caller asked for scan.  not_vendor: the reason against the vendor's route; NULL: that route was not tried. */
+/* Opens route scan if the backend supports scan for this network and the caller did not ask for composed; else opens composed, or fails if
+ * the caller asked for scan.  not_vendor: the reason against the vendor's route; NULL: that route was not tried. */
 static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_vendor)
 {
 	const struct cg_backend *backend = rnn->context->backend;

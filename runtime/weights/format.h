@@ -122,7 +122,7 @@ struct cg_losses {
 	int64_t vectors, rounded;                /* nonzero elements of vectors that `to` does not hold; elements that `to`'s dtype rounds */
 	int bias;                                /* the enum cg_bias that restores the most pairs */
 };
-/* Counts the losses of a conversion.  bias: the enum cg_bias that is tried first to split sums bW + bR; if it loses pairs, all are. */
+/* Counts the losses of a conversion.  bias: the rule, an enum cg_bias, to split sums bW + bR by; if it loses pairs, all rules are tried. */
 void cg_count_losses(const struct cg_conversion *, int bias, struct cg_losses *);
 /* The number of pairs bW, bR of `from` of which at least one has bits that are not zero. */
 int64_t cg_count_biases(const struct cg_conversion *);
