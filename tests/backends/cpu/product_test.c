@@ -202,7 +202,7 @@ static void test_packed(void **state)
 
 /* ---- big products ---- */
 
-/* What a product begins with: nothing, or a row or a matrix in the operands' dtype or in the dtype of sums (acc), or c itself. */
+/* What the sums of a product start from: 0, a row or a matrix in the operands' dtype or in the dtype of sums (acc), or c itself. */
 enum start { NOTHING, ROW_REAL, ROW_ACC, MATRIX_REAL, MATRIX_ACC, ITSELF, STARTS };
 
 static struct cg_queue queue_of(struct cg_dev *device, const struct cg_isa *isa, int threads)
