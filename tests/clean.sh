@@ -6,8 +6,8 @@
 #
 # The last WHAT, by default, is gpu: all stages of tests/gpu.sh, whole, by a kit of the programs that check has built, on the stand-ins
 # for CUDA's libraries and on OpenCL.  The stages run in a second minimal Debian without network, autotools and the libraries that the kit
-# has.  This Debian has g++, with which the stand-ins compile kernels, and PoCL.  KIT=DIR: takes that kit, which must have the stand-ins,
-# so that check need not run before.
+# has.  The second Debian has g++, with which the stand-ins compile kernels, and PoCL.  KIT=DIR: takes that kit, which must have the
+# stand-ins, so that check need not run before.
 #
 # Needs a user root that may mount and unshare, debootstrap, git, access to Debian's mirror, and some 3 GB in the folder TMPDIR.
 # The tests get CELLGRAD_TEST_REQUIRE with `root` and `mount` added; if it has nvrtc, pip fetches NVRTC with the settings of this machine's

@@ -5,7 +5,7 @@
 #   cross.sh [NAME...]      names of rows of the list `rows`; without names all
 # Each row of the list is built in cross/NAME and needs its compiler; row aarch64 also needs qemu-user.  The libraries that the tests and
 # the command link are looked for beside the compiler's libraries, else fetched with apt-get download and unpacked in cross/NAME; nothing is
-# installed.  Without these libraries the row has neither unit tests nor the command.  Under qemu only a part of the suites runs;
+# installed.  Without cmocka, jansson and popt the row has neither unit tests nor the command.  Under qemu only a part of the suites runs;
 # change_test and limit_test, which depend on no processor, do not.
 #
 # Runs in the build's top folder, and needs cellgen and tests/conformance/checksum there.  Environment variables: srcdir; MAKE; UNIT, the
@@ -84,8 +84,9 @@ fused_vectors() {
 
 takes_neon() { CELLGRAD_CPU_ISA=neon $emulator ./cellgrad info | tee info && grep -q 'kernels neon' info; }
 
-# The words in front of a test's program.  A program that links the shared library is a script of libtool, which no emulator runs.  libtool
-# has variables CC and CXX of its own, so those of a test are set behind it, by env.  EMULATED is set for tests if an emulator runs them.
+# Prints the words that precede a test's program on the command line: env, libtool and the emulator, if any.  A program that links the
+# shared library is a script of libtool, which no emulator runs.  libtool has variables CC and CXX of its own, so those of a test are set
+# behind it, by env.  EMULATED is set for tests if an emulator runs them.
 launcher() {
 	echo "env ${emulator:+EMULATED=1} CELLGEN=$PWD/cellgen CELLGRAD=$PWD/cellgrad CMOCKA_MESSAGE_OUTPUT=TAP" \
 		"./libtool --silent --mode=execute env CC='$cc $flags' CXX='$(echo "$cc" | sed 's/gcc/g++/') $flags' $emulator"

@@ -335,7 +335,7 @@ static void print_point(char **words)
 
 static void print_reading(char **words)
 {
-	enum { BYTES = 1 << 28 };                        /* a timed run reads the array until it has read about so many bytes */
+	enum { BYTES = 1 << 28 };                        /* a timed run reads the array repeatedly, at least BYTES bytes in all */
 	static struct loops l = { .run = read_array };
 	size_t bytes = read_number(words[0]);
 

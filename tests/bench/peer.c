@@ -86,7 +86,7 @@ static uint16_t narrow_f16(float value)
 	bits &= 0x7fffffff;
 	if (bits >= 0x47800000)                          /* 2^16, infinite, NaN */
 		return (uint16_t)(sign | (bits > 0x7f800000 ? 0x7e00 : 0x7c00));
-	if (bits < 0x38800000) {      /* a subnormal half: adding 0.5 to it rounds it, as an f32 near 0.5 has the spacing of subnormal halves */
+	if (bits < 0x38800000) {      /* the f16 is subnormal, so a multiple of 2^-24: adding 0.5 rounds the f32 to such a multiple */
 		memcpy(&rest, &bits, 4);
 		rest += 0.5f;
 		memcpy(&bits, &rest, 4);

@@ -125,7 +125,8 @@ def compare(right, other):
 # ---- workers ----
 
 def make_environment(threads):
-    """Returns the environment of this process without the variables of UNSET; the variables of SET have the number of threads."""
+    """Returns the environment of this process without the variables whose names begin with an entry of UNSET; each variable of SET has the
+    number of threads."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(UNSET)}
     return {**kept, **dict.fromkeys(SET, str(threads))}
 

@@ -59,7 +59,7 @@ static struct cg_mem alloc(size_t n)
 {
 	struct cg_mem mem = { memory + used, 0, n * sizeof *memory, CG_HOST };
 
-	used += (n + 1) / 2 * 2;         /* the workspace is aligned to 8 bytes */
+	used += (n + 1) / 2 * 2;         /* every array, also a workspace, begins at a multiple of 8 bytes */
 	assert_true(used <= CAPACITY);
 	return mem;
 }

@@ -30,7 +30,8 @@ one() {
 	tensors "$file" "" $specs
 }
 
-pytorch() { # WORDS: converts the file in from format pytorch to the file out in format cellgrad
+# pytorch WORDS: converts the file "in", of format pytorch, to the file "out", of format cellgrad, with WORDS as further arguments
+pytorch() {
 	works convert --from pytorch --to cellgrad in out "$@"
 }
 
@@ -369,11 +370,11 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 		convert --from block --to pytorch in out
 	run -0 --separate-stderr "$CELLGRAD" convert --from block --to pytorch in out --force
 	[ "${#stderr_lines[@]}" -eq 2 ]
-	# in format pytorch, with gates i f g o, gate f has biases 5 to 9
+	# in format pytorch, with gates i f g o of 5 units, gate f has elements 5 to 9 of each bias
 	[ "$(number out bias_hh_l0 4) $(number out bias_hh_l0 5) $(number out bias_hh_l0 9) $(number out bias_hh_l0 10)" = "0.5 1.5 1.5 0.5" ]
 	[ "$(number out bias_ih_l0 5)" = 0 ]
 	run -0 --separate-stderr "$CELLGRAD" convert --from block --to keras in out --force
-	# in format keras, with gates i f c o, gate f has biases 5 to 9, as in format pytorch
+	# in format keras, with gates i f c o of 5 units, gate f has elements 5 to 9 of the bias, as in format pytorch
 	[ "$(number out lstm/lstm_cell/bias 4) $(number out lstm/lstm_cell/bias 5) $(number out lstm/lstm_cell/bias 10)" = "0.5 1.5 0.5" ]
 	works convert --from block --to pytorch in out forget_bias=0 cell_clip=0
 	works convert --from block --to pytorch --gradients in out
@@ -523,7 +524,7 @@ pytorch() { # WORDS: converts the file in from format pytorch to the file out in
 		biases=$(grep -ao '"biases_[0-9]*"' theirs | wc -l)
 		works run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
 		[[ $output == *biases_0*ok* && $output != *MISMATCH* ]]
-		# the weights before the step are not equal to those after it
+		# the weights before the training step are not equal to the weights after the training step
 		works convert --from pytorch --to cellgrad --from-prefix before. "$file" ours
 		run -1 "$CELLGRAD" run rnn_params_to_canonical ours num_params_weights="$weights" num_params_biases="$biases" --expect theirs
 	done

@@ -240,7 +240,7 @@ indrnn() {
 	refuses "ln_gru|means over units" emit ln_gru --shape scan --pass seq_grad
 }
 
-# The text of a scan contains the text that `cellgen tiles` prints, up to the table of tiles.
+# The text of a scan contains the text that `cellgen tiles` prints, from the bytes of a vector up to the table of tiles.
 @test "--shape scan prints the code of the products that the library is compiled from" {
 	for dtype in f32 f64 bf16; do
 		works emit gru --shape scan --pass seq_grad --dtype $dtype

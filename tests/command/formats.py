@@ -253,7 +253,8 @@ def pair(a, b, files, cell, sizes, bias, dtype):
     why = convert(*first)
     if why:
         return why
-    # OUT is not compared if a sum of two biases was split again, since the two parts differ from the original biases.
+    # OUT is not compared if IN has the sum of two biases and OUT has two biases: the command splits the sum, and the two parts differ from
+    # the biases of the network.
     if not (bias == "two" and sums(a, cell) and not sums(b, cell)):
         why = compare("out", files[b], dtype)
         if why:

@@ -2,8 +2,8 @@
 /*
  * Tests that every kernel of the built-in cells, except those of second gradients, gives the same bits in every way that the cpu backend
  * computes it: compiled for each instruction set that runs here, and interpreted on each. Inputs are ordinary numbers, special values and
- * random bits; there are gaps between rows, absent arguments, and sizes around the widths of vectors, strips and blocks. Where one result
- * is NaN all are, but the bits of a NaN may differ, since processors disagree about them.
+ * random bits; there are gaps between rows, absent arguments, and sizes around the widths of vectors, strips and blocks. If a result is
+ * NaN in one of these ways, the result is NaN in all ways; the bits of a NaN may differ, since processors disagree about them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ enum { ARGUMENTS = CG_SLOTS_MAX, PAD = 3 };
 
 static unsigned long long state = 20260102;
 static long elements, kernels;
-/* Counts over the results of calls whose inputs have NaNs: NaNs; numbers; NaNs whose bits differ from those of the first way. */
+/* Counts over the results of calls whose inputs have NaNs: NaNs; numbers; NaNs whose bits differ from those of the kernel's first run. */
 static long nans, numbers, others;
 enum given { WHOLE, ABSENT, NANS, GIVEN };       /* which arguments are given: all; some; all, about a fourth of their elements NaN */
 
@@ -60,8 +60,8 @@ static void call(const struct cg_isa *isa, int interpreted, const struct cg_pass
 	fail_msg("%s is not compiled for %s", function->key, isa->name);
 }
 
-/* Adds to the counts the results of a call whose inputs have NaNs, compared with those of the first way; the gaps between rows are left
-   out. */
+/* Adds to the counts the results of a call whose inputs have NaNs, `now`, compared with those of the kernel's first run, `first`; the gaps
+   between rows are left out. */
 static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned char *now, const unsigned char *first)
 {
 	size_t size = cg_dtype_bytes(dtype);
@@ -77,7 +77,7 @@ static void count_nans(int dtype, int64_t rows, int64_t units, const unsigned ch
 	}
 }
 
-/* Runs a kernel in every way that runs here, and compares the bits with those of the first way. */
+/* Runs a kernel by each instruction set that runs here, compiled and interpreted, and compares the bits with those of the first run. */
 static void compare(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows, int64_t units,
                     enum given given)
 {

@@ -196,7 +196,7 @@ static void test_memory_fails_on_request(void **state)
 				assert_string_equal(cg_message(), n == 1 ? "no memory for 10 bytes"
 				                    : n == 2 ? "no memory for 20 bytes" : "no memory for 30 bytes");
 			if (p)
-				p[0] = 1;                /* a block that could not grow may still be written */
+				p[0] = 1;                /* a memory block stays writable if cg_memory() cannot enlarge it */
 		}
 		assert_int_equal(cg_memory_fail(0), 3);
 		cg_memory(p, 0);

@@ -35,7 +35,8 @@ double fake_factor(const void *factor, unsigned type);
 /* Checks the memory of a product, and queues the product; returns a status of cuBLAS. */
 int fake_multiply(struct product product, struct stream *stream);
 
-/* Begins a call.  A failure on request is returned as a status. */
+/* Begins a function of the stand-ins for cuBLAS.  If the call is refused, as CELLGRAD_FAKE_FAIL can request, the function returns a status
+   of cuBLAS. */
 #define BLAS_CALL(name) \
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter(#name, NEEDS_CONTEXT); \
 	if (refusal) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The opencl backend's declarations of OpenCL, compared with <CL/cl.h> by the compiler: types of all calls, values of all constants.
- * There is nothing to run.
+ * The program itself compares nothing: it prints a pass, or a skip if there is no <CL/cl.h>.
  */
 #include <stdio.h>
 

@@ -357,7 +357,7 @@ static void test_absent(void **state)
 	memcpy(outputs, one.results[1].data, MOST);
 	memcpy(gradients, two.results[3].data, MOST);
 	/* Without an output, forward gives the same output_h, and a reserve from which backward, with no result but the gradient of params,
-	 * gives the same gradient; a byte of the memory of the absent input gradient is not written. */
+	 * gives the same gradient; backward does not write the first byte of the memory of the absent input gradient. */
 	set_frame(&one, 0, 0);
 	set_buffer(&one, &one.results[0], BUFFERS, XLA_F32, 0, 0, 0);
 	call_well(&one, cellgrad_jax_forward);

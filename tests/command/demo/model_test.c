@@ -20,8 +20,8 @@
 enum { SYMBOLS = 5, UNITS = 3, ROWS = 3, STEPS = 4, N = ROWS * STEPS };
 static const struct model_shape shape = { SYMBOLS, UNITS, ROWS, STEPS, NULL };
 
-/* Two batches: symbols [T B], and the symbol that follows each. Rows have different lengths, one has length 0; O fills the steps beyond the
-   end of a row. */
+/* Two batches: symbols [T B], and the symbol that follows each. Rows have different lengths, one has length 0; the constant O
+   stands in the steps beyond the end of a row. */
 enum { O = -99 };
 static const int32_t first_lengths[ROWS] = { 2, 4, 3 }, second_lengths[ROWS] = { 3, 0, 1 };
 static const int first_symbols[N] = { 0, 3, 2, 2, 4, 1, O, 1, 0, O, 2, O }, first_next[N] = { 2, 4, 1, 3, 1, 0, O, 2, 4, O, 3, O };

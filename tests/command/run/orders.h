@@ -12,7 +12,7 @@ enum { FILES = 4, TENSORS = 100, WORDS = 40, WORD = 192, FACTS = 4096 };
 struct tensor {
 	char name[CG_ITEM_NAME];
 	const char *dtype;
-	int rank, scalar;                        /* scalar: 1: a word NAME=VALUE could give the value, too */
+	int rank, scalar;                        /* scalar: 1: the tensor is a scalar, and a word NAME=VALUE could give its value, too */
 	int64_t shape[CG_RANK];
 	unsigned char *data;
 	size_t bytes;

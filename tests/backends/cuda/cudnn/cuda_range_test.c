@@ -192,7 +192,7 @@ static void test_both_directions(void **state)
 	assert_non_null(strstr(cg_message(), "T=65536"));
 	cg_rnn_close(got.rnn);
 
-	/* If the config names no route, the call takes route composed. */
+	/* If the config names no route, a bidirectional call of more steps than cuDNN takes at once runs on route composed. */
 	assert_int_equal(cg_open("cpu", &u.context), CG_OK);
 	assert_int_equal(cg_stream_open(u.context, NULL, &u.stream), CG_OK);
 	for (int k = 0; k < 2; k++) {
