@@ -18,8 +18,8 @@ static __device__ __forceinline__ unsigned load_acquire(const unsigned *at)
 	return value;
 }
 
-/* One flag per block: each writes its word of the step, sets its flag, and waits for all flags.  The words that a block then reads
-   of the other blocks must be those of this step.  flags: [blocks]; words: [2][blocks]. */
+/* One flag per block: in each step a block writes its word, sets its flag, and waits for all flags.  A block that has waited for the flags
+   of a step must read the words that the other blocks wrote in this step.  flags: [blocks]; words: [2][blocks]. */
 extern "C" __global__ void hand_over(unsigned *flags, unsigned *words, unsigned *broken, int steps)
 {
 	unsigned blocks = gridDim.x;

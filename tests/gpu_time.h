@@ -19,7 +19,7 @@ void gpu_timer_stop(const struct gpu_timer *, struct cg_queue *);
 double gpu_timer_ms(const struct gpu_timer *);
 
 /* A CUDA graph, with which a stream's work runs again without the host's part: gpu_graph_begin captures the stream's work from then on, and
- * gpu_graph_end ends that and returns the graph; NULL: this driver has no graphs, as a stand-in, or something forbade the capture. */
+ * gpu_graph_end ends that and returns the graph; NULL: this driver has no graphs, or something forbade the capture. */
 void  gpu_graph_begin(struct cg_queue *);
 void *gpu_graph_end(struct cg_queue *);
 int   gpu_graph_launch(void *graph, struct cg_queue *);

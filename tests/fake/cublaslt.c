@@ -222,8 +222,8 @@ static int check(struct lt_problem p)
 	return fake_types(p.a->type, p.b->type, p.d->type, p.desc->compute);
 }
 
-/* Is there no algorithm for the problem? For a product with a bias there is no algorithm half of the time in f64, and one time in eight in
-   other types. */
+/* Decides by chance whether this cublasLt offers no algorithm for a product. With a bias it offers none half of the time in f64, and one
+   time in eight in other types; without a bias it always offers one. */
 static int declines(struct lt_problem p)
 {
 	return p.desc->epilogue == EPILOGUE_BIAS && !fake_random(p.d->type == R_64F ? 2 : 8);

@@ -156,8 +156,8 @@ FAKE_API int cuStreamIsCapturing(struct stream *handle, unsigned *status)
 	*status = (unsigned)fake_setting("CAPTURE", IDLE);
 	if (stream->capture)
 		*status = stream->capture->spoilt ? SPOILT : ACTIVE;
-	/* The default stream is never captured; while a stream that waits for the default stream is captured, this query fails, and invalidates
-	   nothing. */
+	/* The default stream is never captured; while a stream that waits for the default stream is captured, cuStreamIsCapturing() of the
+	   default stream fails, and invalidates nothing. */
 	for (struct capture *c = captures; c && !stream->handle.kind; c = c->next)
 		if (c->stream->context == stream->context && c->stream->blocking)
 			return STREAM_CAPTURE_IMPLICIT;

@@ -45,7 +45,7 @@ static int turn(const char *slot)
 	return cg_fail(CG_DRIVER, "faulty: %s: failed as the test asked", slot);
 }
 
-/* Host memory must not reach this backend. */
+/* Fails if an operand of a slot is in host memory: the runtime must pass device memory alone to this backend. */
 static int own(const char *slot, struct cg_mem mem)
 {
 	return !mem.data || mem.place == CG_DEVICE ? CG_OK : cg_fail(CG_DRIVER, "faulty: %s: got the host's memory", slot);

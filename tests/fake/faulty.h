@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that fails at the n-th call of its slots that can fail; behind it is the cpu, without access to host memory, or late. */
+/* A backend that fails at the n-th call of its slots that can fail, and rejects host memory. It passes all other calls on to the backend
+   cpu or to the backend late. */
 #ifndef CG_FAULTY_H
 #define CG_FAULTY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of the stand-ins' libraries, and what tests of them do first and last. */
+/* Declares pointers to the functions of the stand-ins, and what a test of the stand-ins calls when it begins and when it ends. */
 #ifndef FAKE_STAND_IN_H
 #define FAKE_STAND_IN_H
 

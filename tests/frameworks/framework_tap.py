@@ -3,8 +3,8 @@
 importable there, and prints results of unittest as TAP.
 
 LIBRARY: the shared library; srcdir: the source.  frameworks.sh makes virtual environments that have the frameworks.  Under a Python without
-the framework a test runs again under the Python that CELLGRAD_TEST_PYTHON names.  If that Python lacks the framework, too, the test is
-skipped, or fails if CELLGRAD_TEST_REQUIRE has the framework's module.
+the framework a test runs again under the Python that CELLGRAD_TEST_PYTHON names.  If both Pythons lack the framework, the test is skipped,
+or fails if CELLGRAD_TEST_REQUIRE has the framework's module.
 """
 import importlib.util
 import os

@@ -139,7 +139,7 @@ class Calls(unittest.TestCase):
                     module = ours.LSTM(I, U)
                     before = self.same(module, x)
                     change(module)
-                    # The extension stays loaded for the first call after the change, and computes the call unless it declines it.
+                    # In the first call after the weights have changed, the extension is still loaded, and computes the call or declines it.
                     first = outcome(module, x)
                     after = self.same(module, x, serves=serves if serves is not None else True)
                     self.assertEqual(first if isinstance(first, tuple) else [a.tolist() for a in first],

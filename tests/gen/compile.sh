@@ -12,7 +12,7 @@
 # and those of bf16 for a new one, too; the front ends of NVRTC and clang alone read those of f64, whose equations are the ones of f32, and
 # those of the tests' own cells, which test names and forms.  An OpenCL device's driver builds texts of f32 and bf16 alone.
 #
-#	compile.sh [opencl]     opencl: tests OpenCL C alone, and the driver builds the texts of all dtypes
+#	compile.sh [opencl]     opencl: tests no language but OpenCL C; the driver of the OpenCL device builds the texts of all dtypes
 #
 # Runs in the build's top folder, and needs tests/gen/emit_all, tests/gen/compile_opencl and tests/gen/compile_nvrtc there.  srcdir: the
 # source, for the cells of tests/gen; CC: the build's compiler.
@@ -51,8 +51,8 @@ read_by() {
 	verdict "C with $1"
 }
 
-# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or cc, that includes every header of this folder and takes the address of
-# every function that they declare, at least 100; links it with the object files in this folder, and runs it.
+# calls NAME LANGUAGE COMPILER...: writes a program in LANGUAGE, c or cc, that includes the headers of all texts and takes the address of
+# every function that the headers declare, at least 100; links the program with the object files of the texts, and runs it.
 calls() {
 	name=$1 program=../calls.$2
 	shift 2

@@ -213,7 +213,7 @@ static const char *state(const struct trial *t, int k)
 	return t->cell->values[t->cell->prevs[k].value].name;
 }
 
-/* Adds the products of a stage's feed to the gates of the next stage. */
+/* Multiplies the value `from` of a stage by a matrix for each gate of the next stage, and adds each product to its gate. */
 static void carry(struct trial *t, struct world *w, const char *prefix, int stage, const char *from)
 {
 	for (int k = 0; k < t->cell->n_gates; k++)

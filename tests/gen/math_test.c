@@ -283,8 +283,8 @@ static void test_clip(void **state)
 	}
 }
 
-/* Tests max, min, abs of the first argument, and above: 1 if the first argument is the larger, 1/2 if both are equal, 0 if it is the
-   smaller. A NaN among a function's arguments gives NaN. */
+/* Tests max and min of two arguments, abs of one, and above of two: above is 1 if the first argument is the larger, 1/2 if both are
+   equal, 0 if the first is the smaller. A NaN among a function's arguments gives NaN. */
 static void test_max(void **state)
 {
 	static const double x[] = {

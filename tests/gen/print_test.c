@@ -178,7 +178,7 @@ static void check_statements(const struct cg_pass_plan *plan, int lang, const ch
 	assert_true(seen > 0);
 }
 
-/* Expects that an unnamed value, which the text writes out where it is used, is used once, apart from signs. */
+/* Expects that a value without a name, which the text writes as an expression at each use, is used once; a negation may be used often. */
 static void check_unnamed(const struct cg_pass_plan *plan, const struct cg_function *function, const char *const *name)
 {
 	const struct cg_node *nodes = plan->graph.nodes;
