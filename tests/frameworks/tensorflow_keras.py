@@ -38,7 +38,7 @@ def results(make, mask, x):
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = layer(x, mask=mask)
-        # Outputs of masked steps are set to 0, as CudnnRNN does; Keras's own code repeats the last output there.
+        # The test sets the outputs of masked steps to 0, as CudnnRNN does; Keras's own code repeats the last output there.
         y = y if mask is None or len(y.shape) == 2 else y * tf.cast(mask, y.dtype)[:, :, None]
         loss = tf.reduce_sum(tf.sin(y))
     return [y, *tape.gradient(loss, [x, *variables])]
