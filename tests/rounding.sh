@@ -38,7 +38,7 @@ awk -v routes="^ \\*   ($(echo "$routes" | tr ' ' '|')) +b?f[0-9]+ " '
 n=3
 for page in cellgrad-info.1 cellgrad.3; do
 	n=$((n + 1))
-	# A line of the page's source may end within a rounding.
+	# The words that state one rounding may go on in the next line of the page's source, so these lines are joined.
 	awk "/^\.It ($(echo "$routes" | tr ' ' '|')) b?f[0-9]+\$/ "'{ if (row != "") print row; row = $2 "|" $3; between = "|"; next }
 		/^[.]/ && row != "" { print row; row = "" }
 		row != "" { row = row between $0; between = " " }' "$srcdir/man/$page" | says $n "$page has all roundings"

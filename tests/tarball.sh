@@ -8,7 +8,8 @@ scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
-# tarball NAME: makes a tarball.  The folder that make dist packs has the same name each time, since this name is in the tarball.
+# tarball NAME: makes the tarball $scratch/NAME.tar.gz.  The folder that make dist packs has the same name each time, since this name is in
+# the tarball.
 tarball()
 {
 	"${MAKE:-make}" -s dist-gzip distdir="$scratch/cellgrad" >"$scratch/why" 2>&1 </dev/null &&

@@ -27,8 +27,8 @@
  *     products (pre-activations, d_hr) stay in acc.  f32 and f64 pay one u for storing.
  *  8. Small numbers.  Where acc is f32, its subnormal numbers may be flushed when read and when written: an operation may lose 2^-126, a
  *     subnormal input may lose its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below
- *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss inside a product is multiplied by the factors that follow, at most by all that are
- *     above 1.  Storing in real loses half of the smallest subnormal number of real, or 2^-126 where subnormal numbers are flushed.
+ *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss to underflow inside a product is multiplied by the later factors, at most by all
+ *     factors above 1.  Storing in real loses half of the smallest subnormal number of real, or 2^-126 where subnormal numbers are flushed.
  *  9. Large numbers.  Where acc or real may overflow, here or in another order of evaluation, the bound is infinite: infinity and NaN
  *     are then right answers, and so is everything computed from them.
  * 10. Infinities and NaN among the inputs are exact and stay so.  A value that is not finite has bound 0, and an implementation must

@@ -23,8 +23,8 @@
  *     already), and so is c.  In the gradient dgates are read back, as always, and so are the product that gives the gradient of h_prev,
  *     the gradient of the output before a projection, and dc.
  *     The term of h_prev's gradient that passes no matrix is read back, too.  Either the product, or the kernel that reads product and
- *     term, may add the two, and the bound allows either.  The bounds of a last step's states and gradients, which a caller gets,
- *     include no error of storing.
+ *     term, may add the two, and the bound allows either.  A caller gets the final states and the gradients of the initial states, whose
+ *     bounds include no error of storing.
  *  g. sigmoid and tanh have the errors that rule 5 of bound.h gives for a vendor.
  *  h. In f16 and bf16 several products may add to the gradient of a matrix; each product may be rounded before it is added, and the sum
  *     so far is read back before the next product adds to it.  The gradient of W has one product.  Where all rows have equal lengths

@@ -10,7 +10,7 @@
 
 /* To be called before any other call of the library; ends the program if the library refuses the allocator. */
 void counted_begin(void);
-/* Fails the test unless the library holds nothing but its built-in cells, which it keeps until the process ends. */
+/* Fails the test unless the library holds no memory but that of its built-in cells, which it keeps until the process ends. */
 void counted_nothing_left(void);
 /* A test that calls counted_nothing_left(): the last one of a program.  A program may give it a setup, which closes objects that the
  * other tests have left open or checks other memory. */

@@ -72,7 +72,8 @@ static void open_work(struct work *w, struct cg_context *context, const char *ro
 	w->net.config.time_major = 0;
 	if (net_open(&w->net) || cg_rnn_sizes(w->net.rnn, w->net.call.T, w->net.call.B, ragged[0], &of_ragged))
 		fail_msg("%s", cg_message());
-	/* Calls with and without lengths need workspaces of different sizes; the workspace has the bytes of both, and serves both. */
+	/* Calls with and without lengths need workspaces of different sizes; this workspace has as many bytes as both together, and serves
+	 * both. */
 	of_ragged.work += w->net.call.work.bytes;
 	net_free(&w->net, &w->net.call.work);
 	if (place == CG_DEVICE && cg_alloc(context, of_ragged.work, &w->net.call.work))
@@ -276,8 +277,8 @@ void try_closing(struct cg_context *context, const char *route)
 	uint64_t right, got;
 	struct net busy, n;
 
-	/* `route` is given only on CUDA. CUDA's stand-ins delay work themselves, so that a smaller network suffices to keep the stream
-	 * busy. */
+	/* Callers give a `route` only on backend cuda. CUDA's stand-ins delay work themselves, so that a smaller network suffices to keep
+	 * the stream busy. */
 	begin(&busy, context, reader, "lstm", route, CG_DEVICE);
 	busy.config.units = busy.config.input = route ? 32 : 256;
 	busy.config.bidirectional = 0;

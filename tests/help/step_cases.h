@@ -18,8 +18,8 @@ struct step_case {
 enum { STEP_CASES = 12 };
 extern const struct step_case step_cases[STEP_CASES];
 
-/* Opens the network of a case in device memory, for T steps, with every argument. It sets `lengths`, of which the longest is T; only in a
-   ragged case the call has them. */
+/* Opens the network of a case in device memory, for T steps, with every argument. step_case_open() sets `lengths`, of which the longest is
+   T; only in a ragged case the call has lengths. */
 int step_case_open(struct net *, const struct step_case *, int64_t T, int32_t *lengths, struct cg_context *, struct cg_stream *);
 enum { STEP_CASE_ROWS = 5 };
 

@@ -20,7 +20,7 @@ struct cg_mem some(struct tensors *, int n);
 struct cg_lstm_block lstm(struct tensors *, int peephole);
 struct cg_lstm_block sequence(struct tensors *, int peephole, int steps);
 struct cg_gru_block gru(struct tensors *);
-/* Fails the test unless a call's code is the expected one, and its message has this text. */
+/* Fails the test unless a call's code is the expected one, and its message contains this text. */
 void expect_refused(int code, int expected, const char *text);
 
 #endif

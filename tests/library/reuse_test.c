@@ -192,7 +192,7 @@ static void test_holders(void **state)
 	cg_rnn_close(opened);
 	assert_int_equal(cg_rnn_sizes(opened, 1, 1, NULL, &sizes), CG_OK);
 	cg_rnn_close(opened);
-	/* The plan that was closed last is found again; an open one is found though 80 others were closed. */
+	/* cg_rnn_get finds the plan that was closed last, and, though 80 other plans were closed, a plan that is open. */
 	cg_rnn_close(kept);
 	assert_ptr_equal(get(context, &c), kept);
 	for (int k = 0; k < 80; k++) {

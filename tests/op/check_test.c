@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cg_op_check rejects and with which message; the check writes nothing. Every argument of every row without a plan is made wrong in
+ * What cg_op_check rejects and with which message; the check writes nothing. Every argument of every op without a plan is made wrong in
  * each way that is listed here; most messages are compared verbatim.
  */
 #include <math.h>

@@ -64,7 +64,7 @@ static void check_row_size(const struct cg_op *row)
 	assert_true(n <= CG_DIMS_MAX);
 }
 
-/* Expects that the words in `need` are names of outputs or of boolean attributes. */
+/* Expects that the words in `need` of an op's arguments are names of outputs or of boolean attributes. */
 static void needs_are_names(const struct cg_op *row)
 {
 	const struct cg_attribute *t;
@@ -155,14 +155,14 @@ static void test_texts_are_read_once(void **state)
 		assert_int_equal(readings[n].state, 2);
 	assert_int_equal(ranges[0].state, 2);
 
-	/* A row's text is not parsed again: a change of its parsed form has effect. */
+	/* The library parses the texts of a row of the op table only once: a change of their parsed form has effect. */
 	readings[0].rank = 0;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	ranges[0].most.number = 0;
 	ranges[0].most.dim = -1;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "block_lstm_grad: seq_len_max: expected -1 or 0 to 0, got 3");
-	/* In a row without places for parsed texts they are parsed again. */
+	/* If a row of the op table has no memory for its parsed texts, each call parses the texts again. */
 	fresh.readings = NULL;
 	fresh.ranges = NULL;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_OK);
@@ -563,7 +563,7 @@ static void test_explanations(void **state)
 	}
 }
 
-/* The order of gates that a row documents is the one that its struct has by default. */
+/* The order of gates that a row of the op table documents is the default order in the struct of the op. */
 static void test_gates(void **state)
 {
 	int lstms = 0, grus = 0;

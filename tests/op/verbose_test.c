@@ -118,7 +118,7 @@ static void test_values(void **state)
 	}
 	for (int k = 0; k < 5; k++) {
 		assert_int_equal(setenv("CELLGRAD_VERBOSE", wrong[k], 1), 0);
-		/* Opens the cpu by name, or the first backend that opens. */
+		/* named 1: cg_open gets the name cpu; named 0: cg_open looks for the first backend that opens. */
 		for (int named = 0; named < 2; named++) {
 			context = (void *)&context;
 			assert_int_equal(cg_open(named ? "cpu" : NULL, &context), CG_BAD_ARGUMENT);
@@ -346,7 +346,7 @@ static void test_kernels(void **state)
 	run_kernel(stream, cg_cell_find("rnn_tanh"), NULL, 2, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "cellgrad emit rnn_tanh --stage 1 --pass forward --dtype f32 # cpu; ", 66);
 	EXPECT_OUTPUT("; CG_BAD_ARGUMENT: cg_kernel_run: ");
-	/* Options that the cell does not have are printed only behind the #, and cannot end the line. */
+	/* Options that the cell lacks are printed only in the line's comment, behind its #, and cannot end the line. */
 	run_kernel(stream, cell, "\"; $(reboot)\nreboot\033[2J", 0, CG_BAD_ARGUMENT);
 	assert_memory_equal(output, "# cg_kernel_run # cpu; ", 23);
 	assert_null(strchr(output, '\033'));

@@ -11,7 +11,7 @@ import numpy as np  # noqa: E402
 import cellgrad  # noqa: E402
 
 T, B, I, U = 7, 3, 4, 5
-# A cell of the shelf with three cell states: c, the normaliser n and the stabiliser m.
+# A cell of the shelf, templates/cells, with three cell states: c, the normaliser n and the stabiliser m.
 SLSTM = "slstm"
 
 

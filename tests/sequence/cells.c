@@ -48,7 +48,7 @@ static const char parted[] =
 	"cell parted\n" "gates a_p a_n a_o\n" "split q_n\n" "state c\n" "output h\n"
 	"p = sigmoid(a_p)\n" "q = q_n\n" "n = tanh(a_n + p * q)\n" "c = c_prev * p + n\n" "h = tanh(c) * sigmoid(a_o)\n" "save p q n c\n";
 
-/* A cell without a state, with two split gates. */
+/* A cell without a cell state, with two split gates: the recurrent parts of its two other gates. */
 static const char stateless[] =
 	"cell stateless\n" "gates a_n a_m\n" "split q_n q_m\n" "output h\n"
 	"n = tanh(a_n + 0.5 * q_n)\n" "m = sigmoid(a_m - q_m)\n" "h = m * n + (1 - m) * h_prev\n" "save n h\n";

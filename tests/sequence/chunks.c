@@ -13,7 +13,7 @@
 #include "verify/numbers.h"
 #include "tests/sequence/suite.h"
 
-/* Do states pass between chunks as between the steps of the whole? In f16 and bf16 no: each chunk rounds its final states to the dtype. */
+/* Do chunks round states no more than the whole sequence does? In f16 and bf16 each chunk also rounds its final states to the dtype. */
 static int rounds_nothing(const struct network *net)
 {
 	return net->config.dtype == CG_F32 || net->config.dtype == CG_F64;

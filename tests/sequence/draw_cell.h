@@ -27,7 +27,8 @@ struct drawn {
 	struct { int stage, split_of, lacks; } gates[GATES];
 	int n_gates, n_states, states[1 + MORE], output;         /* states, output: indices of equations */
 	int n_options, on[OPTIONS], n_weights, option[WEIGHTS], n_scalars, n_params;    /* option -1: the cell always has the weight */
-	struct { double value; int given, set; } params[PARAMS_MAX];    /* given: has a default; set: the network gives a value */
+	/* given: the param has a default; set: the network gives the param a value */
+	struct { double value; int given, set; } params[PARAMS_MAX];
 	struct equation equations[EQUATIONS];
 	int n_equations;
 	struct term terms[TERMS];

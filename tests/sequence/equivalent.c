@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same network stated in two ways: the answers are within the reference's bounds of one of them, or, where the computation is
- * the same, are compared with each other. Gradients for upstream gradients that are doubled or added are compared, too.
+ * The same network stated in two ways: the answers of one way are within the reference's bounds of the other way, or, where both compute
+ * the same, are compared with those of the other way. Gradients for upstream gradients that are doubled or added are compared, too.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -295,7 +295,7 @@ static void pass_reciprocal(struct tape *t, int k, int to, long double times, lo
 }
 
 /* Passes a derivative through a named form such as silu, at an operand p with an error of e. The error of the slope, except that of
-   hard_sigmoid, allows that memory has rounded a function in the form, such as sigmoid in silu. */
+   hard_sigmoid, allows that memory has rounded a function inside the form, such as the sigmoid inside silu. */
 static void pass_form(struct tape *t, int k, int op, int to, long double p, long double e)
 {
 	long double s = sigmoid(p), r = 1 / (1 + fabsl(p)), rounded = (8 * t->unit + t->real_unit) * (1 + fabsl(p));
