@@ -35,7 +35,7 @@ struct blocked {
 	/* sums: those of the current rows and columns of c; start: the values, in acc, from which they start.  If sums are rounded at the end
 	 * of a block, they are in block_sums, and starting values in the dtype are converted there, unless they are one repeated row. */
 	struct cg_matrix sums, start;
-	int is_low;                              /* c is one block high, and each thread has one panel of b */
+	int is_low;                              /* 1: one block has all current rows of c; each thread packs b panel by panel */
 	char *b, *a;                             /* the packed operands; a: one packed block for each thread */
 	char *block_sums;                        /* the sums of one block for each thread */
 	size_t a_bytes, b_bytes, sums_bytes;     /* for each thread: bytes of packed a, of packed b if is_low, of the sums of a block; or 0 */

@@ -12,8 +12,8 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers hold ROWS * VECTORS sums, VECTORS vectors of the operand b, and one element of the operand a.  A block of a has HEIGHT rows of
- * DEPTH_BYTES bytes: servers' processors with AVX-512 have a second-level cache of 1 MB or more. */
+/* Registers hold ROWS * VECTORS vectors of sums, VECTORS vectors of the operand b, and one element of the operand a.  A block of a has
+ * HEIGHT rows of DEPTH_BYTES bytes: servers' processors with AVX-512 have a second-level cache of 1 MB or more. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, ROWS = 12, VECTORS = 2, DEPTH_BYTES = 4096, HEIGHT = 240 };
 #elif defined __AVX2__

@@ -2,8 +2,8 @@
 /*
  * Counts the processors that threads may run on, by the affinity mask and by the quotas of control groups, and moves a thread to another
  * processor.  Linux may wake a thread on the processor of the thread that wakes it, although others are idle: on virtual machines Linux
- * takes a sleeping processor for one that the host has taken away.  Both threads then share one processor until Linux balances the load,
- * some fifty milliseconds later.  So the woken thread moves itself to another processor.
+ * takes a sleeping processor for one that the host has taken away.  The waking and the woken thread then share one processor until Linux
+ * balances the load, some fifty milliseconds later.  So the woken thread moves itself to another processor.
  */
 #include <math.h>
 #include <sched.h>
@@ -36,8 +36,8 @@ int cg_count_processors(void)
 
 enum { PATH = 4352 };                    /* bytes of a control group's path; groups with longer paths are ignored */
 
-/* Reads two numbers from the file `first`, or, if `second` is not NULL, one number from each of the two files.  Returns 1 if both numbers
- * are there and above zero. */
+/* Reads two numbers from the file `first`, or, if `second` is not NULL, one number from each of the two files.  Returns 1 if
+ * read_two() has read two numbers and both are above zero. */
 static int read_two(const char *folder, const char *first, const char *second, double numbers[2])
 {
 	const char *const names[] = { first, second };

@@ -14,7 +14,7 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 
-/* Registers hold ROWS * VECTORS sums, VECTORS vectors of the operand b, and one element of the operand a. */
+/* Registers hold ROWS * VECTORS vectors of sums, VECTORS vectors of the operand b, and one element of the operand a. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, VECTORS = 4 };
 #elif defined __AVX2__

@@ -58,8 +58,8 @@ struct cg_dnn_shape {
 	int32_t *lengths;                        /* the valid steps of each batch row, [B]; NULL: all are T */
 	int64_t N, live;                         /* N: valid steps; live: the batch rows with at least one valid step */
 	int whole;                               /* all batch rows have T steps */
-	/* 1: some batch rows have no step, the memory has more steps than the range, or a persistent algorithm suits batch-major sequences:
-	 * cuDNN gets the range's steps of the rows with steps, gathered and time-major */
+	/* 1: some batch rows have no step, or the memory has more steps than the range, or the sequences are batch-major and a persistent
+	 * algorithm, which needs time-major ones, suits the sizes: cuDNN gets the range's steps of rows with steps, gathered, time-major */
 	int compact;
 	int moves;                               /* 1: states are copied: `compact` is set, or cuDNN's have another order than the caller's */
 	/* the index of the persistent algorithm that suits these sizes, the same in each segment; 0: none suits */
@@ -153,7 +153,7 @@ void cg_dnn_leave_state(struct cg_dnn_state **);
 /* Finds the place of each of a segment's parameters in cuDNN's weight space. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
 void cg_dnn_release_layout(struct cg_dnn_layout *);
-/* Does cuDNN have input matrices for the first layer?  With skip_input cuDNN should have no input matrices there. */
+/* Does cuDNN have input matrices for the first layer?  With skip_input cuDNN should have no input matrices for the first layer. */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
 /* Copy the parameters of a segment, whose first layer is `first`, from this library's buffer to cuDNN's weight space, and back. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,
@@ -179,7 +179,7 @@ enum { CG_DNN_ALIGN = 256 };
 /* The workspace of a pass. */
 struct cg_dnn_workspace {
 	struct cg_mem vendor, weights, reserve;
-	struct cg_mem dweights[2];                               /* memory for cuDNN's gradients of weights, which the segments use in turn */
+	struct cg_mem dweights[2];                               /* cuDNN's weight gradients: [0] of even segments, [1] of odd segments */
 	struct cg_mem x, masked, y, dy, dx;
 	struct cg_mem hx, cx, hy, cy, dhy, dcy, dhx, dcx;        /* states and their gradients, in cuDNN's order */
 };

@@ -76,8 +76,9 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 }
 
 /*
- * How cuDNN's kernels were observed to round; tests/fake/cudnn_descriptor.c says where.  `cellgrad info` prints these lines;
- * runtime/cellgrad.h and the documents repeat them, which tests/rounding.sh checks.
+ * How cuDNN's kernels round; comments in tests/fake/cudnn_descriptor.c and cudnn_cell.c name the kernels and the versions of cuDNN in which
+ * these roundings were seen.  `cellgrad info` prints these lines; runtime/cellgrad.h and the documents repeat them, which tests/rounding.sh
+ * checks.
  */
 static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",

@@ -168,7 +168,7 @@ struct split_call {
 	int32_t *scratch;
 	struct cg_mem work;
 	struct states turns[TURNS];
-	/* offsets in the reserve space.  reserve: where the part of the range that runs begins; saved: where the states between ranges begin */
+	/* offsets in the call's reserve space.  reserve: of the running range's own reserve space; saved: of the states between ranges */
 	size_t reserve, saved;
 };
 
