@@ -60,7 +60,7 @@ static int number_of(const char *version)
 	return version && sscanf(version, "%d.%d", &major, &minor) == 2 && minor < 1000 ? major * 1000 + minor : 0;
 }
 
-/* May the plugin register its kernels? If it may not, the function writes the reason to `state` and returns 0. */
+/* May the plugin register its kernels? If the plugin may not register kernels, the function writes the reason to `state` and returns 0. */
 static int may_register(void)
 {
 	int is_forced = cg_tf_is_set("CELLGRAD_TF_FORCE");
