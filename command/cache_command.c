@@ -18,7 +18,8 @@ static const struct poptOption table[] = {
 static const char usage[] = "path|list|clear [OPTION]...";
 static const char text[] =
 	"path prints the folder in which backends that compile slowly keep compiled\n"
-	"kernels.  If no kernels are kept, it prints the reason and the exit status is 2.\n"
+	"kernels.  If no folder is used for kernels, path prints the reason and the exit\n"
+	"status is 2.\n"
 	"list prints the kernels: what identifies each, its size in bytes, and how long\n"
 	"ago it was used.  A damaged kernel is not used; it is compiled again when needed.\n"
 	"clear removes all kernels, also unfinished ones, and no other file in the folder.\n"

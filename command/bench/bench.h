@@ -26,7 +26,7 @@ const struct cg_op *problem_ready(const struct problem *);
 const char *problem_name(const struct problem *);
 int64_t     problem_get_size(const struct problem *, const char *symbol);
 double      problem_rows(const struct problem *);        /* valid rows, summed over all steps */
-const char *problem_mode(const struct problem *);        /* "lstm"; for a network the name of its cell */
+const char *problem_mode(const struct problem *);        /* the mode, such as "lstm"; for a network the name of its cell */
 /* Writes the problem into `text`, as arguments of `cellgrad bench`; returns `text`. */
 const char *problem_line(const struct problem *, char *text, size_t capacity);
 int         problem_dtype(const struct problem *);

@@ -93,7 +93,7 @@ struct timing {
 	void *op;                                /* the problem's struct, with memory */
 	const struct cg_op *rows[2];
 	int n_rows, first;                       /* the ops of the rows from `first` on are measured */
-	struct cg_mem buffer;                    /* where the device's driver copies memory: it copies one half to the other */
+	struct cg_mem buffer;                    /* the device's driver copies the buffer's first half to the second; absent: no copies */
 	long copies;                             /* copies in each sample */
 };
 

@@ -27,14 +27,14 @@ static void add_box(struct picture *p, const char *name, const char *line, int c
 		p->width = (int)strlen(name) * LETTER + 2 * LETTER;
 }
 
-/* Marks the boxes that an equation reads. */
+/* Sets is_read of the boxes that an equation reads to 1, and that of the other boxes to 0. */
 static void mark_reads(const struct picture *p, int equation, unsigned char is_read[BOXES_MAX])
 {
 	const struct cg_cell *cell = p->cell;
 	int first = equation ? cell->values[equation - 1].term + 1 : 0;
 
 	memset(is_read, 0, BOXES_MAX);
-	/* The terms of an equation stand behind those of the equation before it. */
+	/* In cell->terms the terms of an equation follow those of the equation before it. */
 	for (int k = first; k <= cell->values[equation].term; k++)
 		if (cell->terms[k].code == CG_TERM_SYMBOL)
 			is_read[p->first[cell->terms[k].a] + cell->terms[k].b] = 1;

@@ -7,7 +7,7 @@
 #include "runtime/device/inspect.h"
 
 /* Draws which value each equation reads, from the gates and the states before the step on the left to the output and the states after it.
- * The file was checked by file_check_picture(). */
+ * Argument `file`: the picture's file, which file_check_picture() has checked. */
 int cell_picture_draw(const struct cg_cell *, struct file *);
 
 #endif

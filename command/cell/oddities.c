@@ -249,7 +249,8 @@ static const char *end_of(const char *name)
 	return end ? end + 1 : name;
 }
 
-/* The gate whose recurrent part a split gate would be if their names, which end nearly alike, ended alike; NULL: there is none. */
+/* A split gate is the recurrent part of another gate if both names are equal from the first `_` on.  Returns the name of the gate whose end
+ * is nearly that of the split gate's name; NULL: there is none, or the split gate is a recurrent part. */
 static const char *near_partner(const struct cg_cell *cell, const struct cg_gate *gate)
 {
 	const char *ends[CG_GATES_MAX] = { NULL }, *found;
