@@ -8,8 +8,9 @@ noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
 # The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of templates/local.mk; here, copies of rows,
-# tiles, the items of all products, the mathematics of the interpreter, and the list of cells.  The interpreter and the conversions are
-# compiled once for each dtype, too.  The dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing here.
+# tiles, headers with the vectors and the packing of the elements that products multiply (items), the mathematics of the interpreter, and
+# the list of cells.  The interpreter and the conversions are compiled once for each dtype, too.  The dtypes are those of gen/dtypes.h; the
+# linker reports a dtype that is missing here.
 texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert
 kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c)
 items = %D%/items_f32.h %D%/items_f64.h %D%/items_bf16.h
