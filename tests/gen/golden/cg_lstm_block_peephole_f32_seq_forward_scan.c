@@ -97,7 +97,7 @@ typedef uint32_t word;		/* the bits of an acc */
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; minus the bits of 2^n, the bits of 2^-n */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; less the bits of 2^n it is the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
@@ -105,8 +105,8 @@ typedef uint32_t word;		/* the bits of an acc */
 #define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
 #define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: in 64ths */
 #define ACC_PER_LN2 1.44269502f
-#define ACC_LN2 0.693145752f		/* its upper 16 bits: products with small integers are exact */
-#define ACC_LN2_REST 1.42859062e-6f	/* and the next 15 */
+#define ACC_LN2 0.693145752f		/* the upper 16 bits of ln(2): products with small integers are exact */
+#define ACC_LN2_REST 1.42859062e-6f	/* the next 15 bits of ln(2) */
 #define ACC_PER_HALF_LN2 2.88539004f
 #define ACC_HALF_LN2 0.346573591f
 #define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
@@ -614,8 +614,8 @@ static inline int64_t width_of(const struct cg_tile *tile, int v)
 }
 
 /*
- * Fills a tile from op(b) [k ...], b beginning at the tile's first column: where rows of memory are columns
- * of the tile, vector by vector, else item by item, so that whole cache lines are read.
+ * Fills a tile from op(b) [k ...], b beginning at the tile's first column, in the order that reads whole cache lines:
+ * vector by vector where rows of memory are columns of the tile, else item by item.
  */
 static void pack_tile(const struct cg_tile *tile, int transpose_b, int64_t k, const void *b, int64_t ldb)
 {

@@ -7,8 +7,8 @@ typedef ushort real;		/* the type in memory: a half's bits */
 typedef float acc;		/* the type of arithmetic */
 typedef uint word;		/* the bits of an acc */
 
-/* For a compiler that vectorises loops, as a processor's: -DSTRIP=1024, the units of a row that a work-item takes,
-   in a number of rows that the grid's height decides, or of sums; and -DLANES=16, the elements of a vector.
+/* For a compiler that vectorises loops, as a processor's: -DSTRIP=1024, the units that a work-item takes of each row
+   or sum, where the grid's height decides how many rows it takes; and -DLANES=16, the elements of a vector.
    -DWHOLE: no argument is absent, and no loop tests for that. */
 #ifdef STRIP
 #define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
@@ -39,9 +39,9 @@ static inline acc to_acc(real h)
 	return __builtin_load_halff((const half *)&h);
 }
 #else
-/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
-   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
-   which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Subnormal halves are multiples of 2^-24, as are floats
+   in [1/2, 1): to_acc() converts a subnormal half by an exact subtraction from such a float, and to_real() by an
+   addition that rounds; so neither needs a subnormal float, which a device might flush. */
 static inline acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
@@ -80,7 +80,7 @@ static inline real to_real(acc x)
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; minus the bits of 2^n, the bits of 2^-n */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; less the bits of 2^n it is the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
@@ -88,8 +88,8 @@ static inline real to_real(acc x)
 #define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
 #define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: in 64ths */
 #define ACC_PER_LN2 1.44269502f
-#define ACC_LN2 0.693145752f		/* its upper 16 bits: products with small integers are exact */
-#define ACC_LN2_REST 1.42859062e-6f	/* and the next 15 */
+#define ACC_LN2 0.693145752f		/* the upper 16 bits of ln(2): products with small integers are exact */
+#define ACC_LN2_REST 1.42859062e-6f	/* the next 15 bits of ln(2) */
 #define ACC_PER_HALF_LN2 2.88539004f
 #define ACC_HALF_LN2 0.346573591f
 #define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */

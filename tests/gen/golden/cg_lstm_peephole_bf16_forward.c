@@ -38,7 +38,7 @@ static INLINE acc from_bits(word bits)
 	return u.x;
 }
 
-/* Widens the upper half of a float. */
+/* A bf16 is the upper half of a float; the lower half becomes 0. */
 static INLINE acc to_acc(real h)
 {
 	return from_bits((word)h << 16);
@@ -64,7 +64,7 @@ static INLINE real to_real(acc x)
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; minus the bits of 2^n, the bits of 2^-n */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; less the bits of 2^n it is the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
@@ -72,8 +72,8 @@ static INLINE real to_real(acc x)
 #define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
 #define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: in 64ths */
 #define ACC_PER_LN2 1.44269502f
-#define ACC_LN2 0.693145752f		/* its upper 16 bits: products with small integers are exact */
-#define ACC_LN2_REST 1.42859062e-6f	/* and the next 15 */
+#define ACC_LN2 0.693145752f		/* the upper 16 bits of ln(2): products with small integers are exact */
+#define ACC_LN2_REST 1.42859062e-6f	/* the next 15 bits of ln(2) */
 #define ACC_PER_HALF_LN2 2.88539004f
 #define ACC_HALF_LN2 0.346573591f
 #define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */

@@ -9,7 +9,7 @@ static __device__ __forceinline__ acc from_bits(word bits)
 	return __uint_as_float(bits);
 }
 
-/* Widens the upper half of a float. */
+/* A bf16 is the upper half of a float; the lower half becomes 0. */
 static __device__ __forceinline__ acc to_acc(real h)
 {
 	return from_bits((word)h << 16);

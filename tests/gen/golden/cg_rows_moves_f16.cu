@@ -14,9 +14,9 @@ static __device__ __forceinline__ acc from_bits(word bits)
 	return __uint_as_float(bits);
 }
 
-/* A half has a sign, 5 bits of exponent and 10 of fraction. Its subnormals are multiples of 2^-24, as are floats
-   in [1/2, 1): an exact subtraction, or an addition that rounds, converts them there and meets no subnormal float,
-   which a device might flush. */
+/* A half has a sign, 5 bits of exponent and 10 of fraction. Subnormal halves are multiples of 2^-24, as are floats
+   in [1/2, 1): to_acc() converts a subnormal half by an exact subtraction from such a float, and to_real() by an
+   addition that rounds; so neither needs a subnormal float, which a device might flush. */
 static __device__ __forceinline__ acc to_acc(real h)
 {
 	word sign = ((word)h & 0x8000u) << 16;
