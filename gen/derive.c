@@ -17,7 +17,7 @@ static int sign(struct cg_graph *graph, int x)
 }
 
 /* The share of an operand in max, or in min: 1 or 0, and 1/2 where both operands are equal.
- * The shares of the two operands add up to exactly 1. */
+ * The shares of the two operands of a max, or of a min, add up to exactly 1. */
 static int share(struct cg_graph *graph, struct cg_node n, int which)
 {
 	int above = cg_apply(graph, CG_OP_ABOVE, n.a, n.b);

@@ -10,7 +10,8 @@
 
 enum { ARGUMENTS_MAX = 4 * CG_VALUES_MAX };
 
-/* A cut of the graph: a value that is in memory when a function runs.  The function loads the value instead of computing its node. */
+/* A cut of the graph: a value that is in memory when a function runs.  At a cut the function loads the
+ * value from memory and does not compute the cut's node. */
 struct cut { const char *name; int role, index, derivative; };
 
 struct maker {

@@ -633,7 +633,7 @@ int cg_print_header(const struct cg_pass_plan *plan, struct cg_text *text)
 	put_guard(text, plan->key);
 	cg_text_put(text, "\n\n#include <stdint.h>\n\n");
 	if (!real->type)
-		cg_text_printf(text, "/* An element of %s is the %s. */\n\n", cg_type_word(p.dialect, plan->dtype), real->bits);
+		cg_text_printf(text, "/* An element of type %s holds the %s. */\n\n", cg_type_word(p.dialect, plan->dtype), real->bits);
 	put_linkage(text, CG_LANG_C, "open");
 	for (int k = 0; k < plan->n_functions; k++) {
 		p.function = &plan->functions[k];

@@ -219,7 +219,8 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 	case CG_ROLE_SAVED:
 	case CG_ROLE_OUTPUT:
 	case CG_ROLE_FEED:
-		/* The workspace holds the feed, or its adjoint, between two products of a step, so the struct has no field for either. */
+		/* The struct has no field for a feed, the operand of the next stage's product, in forward, nor for a feed's adjoint in backward:
+		 * the workspace holds these between two products of a step. */
 		if (a->role == CG_ROLE_FEED && (a->derivative != CG_VALUE || !s->backward))
 			return;
 		f = add_sequence(s, a, a->type, a->out, a->name);

@@ -136,7 +136,7 @@ static int put_declarations(const struct steps *s, struct cg_text *text)
 	put_guard(text, s->plan->key);
 	cg_text_put(text, "\n#include <stddef.h>\n#include <stdint.h>\n\n");
 	if (!real->type)
-		cg_text_printf(text, "/* An element of %s is the %s. */\n\n", type_of(s, CG_TYPE_REAL), real->bits);
+		cg_text_printf(text, "/* An element of type %s holds the %s. */\n\n", type_of(s, CG_TYPE_REAL), real->bits);
 	put_linkage(text, "open");
 	cg_text_put(add_hole(&h, "key", text->resize), s->plan->key);
 	cg_text_put(add_hole(&h, "pass", text->resize), passes[s->plan->pass]);
@@ -164,8 +164,8 @@ int cg_print_steps_header(const struct cg_pass_plan *plan, struct cg_text *text)
 
 /* ---- an argument at a step ---- */
 
-/* The workspace has places of [rows, units]: for backward two for each previous value's adjoint, then one for each feed; for forward one
- * for each feed. */
+/* The workspace has places of [rows, units].  Backward has two places for the adjoint of each previous value, then one for the adjoint of
+ * each feed, the operand of the next stage's product; forward has one place for each feed. */
 static int feed_place(const struct steps *s, int feed)
 {
 	return s->backward ? 2 * s->plan->cell->n_prevs + feed : feed;

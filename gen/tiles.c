@@ -45,8 +45,8 @@ int cg_print_tiles_file(int dtype, struct cg_text *text)
 {
 	const char *name = cg_real_names[dtype];
 
-	cg_text_printf(text, "/* These functions compute the products of a sequence by tiles, in %s.  cellgen tiles %s makes this file, "
-	               "which is not to be edited. */\n\n#include \"backends/cpu/isa.h\"\n\n", name, name);
+	cg_text_printf(text, "/* These functions compute the products of a sequence by tiles, in dtype %s.  cellgen tiles %s makes this "
+	               "file, which is not to be edited. */\n\n#include \"backends/cpu/isa.h\"\n\n", name, name);
 	if (cg_print_sections(dtype, CG_LANG_C, words, text) || cg_print_tiles(dtype, text))
 		return -1;
 	cg_text_printf(text, "\nextern const struct cg_tiles CG_TILES(%s);\nconst struct cg_tiles CG_TILES(%s) = {\n"

@@ -535,8 +535,7 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *   composed, or fail if cudnn was requested by name.
  *
  * Routes differ in their bits and round as follows.  Gates are the results of activations, dgates the
- * gradients of their pre-activations, dh and dc the gradients that a step passes to the step before; "good
- * to" a number bounds the relative error.
+ * gradients of their pre-activations, dh and dc the gradients that a step passes to the step before.
  * @verbatim
  *   composed  f32   everything in f32
  *   composed  f64   everything in f64
@@ -546,11 +545,11 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *   scan      f64   everything in f64
  *   scan      f16   sums, c, dh and dc in f32; h, gates and dgates in 16 bits
  *   scan      bf16  sums, c, dh and dc in f32; h, gates and dgates in 16 bits
- *   cudnn     f32   everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24;
- *                   under allow_tf32 products in TF32, tanh good to 2^-11
+ *   cudnn     f32   everything in f32, sigmoid(x) with a relative error up to (4 + 2 abs(x)) 2^-24;
+ *                   under allow_tf32 products in TF32, tanh with a relative error up to 2^-11
  *   cudnn     f64   everything in f64
- *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11;
- *                   with strict_rounding the route is composed
+ *   cudnn     f16   x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh with a relative error
+ *                   up to 2^-11; with strict_rounding the route is composed
  *   cudnn     bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits;
  *                   with strict_rounding the route is composed
  * @endverbatim

@@ -81,9 +81,11 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
  * checks.
  */
 static const char *const roundings[CG_DTYPE_COUNT] = {
-	[CG_F32] = "everything in f32, sigmoid(x) good to (4 + 2 abs(x)) 2^-24; under allow_tf32 products in TF32, tanh good to 2^-11",
+	[CG_F32] = "everything in f32, sigmoid(x) with a relative error up to (4 + 2 abs(x)) 2^-24; "
+	           "under allow_tf32 products in TF32, tanh with a relative error up to 2^-11",
 	[CG_F64] = "everything in f64",
-	[CG_F16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh good to 2^-11; with strict_rounding the route is composed",
+	[CG_F16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits, tanh with a relative error up to 2^-11; "
+	           "with strict_rounding the route is composed",
 	[CG_BF16] = "x W, R h, c, h, gates, dgates, dh and dc in 16 bits; with strict_rounding the route is composed",
 };
 
