@@ -88,7 +88,7 @@ static void arguments(const struct cg_pass_plan *plan, const struct cg_function 
 /* Prints, for CUDA C, how many units a thread takes in a run, and the kernel's second form with the condition for its launch. */
 static void launch_runs(const struct cg_pass_plan *plan, const struct cg_function *function, struct cg_text *text)
 {
-	static const char group[] = "any; a loop in each thread covers the runs and rows that have no thread of their own";
+	static const char group[] = "any; runs and rows are walked in steps of the threads there are";
 	int run = cg_run_units(plan, function);
 	char key[CG_KEY_MAX];
 
@@ -119,8 +119,8 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 		cg_text_printf(text, "\"launch\": {\"threads\": [%d, %d], \"group\": [%d, 1]}", CG_LANES,
 		               cg_count_outputs(function), CG_LANES);
 	else if (function->shape == CG_FUNCTION_MEAN)
-		cg_text_printf(text, "\"launch\": {\"threads\": [%d, \"rows\"], \"group\": [%d, 1], "
-		               "\"rows\": \"a loop in each group covers the rows that have no group of their own\"}", CG_LANES, CG_LANES);
+		cg_text_printf(text, "\"launch\": {\"threads\": [%d, \"rows\"], \"group\": [%d, 1], \"rows\": \"walked in steps of the groups there "
+		               "are\"}", CG_LANES, CG_LANES);
 	else if (function->shape == CG_FUNCTION_POINT && d->run_in)
 		launch_runs(plan, function, text);
 	else if (function->shape == CG_FUNCTION_POINT)
@@ -128,7 +128,7 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 		               threads[function->shape][0]);
 	else
 		cg_text_printf(text, "\"launch\": {\"threads\": %s, \"group\": \"any; threads beyond the units return, "
-		               "a loop in each thread covers the %s that have no thread of their own\"}", threads[function->shape][each],
+		               "%s are walked in steps of the threads there are\"}", threads[function->shape][each],
 		               each && function->shape == CG_FUNCTION_SUM ? "values" : "blocks");
 	if (function->means)
 		cg_text_printf(text, ",\n      \"means\": {\"argument\": \"acc_means\", \"shape\": [\"rows\", %d]}", function->means);

@@ -12,7 +12,7 @@ top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 list=$top/tests/mutants
 make=${MAKE:-make}
 jobs=-j$(nproc 2>/dev/null || echo 2)
-limit=$(command -v timeout >/dev/null && echo "timeout ${MUTANT_SECONDS:-600}")
+limit=$(command -v timeout >/dev/null && echo "timeout 7200")
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
 die() { echo "Bail out! $*"; exit 1; }
@@ -148,6 +148,7 @@ case " $tests " in
 *) run "$(echo "$tests" | tr ' ' '\n' | grep -v '^build$' | sort -u | tr '\n' ' ')" ;;
 esac
 [ -z "$red" ] || die "red without any defect: $red (mutate/build)"
+limit=${limit:+timeout ${MUTANT_SECONDS:-600}}
 skipped=" $(find . -name '*.trs' -exec grep -l '^:global-test-result: SKIP' {} + | sed 's,^\./,,; s,\.trs$,,' | tr '\n' ' ')"
 
 # cannot_run TESTS: is each of the tests skipped on this machine, such as a test that needs PyTorch, if no Python has it?
