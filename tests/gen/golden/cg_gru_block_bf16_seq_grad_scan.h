@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An element of uint16_t is the upper half of a float's bits. */
+/* An element of type uint16_t holds the upper half of a float's bits. */
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* An element of uint16_t is the bits of a half. */
+/* An element of type uint16_t holds the bits of a half. */
 
 #ifdef __cplusplus
 extern "C" {

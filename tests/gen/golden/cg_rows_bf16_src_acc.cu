@@ -1,4 +1,4 @@
-/* cg_rows_bf16_src_acc: rows in cuda, made by cg_print_rows */
+/* cg_rows_bf16_src_acc: row copies in cuda, made by cg_print_rows */
 
 typedef unsigned short real;		/* the type in memory: a float's upper half */
 typedef float acc;			/* the type of arithmetic */

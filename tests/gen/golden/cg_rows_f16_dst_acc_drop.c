@@ -1,4 +1,4 @@
-/* cg_rows_f16_dst_acc_drop: rows in c, made by cg_print_rows */
+/* cg_rows_f16_dst_acc_drop: row copies in c, made by cg_print_rows */
 
 #include <stddef.h>
 #include <stdint.h>

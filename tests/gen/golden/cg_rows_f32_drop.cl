@@ -1,4 +1,4 @@
-/* cg_rows_f32_drop: rows in opencl, made by cg_print_rows */
+/* cg_rows_f32_drop: row copies in opencl, made by cg_print_rows */
 
 /* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF

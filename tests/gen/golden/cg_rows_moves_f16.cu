@@ -1,4 +1,4 @@
-/* cg_rows_moves_f16: moves in cuda, made by cg_print_rows_moves */
+/* cg_rows_moves_f16: several row copies in one launch, in cuda, made by cg_print_rows_moves */
 
 typedef unsigned short real;		/* the type in memory: a half's bits */
 typedef float acc;			/* the type of arithmetic */
