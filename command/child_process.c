@@ -38,8 +38,9 @@ static void write_all(int fd, const char *at, size_t bytes)
 	}
 }
 
-/* Computes and writes the child's answer, and ends the child. Where memory is exhausted the answer is empty. Exit handlers do not run:
- * that of a driver might hang, and buffered output of the parent would be printed twice. */
+/* Computes and writes the child's answer, and ends the child. If the child runs out of memory, it writes an empty
+ * answer, which the parent reports as CG_NO_MEMORY. Exit handlers do not run: that of a driver might hang, and buffered output of the
+ * parent would be printed twice. */
 static _Noreturn void answer(int fd, int seconds, json_t *(*ask)(const void *), const void *about)
 {
 	const struct rlimit no_core = { 0, 0 };

@@ -56,7 +56,8 @@ enum { OPTION_HELP = 1, OPTION_JSON, OPTION_FIRST, OPTION_MAX = 24 };
 struct options {
 	char name[24];                   /* "cellgrad run" */
 	poptContext popt;
-	char *value[OPTION_MAX];         /* by the option's number; NULL: not given; allocated by popt */
+	/* by the option's number; NULL: the option is not given; popt allocates a value, but the entry of an option without a value is static */
+	char *value[OPTION_MAX];
 	const char **operands;           /* the words that are not options; ends with NULL */
 };
 /* Parses the options of a subcommand. command: its name, such as "run". CG_BAD_ARGUMENT: an option is unknown, and the message

@@ -389,7 +389,7 @@ static int check_version(struct library *l)
 		return cg_cu_error(code, "cuDriverGetVersion");
 	if (version >= OLDEST)
 		return CG_OK;
-	return cg_fail(CG_NO_DEVICE, "%s is for CUDA %d.%d: expected a driver for %d.%d or later", l->path, version / 1000,
+	return cg_fail(CG_NO_DEVICE, "the CUDA driver %s supports CUDA %d.%d: expected a driver for CUDA %d.%d or later", l->path, version / 1000,
 	               version % 1000 / 10, OLDEST / 1000, OLDEST % 1000 / 10);
 }
 

@@ -135,9 +135,10 @@ static int compile_for(const char *text, const char *key, const struct options *
 }
 
 /*
- * A cache entry says which compiler made it.  The key of the entry does not name the compiler, since finding the compiler's version
- * requires loading the compiler.  The entry's text about the compiler is "NVRTC 13.0 BYTES SECONDS NANOSECONDS FILE".  An entry is valid
- * while FILE, the compiler's library, is unchanged or missing; if another toolkit has replaced FILE, the entry is made again.
+ * A cache entry says which compiler made it.  The key of the entry has the value of CELLGRAD_NVRTC_LIB, but not the compiler's version,
+ * since finding the version requires loading the compiler.  The entry's text about the compiler is "NVRTC 13.0 BYTES SECONDS NANOSECONDS
+ * FILE".  An entry is valid while FILE, the compiler's library, is unchanged or missing; if another toolkit has replaced FILE, the entry is
+ * made again.
  */
 static int about_compiler(char about[ABOUT])
 {

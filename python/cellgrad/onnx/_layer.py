@@ -33,7 +33,7 @@ class LayerRun(NamedTuple):
 
 
 class LayerGradients(NamedTuple):
-    """The gradients of X, initial_h and initial_c, with their shapes, and of the params of each direction.
+    """The gradients of X, initial_h and initial_c, each of the same shape as that input, and of the params of each direction.
 
     initial_c is None except for an LSTM.
     """
