@@ -49,7 +49,8 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class BuildError(Error, RuntimeError):
-    """A kernel or a cell could not be compiled.  The message has the line and column, the compiler's log, or what is missing."""
+    """A kernel or a cell could not be compiled.  The message has the line and column of the mistake in a cell's text, the compiler's log,
+    or what is missing."""
 
     code = C.CG_BUILD
 
@@ -71,7 +72,8 @@ class MissingFileError(FileError, FileNotFoundError):
 
 
 class LibraryError(Error, ImportError):
-    """The shared library of cellgrad was not found, could not be loaded, or has another version than this package."""
+    """The shared library of cellgrad was not found, could not be loaded, or does not match this package, by its version or
+    by its functions."""
 
 
 _OF_STATUS: Dict[int, Type[Error]] = {
@@ -82,5 +84,5 @@ _OF_STATUS: Dict[int, Type[Error]] = {
 
 
 def error_of(status: int, message: str) -> Error:
-    """Returns the exception for an enum cg_status."""
+    """Returns an exception with the message, of the class for an enum cg_status; of class Error if no class is for it."""
     return _OF_STATUS.get(status, Error)(message)

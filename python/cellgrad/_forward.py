@@ -62,7 +62,7 @@ def _remade(fields: Dict[str, Any]) -> Run:
 
 
 class Gradients(NamedTuple):
-    """The gradients of x, h0, c0 and params, each with the shape of its array, or None."""
+    """The gradients of x, h0, c0 and params, in the fields input, h, c and params: each an array of the shape of that argument, or None."""
 
     input: Optional[Array]
     h: Optional[Array]
@@ -88,7 +88,7 @@ def _state_axes(network: "Network", width: str) -> str:
 
 
 def _put_states(call: Any, network: "Network", name: str, c: Optional[Array]) -> None:
-    """Sets the memory of all cell states.  name: "input", "output", or one of these with "_backprop" at the end."""
+    """Sets the fields of a struct cg_rnn_call for all cell states.  name: "input", "output", or one of them with "_backprop" added."""
     if c is None:
         return
     first, end = name.split("_")[0], "_backprop" if "_" in name else ""
@@ -158,7 +158,7 @@ def _strides(network: "Network", name: str, array: Array) -> Tuple[int, int]:
 
 
 def _begin(run: Run, T: int, B: int) -> Any:
-    """Returns a struct cg_rnn_call, with the fields that forward and backward share."""
+    """Returns a struct cg_rnn_call in which the fields are set that forward and backward share."""
     call = struct_of("cg_rnn_call", lib.cg_rnn_call_init)
     call.T, call.B, call.counter, call.first_step = T, B, run.counter, run.first_step
     call.lengths, call.batch_sizes, call.no_dropout = address(run.lengths), address(run.batch_sizes), 0 if run.drop else 1
@@ -176,7 +176,7 @@ def _steps(run_batch_sizes: Optional[Array], x: Array, time_major: bool) -> Tupl
 
 
 def _falling(value: Any, lengths: Any) -> Optional[Array]:
-    """Checks the batch sizes of a packed sequence, which must not increase."""
+    """Checks the batch sizes of a packed sequence, which must not increase from step to step, and returns them as an array."""
     if value is None:
         return None
     if lengths is not None:
@@ -228,8 +228,8 @@ def forward(network: "Network", params: Any, x: Any, h0: Any, c0: Any, lengths: 
 
 
 def _reserve(array: Any, size: int) -> Array:
-    """Returns an array of bytes for the reserve space: the caller's, or a new one of `size` bytes if that is None.  Raises ArgumentError if
-    the caller's array has fewer bytes."""
+    """Returns an array of bytes for the reserve space: the caller's `array`, or, if `array` is None, a new one of `size` bytes.  Raises
+    ArgumentError if `array` has fewer than `size` bytes."""
     if array is None:
         return np.empty(size, np.uint8)
     if isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.uint8 and array.size < size:
@@ -242,7 +242,7 @@ def _reserve(array: Any, size: int) -> Array:
 
 
 def _lie_alike(run: Run, call: Any, arrays: Mapping[str, Any]) -> Tuple[Array, Mapping[str, Any]]:
-    """Copies the input if the caller's array for its gradient has other strides: the library has one pair of strides for both."""
+    """Copies the input if the caller's array for the input's gradient has other strides: the library has one pair of strides for both."""
     array = arrays.get("input")
     if not isinstance(array, np.ndarray) or array.shape != run.x.shape:
         return run.x, arrays

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels: the equations of one step or their gradients, as source text for other programs, or run on arrays."""
+"""Kernels: the equations of one step of a cell or their gradients, as source text for other programs, or run on arrays."""
 import ctypes
 import json
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
@@ -16,12 +16,12 @@ from ._load import check, lib
 PASSES = ("forward", "grad", "gradgrad", "seq_forward", "seq_grad")
 SHAPES = ("point", "sum", "scan")
 LANGUAGES = ("c", "opencl", "cuda")
-# The axes of an argument that is an array, by its kind.
+# The axes of an argument that is an array, by the kind of the argument.
 AXES = {"tensor": "rows, units", "per_unit": "units", "element": "1"}
 
 
 def _shape(kind: str, rows: int, units: int) -> Tuple[int, ...]:
-    """Returns the shape of an argument that is an array, by its kind."""
+    """Returns the shape of an argument that is an array, by the kind of the argument."""
     return {"tensor": (rows, units), "per_unit": (units,), "element": (1,)}[kind]
 
 
@@ -65,7 +65,7 @@ class Kernel:
         alone.
 
         Raises BuildError if a name in the cell has another meaning in that language, UnsupportedError or ArgumentError for a combination of
-        arguments that has no text, such as shape "sum" alone.
+        arguments that has no text, such as shape "sum".
 
         >>> import cellgrad
         >>> "tanh" in cellgrad.Kernel("rnn_tanh").emit("cuda")
@@ -96,7 +96,7 @@ class Kernel:
         for function in functions:
             if self._struct.stage and function["stage"] != self._struct.stage:
                 continue
-            # run() calls a function of means together with the function that reads these means.
+            # run() calls a function that computes means together with the function that reads these means.
             if (shapes[function.get("serves", function["function"])] == "point") != (self.shape == "point"):
                 continue
             for argument in function["arguments"]:
@@ -153,7 +153,7 @@ class Kernel:
 
     @staticmethod
     def _sizes(known: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any]) -> Tuple[int, int]:
-        """Returns the numbers of rows and units, each from the first array that has it."""
+        """Returns the numbers of rows and units, each from the first array that has an axis of rows or units."""
         rows = units = None
         for name, value in arguments.items():
             if value is None or known[name]["kind"] == "scalar":

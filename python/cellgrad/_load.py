@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and loads the shared library: CELLGRAD_LIBRARY, else the one in this package, else the system's.
+"""Finds and loads the shared library: the one that CELLGRAD_LIBRARY names, else the one in this package, else the system's.
 
 `lib` has the library's functions as attributes.  Importing this module tries to load the library and ignores a failure, so that `import
 cellgrad` works without a library; the first access to a function tries again, and raises LibraryError if that fails.
@@ -19,7 +19,7 @@ NAME = "libcellgrad.0.dylib" if sys.platform == "darwin" else "libcellgrad.so.0"
 
 
 def _advice() -> str:
-    """Returns the advice for a user whose system has no shared library of cellgrad."""
+    """Returns the advice for a user for whom no shared library of cellgrad was found or could be loaded."""
     if sys.platform == "darwin":
         return ("There are no wheels for macOS: build the library from its source with ./configure && make && make install, "
                 "and set CELLGRAD_LIBRARY to the path of libcellgrad.0.dylib.")
@@ -32,8 +32,8 @@ def _advice() -> str:
 
 
 def _use_scipy_openblas() -> None:
-    """Sets CELLGRAD_OPENBLAS_LIB to the OpenBLAS of the extra `openblas`, if that is installed and the variable is unset or empty;
-    imports no module of the extra."""
+    """Sets CELLGRAD_OPENBLAS_LIB to the path of the OpenBLAS of the extra `openblas`, if that is installed and the variable is unset or
+    empty; imports no module of the extra."""
     if os.environ.get("CELLGRAD_OPENBLAS_LIB"):
         return
     try:
@@ -60,8 +60,8 @@ class Library:
         return self.__dict__[name]
 
     def load(self) -> None:
-        """Loads the library.  Raises LibraryError, with the paths that were tried, if none loads, or if the library is not of this
-        version."""
+        """Loads the library.  Raises LibraryError if none loads, with the paths that were tried, or if the library has another version than
+        this package or lacks a function."""
         if self.path is not None:
             return
         path = os.environ.get("CELLGRAD_LIBRARY")

@@ -136,7 +136,7 @@ class Network:
         return plan
 
     def replace(self, **changes: Any) -> "Network":
-        """Returns a network with these arguments changed; `network.replace(training=False)` uses the same params.
+        """Returns a new network with these arguments changed; `network.replace(training=False)` takes the same params as `network`.
 
         >>> import cellgrad
         >>> network = cellgrad.Network("gru", input=3, units=4, dropout=0.5, layers=2)
@@ -159,10 +159,10 @@ class Network:
                     out: Optional["np.ndarray[Any, Any]"] = None) -> "np.ndarray[Any, Any]":
         """Returns initial params, [params_size]; the same on every machine for the same network, rules and seed.
 
-        rules: one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit weights; scalars,
-        and per-unit weights to which the cell gives a number, start from the cell's numbers.  A rule is zeros, ones or uniform, or, for
-        matrices, xavier_uniform, kaiming_uniform or orthogonal; a fourth word, "unit_forget", gives gate a_f a bias of 1.  If `rules` is
-        None, the rules are "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
+        rules: three words, one for the input matrices, one for the recurrent matrices and the projection, one for biases and per-unit
+        weights; scalars, and per-unit weights to which the cell gives a number, start from the cell's numbers.  A rule is zeros, ones or
+        uniform, or, for matrices, xavier_uniform, kaiming_uniform or orthogonal; a fourth word, "unit_forget", gives gate a_f a bias of 1.
+        If `rules` is None, the rules are "xavier_uniform orthogonal zeros", as in Keras, with unit_forget if there is a gate a_f.
         out: an array for the params.
 
         Raises ArgumentError for an unknown rule.
@@ -310,7 +310,7 @@ class Network:
                      lossy: bool = False) -> Dict[str, "np.ndarray[Any, Any]"]:
         """Converts params, or their gradients, to the tensors of another program, by the format's names with `prefix` before each.
 
-        Raises UnsupportedError if the format cannot hold the params without loss, unless lossy.
+        Raises UnsupportedError if the format cannot hold the network or, unless lossy, cannot hold the params without loss.
         """
         return _weights.save(self, params, format, prefix, gradients, lossy)
 

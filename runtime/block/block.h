@@ -15,7 +15,8 @@ extern const struct cg_op cg_lstm_block_cell_ops[], cg_block_lstm_ops[], cg_gru_
 #define ABOUT_I "width of the input"
 #define ABOUT_U "units, the width of the states"
 #define ABOUT_GATES "gradient of the gate pre-activations"
-/* What `cellgrad info` says of a weight matrix, in which the rows that multiply x are above those that multiply h_prev. */
+/* What `cellgrad info` says of a weight matrix, in which the rows that multiply x are above those that multiply h_prev or, in w_c,
+ * h_prev r. */
 #define ABOUT_W "I rows for the input, then U rows for h of the step before"
 #define ONE_LAYER "num_layers=1 direction=unidirectional input_mode=linear_input num_proj=0"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GRUBlockCell and GRUBlockCellGrad.  Forward runs, in this order, the products for the gates r and u, stage 1 of the cell, the products
- * for the candidate, which read x and h_prev r, and stage 2.  The gradient runs in reverse order.  The equations are in
- * templates/gru_block.cell, the checks in op/check.c.
+ * for the candidate, which read x and h_prev r, and stage 2.  The gradient runs the stages and products in reverse
+ * order.  The equations are in templates/gru_block.cell, the checks of arguments in runtime/op/check.c.
  */
 #include <string.h>
 
@@ -196,7 +196,8 @@ static int multiply_back(struct cg_stream *stream, const struct cg_gru_block *op
 	return cg_multiply(stream, &product);
 }
 
-/* Computes [x v]^T d, the gradient of a weight matrix. */
+/* Computes [x v]^T d, the gradient of a weight matrix, where v is the recurrent value, and writes it to `grad`, or adds it if the op
+ * accumulates. */
 static int multiply_weights(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem d, int64_t wide,
                             struct cg_mem grad)
 {
@@ -229,7 +230,7 @@ static int compute_input_gradients(struct cg_stream *stream, const struct cg_gru
 	return multiply_back(stream, op, dru, op->w_ru, 2 * op->U, 0, part, d_x);
 }
 
-/* Computes the gradient of a stage's biases, which is a sum over the rows, if it is requested. */
+/* Computes the gradient of a stage's biases, which is a sum over the rows of the batch, if it is requested. */
 static int launch_sums(struct cg_stream *stream, const struct cg_kernel_entry *kernel, int part, struct cg_mem bias,
                        const struct kernel_memory *m)
 {
@@ -317,8 +318,8 @@ static const struct cg_port gru_ports[] = {
 	{ .name = NULL }
 };
 
-/* The outputs that depend on d_r_bar.  These outputs need w_c and r, since d_r_bar passes through w_c and is multiplied by r (1 - r).
- * d_w_c needs r for h_prev r. */
+/* The outputs that depend on d_r_bar, the gradient of gate r's pre-activation.  These outputs need w_c and r, since d_r_bar passes through
+ * w_c and is multiplied by r (1 - r).  d_w_c needs r for h_prev r. */
 #define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
 
 static const struct cg_port gru_grad_ports[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * LSTMBlockCell, and BlockLSTM, which is T steps of it, and their gradients.  All these ops run as a recurrence whose states cs and h are
- * rounded at every step.  The equations are in templates/lstm_block.cell, the checks in op/check.c.
+ * rounded to the dtype at every step.  The equations are in templates/lstm_block.cell, the checks of arguments in runtime/op/check.c.
  */
 #include <stddef.h>
 
@@ -145,7 +145,7 @@ int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t
 	return CG_OK;
 }
 
-/* The number of steps that are computed; for the others outputs are zero and inputs are not read.  If there are no batch rows, the
+/* The number of steps that are computed; for the other steps outputs are zero and inputs are not read.  If there are no batch rows, the
  * number is 0, since T may then have any value. */
 static int64_t steps(const struct cg_lstm_block *op)
 {
@@ -306,8 +306,8 @@ static int begin_grad(struct cg_stream *stream, const struct cg_lstm_block *op, 
 	return CG_OK;
 }
 
-/* Zeros the gradients of steps that are not computed; those of the initial states if there are no steps; and, unless they accumulate, those
- * of per-unit vectors without peepholes. */
+/* Zeros the gradients of steps that are not computed; those of the initial states if no step is computed; and, without peepholes and unless
+ * the op accumulates, those of the per-unit vectors. */
 static int zero_grads(struct cg_stream *stream, const struct cg_lstm_block *op)
 {
 	size_t unit = (size_t)op->U * cg_dtype_bytes(op->dtype), state = steps(op) ? 0 : (size_t)op->B * unit;
@@ -334,8 +334,8 @@ static int run_grad(struct cg_stream *stream, const void *given, struct cg_work 
 
 /* ---- calls ---- */
 
-/* The row in the op table for a call.  A call with T = 1 whose step is computed gets the row of LSTMBlockCell; so does any call whose
- * struct is NULL or too short. */
+/* The row in the op table for a call.  A call with T = 1 whose step is computed gets the row of LSTMBlockCell or LSTMBlockCellGrad; so
+ * does any call whose struct is NULL or too short. */
 static const struct cg_op *row_of(const struct cg_lstm_block *op, int is_grad)
 {
 	int is_readable = op && op->size >= sizeof *op;
@@ -560,7 +560,7 @@ static int lstm_grad(struct cg_stream *stream, const void *op)
 	.type = "cg_lstm_block", .size = sizeof(struct cg_lstm_block), \
 	.dtype_at = LSTM(dtype), .accumulate_at = LSTM(accumulate), .work_at = LSTM(work)
 #define LSTM_MEANS  ONE_LAYER " cell=lstm_block weights_format=block"
-/* Without forget_bias and without clipping, the equations are those of cell lstm. */
+/* Without forget_bias and without clipping, the equations of cell lstm_block are those of cell lstm. */
 #define V2_MEANS    ONE_LAYER " cell=lstm_block,lstm weights_format=block_v2 time_major=true"
 #define LSTM_CELL  LSTM_STRUCT, .init = lstm_init, .dims = lstm_dims, .gates_at = LSTM(gates), .gates = "i ci f o", .means = LSTM_MEANS
 #define BLOCK_LSTM LSTM_STRUCT, .init = lstm_init, .dims = block_lstm_dims, .steps_at = LSTM(seq_len_max), .gates_at = LSTM(gates), \

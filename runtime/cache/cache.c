@@ -62,8 +62,8 @@ static int64_t seconds_between(int64_t now, int64_t then)
 	return then > now - INT32_MAX && then < now + INT32_MAX ? now - then : INT32_MAX;
 }
 
-/* Calls `visit` for each entry and each temporary file until it returns a value other than 0, and returns that; -1: the folder cannot be
- * read. */
+/* Calls `visit` for each entry and each temporary file until `visit` returns a value other than 0, and returns that value; -1: the folder
+ * cannot be read. */
 static int visit_files(int folder, int (*visit)(int folder, const struct file *, void *user), void *user)
 {
 	int fd = cg_disk.openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), code = 0, failed;
@@ -133,8 +133,9 @@ static int add_usage(int folder, const struct file *f, void *user)
 	return 0;
 }
 
-/* Removes the least recently used entries until `bytes` more bytes fit within the limit `most`; returns 0 if they do not fit.  If several
- * processes write entries at the same time, the files may exceed the limit by one entry for each process, until the next write. */
+/* Removes the least recently used entries until `bytes` more bytes fit within the limit `most`; returns 0 if they do not fit or the folder
+ * cannot be read.  If several processes write entries at the same time, the files may exceed the limit by one entry for each process, until
+ * the next write. */
 static int free_space(int folder, uint64_t bytes, uint64_t most)
 {
 	struct usage usage;

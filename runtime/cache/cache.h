@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Reads the bytes stored under the key into cg_memory() that the caller frees; *at is NULL if there is no entry.  CG_NO_MEMORY is the only
- * failure.  The key holds what the bytes depend on, such as kernel text, options and kind of device; the cache adds the version of this
+/* Reads the bytes stored under the key into memory from cg_memory(), which the caller frees; *at is NULL if there is no entry that can be
+ * read.  CG_NO_MEMORY is the only failure.  The key holds what the bytes depend on, such as kernel text, options and kind of device; the cache adds the version of this
  * library.  The compiler's version need not be in the key if the caller stores it in the bytes and checks it there.  `cellgrad cache list`
  * shows the first line of the key. */
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes);
@@ -44,7 +44,7 @@ struct cg_cache_entry {
 	uint64_t bytes;
 	int64_t age;                             /* seconds since the entry was written, or last read under CELLGRAD_CACHE=rw */
 };
-/* Calls `each` for every entry until it returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: the build or the
+/* Calls `each` for every entry until `each` returns a code other than CG_OK, and returns that code.  CG_UNSUPPORTED: the build or the
  * environment allows no folder, or the folder must not be used; CG_FILE: the folder cannot be read. */
 int cg_cache_list(int (*each)(const struct cg_cache_entry *, void *user), void *user);
 /* Removes all entries and temporary files; *files and *bytes count those removed.  CG_UNSUPPORTED: the build or the environment allows no

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network's call and its gradient as functions with custom derivatives for JAX.
+"""A network's forward pass and the gradient of that pass as functions with custom derivatives for JAX.
 
-A gradient that is not needed is not computed, and an upstream gradient that JAX knows to be zero is not passed to the handler.
+A gradient that is not needed is not computed, and the handler gets an empty array for an upstream gradient that JAX knows to be zero.
 """
 import functools
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
@@ -22,7 +22,7 @@ Results = Tuple[Array, Array, Optional[Array]]
 
 
 def _given(array: Optional[Array], dtype: Any) -> Array:
-    """Returns an argument of a handler; an absent one becomes an empty array."""
+    """Returns an array as an argument of a handler; an empty array for None."""
     return jnp.zeros((0,), dtype) if array is None else array
 
 

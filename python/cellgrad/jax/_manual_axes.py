@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mesh axes over which an array varies in a shard_map.  JAX tracks these axes under check_vma; otherwise an array has none.
+"""The mesh axes over which an array varies in a shard_map.  JAX tracks the axes over which an array varies if check_vma is on;
+otherwise an array has no such axes.
 
-JAX's functions and attributes for these axes have different names in different versions of JAX.
+JAX's functions and attributes for the axes over which an array varies have different names in different versions of JAX.
 """
 from typing import Any, FrozenSet, Sequence
 
@@ -22,7 +23,8 @@ def axes_of(arrays: Sequence[Array]) -> Axes:
 
 
 def varying(array: Array, axes: Axes) -> Array:
-    """Returns the array, marked as varying over the axes; JAX then sums its gradient over the axes over which it did not vary before."""
+    """Returns the array, marked as varying over the axes; JAX then sums the array's gradient over those of the axes over which the array
+    did not vary before."""
     more = tuple(axes - axes_of([array]))
     if not more:
         return array

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the module of handlers, cellgrad_jax.so, and registers its handlers with XLA.
 
-The module is in the library's folder, or in the folder cellgrad in it: `make install` puts it into lib/cellgrad.
+The file cellgrad_jax.so is in the folder of the shared library, or in the folder cellgrad there: `make install` puts it into lib/cellgrad.
 """
 import ctypes
 import functools
@@ -39,7 +39,7 @@ def library_folder() -> str:
 
 
 def load(folder: str) -> ctypes.CDLL:
-    """Loads the module in a folder, or in the folder cellgrad in it.
+    """Loads cellgrad_jax.so from a folder, or from the folder cellgrad in that folder.
 
     Raises LibraryError if there is no cellgrad_jax.so, if it cannot be loaded, or if it has another version than this package.
     """
@@ -80,7 +80,8 @@ def context() -> Context:
 
 
 def call(name: str, results: Sequence[Tuple[Sequence[Any], Any]], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Any]:
-    """Calls a handler whose results have these shapes and dtypes.  Under vmap, the handler is called once for each element."""
+    """Calls a handler whose results have these shapes and dtypes.  Under vmap, the handler is called once for each element of
+    the mapped axis."""
     axes = axes_of(arguments)
     types = [result(shape, dtype, axes) for shape, dtype in results]
     made: Sequence[Any] = jax.ffi.ffi_call(name, types, vmap_method="sequential")(

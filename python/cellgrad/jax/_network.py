@@ -22,8 +22,8 @@ DTYPES = ("float32", "float64", "float16", "bfloat16")
 
 
 def _text_of(cell: Cell) -> str:
-    """Returns the name of a built-in cell or of one of the shelf, or the text of a cell.  The text is read from the cell's file, if it has
-    one, so that a compiled program does not need the file."""
+    """Returns the name of a built-in cell or of one of the shelf, or the text of a cell.  The text is read from the cell's file, if the
+    cell has one, so that a compiled program does not need the file."""
     path = path_of(cell.source)
     if path is None:
         return str(cell.source)
@@ -146,9 +146,10 @@ class Network:
         """Returns initial params, [params_size]; the same on every machine for the same network, rules, dtype and key.
 
         key: a key of jax.random.  rules: those of `cellgrad.Network.init_params`; None makes input matrices uniform by Glorot's rule,
-        recurrent matrices and projections orthogonal, and biases and per-unit weights 0, except a bias of 1 for a gate a_f.
+        recurrent matrices and projections orthogonal, and biases and per-unit weights 0, except a bias of 1 for a gate a_f and per-unit
+        weights to which the cell gives a number.
 
-        Raises ArgumentTypeError for a wrong dtype.  An unknown rule is an error of the call, jax.errors.JaxRuntimeError or
+        Raises ArgumentTypeError for a wrong dtype; for an unknown rule the call of the handler raises jax.errors.JaxRuntimeError or
         ValueError.
 
         >>> import cellgrad.jax, jax
@@ -174,7 +175,7 @@ class Network:
         return {name: params[at:at + math.prod(shape)].reshape(shape) for name, (at, shape) in self.numpy().regions.items()}
 
     def params(self, weights: Mapping[str, Array]) -> Array:
-        """Joins weights by name to params, [params_size]: the inverse of `weights`.
+        """Joins weights, a mapping of names to arrays, into params, [params_size]: the inverse of `weights`.
 
         Raises ArgumentError for a wrong name or shape, ArgumentTypeError for a wrong dtype.
 
@@ -240,8 +241,8 @@ class Network:
 
         Returns output [T, B, D*H], or [B, T, D*H], and (h, c), with the shapes of h0 and c0; c is None for a cell without a cell state.
 
-        Raises ArgumentError for a wrong shape and ArgumentTypeError for a wrong dtype when the call is traced.  An error that depends on
-        values, such as a length beyond T, is an error of the call, jax.errors.JaxRuntimeError or ValueError.
+        Raises ArgumentError for a wrong shape and ArgumentTypeError for a wrong dtype when the call is traced.  If a
+        value is wrong, such as a length beyond T, the call of the handler raises jax.errors.JaxRuntimeError or ValueError.
 
         >>> import cellgrad.jax, jax, jax.numpy as jnp
         >>> network = cellgrad.jax.Network("lstm", input=3, units=4, layers=2, dropout=0.5)

@@ -7,7 +7,8 @@
 (5, 1, 2, 4)
 
 `evaluator` is ONNX's reference evaluator with the LSTM, GRU and RNN of this package; `Backend` implements ONNX's backend interface; `Layer`
-is one such node, forward and backward; `read_layer` reads a layer from a model, and `write_layer` writes the layer's weights back.
+is one LSTM, GRU or RNN node, forward and backward; `read_layer` reads a layer from a model, and `write_layer` writes the layer's weights
+back.
 """
 from ._evaluator import GRU, LSTM, RNN, Backend, Prepared, evaluator
 from ._layer import Layer, LayerGradients, LayerRun

@@ -94,7 +94,7 @@ _CLIP = "clip({x}, {limit}) * (1 - step({x} - {limit}) - step(-{x} - {limit})) +
 
 
 class Functions(NamedTuple):
-    """What determines a node's cell: the operator, and the attributes, of which the activations are names and expressions of {x}."""
+    """What determines a node's cell: the operator, its activations as names and as expressions of {x}, and the node's other attributes."""
 
     operator: str
     names: Tuple[str, ...]

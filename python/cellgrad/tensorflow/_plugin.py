@@ -32,7 +32,7 @@ def _library_folder() -> Optional[str]:
 
 
 def _candidates() -> List[str]:
-    """Returns the paths at which the plugin is searched for, in this order; if CELLGRAD_TF_PLUGIN names a file, there is no other."""
+    """Returns the paths at which the plugin is searched for, in this order; if CELLGRAD_TF_PLUGIN names a file, only its path."""
     named = os.environ.get("CELLGRAD_TF_PLUGIN")
     if named:
         return [named]

@@ -76,7 +76,8 @@ def block_step(size: Size) -> Step:
 
 
 def in_process(size: Size, is_ours: bool) -> Way:
-    """Returns the way that runs training steps by BlockLSTM in a new process each time; is_ours: by the plugin's kernel."""
+    """Returns a function that times training steps by BlockLSTM in a new process at each call, by the plugin's kernel if is_ours, else by
+    TensorFlow's."""
     environment = {**os.environ, "CELLGRAD_TF_BLOCK": "1" if is_ours else "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
     words = [sys.executable, "-m", "cellgrad.tensorflow.bench", "--block", ",".join(map(str, size)), "--seconds"]
 

@@ -14,15 +14,15 @@ from ._spec import spec_of, spec_text
 
 
 class Cell(Recurrent):
-    """Layers of any cell of the library: the name of a built-in one or of one of the shelf, the path of a .cell file,
-    or the text of one.
+    """Layers of any cell of the library.  cell: the name of a built-in cell or of a cell of the shelf, the path of a .cell file,
+    or the text of a cell.
 
-    The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of its params,
-    such as {"leak": 0.3}.
-    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, with proj_size weight_hr_l0, bias_ih_l0, bias_hh_l0, each for
-    those G gates that have it, in the cell's order.  For the n per-unit weights that the cell has with these options there is
-    weight_p_l0 [n, hidden_size], and for its n learnt scalars scalar_l0 [n].  The module keeps the text of a cell's file, so that a
-    pickled module does not need the file.
+    The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of the cell's
+    params, such as {"leak": 0.3}.
+    The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, bias_ih_l0 and bias_hh_l0, each for those G gates that have such
+    a matrix or bias, in the cell's order, and with proj_size weight_hr_l0.  For the n per-unit weights that the cell has with these options
+    there is weight_p_l0 [n, hidden_size], and for the cell's n learnt scalars scalar_l0 [n].  The module keeps the text of a cell's file, so
+    that a pickled module does not need the file.
 
     A call returns output and h, or output and (h, c) if the cell has a cell state; with more cell states these follow c, in the cell's
     order, and so they do in hx.  Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError if there is no such file.
@@ -98,7 +98,7 @@ class Cell(Recurrent):
         return result
 
     def extra_repr(self) -> str:
-        """Returns the cell's name and the arguments that print shows."""
+        """Returns the text about the module that print shows: the cell's name, and arguments of the constructor."""
         options = f", options={self._cell_options!r}" if self._cell_options else ""
         flags = "".join(f", {name}=True" for name in ("batch_first", "bidirectional") if getattr(self, name))
         return f"{self.name}, {self.input_size}, {self.hidden_size}, num_layers={self.num_layers}{flags}{options}"

@@ -29,7 +29,7 @@ def cpu_name() -> str:
 
 
 class Cpu:
-    """Host memory: its context and streams."""
+    """The context and the streams for tensors in host memory."""
 
     place = C.CG_HOST
 
@@ -71,7 +71,7 @@ def native_stream(index: int) -> int:
 
 
 class Cuda:
-    """The memory of a CUDA device: its context and streams."""
+    """The context and the streams for tensors in the memory of a CUDA device."""
 
     place = C.CG_DEVICE
 

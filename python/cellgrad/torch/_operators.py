@@ -3,8 +3,8 @@
 
 Modules call the function `rnn`.  `rnn` calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export,
 autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for tensors on the device meta; it refuses devices other
-than cpu, cuda and meta.  For plain tensors on cpu and cuda that no feature intercepts, `rnn` makes a node of autograd, or, if no gradient
-is needed, calls the library directly.
+than cpu, cuda and meta.  For plain tensors on cpu and cuda, if no feature intercepts operators, `rnn` calls the library directly, and, if
+a gradient is needed, makes a node of autograd.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -102,7 +102,8 @@ def _rnn_backward_fake(d_output: Any, d_h: Any, d_c: Any, input: Any, weights: A
 
 
 def _apart(flat: Tensor, weights: Sequence[Tensor], needs: Sequence[bool]) -> List[Optional[Tensor]]:
-    """Returns the gradient of each weight, as a part of the gradient of all weights in one buffer; None for a weight that needs none."""
+    """Returns the gradient of each weight, as a part of the gradient of all weights in one buffer; None for a weight that needs no
+    gradient."""
     parts = flat.split([weight.numel() for weight in weights])
     return [part.view(weight.shape) if need else None for part, weight, need in zip(parts, weights, needs)]
 

@@ -112,7 +112,7 @@ def _put(mem: Any, tensor: Any, size: int, place: int) -> None:
 
 
 def _put_c(first: Any, others: Any, c: Any, itemsize: int, place: int) -> None:
-    """Sets the memory of the cell states; a tensor with 4 dimensions has several of them."""
+    """Sets the structs cg_mem of the cell states to the tensor c; a tensor with 4 dimensions has several cell states."""
     count = c.shape[0] if c.dim() == 4 else 1
     size = c.numel() // count * itemsize
     _put(first, c, size, place)

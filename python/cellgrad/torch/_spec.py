@@ -80,7 +80,7 @@ class Spec:
         return parts
 
     def config(self, dtype: torch.dtype) -> Tuple[Any, Any]:
-        """Returns the library's config, which has been checked, and the values that it points to.
+        """Returns a struct cg_rnn_config, which the library has checked, and the values that the struct points to.
 
         Raises TensorError, or another exception of the package, if the library does not accept the network.
         """
@@ -169,8 +169,8 @@ class Plan:
         return self._bound
 
     def call(self, T: int, B: int) -> Tuple[Any, int, int]:
-        """Returns a struct for calls of these sizes, which callers copy; and how many bytes the reserve space and the workspace of such a
-        call have without lengths."""
+        """Returns a struct cg_rnn_call for T steps and B rows, which callers copy; and how many bytes the reserve space and the workspace of
+        such a call have without lengths."""
         found = self._calls.get((T, B))
         if found is None:
             if len(self._calls) >= KEPT_CALLS:
