@@ -10,7 +10,8 @@
  * @par Errors
  * A call that fails returns a negative enum cg_status, or NULL if it returns a pointer, and cg_message() then
  * gives the reason; a call that can fail and succeeds returns CG_OK or a pointer.  When an argument is
- * rejected, the memory of no output is changed; a call that makes an object sets the pointer to it to NULL.
+ * rejected, the memory of no output is changed, and a call that makes an object sets the caller's pointer to
+ * that object to NULL.
  * The library never exits or aborts.  The library prints only if CELLGRAD_VERBOSE was 1 or calls when
  * cg_open() or cg_adopt() ran: then one line on standard error for each call that computes, for each choice
  * among the backends when none is named, and, in the first such cg_open(), for each unknown CELLGRAD_
@@ -54,9 +55,10 @@ extern "C" {
 /**
  * @defgroup status Versions, status codes and host memory
  *
- * Errors: cg_message() describes the last failure.
+ * Errors: cg_message() describes this thread's last failure.
  *
- * Threads: all calls are safe from any thread, except cg_set_allocator(), which must be the first call.
+ * Threads: all calls of this group are safe from any thread, except cg_set_allocator(), which must be the
+ * first call of the library.
  * @{
  */
 
@@ -75,8 +77,9 @@ enum cg_status {
 	CG_NO_DEVICE    = -3,    /**< No device could be opened; the message says why not. */
 	CG_UNSUPPORTED  = -4,    /**< Not supported here; the message says why, or what supports it. */
 	CG_BUILD        = -5,    /**< A kernel or a cell's text does not compile; the message says why. */
-	/** A vendor call failed; the message has its name, code and text.  The stream may be unusable.  If a
-	 * wait failed, host memory that was passed to a call may be in use until the stream is closed. */
+	/** A call of a driver or of a vendor's library failed; the message has the call's name, code and text.
+	 * The stream may be unusable.  If a wait failed, host memory that was passed to a call may be in use
+	 * until the stream is closed. */
 	CG_DRIVER       = -6,
 	CG_FILE         = -7     /**< A file could not be read or written. */
 };
@@ -96,7 +99,8 @@ enum cg_pass {
 	/** CG_GRAD as a step of a sequence: passes gradients to the step before without rounding them. */
 	CG_SEQ_GRAD
 };
-/** Order of the gate blocks in w, b and dgates: i input, c candidate, f forget, o output. */
+/** Order of the gate blocks in w, b and dgates; i is the input gate, c the candidate, f the forget gate, o the
+ * output gate. */
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
 /** Describes this thread's last failure: for most rejected arguments, names the call or op and the argument,
@@ -108,7 +112,7 @@ CG_API const char *cg_version(void);
 /** Allocator for the library's own host memory. */
 struct cg_allocator {
 	/** Works as realloc: allocates if p is NULL, frees p if bytes is 0, returns NULL if memory is
-	 * exhausted.  Memory is aligned as malloc's.  Called from any thread. */
+	 * exhausted.  The memory must be aligned as malloc's.  Called from any thread. */
 	void *(*resize)(void *user, void *p, size_t bytes);
 	void *user;              /**< First argument of `resize`. */
 };
@@ -164,8 +168,8 @@ CG_API void cg_close(struct cg_context *context);
 CG_API const char *cg_describe(const struct cg_context *context);
 /** Returns the i-th device as a name for cg_open(), or NULL past the last.  Unless about is NULL, *about
  * receives a description of the device, or why it cannot be opened.  Loads the drivers of all backends up to
- * that of the device; past the last device, those of every backend.  Both texts live until this thread's next
- * call of cg_device(). */
+ * the device's backend; past the last device, those of every backend.  Both texts live until this thread's
+ * next call of cg_device(). */
 CG_API const char *cg_device(int i, const char **about);
 /** The caller's threads, which replace the library's own for calls on a CPU context. */
 struct cg_pool {
@@ -181,8 +185,8 @@ struct cg_pool {
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
 /** Makes a context use the caller's threads; the library then starts none for it.  The answers have
- * the same bits as with the library's threads.  Call it before the context has a stream or a plan.  *pool is
- * copied, and replaces an earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan,
+ * the same bits as with the library's threads.  Call cg_pool_set() before the context has a stream or a plan.
+ * *pool is copied, and replaces an earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan,
  * cg_stream_take() or cg_rnn_get() was called for it, `run` is NULL, or `threads` is out of range.
  * CG_UNSUPPORTED: the backend does not compute on host threads. */
 CG_API int  cg_pool_set(struct cg_context *context, const struct cg_pool *pool);

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 
 /* Reads the bytes stored under the key into memory from cg_memory(), which the caller frees; *at is NULL if there is no entry that can be
- * read.  CG_NO_MEMORY is the only failure.  The key holds what the bytes depend on, such as kernel text, options and kind of device; the cache adds the version of this
- * library.  The compiler's version need not be in the key if the caller stores it in the bytes and checks it there.  `cellgrad cache list`
- * shows the first line of the key. */
+ * read.  CG_NO_MEMORY is the only failure.  The key holds what the bytes depend on, such as kernel text, options and kind of device; the
+ * cache adds the version of this library.  The compiler's version need not be in the key if the caller stores that version in the bytes and
+ * checks it there.  `cellgrad cache list` shows the first line of the key. */
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes);
 /* Stores the bytes, replacing an older entry.  A failure is not reported: the caller has the compiled kernel anyway. */
 void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t bytes);
