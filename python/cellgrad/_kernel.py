@@ -29,10 +29,10 @@ class Kernel:
     """A kernel of a cell.
 
     cell: a `Cell`, or an argument of `Cell`.  pass_: "forward", "grad", "gradgrad", "seq_forward" or "seq_grad".  options: the cell's
-    options that are on, separated by commas or as a list.  stage: 1 to the number of the cell's stages, or 0 for all; of a cell with
-    several stages, `run` takes one alone.  shape: "point" computes elements, and its text has the sums, too; "sum" computes the sums, for
-    the gradients of biases, per-unit weights and scalars, and can be run but not printed; "scan" computes all steps of a sequence, and can
-    be printed but not run.
+    options that are on, separated by commas or as a list.  stage: 1 to the number of the cell's stages, or 0 for all; for a cell with
+    several stages `run` requires the number of one stage.  shape: "point" computes elements, and its text has the sums, too; "sum" computes
+    the sums, for the gradients of biases, per-unit weights and scalars, and can be run but not printed; "scan" computes all steps of a
+    sequence, and can be printed but not run.
 
     >>> import cellgrad, numpy as np
     >>> kernel = cellgrad.Kernel("rnn_tanh", "grad")

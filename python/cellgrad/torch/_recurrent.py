@@ -51,7 +51,7 @@ class Recurrent(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, nn.Parameter) and type(value) is not nn.Parameter:
-            # Such a value is a DTensor, which PyTorch's fully_shard sets: the module must not move what fully_shard gathers for a call.
+            # PyTorch's fully_shard sets parameters of class DTensor: the module must not move tensors that fully_shard gathers for a call.
             self.__dict__["_are_lent"] = True
 
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
