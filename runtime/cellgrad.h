@@ -228,14 +228,14 @@ CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream
  */
 CG_API int  cg_stream_give(struct cg_stream *stream);
 
-/** Memory of an argument, dense unless a call has strides; the caller owns it.  All zeros means that
- * an input is absent or an output is not requested.  `bytes` is the size of the argument's shape exactly, so
- * that a wrong size is rejected: the caller shortens `bytes` if the allocation is larger.  Empty arguments
- * (T or B is 0) may have any size; `work`, a reserve space and the arguments of cg_kernel_run() may be
- * larger. */
+/** Memory of an argument, dense unless a call has strides; the caller owns the memory.  A cg_mem of zeros
+ * means that an input is absent or an output is not requested.  `bytes` is the size of the argument's shape
+ * exactly, so that a wrong size is rejected: the caller shortens `bytes` if the allocation is larger.  Empty
+ * arguments (T or B is 0) may have any size; `work`, a reserve space and the arguments of cg_kernel_run() may
+ * be larger. */
 struct cg_mem {
 	void   *data;            /**< A host pointer, or the device's handle: a cl_mem, a CUdeviceptr. */
-	size_t  offset;          /**< Bytes from `data` to the first element, a multiple of an element's. */
+	size_t  offset; /**< Bytes from `data` to the first element, a multiple of an element's size. */
 	size_t  bytes;           /**< Size of the argument, from `offset` on. */
 	int     place;           /**< An enum cg_place. */
 };
@@ -244,7 +244,7 @@ CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
 /** Asks Linux for huge pages for host memory of the caller's, as cg_alloc() of a CPU context does for the
  * memory that it allocates; large networks run faster in them.  cg_prefer_huge_pages() helps if it is called
  * before the memory is first written.  The call changes no byte, and does nothing for memory without a whole
- * huge page, for NULL, and on other systems. */
+ * huge page, for NULL, and on systems other than Linux. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
 /** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux such memory has
  * huge pages where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees
@@ -299,7 +299,7 @@ struct cg_lstm_block {
 	int     accumulate;      /**< 1: add to the weight gradients; 0: overwrite them. */
 	double  forget_bias,     /**< Added to the forget gate's pre-activation. */
 	        cell_clip;       /**< Bound of the absolute value of cs; 0 or less: no clip. */
-	struct cg_mem work; /**< cg_lstm_block_work() bytes; absent: the stream allocates and keeps it. */
+	struct cg_mem work; /**< Workspace, cg_lstm_block_work() bytes; absent: the stream keeps one. */
 	struct cg_mem x,         /**< Input, [T B I]. */
 	              cs_prev, /**< Initial cell state, [B U]. */ h_prev; /**< Initial hidden state, [B U]. */
 	struct cg_mem w,         /**< Weights, [I+U 4U]: the rows of the input, then those of h_prev. */
@@ -321,7 +321,7 @@ struct cg_lstm_block {
 /** Sets all memory absent, f32, CG_ICFO, T = 1, seq_len_max = -1, forget_bias = 1, cell_clip = 3 and the rest
  * 0.  size: sizeof the struct. */
 CG_API void cg_lstm_block_init(struct cg_lstm_block *op, size_t size);
-/** Computes the bytes of workspace that a pass over these sizes needs, whichever outputs are requested. */
+/** Computes the bytes of workspace that a pass over *op's sizes needs, whichever outputs are requested. */
 CG_API int  cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t *bytes);
 /** Computes i, cs, f, o, ci, co and h. */
 CG_API int  cg_lstm_block_forward(struct cg_stream *stream, const struct cg_lstm_block *op);
@@ -339,7 +339,7 @@ struct cg_gru_block {
 	int64_t B, /**< Batch size. */ I, /**< Input size. */ U; /**< Units. */
 	int     dtype, /**< An enum cg_dtype. */
 	        accumulate;      /**< 1: add to the weight gradients; 0: overwrite them. */
-	struct cg_mem work; /**< cg_gru_block_work() bytes; absent: the stream allocates and keeps it. */
+	struct cg_mem work; /**< Workspace, cg_gru_block_work() bytes; absent: the stream keeps one. */
 	struct cg_mem x, /**< Input, [B I]. */  h_prev; /**< Hidden state before the step, [B U]. */
 	struct cg_mem w_ru, /**< Weights of r, then u, [I+U 2U]. */  w_c, /**< Weights of c, [I+U U]. */
 	              b_ru, /**< Bias of r, then u, [2U]. */  b_c; /**< Bias of c, [U]. */
@@ -354,7 +354,7 @@ struct cg_gru_block {
 };
 /** Sets all memory absent and the rest 0 (f32).  size: sizeof the struct. */
 CG_API void cg_gru_block_init(struct cg_gru_block *op, size_t size);
-/** Computes the bytes of workspace that a pass over these sizes needs, whichever outputs are requested. */
+/** Computes the bytes of workspace that a pass over *op's sizes needs, whichever outputs are requested. */
 CG_API int  cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *bytes);
 /** Computes r, u, c and h. */
 CG_API int  cg_gru_block_forward(struct cg_stream *stream, const struct cg_gru_block *op);
@@ -420,7 +420,7 @@ struct cg_cell_parts {
 	double      starts[CG_CELL_NAMES];     /**< What cg_rnn_init_params() sets `scalars` to. */
 	int         n_states;                  /**< Number of cell states. */
 	int         gate_weights[CG_CELL_NAMES]; /**< Weights of each gate: CG_HAS_INPUT and so on, added. */
-	/** What cg_rnn_init_params() sets `vectors` to; NaN: its rule for biases decides. */
+	/** What cg_rnn_init_params() sets `vectors` to; NaN: that call's rule for biases decides. */
 	double      vector_starts[CG_CELL_NAMES];
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
@@ -460,8 +460,8 @@ struct cg_kernel {
  * stage or in another language.  CG_BUILD: a name in the cell has another meaning in such a text. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 /** Prints, as JSON, what a program needs in order to call the functions that cg_kernel_emit() prints; fails
- * as that call does.  Member "command" names a cell of a file as ./NAME.cell.  The caller frees the text with
- * cg_text_free(). */
+ * as that call does.  Member "command" names a cell from a file as ./NAME.cell.  The caller frees the text
+ * with cg_text_free(). */
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
 /** Frees a text; NULL is allowed. */
 CG_API void cg_text_free(char *text);
@@ -478,14 +478,14 @@ struct cg_arg {
 /** Runs a kernel over [rows units]: shape CG_POINT runs the functions over elements, CG_SUM the sums over
  * rows, and for scalars over units, too, that follow them.
  *
- * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args` has
- * one entry for each input.  A param with a default may be left out, and so may outputs: one output alone can
- * be computed.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of CG_SEQ_* if
- * the cell saves its output; other kernels are interpreted, with the same bits.  The bits are the same on
- * every backend, processor and instruction set and for every number of threads, except those of a NaN: every
- * backend gives a NaN there, of any sign and payload; and except on a device whose cg_describe() says "not
- * the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: for example, an
- * argument is missing, unknown or too small, or overlaps an output. */
+ * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args`
+ * needs an entry for each input.  A param with a default may be left out, and so may outputs: one output can
+ * be computed alone.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of
+ * CG_SEQ_* if the cell saves its output; other kernels are interpreted, with the same bits.  The bits are the
+ * same on every backend, processor and instruction set and for every number of threads, except those of a
+ * NaN: every backend gives a NaN there, of any sign and payload; and except on a device whose cg_describe()
+ * says "not the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: for
+ * example, an argument is missing, unknown or too small, or overlaps an output. */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
 
@@ -520,16 +520,16 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *
  * Layer l > 0 reads the outputs of all D directions of layer l - 1, after dropout.  Direction 1 starts at
  * each row's last valid step; so does the only direction if `reverse` is set.  A projection (Sak, Senior and
- * Beaufays 2014) makes h = P m of the cell's output m.  A projection requires a cell of one stage with a cell
- * state and a recurrent product, whose equations do not read h_prev.
+ * Beaufays 2014) multiplies the cell's output by a matrix [P, U], which gives h.  A projection requires a
+ * cell of one stage with a cell state and a recurrent product, whose equations do not read h_prev.
  *
  * Routes.  If a vendor's library fails, the call fails; no other route replaces it.
  * - "composed": products and kernels of the backend, step by step; every network, on every backend.
- * - "scan": on the CPU, every network without a projection.  On scan a thread computes its units, or its rows
- *   of the batch, for all steps of a direction, with the roundings of composed.  On scan the bits depend on
- *   the network and the instruction set.  On scan a row of the batch has the same bits alone, beside rows of
- *   other lengths and, in f32 and f64, in a sequence that is computed in chunks of steps, if the row's
- *   products with the input matrices have the same bits.
+ * - "scan": on the CPU, every network without a projection and without means over units.  On scan a thread
+ *   computes its units, or its rows of the batch, for all steps of a direction, with the roundings of
+ *   composed.  On scan the bits depend on the network and the instruction set.  On scan a row of the batch
+ *   has the same bits alone, beside rows of other lengths and, in f32 and f64, in a sequence that is computed
+ *   in chunks of steps, if the row's products with the input matrices have the same bits.
  * - "cudnn": NVIDIA's cuDNN, 8.1 to 9, if the cuda backend finds it: lstm, gru, rnn_tanh and rnn_relu
  *   without options or reverse, a projection smaller than U, bf16 from 9.13 on; with strict_rounding not f16
  *   and bf16.  With dropout between layers each layer is one call of cuDNN and the library computes the
@@ -561,10 +561,10 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
 struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	/** The network's cell.  Two split gates of a network's cell must not be recurrent parts of the same
-	 * gate; those of a kernel's cell may be. */
+	 * gate; two split gates of a kernel's cell may be. */
 	const struct cg_cell *cell;
 	const char *options;     /**< The cell's options that are on, comma-separated; NULL or "": none. */
-	const struct cg_value *values; /**< The cell's params; one without a default needs a value. */
+	const struct cg_value *values; /**< Values of params; a param without a default needs one. */
 	int     n_values;        /**< Length of `values`. */
 	int     dtype, /**< An enum cg_dtype. */  layers, /**< L, at least 1. */
 	        bidirectional, /**< 1: two directions. */  input_mode, /**< An enum cg_input. */
@@ -575,7 +575,7 @@ struct cg_rnn_config {
 	int     training;        /**< 0: no reserve space, no dropout, no backward. */
 	int     allow_tf32, /**< 1: cuDNN may use TF32 for f32; 0: f32 rounds as above on every route. */
 	        allow_vendor_dropout; /**< 1: cuDNN may draw masks; 0: masks are those of cg_rnn_call. */
-	const char *route;       /**< NULL: the best; "composed", "scan", "cudnn": that, or CG_UNSUPPORTED. */
+	const char *route; /**< NULL: cudnn, else scan, else composed; a name: that, or CG_UNSUPPORTED. */
 	int     strict_rounding; /**< 1: f16 and bf16 never use cuDNN, which rounds sums and c to 16 bits. */
 	int     reverse;         /**< 1: one direction, from each row's last valid step to its first. */
 	int     states_major;    /**< 1: states are [L*D B .] whatever time_major is, as PyTorch's are. */
@@ -663,17 +663,17 @@ CG_API int  cg_rnn_config_region(const struct cg_rnn_config *config, int pseudo_
                                  enum cg_rnn_part part, const char *name, struct cg_rnn_region *region);
 
 /** Fills params, in host memory, with initial values, the same on every machine for the same network, words
- * and seed.  CG_BAD_ARGUMENT: the words (the message has the nearest rule, if one is near), or a wrong size
- * of params. CG_UNSUPPORTED: params is device memory.
+ * and seed.  CG_BAD_ARGUMENT: wrong words (the message has the nearest rule, if one is near), or a wrong size
+ * of params.  CG_UNSUPPORTED: params is device memory.
  *
  * @param rnn The plan.
  * @param words Three rules, blank-separated: for the input matrices, for the recurrent matrices and the
  *        projection, and for biases and per-unit weights; scalars, and per-unit weights to which the cell
  *        gives a number, start from the cell's numbers.  A fourth word, "unit_forget", sets bW of gate a_f
- *        to 1 and its bR to 0.  To a rule the matrices of all gates of a pseudo-layer are one matrix,
- *        [G U, columns] if each gate has one.  PyTorch's networks use "uniform uniform uniform", Keras's
- *        "xavier_uniform orthogonal zeros unit_forget".  xavier_uniform, kaiming_uniform and orthogonal are
- *        for matrices only.
+ *        to 1 and its bR to 0.  A rule fills the input matrices of all gates of a pseudo-layer as one
+ *        matrix, [G U, columns] if each gate has one, and so the recurrent matrices.  PyTorch's networks
+ *        use "uniform uniform uniform", Keras's "xavier_uniform orthogonal zeros unit_forget".
+ *        xavier_uniform, kaiming_uniform and orthogonal are for matrices only.
  *        - zeros, ones
  *        - uniform: between -1 / sqrt(U) and 1 / sqrt(U)
  *        - xavier_uniform: between -a and a, a = sqrt(6 / (rows + columns)) (Glorot and Bengio 2010)
@@ -713,7 +713,7 @@ struct cg_rnn_call {
 	              reserve,   /**< Reserve space, cg_rnn_sizes.reserve bytes or more. */
 	              params;    /**< Parameters, cg_rnn_sizes.params bytes. */
 	struct cg_mem input, /**< Input, [T B I]. */  input_h, /**< Initial hidden state, [L*D B H]. */
-	              input_c;   /**< Initial cell state, [L*D B U]; of several, the first. */
+	              input_c;   /**< Initial cell state, [L*D B U]; of several states, the first. */
 	struct cg_mem output, /**< Output, [T B D*H]. */  output_h, /**< Final hidden state, [L*D B H]. */
 	              output_c;  /**< Final cell state, [L*D B U]. */
 	struct cg_mem output_backprop,   /**< Upstream gradient of output. */
@@ -745,13 +745,13 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  *
  * The reserve space must be aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256
  * costs a copy.  If rows differ in length, or do not lie evenly in the order of steps, as without time_major,
- * a device stream keeps an index of the rows.  A call that needs an index of the rows for other sizes,
- * lengths or strides waits for all work that may read the host's copy of the old index.  Then this call sends
- * a new index of the rows to the device.  On route cudnn a stream keeps an index of each plan's last four
- * sizes and lengths; each part of a long sequence counts as one of them.  A call that sends no index of the
- * rows to the device can be captured with a CUstream, with device memory only and the caller's workspace.  A
- * captured call that reads an index of the rows is valid until the stream is used with other sizes, lengths
- * or strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same
+ * the stream keeps an index of the rows.  A call that needs an index of the rows for other sizes, lengths or
+ * strides waits for all work that may read the host's copy of the old index.  Then this call sends a new
+ * index of the rows to the device.  On route cudnn a stream keeps an index of each plan's last four sizes and
+ * lengths; each part of a long sequence counts as one of them.  A call that sends no index of the rows to the
+ * device can be captured with a CUstream, with device memory only and the caller's workspace.  A captured
+ * call that reads an index of the rows is valid until the stream is used with other sizes, lengths or
+ * strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same
  * dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);

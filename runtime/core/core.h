@@ -62,7 +62,7 @@ static inline uint64_t cg_common_divisor(uint64_t a, uint64_t b)
 
 /* ---- lines on standard error: line.c ---- */
 
-enum { CG_LINE = 6 * 1024 };             /* bytes of a line: those of a message, and half as many again */
+enum { CG_LINE = 6 * 1024 };             /* bytes of a line: one and a half times those of a message */
 /* Appends to a line; text that does not fit is cut. */
 void cg_line_add(char *line, size_t capacity, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Appends text that may contain arbitrary bytes of a caller; replaces line ends and other control characters by blanks. */
@@ -91,8 +91,8 @@ void        cg_element_put(int dtype, void *at, double value);
  * reference is left. */
 void cg_cell_retain(const struct cg_cell *);
 void cg_cell_release(const struct cg_cell *);
-/* A hash of a cell's text without comments and without blanks that separate no words.  In the header of a reserve space and in the
- * metadata of files, cells with equal digests count as the same cell. */
+/* A hash of a cell's text without comments, empty lines, blanks that separate no words, and line ends within parentheses.  In the header
+ * of a reserve space and in the metadata of files, cells with equal digests count as the same cell. */
 uint64_t cg_cell_digest(const struct cg_cell *);
 
 /* Checks a caller's description of a kernel, except its shape, and parses its options; call: the public call, for the message. */

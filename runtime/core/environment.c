@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of environment variables, and the checks of their values.  The reader of a variable checks what the text alone does not show:
- * whether there are as many processors, or whether a library can be loaded.
+ * The table of environment variables, and the checks of their values.  The reader of a variable checks what the value's text alone does
+ * not show: whether there are as many processors as the value says, or whether the library that it names can be loaded.
  */
 #include <errno.h>
 #include <stdio.h>

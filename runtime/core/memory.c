@@ -37,8 +37,8 @@ static void *standard(void *user, void *p, size_t bytes)
 }
 
 static struct cg_allocator from = { standard, NULL };
-/* live: the number of blocks in use; made: that of requests since cg_memory_fail() was called; fatal: the number of the request that fails
- * in a test. */
+/* live: the number of blocks in use; made: the number of requests since cg_memory_fail() was called; fatal: the number of the request that
+ * fails in a test. */
 static atomic_size_t live, made, fatal;
 
 int cg_set_allocator(const struct cg_allocator *allocator)

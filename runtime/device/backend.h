@@ -21,7 +21,8 @@ enum { CG_SLOTS_MAX = 128 };             /* the most arguments of a launch */
 enum { CG_PACKED_COLUMNS = 64, CG_PACKED_ALIGN = 64 };
 enum { CG_THREADS_MAX = 4096 };          /* the most threads of a caller's thread pool */
 
-/* What a launch passes to one argument of the function, in the order of the function's arguments.  A mem that is all zeros is absent. */
+/* What a launch passes to one argument of the function; operands are in the order of the function's arguments.  A `mem` of zeros is
+ * absent memory. */
 struct cg_operand {
 	struct cg_mem mem;
 	int64_t stride;                  /* elements from row to row */
@@ -44,7 +45,7 @@ struct cg_gemm {
 	int     transpose_a, transpose_b;
 	struct cg_matrix a, b, start, c;
 	struct cg_mem packed;                    /* b as function pack wrote it for a product of m rows or more; absent: b is read */
-	int     in_order;                        /* 1: its sums have the bits of the backend's scan, which adds the terms in the order of k */
+	int     in_order;                        /* 1: sums must have the bits of the backend's scan, which adds terms in the order of k */
 };
 /* The part of a product that a backend's gemm leaves to the generated kernel: nothing; the whole product; or its start, which the
  * generated kernel writes to c before gemm is called again with c itself as the start. */
@@ -80,11 +81,11 @@ struct cg_rows {
  * the arguments, and copies those in host memory to the device: every struct cg_mem of the call is device memory or absent.
  */
 struct cg_rnn_call;
-struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes of the reserve space with its header, and of the workspaces */
+struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes of the reserve space with its header, and of two workspaces */
 enum { CG_WHY_NOT = 128 };
 struct cg_net_route {
 	const char *name;                /* the route's name in cg_rnn_config and cg_rnn_route */
-	const char *const *roundings;    /* by dtype: how the route rounds, in prose; NULL: it does not support the dtype */
+	const char *const *roundings;    /* by dtype: how the route rounds, in prose; NULL: the route does not support the dtype */
 	/* Opens a network.  CG_UNSUPPORTED: the library does not support the network; `why` receives the reason in a few words, the message has
 	 * it in full.  Other failures leave `why` empty.  The struct cg_network stays valid until the struct cg_net is closed. */
 	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
@@ -117,7 +118,7 @@ struct cg_phase {
 struct cg_scan {
 	int64_t units, first, phases;            /* this call runs phases first to first + phases - 1, counted over all steps */
 	struct cg_mem work;                      /* the workspace, of the size from scan_work */
-	int     is_packed;                       /* an earlier call for earlier phases has packed the same b into `work` */
+	int     is_packed;                       /* 1: an earlier call for earlier phases has packed the same b into `work` */
 	struct cg_gemm products[CG_STAGES_MAX];  /* by stage: the product with the most rows, and its b */
 	int n_products;
 	const struct cg_module *module;
@@ -202,8 +203,8 @@ struct cg_backend {
 	size_t (*scan_work)(const struct cg_dev *, const struct cg_scan *, char why[CG_WHY_NOT]);
 	int  (*scans_at_once)(const struct cg_dev *, const struct cg_scan *, int lag);
 	int  (*scan)(struct cg_queue *, const struct cg_scan *, int n);
-	/* Row copies by the backend's own code, with the same bits on every backend; rows and columns are not 0.  Enqueued, like a launch,
-	 * without waiting.  NULL: a generated kernel is used. */
+	/* Row copies by the backend's own code, with the same bits on every backend; rows and columns are not 0.  The copies are enqueued,
+	 * like a launch, without waiting.  NULL: a generated kernel is used. */
 	int  (*rows)(struct cg_queue *, const struct cg_rows *);
 	const struct cg_net_route *net;          /* the route on which a vendor's library computes whole networks; NULL: the backend has none */
 };

@@ -98,7 +98,8 @@ int cg_open_kernel(struct cg_context *, const char *cell, const char *options, i
 int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,
                         const struct cg_kernel_entry **);
 
-/* A callback that sets the operand of one argument by the argument's role, index and derivative.  of: the data that cg_bind was given. */
+/* A callback that sets the operand of one argument by the argument's fields, such as its role or its name.  of: the data that cg_bind was
+ * given. */
 typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);
 /* Sets the operands of a function, in the order of its arguments. */
 int cg_bind(const struct cg_function *, cg_binding *, const void *of, struct cg_operand operands[]);

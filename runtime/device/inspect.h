@@ -36,7 +36,7 @@ int cg_backend_check(const char *from, const char *where);
 /* ---- an open device: inspect.c ---- */
 
 const char *cg_inspect_context(const struct cg_context *);       /* the name of the context's backend */
-/* Switches off the lines for this context's calls, whatever CELLGRAD_VERBOSE is. */
+/* Makes calls on this context print no lines on standard error, whatever CELLGRAD_VERBOSE is. */
 void cg_inspect_silence(struct cg_context *);
 /* Can the driver copy within the device?  cg_inspect_copy() enqueues such a copy, with whose speed kernels are compared. */
 int cg_inspect_copies(const struct cg_context *);

@@ -29,7 +29,7 @@ static inline struct cg_mem cg_part(struct cg_mem mem, size_t offset, size_t byt
 enum { CG_WORK_ALIGN = 64 };             /* every part begins at a multiple of this many bytes from the workspace's start */
 struct cg_work { struct cg_mem mem; size_t used; };
 struct cg_mem cg_work_alloc(struct cg_work *, int64_t rows, int64_t columns, size_t bytes);
-enum { CG_UNPLACED = -1 };               /* the place of a part without memory */
+enum { CG_UNPLACED = -1 };               /* the value of field `place` of a part without memory */
 void cg_work_place(struct cg_mem *parts, size_t n, struct cg_mem work);
 
 #endif
