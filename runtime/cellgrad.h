@@ -241,14 +241,14 @@ struct cg_mem {
 };
 /** Describes host memory; NULL gives absent memory.  Memory of an input is only read. */
 CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
-/** Asks Linux for huge pages for host memory of the caller's, as cg_alloc() of a CPU context does for the
- * memory that it allocates; large networks run faster in them.  cg_prefer_huge_pages() helps if it is called
- * before the memory is first written.  The call changes no byte, and does nothing for memory without a whole
- * huge page, for NULL, and on systems other than Linux. */
+/** Asks Linux for huge pages for host memory of the caller's, as cg_alloc() of a CPU context does, without a
+ * cg_allocator, for the memory that it allocates; large networks run faster in them.  cg_prefer_huge_pages()
+ * helps if it is called before the memory is first written.  The call changes no byte, and does nothing for
+ * memory without a whole huge page, for NULL, and on systems other than Linux. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
-/** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux such memory has
- * huge pages where the system grants them on request.  bytes = 0 gives absent memory.  The caller frees
- * it. */
+/** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux, without a
+ * cg_allocator, such memory has huge pages where the system grants them on request.  bytes = 0 gives absent
+ * memory.  The caller frees the memory. */
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
 /** Frees memory of cg_alloc() and zeroes the struct.  If the memory is absent, cg_free() frees nothing. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
@@ -262,8 +262,9 @@ CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_
  * @defgroup block TensorFlow's block ops
  *
  * One struct serves the forward and the gradient call: the gradient reads what the forward wrote.  An output
- * that is absent is not computed; an upstream gradient that is absent is zero; an input may be absent if no
- * requested output depends on it.  Outputs must not overlap any other argument.
+ * that is absent is not computed; an upstream gradient that is absent is zero; a forward call needs all its
+ * inputs (peepholes: with use_peephole); `cellgrad info` prints for which outputs a gradient call needs each
+ * input.  Outputs must not overlap any other argument.
  *
  * Errors: CG_BAD_ARGUMENT for an argument that is missing, has a wrong size, is out of range or overlaps an
  * output; CG_UNSUPPORTED, for example for a dtype that the device lacks; CG_NO_MEMORY, CG_BUILD and
@@ -475,8 +476,8 @@ struct cg_arg {
 	 * the sums to the outputs, 0 overwrites the outputs. */
 	double        value;
 };
-/** Runs a kernel over [rows units]: shape CG_POINT runs the functions over elements, CG_SUM the sums over
- * rows, and for scalars over units, too, that follow them.
+/** Runs a kernel over [rows units]: shape CG_POINT runs the functions over elements, shape CG_SUM the
+ * functions after these, which sum over rows and, for scalars, over units, too.
  *
  * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args`
  * needs an entry for each input.  A param with a default may be left out, and so may outputs: one output can
@@ -497,7 +498,7 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
  * network, and for each T the route, so forward and backward agree on the reserve space; each call has its
  * own T, B, lengths, strides and counter.  L is the number of layers; D the number of directions, 1 or 2; P
  * the projection size; H the size of the hidden state, P if there is a projection, else U; G the number of
- * gates.  Pseudo-layer l D + d is direction d of layer l.
+ * gates with own weights.  Pseudo-layer l D + d is direction d of layer l.
  *
  * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
  *
@@ -593,8 +594,8 @@ CG_API void cg_rnn_close(struct cg_rnn *rnn);
  * it is open, or, once closed, as long as it is one of the 32 closed ones that cg_rnn_get() returned last.
  * The caller closes the plan. */
 CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
-/** Adds a reference: the plan closes after as many cg_rnn_close() as cg_rnn_open(), cg_rnn_get() and
- * cg_rnn_hold(). */
+/** Adds a reference to a plan: the plan closes after as many calls of cg_rnn_close() as of cg_rnn_open(),
+ * cg_rnn_get() and cg_rnn_hold(). */
 CG_API void cg_rnn_hold(struct cg_rnn *rnn);
 /** Names the route and, if a faster one declined, why: "scan", "cudnn", "composed (peephole: not cudnn)".
  * The text lives as long as the plan. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Staging: copies host arguments of a call for a device that cannot read host memory.  Each argument has a copy in the stream's scratch:
- * that of an input is filled before the computation, that of an output is copied back after it.
+ * Staging: copies host arguments of a call for a device that cannot read host memory.  Each host argument has a copy in the stream's
+ * scratch: that of an input is filled before the computation, that of an output is copied back after it.
  */
 #include <string.h>
 
