@@ -28,7 +28,7 @@ def tracked():
     try:
         listed = subprocess.run(["git", "-C", TOP, "ls-files", "-z"], check=True, stdout=subprocess.PIPE).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise BuildFailure(f"this is a checkout of git, and git cannot list its files: {error}") from None
+        raise BuildFailure(f"the source is a checkout of git, and git cannot list the files of the source: {error}") from None
     return [name for name in os.fsdecode(listed).split("\0") if name and os.path.lexists(os.path.join(TOP, name))]
 
 
@@ -37,9 +37,9 @@ def prepared(room):
     names = tracked()
     if names is None:
         if not os.path.exists(os.path.join(TOP, "configure")):
-            raise BuildFailure("there is no configure here, and this is no checkout of git to make it in: take the release's tarball")
+            raise BuildFailure("the source has no script configure, and only a checkout of git can make one: take the release's tarball")
         if os.path.exists(os.path.join(TOP, "config.status")):
-            raise BuildFailure("this folder is configured: `make distclean` in it first")
+            raise BuildFailure("the source's folder is configured: run `make distclean` in it first")
         return TOP
     missing = [package for tool, package in AUTOTOOLS if not (shutil.which(tool) or (tool == "libtoolize" and shutil.which("glibtoolize")))]
     if missing:

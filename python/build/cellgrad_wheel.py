@@ -80,11 +80,11 @@ def found(prefix):
         if os.path.exists(os.path.join(folder, LIBRARY)):
             break
     else:
-        raise BuildFailure(f"CELLGRAD_PREFIX={prefix}: there is no lib/{LIBRARY} in it, nor in its lib64 or lib/*-linux-*")
+        raise BuildFailure(f"CELLGRAD_PREFIX={prefix}: there is no lib/{LIBRARY} in that folder, nor {LIBRARY} in lib64 or lib/*-linux-*")
     with open(header, encoding="utf-8") as file:
         theirs = ".".join(re.findall(r"^#define CG_VERSION_\w+ +(\d+)$", file.read(), re.M))
     if theirs != version():
-        raise BuildFailure(f"CELLGRAD_PREFIX={prefix} has cellgrad {theirs}, and this is {version()}")
+        raise BuildFailure(f"CELLGRAD_PREFIX={prefix} has cellgrad {theirs}, and this source is cellgrad {version()}")
     return os.path.join(folder, LIBRARY)
 
 

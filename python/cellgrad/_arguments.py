@@ -44,7 +44,7 @@ def words(name: str, value: Any) -> bytes:
         return text(name, value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, np.ndarray)):
         return b",".join(text(name, word) for word in value)
-    raise ArgumentTypeError(f"{name}: expected str or several of them, got {type(value).__name__}")
+    raise ArgumentTypeError(f"{name}: expected str or an iterable of str, got {type(value).__name__}")
 
 
 def integer(name: str, value: Any, low: int, high: int) -> int:

@@ -95,7 +95,7 @@ class Library:
         try:
             version = library.cg_version
         except AttributeError:
-            raise LibraryError(f"{path} is not the library of cellgrad: it has no cg_version") from None
+            raise LibraryError(f"{path} is not the library of cellgrad: it has no function cg_version") from None
         version.restype = ctypes.c_char_p
         found = version().decode()
         if found != VERSION:

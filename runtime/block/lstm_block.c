@@ -448,7 +448,7 @@ static const struct cg_dim block_lstm_dims[] = {
 
 /* The default of seq_len_max, -1, stands for T. */
 #define SEQ_LEN_MAX { .name = "seq_len_max", .kind = CG_INTEGER, .range = "0 T", .scalar = 1, .required = 1, .fallback = -1, \
-                      .at = LSTM(seq_len_max), .about = "steps that are computed, of T" }
+                      .at = LSTM(seq_len_max), .about = "steps to compute, the first of the T steps" }
 
 static const struct cg_attribute block_lstm_attributes[] = {
 	SEQ_LEN_MAX,

@@ -8,8 +8,8 @@
 #include "runtime/core/core.h"
 
 /* The enums cg_dtype and cg_pass of cellgrad.h must equal those of gen/dtypes.h and gen/passes.h. */
-#define SAME_DTYPE(with, code, ...) _Static_assert((int)CG_##code == (int)CG_DTYPE_##code, "enum cg_dtype is not dtypes.h");
-#define SAME_PASS(with, code, ...) _Static_assert((int)CG_##code == (int)CG_PASS_##code, "enum cg_pass is not passes.h");
+#define SAME_DTYPE(with, code, ...) _Static_assert((int)CG_##code == (int)CG_DTYPE_##code, "enum cg_dtype differs from dtypes.h");
+#define SAME_PASS(with, code, ...) _Static_assert((int)CG_##code == (int)CG_PASS_##code, "enum cg_pass differs from passes.h");
 CG_DTYPES(SAME_DTYPE,)
 CG_PASSES(SAME_PASS,)
 

@@ -86,8 +86,8 @@ class Misuse(py_tap.Refusals):
         self.fails("zero byte", lambda: LSTM.init(jax.random.key(0), "uniform\0"))
         dropping = ours.Network("lstm", input=I, units=U, layers=2, dropout=0.5)
         for key in (3, jnp.zeros((3,)), jax.random.split(jax.random.key(0))):
-            self.refuse(TypeError, "key: expected one of jax.random: ", dropping.init, key)
-            self.refuse(TypeError, "key: expected one of jax.random: ", dropping, dropping.init(jax.random.key(0)), X.astype("f4"), key=key)
+            self.refuse(TypeError, "key: expected a key of jax.random: ", dropping.init, key)
+            self.refuse(TypeError, "key: expected a key of jax.random", dropping, dropping.init(jax.random.key(0)), X.astype("f4"), key=key)
 
     def test_lengths(self):
         """Lengths above the number of steps, and below zero, raise JAX's error when the call runs"""
@@ -145,7 +145,7 @@ class Misuse(py_tap.Refusals):
         """An older JAX and a missing one raise an error that says what is needed; so does a package of another version than the module"""
         status, output = python("-c", "import jax; jax.__version__ = '0.4.38'\nimport cellgrad.jax")
         self.assertNotEqual(status, 0)
-        self.assertIn("cellgrad.jax needs JAX 0.5 or later, and this is 0.4.38", output)
+        self.assertIn("cellgrad.jax needs JAX 0.5 or later, and this is JAX 0.4.38", output)
         status, output = python("-c", "import sys; sys.modules['jax'] = None\nimport cellgrad.jax")
         self.assertIn("ImportError: cellgrad.jax needs JAX: pip install 'cellgrad[jax]'", output)
         status, output = python("-c", "import cellgrad._lib; cellgrad._lib.VERSION = '9.9.9'; import cellgrad._load as l\n"

@@ -57,11 +57,11 @@ CALLS = [
     ("GRU", {"linear_before_reset": -1}, {}, ARGUMENT, "linear_before_reset: expected 0 to 1, got -1"),
     ("GRU", {"input_forget": 1}, {}, ARGUMENT, "GRU has no attribute 'input_forget'; it has activation_alpha"),
     ("RNN", {"wrong": 1}, {}, ARGUMENT, "RNN has no attribute 'wrong'"),
-    ("LSTM", {"activations": ["Sigmoid", "Tanh"]}, {}, ARGUMENT, "activations: expected 3 for each of 1 directions, got 2"),
+    ("LSTM", {"activations": ["Sigmoid", "Tanh"]}, {}, ARGUMENT, "activations: expected 3 names for each of 1 directions, got 2 in all"),
     ("GRU", {"activations": ["Sigmoid", "Swish"]}, {}, ARGUMENT, "activations: there is no 'Swish'; there are Affine"),
     ("RNN", {"activations": ["Affine"]}, {}, ARGUMENT, "activation_alpha: expected a value for Affine"),
     ("RNN", {"activations": ["ScaledTanh"], "activation_alpha": [1.0]}, {}, ARGUMENT, "activation_beta: expected a value for ScaledTanh"),
-    ("RNN", {"activation_alpha": [1.0]}, {}, ARGUMENT, "activation_alpha: expected one for each activation that takes one, got 1 more"),
+    ("RNN", {"activation_alpha": [1.0]}, {}, ARGUMENT, "activation_alpha: expected one value for each activation that takes one, got 1"),
     ("RNN", {"activations": ["Elu"], "activation_alpha": [float("inf")]}, {}, ARGUMENT,
      "activation_alpha: expected finite numbers, got inf"),
 ]

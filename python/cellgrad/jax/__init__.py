@@ -18,7 +18,7 @@ except ImportError as _error:
 
 OLDEST = (0, 5)
 if tuple(int(number) for number in _jax.__version__.split(".")[:2]) < OLDEST:
-    raise ImportError(f"cellgrad.jax needs JAX {OLDEST[0]}.{OLDEST[1]} or later, and this is {_jax.__version__}")
+    raise ImportError(f"cellgrad.jax needs JAX {OLDEST[0]}.{OLDEST[1]} or later, and this is JAX {_jax.__version__}")
 
 from .._cell import Cell  # noqa: E402
 from ._errors import SecondGradientError  # noqa: E402

@@ -119,7 +119,7 @@ def halves_of(key: Any) -> Array:
     try:
         return jax.random.bits(key, (2,), jnp.uint32)
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"key: expected one of jax.random: {error}") from None
+        raise ArgumentTypeError(f"key: expected a key of jax.random: {error}") from None
 
 
 def init_params(network: "Network", key: Array, rules: str, dtype: Any) -> Array:

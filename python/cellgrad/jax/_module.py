@@ -34,7 +34,7 @@ def library_folder() -> str:
     dladdr = ctypes.CDLL(None).dladdr
     dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Found)]
     if not dladdr(ctypes.cast(lib.cg_version, ctypes.c_void_p), ctypes.byref(found)) or not found.file:
-        raise LibraryError("cellgrad.jax: dladdr does not find the library")
+        raise LibraryError("cellgrad.jax: dladdr does not find the path of the cellgrad library")
     return os.path.dirname(os.path.realpath(os.fsdecode(found.file)))
 
 

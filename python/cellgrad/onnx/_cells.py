@@ -161,7 +161,7 @@ def read_activations(operator: str, directions: int, names: Optional[Sequence[st
     count = len(DEFAULTS[operator])
     names = list(names or DEFAULTS[operator] * directions)
     if len(names) != count * directions:
-        raise ArgumentError(f"activations: expected {count} for each of {directions} directions, got {len(names)}")
+        raise ArgumentError(f"activations: expected {count} names for each of {directions} directions, got {len(names)} in all")
     left = {"alpha": list(alphas), "beta": list(betas)}
     found: List[str] = []
     equations: List[str] = []
@@ -181,5 +181,5 @@ def read_activations(operator: str, directions: int, names: Optional[Sequence[st
         equations.append(equation)
     for kind, spare in left.items():
         if spare:
-            raise ArgumentError(f"activation_{kind}: expected one for each activation that takes one, got {len(spare)} more")
+            raise ArgumentError(f"activation_{kind}: expected one value for each activation that takes one, got {len(spare)} more")
     return [(tuple(found[d * count:(d + 1) * count]), tuple(equations[d * count:(d + 1) * count])) for d in range(directions)]

@@ -70,7 +70,8 @@ def _module() -> Any:
     if keras.backend.backend() != "tensorflow":
         raise UnsupportedError(f"enable_keras: expected Keras on TensorFlow, got {keras.backend.backend()}")
     if ".".join(version.split(".")[:2]) not in TESTED and os.environ.get("CELLGRAD_TF_FORCE") != "1":
-        raise UnsupportedError(f"enable_keras: tested with Keras {', '.join(TESTED)}, and this is {version}: CELLGRAD_TF_FORCE=1 tries it")
+        raise UnsupportedError(f"enable_keras: tested with Keras {', '.join(TESTED)}, and this is Keras {version}: "
+                               "CELLGRAD_TF_FORCE=1 tries it")
     try:
         module = importlib.import_module("keras.src.backend.tensorflow.rnn")
         module._is_gpu_available, module.tf  # pylint: disable=pointless-statement,protected-access
@@ -108,12 +109,12 @@ def enable_keras() -> None:
         before = _asked
         found = [_results(keras, *layer) for layer in LAYERS]
         if _asked < before + len(LAYERS):
-            raise UnsupportedError(f"enable_keras: Keras {keras.__version__} did not ask for CudnnRNNV3")
+            raise UnsupportedError(f"enable_keras: Keras {keras.__version__} did not ask whether CudnnRNNV3 is available")
         for (kind, backwards), mine, theirs in zip(LAYERS, found, wanted):
             worst = max(float(tf.reduce_max(tf.abs(a - b))) for a, b in zip(mine, theirs))
             if not worst <= TOLERANCE:
                 layer = kind + (", backwards," if backwards else "")
-                raise UnsupportedError(f"enable_keras: {layer} of Keras {keras.__version__} differs by {worst:.1e}")
+                raise UnsupportedError(f"enable_keras: {layer} of Keras {keras.__version__} differs by {worst:.1e} from Keras's own code")
     except BaseException:
         disable_keras()
         raise

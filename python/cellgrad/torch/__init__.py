@@ -20,7 +20,7 @@ except ImportError as _error:
 
 OLDEST = (2, 5)
 if tuple(int(number) for number in _torch.__version__.split(".")[:2]) < OLDEST:
-    raise ImportError(f"cellgrad.torch needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later, and this is {_torch.__version__}")
+    raise ImportError(f"cellgrad.torch needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later, and this is PyTorch {_torch.__version__}")
 
 from ._any_cell import Cell  # noqa: E402
 from ._errors import SecondGradientError, TensorError, TensorTypeError  # noqa: E402

@@ -28,7 +28,7 @@ def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
         raise TensorError(f"lengths: expected a tensor [B] on the cpu, got {list(tensor.shape)} on {tensor.device}")
     if not torch.compiler.is_compiling():
         if tensor.shape[0] != B:
-            raise TensorError(f"lengths: expected {B}, one for each row, got {tensor.shape[0]}")
+            raise TensorError(f"lengths: expected {B} numbers, one for each row of the batch, got {tensor.shape[0]}")
         if B and not 0 <= int(tensor.min()) <= int(tensor.max()) <= T:
             raise TensorError(f"lengths: expected 0 to {T}, got {tensor.tolist()}")
     return tensor.to(torch.int32).contiguous()

@@ -55,7 +55,8 @@ def _open(path: str) -> Any:
     spec = importlib.util.spec_from_file_location("_extension", path, loader=loader)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     if getattr(module, "VERSION", None) != VERSION:
-        raise ImportError(f"the extension was built for cellgrad {getattr(module, 'VERSION', 'of no version')}, and this is {VERSION}")
+        raise ImportError(f"the extension was built for cellgrad {getattr(module, 'VERSION', 'of no version')}, "
+                          f"and this is cellgrad {VERSION}")
     module.start(*(ctypes.cast(function, ctypes.c_void_p).value for function in (
         lib.cg_stream_take, lib.cg_stream_give, lib.cg_rnn_call_init, lib.cg_rnn_sizes, lib.cg_rnn_forward, lib.cg_rnn_backward,
         lib.cg_prefer_huge_pages)), torch.Tensor, torch.nn.Parameter)

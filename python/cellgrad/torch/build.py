@@ -37,7 +37,7 @@ def command(output: str) -> List[str]:
     Raises BuildError, which names what is missing, if something is missing.
     """
     if torch_version() < OLDEST:
-        raise BuildError(f"PyTorch {OLDEST[0]}.{OLDEST[1]} or later is needed, and this is {torch.__version__}")
+        raise BuildError(f"PyTorch {OLDEST[0]}.{OLDEST[1]} or later is needed, and this is PyTorch {torch.__version__}")
     if sys.version_info < (3, 10) or sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise BuildError("CPython 3.10 or later with the interpreter's lock is needed: others have no such stable ABI")
     compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
