@@ -14,7 +14,7 @@ struct cg_dim {
 	size_t      at;                  /* offset in the op's struct */
 	int64_t     least;               /* smallest legal value of the size */
 	const char *only;                /* not NULL: values other than `least` are CG_UNSUPPORTED, for this reason */
-	int         flags;               /* an or of enum cg_dim_flag */
+	int         flags;               /* a bitwise or of values of enum cg_dim_flag */
 	const char *about;               /* a description in a few words, which the command prints */
 };
 
@@ -65,8 +65,8 @@ struct cg_port {
 	const char *need;
 	int         extra;               /* 1: TensorFlow's op does not have the argument */
 	size_t      at;                  /* offset in the op's struct */
-	int         type;                /* the type of its elements, an enum cg_element */
-	int         flags;               /* an or of enum cg_port_flag */
+	int         type;                /* the type of the argument's elements, an enum cg_element */
+	int         flags;               /* a bitwise or of values of enum cg_port_flag */
 	/* 2 to 4: the argument belongs to this state of the cell; an op whose cell lacks that state does not use the argument */
 	int         state;
 	const char *about;               /* a remark that the command prints; NULL: none */
@@ -89,7 +89,8 @@ enum cg_port_flag {
 	CG_SHAPE_ALONE = 32,             /* an input of TensorFlow's op whose shape is checked and whose values are not read */
 	/* for steps that are not computed, TensorFlow leaves the output's memory as it was; this library writes zeros */
 	CG_UNSET       = 64,
-	CG_OF_STATE    = 128             /* the argument belongs to the cell's first state; an op whose cell has no state does not use it */
+	/* the argument belongs to the cell's first state; an op whose cell has no state does not use the argument */
+	CG_OF_STATE    = 128
 };
 
 enum { CG_ITEM_NAME = 32, CG_ITEMS_MAX = 1 << 16, CG_RANK = 3, CG_MULTIPLES_MAX = 2 };
@@ -125,15 +126,15 @@ struct cg_op {
 	const struct cg_dim       *dims;         /* each list ends with an entry whose name, or symbol, is NULL */
 	const struct cg_attribute *attributes;
 	const struct cg_port      *ports;        /* inputs in TensorFlow's order, then outputs, TensorFlow's first */
-	struct cg_reading *readings;             /* by port: the parsed texts; NULL: they are parsed at each use */
+	struct cg_reading *readings;             /* by port: the port's parsed texts; NULL: texts are parsed at each use */
 	struct cg_range   *ranges;               /* by attribute: the parsed range; NULL: ranges are parsed at each use */
 	/* Sizes and offsets of the op's struct; an offset of 0 means that the struct has no such field. */
 	size_t size, dtype_at, accumulate_at, work_at;
 	size_t gates_at;                 /* offset of the field with the order of the gates */
 	const char *gates;               /* "i ci f o": the gates of a dimension that is a multiple of U, for the command; NULL: none */
 	size_t steps_at;                 /* offset of an int64_t, the number of steps that are computed; a negative number means all T */
-	size_t time_major_at;            /* offset of an int: if it is 0, the first two dimensions of shapes of rank 3 are exchanged */
-	/* offset of an int: if it is 1, the dimensions of shapes that begin with L*D, those of states, are not exchanged */
+	size_t time_major_at;            /* offset of an int: if the int is 0, the first two dimensions of shapes of rank 3 are exchanged */
+	/* offset of an int: if the int is 1, the dimensions of shapes that begin with L*D, those of states, are not exchanged */
 	size_t states_major_at;
 	const char *means;               /* Facts of every call that no attribute states: NAME=VALUE, separated by blanks.  A fact with
 	                                  * the name of an attribute of the op is ignored.  cell: the cells that the op may have, separated by
@@ -146,8 +147,8 @@ struct cg_op {
 	/* 1: the op's struct is struct cg_rnn_op, which ops of networks and ops on their params share.  Code that makes arguments from shapes
 	 * alone skips ops with plan = 1. */
 	int  plan;
-	/* Called after the given shapes have set their sizes: sets the sizes that follow from them, and their bits in *bound, and checks
-	 * that all sizes agree.  NULL: no sizes follow. */
+	/* Called after the shapes of the given arguments have set sizes: sets the sizes that follow from those sizes, and the bits of the
+	 * new sizes in *bound, and checks that all sizes agree.  NULL: no sizes follow. */
 	int  (*infer)(const struct cg_op *, void *op, unsigned *bound);
 	/* Does the op use this port, given the values of its attributes?  An input that the op does not use may be absent or contain
 	 * anything.  NULL: the op uses every port. */
@@ -174,7 +175,7 @@ struct cg_op {
 const struct cg_op *cg_op_next(const struct cg_op *);
 
 /* The row of an op, by the library's own name or by TensorFlow's; *theirs is 1 if the name is TensorFlow's; the pointer `theirs` may be
- * NULL.  NULL: there is none, and the message suggests the nearest name if one is near. */
+ * NULL.  Returns NULL if there is no such op; the message suggests the nearest name if one is near. */
 const struct cg_op *cg_op_find(const char *name, int *theirs);
 
 /* The row of the gradient of an op, or, for a gradient, that of its op; *is_grad is 1 if the given row is the gradient.
@@ -184,8 +185,8 @@ const struct cg_op *cg_op_pair(const struct cg_op *, int *is_grad);
 /* ---- shapes: shape.c ---- */
 
 enum { CG_SHAPE_TEXT = 64 };
-/* Writes the shape as it is in the row, "T B I".  If the op is not time-major, the first two of three dimensions are exchanged, except in
- * the shape of a state if states_major is set.  Returns the buffer `text`. */
+/* Writes the shape of a port as the row has it, "T B I".  If the op is not time-major, the first two of three dimensions are exchanged,
+ * except in the shape of a state if states_major is set.  Returns the buffer `text`. */
 const char *cg_op_shape_text(const struct cg_op *, const struct cg_port *, const void *op, char text[CG_SHAPE_TEXT]);
 /* Computes a shape such as "I+U 4*U" from the sizes in the op's struct: writes at most CG_RANK dimensions and returns their number, or
  * CG_BAD_ARGUMENT, which is negative, if one does not fit in 64 bits. */
@@ -197,20 +198,20 @@ int         cg_op_type(const struct cg_op *, const struct cg_port *, const void 
 const char *cg_op_type_name(const struct cg_op *, const struct cg_port *, const void *op);
 size_t      cg_op_type_bytes(const struct cg_op *, const struct cg_port *, const void *op);
 
-/* The bytes of a whole argument.  CG_BAD_ARGUMENT: more than an int64_t or a size_t can hold. */
+/* Computes the bytes of a whole argument.  CG_BAD_ARGUMENT: their number is more than an int64_t or a size_t can hold. */
 int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, size_t *bytes);
 
 /* Sets sizes of an op from the shape of one argument.  Bit k of *bound is set if the row's k-th size is known.  A dimension whose symbols
- * are all known is compared; one with a single unknown symbol sets it ("I+U" with U known gives I); one with more, or with a size that
- * `infer` sets, is skipped until a later call.  A shape that does not fit sets nothing: CG_BAD_ARGUMENT with
+ * are all known is compared with the shape; one with a single unknown symbol sets that symbol's size ("I+U" with U known gives I); one with
+ * more, or whose unknown symbol `infer` sets, is skipped until a later call.  A shape that does not fit sets nothing: CG_BAD_ARGUMENT with
  * "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
 int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
 
-/* Makes a row with a port for each tensor in place of the lists.  The op's struct grows: the new ports' memory follows it; on failure *op
- * is unchanged.  The new row is one block of cg_memory that the caller frees; the old row must outlive it. */
+/* Copies a row, with a port for each tensor in place of the lists of tensors.  The op's struct grows: a cg_mem for each such port follows
+ * it; on failure *op is unchanged.  The new row is one block of cg_memory that the caller frees; the old row must outlive it. */
 int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 
-/* The number of steps that are computed, of T. */
+/* The number of steps, among the T steps of the sequence, that the op computes. */
 int64_t cg_op_steps(const struct cg_op *, const void *op, int64_t T);
 
 /* Is any output of the op present? */
@@ -240,7 +241,7 @@ int cg_op_check(const struct cg_op *, const void *op);
 
 /* ---- a line for each call: verbose.c ---- */
 
-/* Prints the line of a call that took ms milliseconds and returned code.  options: those of the kernel; -1 if its checks failed. */
+/* Prints the line of a call that took ms milliseconds and returned code.  options: the kernel's options, as bits; -1: its checks failed. */
 void cg_verbose_print_op(const struct cg_stream *, const struct cg_op *, const void *op, int code, double ms);
 void cg_verbose_print_kernel(const struct cg_stream *, const struct cg_kernel *, int options, int64_t rows, int64_t units, int code,
                              double ms);

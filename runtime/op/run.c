@@ -11,7 +11,7 @@ static const struct cg_mem *mem(const void *op, size_t at)
 	return (const struct cg_mem *)((const char *)op + at);
 }
 
-/* Checks device memory, which only the backend can do. */
+/* Checks the op's arguments and workspace that are in device memory, which only the backend can check. */
 static int check_memory(struct cg_context *context, const struct cg_op *row, const void *op)
 {
 	for (const struct cg_port *port = row->ports; port->name; port++)
@@ -19,7 +19,7 @@ static int check_memory(struct cg_context *context, const struct cg_op *row, con
 	return cg_memory_check(context, row->name, "work", *mem(op, row->work_at));
 }
 
-/* Gets the layout of an argument's rows; the copy has the same layout. */
+/* Gets the layout of an argument's rows; the copy of the argument on the device has the same layout. */
 static int get_rows(const struct cg_op *row, const struct cg_port *port, const void *op, struct cg_staged_rows *lie)
 {
 	const size_t each = cg_op_type_bytes(row, port, op);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shapes and needs of a row.  A shape is a list of dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is a list
- * of names of outputs and attributes.  The result of parsing a text is stored at the first use, if the text's row has storage for it.
+ * Shapes and needs of a row's ports.  A shape is a list of dimensions separated by blanks, each a sum of SYMBOL or NUMBER*SYMBOL; a need is
+ * a list of names of outputs and attributes.  The result of parsing a text is stored at the first use, if the text's row has storage for
+ * it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -162,7 +163,7 @@ static int keeps_order(const struct cg_op *row, const struct cg_reading *reading
 	return row->states_major_at && integer(op, row->states_major_at) && reading->is_states;
 }
 
-/* The k-th dimension: the first two of three are exchanged if the op is not time-major. */
+/* The k-th dimension of a shape.  If the op is not time-major, the first two of three are exchanged, unless the shape keeps its order. */
 static const struct cg_dimension *dimension_of(const struct cg_op *row, const struct cg_reading *reading, const void *op, int k)
 {
 	int turned = reading->rank == 3 && k < 2 && row->time_major_at && !integer(op, row->time_major_at) && !keeps_order(row, reading, op);
@@ -302,8 +303,8 @@ int cg_reading_bytes(const struct cg_op *row, const struct cg_port *port, const 
 
 	if (row->spacing && row->spacing(port, op, &s))
 		return span_bytes(&s, each, bytes) ? too_large(row, port, op, size) : CG_OK;
-	/* This loop does not call add_up(), since every call computes the bytes of each of its arguments and has to be fast.  The number
-	 * of bytes does not depend on the order of the dimensions. */
+	/* This loop does not call add_up(), since every call of an op computes the bytes of each of its arguments and has to be fast.  The
+	 * number of bytes does not depend on the order of the dimensions. */
 	for (const struct cg_dimension *d = reading->dimensions; d < reading->dimensions + reading->rank; d++) {
 		int64_t sum = 0, term;
 

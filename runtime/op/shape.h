@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parsed shapes and needs of a row, for the files of this folder.  cg_op_check() reads the sizes of an op once for all its arguments.
+ * The parsed shapes and needs of ports, for the files of this folder.  cg_op_check() reads the sizes of an op once for all its arguments.
  */
 #ifndef CG_SHAPE_H
 #define CG_SHAPE_H
@@ -9,7 +9,7 @@
 
 enum { CG_SHAPE_LINE = 256 };            /* bytes of the text of a shape with its sizes */
 
-/* Was the argument given?  A cg_mem that is all zeros is absent; one with any field set is checked. */
+/* Was the argument given?  A cg_mem that is all zeros is absent; a cg_mem with any nonzero field is given, and is checked. */
 static inline int cg_is_given(const struct cg_mem *m)
 {
 	return m->data || m->offset || m->bytes || m->place;
@@ -22,8 +22,8 @@ int  cg_size_find(const struct cg_op *, const char *symbol, size_t length);
 size_t cg_word_length(const char *, char end);
 int  cg_word_is(const char *name, const char *word, size_t length);
 
-/* The first thread stores the parsed text in the row; until it is done, other threads parse the text for themselves.  *state: 0 not
- * parsed, 1 being stored, 2 stored. */
+/* The first thread that parses a text stores the result in the row; until that is done, other threads parse the text for themselves.
+ * *state: 0 not parsed, 1 being stored, 2 stored. */
 static inline int cg_read_before(const int *state)
 {
 	return __atomic_load_n(state, __ATOMIC_ACQUIRE) == 2;

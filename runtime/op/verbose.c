@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CELLGRAD_VERBOSE: prints a line on standard error for each call that computes.  The line has a command that measures an op of the same
- * sizes and attributes, or prints the kernel; after a # it has the time of the call and, if the call failed, its failure.  The arguments of
- * the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if the variable is unset, "0" or "none".
+ * sizes and attributes, or prints the kernel; after a # the line has the time of the call and, if the call failed, its failure.  For an op
+ * the arguments of the command are made by the op's row, in the syntax of `cellgrad bench`.  Nothing is printed if CELLGRAD_VERBOSE is
+ * unset, empty, "0" or "none".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ const char *cg_op_describe(const struct cg_op *row, const char *name, const void
 
 /* ---- a line ---- */
 
-/* Adds the result of the call to the line, and writes the line by one call, so that lines of several threads do not mix. */
+/* Adds the result of the call to the line, and writes the whole line at once, so that lines of several threads do not mix. */
 static void finish(char line[CG_LINE], const struct cg_stream *stream, int code, double ms, const char *notes)
 {
 	static const char *const codes[] = {

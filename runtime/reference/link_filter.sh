@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# link_filter.sh FILE.md: prints a Markdown page in which some links are replaced by their text.  These are links to headings, and to files
-# other than README.md and docs/*.md, which Doxygen does not follow.  Blocks of code are not changed.
+# link_filter.sh FILE.md: prints a Markdown page in which some links are replaced by their text.  These are links to headings of the same
+# page, and to files other than README.md and docs/*.md, which Doxygen does not follow.  Blocks of code in the page are not changed.
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 case $1 in */docs/*) here=docs/ ;; *) here= ;; esac
 awk -v top="$top" -v here="$here" '
-	# The path of the page to which a link leads, or "" if it leads to none of the pages.
+	# The path of the page to which a link leads, or "" if the link leads neither to README.md nor to a file docs/*.md that exists.
 	function page(target, path) {
 		sub(/#.*/, "", target)
 		if (target !~ /\.md$/) return ""

@@ -22,7 +22,7 @@ static double draw(uint64_t *state)
 	return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
-/* Draws an approximately normal number with mean 0 and variance 1: the sum of twelve uniform ones, less 6. */
+/* Draws an approximately normal number with mean 0 and variance 1: the sum of twelve uniform numbers, less 6. */
 static double draw_normal(uint64_t *state)
 {
 	double sum = -6;

@@ -3,7 +3,7 @@
  * Runs the layers and directions of a network, forward and backward; each pseudo-layer is a recurrence.  Prepares the input and the
  * initial states of each pseudo-layer, copies its last states, and passes the gradient of its input to the layer below.  On route scan, if
  * one recurrence cannot keep all threads busy, both directions of a layer run at once, or several layers of one direction, each one span
- * of steps behind the layer below it.
+ * of steps behind the layer that begins before it.
  */
 #include <string.h>
 
@@ -84,8 +84,8 @@ static int zero(const struct layers *q, struct cg_mem mem, size_t bytes)
 /* A reserve space of at most this many bytes is cleared as a whole, which is faster than clearing its gaps one by one. */
 enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
 
-/* Clears the bytes between the blocks of the reserve space, or all of a small one, so that equal calls leave equal bytes.  On a device, one
- * row copy clears the gaps after the same block of all pseudo-layers; its source is the header, which is zeros until the call ends. */
+/* Clears the bytes between the blocks of the reserve space, or all of a small reserve space, so that equal calls leave equal bytes.  On a
+ * device, one row copy clears the gaps after the same block of all pseudo-layers; its source is the header, zeros until the call ends. */
 static int clear_gaps(const struct layers *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -166,8 +166,8 @@ static struct cg_drop drop_of(const struct layers *q, int layer, int d, int64_t 
 
 /* ---- the input and the states of a pseudo-layer ---- */
 
-/* Prepares the input of a layer in the order of the direction.  If all batch rows have T steps, both directions share one prepared
- * input. */
+/* Prepares the input of a pseudo-layer in the order of its direction.  If all batch rows have T steps, both directions of a layer share
+ * one prepared input. */
 static int prepare_input(struct layers *q, struct pseudo_layer *p)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -202,7 +202,7 @@ static int prepare_input(struct layers *q, struct pseudo_layer *p)
 }
 
 /* Prepares an initial state with its batch rows sorted by falling length, with type acc if the cell carries that state so.  Uses the
- * caller's memory itself if the state has that order and type already. */
+ * caller's memory itself if all batch rows have T steps and the state has that type already. */
 static int prepare_first(struct layers *q, struct cg_matrix given, int64_t width, struct cg_matrix storage, struct cg_matrix *result)
 {
 	int same = storage.acc == given.acc || cg_acc_bytes(q->rnn->net.dtype) == cg_dtype_bytes(q->rnn->net.dtype);
@@ -295,7 +295,7 @@ static int clear_states(const struct layers *q, struct cg_mem mem, int64_t width
 	return zero(q, mem, (size_t)(states * width) * cg_dtype_bytes(q->rnn->net.dtype));
 }
 
-/* Zeros the padding of a sequence, which no step writes. */
+/* Zeros a caller's sequence if it has padding, since no step writes the padding. */
 static int clear_padding(const struct layers *q, struct cg_rnn_spacing rows, int64_t width, struct cg_mem mem)
 {
 	return cg_packed_clear(q->stream, q->rnn->net.dtype, q->shape, rows, width, mem, q->call->params);

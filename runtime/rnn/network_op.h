@@ -16,7 +16,7 @@ struct cg_rnn_shape;
 /*
  * The attributes, sizes and arguments of a network's op.  For TensorFlow's ops, tensorflow/cudnn_rnn.c makes a plan and a call from this
  * struct.  Each plan has one such struct with all fields that its calls share; rnn/call.c copies it, adds the call, and checks the copy by
- * the call's row.  The memory of tensors in lists (CG_LIST) follows the struct.
+ * the call's row.  A struct cg_mem for each tensor of a list (CG_LIST) follows the struct.
  */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* the first field, so that call.size is where ops have their size */

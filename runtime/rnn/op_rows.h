@@ -9,11 +9,11 @@
 #include "runtime/op/op.h"
 #include "runtime/rnn/rnn.h"
 
-/* The lists of the library's own calls: all entries of the newest version of TensorFlow's ops, and some of our own. */
+/* The lists of sizes and attributes of the library's own calls: all those of the newest version of TensorFlow's ops, and some more. */
 extern const struct cg_dim cg_rnn_dims[];
 extern const struct cg_attribute cg_rnn_attributes[], cg_rnn_backprop_attributes[];
-/* The lists of the inputs and outputs of networks whose cell has at most one cell state, which TensorFlow's ops have, too; and those of
- * any network. */
+/* Lists of inputs and outputs.  cg_rnn_ports, cg_rnn_backprop_ports: those of TensorFlow's ops, for networks whose cell has at most one
+ * cell state; the other two: those of any network. */
 extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_ports[], cg_rnn_backprop_all_ports[];
 
 #define RNN_STRUCT CG_READ_ONCE, \

@@ -177,7 +177,7 @@ static int is_shared(const struct cache *cache)
 	return cache->is_packed || (input.t == output.t && input.b == output.b);
 }
 
-/* Is the caller's packed sequence in the order of this direction? */
+/* Is the caller's sequence packed, and in the order of this direction? */
 static int is_callers_order(const struct cache *cache, int direction)
 {
 	return cache->is_packed && direction == cache->reverse;

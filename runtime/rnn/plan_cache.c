@@ -62,7 +62,7 @@ static struct cache *get_cache(struct cg_context *context)
 	return (struct cache *)cg_context_get_attachment(context, &kind, sizeof(struct cache));
 }
 
-/* Makes the key of a complete config; described: what cg_rnn_describe made of it. */
+/* Makes the key of a complete config; described: the plan that cg_rnn_describe filled from the config. */
 static void make_key(const struct cg_rnn_config *config, const struct cg_rnn *described, struct key *key)
 {
 	const struct cg_network *net = &described->net;
@@ -121,7 +121,7 @@ static struct entry *take_oldest(struct cache *cache)
 	return e;
 }
 
-/* Adds an open plan; if another thread has added an equal one meanwhile, returns that one instead, else NULL. */
+/* Adds an open plan and returns NULL; if another thread has added an equal plan meanwhile, adds nothing and returns that plan. */
 static struct cg_rnn *add(struct cache *cache, struct entry *e)
 {
 	struct cg_rnn *found;
@@ -201,8 +201,8 @@ void cg_rnn_hold(struct cg_rnn *rnn)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* Drops a reference to a cached plan.  The plan stays in the cache; if too many are unused, the one that cg_rnn_get() returned longest ago
- * is freed. */
+/* Drops a reference to a cached plan.  The plan stays in the cache; if too many plans there have no reference, the one of them that
+ * cg_rnn_get() returned longest ago is freed. */
 static void give_back(struct cg_rnn *rnn)
 {
 	struct cg_context *context = rnn->context;

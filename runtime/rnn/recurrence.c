@@ -46,7 +46,7 @@ static struct cg_matrix prev_of(const struct cg_recurrence *w, const struct cg_a
 		return cg_recurrence_get_carry(w, is_h ? w->carry_h : w->carry_c[c], w->U, s - 1);
 	if (a->derivative != CG_VALUE)
 		return is_h ? w->d_h_first : w->d_c_first[c];
-	/* In a sequence of one step, the cell state before it is c_first; prev_c is not filled. */
+	/* In a sequence of one step, the cell state before that step is c_first; prev_c is not filled. */
 	if (s == ALL_STEPS && (is_h || w->sequence->S != 1))
 		return (struct cg_matrix){ is_h ? w->prev_h : w->prev_c[c], w->U, !is_h && is_of_sequence(w) };
 	if (s == ALL_STEPS || !s)
@@ -246,7 +246,7 @@ static struct cg_matrix operand_of(const struct cg_recurrence *w, int stage, int
 
 /* ---- phases: the products and launches of a step ---- */
 
-/* Describes the steps for the backend.  The products are set only if the backend's scan runs them. */
+/* Describes the steps for the backend.  The products are set only if the backend's scan runs the steps. */
 static void describe_steps(const struct cg_recurrence *w, void (*describe)(const void *, int64_t, struct cg_phase *, int *),
                            struct cg_scan *scan)
 {

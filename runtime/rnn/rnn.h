@@ -10,15 +10,16 @@
 #include "runtime/rnn/network_op.h"
 
 /* A gate.  Field `weight`: for each part of a gate's weights (input matrix, recurrent matrix, bW, bR), the number of this gate's part among
- * those of all gates, in the order of params; -1: the gate lacks the part.  Field `block`: the number of its column block.  The matrix of
- * gate pre-activations consists of blocks of U columns: first the gates that a recurrent product adds to, then all others. */
+ * those of all gates, in the order of params; -1: the gate lacks the part.  Field `block`: the number of the gate's column block.  The
+ * matrix of gate pre-activations consists of blocks of U columns: first the gates that a recurrent product adds to, then all others. */
 struct cg_rnn_gate { int weight[CG_GATE_PARTS], block; };
 
 /* A range of contiguous column blocks whose weights of a part are contiguous, too.  One product computes all blocks of a range of input
- * matrices; one copy writes all blocks of a range of biases.  add: these biases are added to those that another range wrote. */
+ * matrices; one copy writes all blocks of a range of biases.  add 1: these biases are added to those that another range wrote. */
 struct cg_gate_range { int weight, block, n, part, add; };
 
-/* A value [N, U] that each step saves, for the backward pass or for the next step.  Field `acc` 1: its type is acc; 0: the dtype. */
+/* A value [N, U] that each step saves, for the backward pass or for the next step.  Field `acc` 1: the value has type acc, f64 for f64 and
+ * else f32; 0: the dtype. */
 struct cg_rnn_saved { int acc; };
 
 enum { CG_RNN_SAVED_MAX = CG_SAVES_MAX + 2 };
@@ -70,7 +71,7 @@ struct cg_rnn_shape {
 struct cg_rnn {
 	struct cg_context *context;              /* the context, to which the plan has a reference while `holders` is not 0 */
 	int holders, is_cached;                  /* holders: reference count; atomic, or, for a cached plan, under the cache's lock */
-	struct cg_network net;                   /* the network's description, which vendors' libraries read, too */
+	struct cg_network net;                   /* the network's description, which a backend's code for a vendor's library reads, too */
 	int options;
 	uint64_t fingerprint;                    /* a hash of everything in the plan that the reserve space depends on */
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded to the dtype */
@@ -88,9 +89,9 @@ struct cg_rnn {
 	struct cg_gate_range biases[3 * CG_GATES_MAX];   /* ranges of bR, then of bW; part -1: a range of blocks without biases */
 	int n_biases;
 	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the first without a product */
-	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that it has with its options */
+	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that the cell has with the plan's options */
 	/* output: the index of the output among the cell's values of the step before; slot: by that index, the number of a cell state among
-	 * the cell's, or -1 for the output */
+	 * the cell states, or -1 for the output */
 	int n_states, output;
 	signed char slot[CG_STATES_MAX + 1];
 	struct cg_rnn_saved saved[CG_RNN_SAVED_MAX];     /* the values that the cell saves, then output and cell states that it does not */
@@ -146,7 +147,7 @@ static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int dir
 }
 /* Sets N, longest, is_whole and lengths_stamp from the lengths or batch sizes; CG_BAD_ARGUMENT for one out of its range. */
 int  cg_packed_count(struct cg_rnn_shape *);
-/* Computes the lengths, [B], from the batch sizes, in cg_memory that the caller frees; NULL without batch sizes or batch rows. */
+/* Computes the lengths, [B], from the batch sizes, in cg_memory that the caller frees; *lengths: NULL without batch sizes or rows. */
 int  cg_packed_get_lengths(const struct cg_rnn_shape *, int32_t **lengths);
 /* If a caller's sequence has padding, zeros all its rows, of `width` elements each; memory between rows is unchanged.  Argument `any`:
  * memory of at least one row, which is copied with every element dropped, so that it gives zeros. */
@@ -161,7 +162,7 @@ int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rn
 /* Sets the plan's gates, weights and saved values from the cell and its options. */
 int cg_rnn_lay_out_cell(struct cg_rnn *);
 /* Finds, without compiling kernels, which values the kernels of the forward pass and, with training, those of the gradient read.  The
- * reserve space holds the gates if kernels of the gradient read them.  CG_BAD_ARGUMENT: the cell allows no projection. */
+ * reserve space holds the gates if kernels of the gradient read them.  CG_BAD_ARGUMENT: the cell forbids the network's projection. */
 int cg_rnn_analyse_gradient(struct cg_rnn *);
 /* Gets the kernels for routes composed and scan; a context compiles each kernel once. */
 int cg_rnn_compile(struct cg_rnn *);
@@ -218,7 +219,7 @@ int cg_vendor_run(struct cg_stream *, const struct cg_rnn *, int pass, const str
 void cg_rnn_op_init(void *op, size_t size);
 /* Does the op use the port?  The op uses no port of a state that its cell lacks, and never TensorFlow's placeholder host_reserved. */
 int  cg_rnn_op_reads(const struct cg_op *, const struct cg_port *, const void *op);
-/* Sets the layout of the rows of a port, in a call whose shape is known; returns 0 if all sequences are dense or the port is none. */
+/* Sets the layout of a port's rows, in a call whose shape is known; returns 0 if all sequences are dense or the port is no sequence. */
 int  cg_rnn_op_spacing(const struct cg_port *, const void *op, struct cg_spacing *);
 
 /* ---- reserve.c ---- */
@@ -288,7 +289,7 @@ struct cg_recurrence {
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
 	 * TensorFlow. */
-	int64_t U, H, P, width;                  /* units; width of the output; of the projection, or 0; of x */
+	int64_t U, H, P, width;                  /* units; width of the hidden state; width of the projection, or 0; width of x */
 	int skip, by_input;                      /* skip: there is no input matrix; x is added to each gate */
 	int in_order;                            /* 1: recurrent products must have the bits of the backend's scan */
 	struct cg_matrix_pair input, recurrent, projection;
@@ -329,14 +330,15 @@ struct cg_recurrence {
 	struct cg_matrix d_h_first, d_c_first[CG_STATES_MAX];    /* the gradients of h_first and c_first; absent: not computed */
 	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* gradients of stage_input: [B, U], type acc; with every_carry [N, U], as dm is */
 	int every_carry;
-	struct cg_matrix dh;                     /* with a projection: [N, P], type real, begins as dy.  carry_h is then [B, P], the gradient
-	                                          * of h_first */
+	struct cg_matrix dh;                     /* with a projection: the gradient of the hidden state, [N, P], type real, begins as dy;
+	                                          * carry_h is then [B, P], the gradient of h_first */
 	struct cg_mem dm;                        /* with a projection: the gradient of the cell's output */
 	/* h and c of the step before, [N, H] of type real and [N, U]; absent: h and c_first suffice */
 	struct cg_mem prev_h, prev_c[CG_STATES_MAX];
 	struct cg_mem partial, sum;              /* partial: partial sums.  sum: in f16 and bf16, a part of dR of type acc */
-	/* The gradient of x, [N, width].  Field `add` 1: `sums`, [N, width] of type acc, holds the gradient by another recurrence, which is
-	 * added.  `sums` is overwritten; `result` may be the same memory as `sums`; if `result` is absent, the gradient is not computed. */
+	/* The gradient of x, [N, width].  Field `add` 1: `sums`, [N, width] of type acc, holds another recurrence's gradient, to which this
+	 * one is added.  `sums` is overwritten; `result` may be the same memory as `sums`; if `result` is absent, the gradient is not
+	 * computed. */
 	struct { struct cg_matrix sums, result; int add; } dx;
 	int accumulate, needs_sums;              /* needs_sums: the gradients of biases, per-unit weights and scalars are computed; some
 	                                          * of them may be absent */
@@ -351,8 +353,8 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 struct cg_gemm cg_recurrence_describe_product(int dtype, int back, int by_input, int64_t gates, int64_t h, int64_t rows);
 /* Describes the product with the projection matrix [P, U]: forward of the cell's output, backward of the gradient of h. */
 struct cg_gemm cg_recurrence_describe_projection(int dtype, int back, int64_t P, int64_t U, int64_t rows);
-/* Bytes of the packed matrix of a product of single steps, in a call of N valid steps; 0: the matrix is not packed.  Packing reads and
- * writes the matrix once, which saves time from CG_STEPS_TO_PACK steps on. */
+/* Bytes of the packed matrix of a product of single steps, in a call of N valid steps; 0: the matrix is not packed.  Packing, which
+ * reads and writes the matrix once, saves time from CG_STEPS_TO_PACK steps on. */
 enum { CG_STEPS_TO_PACK = 8 };
 size_t cg_recurrence_measure_packed(const struct cg_context *, const struct cg_gemm *, int64_t N);
 /* Computes h of n packed rows from the saved output by the projection. */

@@ -43,7 +43,7 @@ const char *cg_rnn_route_of_reserve(const char *route)
 	return strcmp(route, scan) ? route : composed;
 }
 
-/* Checks that `route` is NULL or the name of a route of this build.  Callers may name any route, also one of a backend that is not open. */
+/* Checks that `route` is NULL or the name of a route of this build.  A route of a backend that is not open passes this check, too. */
 int cg_rnn_check_route(const char *route)
 {
 	const char *names[ROUTES_MAX];

@@ -11,8 +11,8 @@ static int too_many(const struct cg_rnn_shape *shape)
 	return REFUSE("T=%lld, B=%lld: a call of these sizes has too many steps, rows or bytes", (long long)shape->T, (long long)shape->B);
 }
 
-/* Are the index arrays of packed.c within PTRDIFF_MAX bytes?  Arrays n and off have 2 T + 1 numbers; the other index arrays have two
- * numbers for each batch row, and at most ten for each valid step. */
+/* Are the index arrays of packed.c within PTRDIFF_MAX bytes?  Arrays n and off have at most 2 T + 1 numbers together; the other
+ * index arrays together have at most two numbers for each batch row, and ten for each valid step. */
 static int has_index(const struct cg_rnn_shape *shape)
 {
 	int64_t numbers;
@@ -37,8 +37,8 @@ static int fits(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, int6
 	       end <= (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(rnn->net.dtype));
 }
 
-/* Checks the strides of a sequence and sets *rows.  A stride of 0, or one that does not matter since T or B is 1, is replaced by the
- * stride of a dense sequence. */
+/* Checks the strides of a sequence and sets *rows.  A stride of 0, or one that does not matter since T or B is at most 1, is replaced
+ * by the stride of a dense sequence. */
 static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, const struct sequence *s, struct cg_rnn_spacing *rows,
                       int *is_plain)
 {
@@ -63,7 +63,7 @@ static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape
 	return CG_OK;
 }
 
-/* Are the rows in the order of steps evenly spaced, without overlap?  Without rows: yes. */
+/* Are the rows, taken in the order of steps, evenly spaced, without overlap?  Without rows: yes. */
 static int is_even(const struct cg_rnn_shape *shape, struct cg_rnn_spacing rows, int64_t width)
 {
 	int64_t all;

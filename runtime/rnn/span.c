@@ -16,7 +16,7 @@ int64_t cg_recurrence_count_span_steps(int dtype, int pass, int64_t gates, int64
 	/* In f16 and bf16 the gradients of matrices are computed in one product over all steps, so that they are rounded once. */
 	if (!B || (pass != CG_FORWARD && !cg_is_plain(dtype)))
 		return 0;
-	/* Avoids an overflow: for so large a matrix no call has enough rows for two spans. */
+	/* Avoids an overflow: with matrices of more than INT32_MAX rows no call has enough packed rows for two spans. */
 	rows = matrix_rows > INT32_MAX ? INT64_MAX : SPAN_ROWS * matrix_rows;
 	rows = rows > of_gates ? rows : of_gates;
 	return rows > B ? rows / B : 1;
@@ -86,8 +86,8 @@ int cg_span_gather_prev(const struct cg_recurrence *w)
 	return CG_OK;
 }
 
-/* Computes the gradient c of a weight matrix: the sum over `rows` rows of the outer products of its operand `in` and of d, the gradient of
- * its result, plus start, which may be absent. */
+/* Computes the gradient c of a weight matrix: the sum over `rows` rows of the outer products of `in`, which the matrix multiplies, and of
+ * d, the gradient of that product, plus start, which may be absent. */
 static int multiply_weights(const struct cg_recurrence *w, int by_input, int64_t rows, struct cg_matrix d, int64_t m, struct cg_matrix in,
                             int64_t n, struct cg_matrix start, struct cg_matrix c)
 {

@@ -38,8 +38,9 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
  * longer than the call of the backend. */
 enum { SPANS = 4, SHORTEST_SPAN = 32 };
 
-/* May layers run at once, each one span behind the layer below it?  Layers may run at once only if there is one direction, from the first
- * step on, no dropout, so that a layer reads the output of the layer below unchanged, and a row with enough steps for SPANS spans. */
+/* May layers run at once, each one span behind the layer that begins before it?  Layers may run at once only if there is one direction,
+ * from the first step on, no dropout, so that a layer reads the output of the layer below unchanged, and a row with enough steps for SPANS
+ * spans. */
 static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	return rnn->net.directions == 1 && !rnn->net.reverse && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;
@@ -68,7 +69,7 @@ int64_t cg_layers_span_steps(const struct cg_rnn *rnn, int pass, const struct cg
 		return 0;
 	if (shape->at_once == 1)
 		return steps;
-	/* With two directions the gradient of x is summed direction by direction, each over all steps. */
+	/* If both directions run at once, the gradient of x is summed direction by direction, each over all steps. */
 	if (rnn->net.directions == 2)
 		return pass == CG_FORWARD ? steps : 0;
 	divided = most(shape->longest / (SPANS * shape->at_once), SHORTEST_SPAN);
@@ -159,8 +160,9 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 	r->c_first[0] = cg_work_alloc(work, B, rnn->net.U, acc);
 	for (int c = 1; c < rnn->n_states; c++)
 		r->c_first[c] = cg_work_alloc(work, B, rnn->net.U, acc);
-	/* Only the first pseudo-layer has a copy of the input, since layers that run at once read the output of the layer below, and both
-	 * directions of a dense call share one input.  In a call with rows of different lengths both directions have a copy. */
+	/* Only the first of the pseudo-layers has memory for a copy of its input, since layers that run at once read the output of the
+	 * layer below, and both directions of a dense call share one input.  In a call with rows of different lengths both directions have
+	 * a copy. */
 	if (!k || (rnn->net.directions == 2 && !shape->is_whole))
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)

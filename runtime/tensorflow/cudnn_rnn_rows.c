@@ -8,7 +8,7 @@
 
 /* ---- sizes ---- */
 
-/* The sizes of the ops that measure or convert params, such as CudnnRNNParamsSize; TensorFlow's ops have these sizes as inputs. */
+/* The sizes of the ops that measure or convert params, such as CudnnRNNParamsSize; TensorFlow's ops have L, I and U as inputs. */
 static const struct cg_dim params_dims[] = {
 	{ "L",  RNN(num_layers), .least = 1, .about = "num_layers" },
 	{ "I",  RNN(input_size), .least = 1, .about = "input_size" },
@@ -67,7 +67,7 @@ static const struct cg_port from_canonical_ports[] = { CANONICAL(CG_IN), PARAMS(
 
 /* ---- the rows ---- */
 
-/* An op whose library's name has no version, such as rnn, is the newest version of TensorFlow's op, with the library's additions. */
+/* An op whose name in the library has no version, such as rnn, is the newest version of TensorFlow's op, with the library's additions. */
 #define RNN_MEANS "weights_format=cellgrad num_proj=0 time_major=true counter=0 first_step=0"
 #define NETWORKS RNN_STRUCT, .means = RNN_MEANS, .dims = cg_rnn_dims, .infer = cg_rnn_op_infer, .reads = cg_rnn_op_reads, .route = cg_rnn_op_route, \
 	.weights = cg_rnn_op_weights, .open = cg_rnn_op_open, .close = cg_rnn_op_close, .time_major_at = offsetof(struct cg_rnn_op, time_major), \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Weight formats of other programs.  A format is a set of table rows (format_table.c).  A layout applies a format to one network: the
- * names and shapes of its tensors, and the location of each matrix, bias and vector of the network in them (layout.c).  transfer.c
- * converts weights from one layout to another; weights.c implements the calls of cellgrad.h.
+ * Weight formats: those of other programs, and the library's own.  A format is a set of table rows (format_table.c).  A layout applies a
+ * format to one network: the names and shapes of its tensors, and the location of each matrix, bias and vector of the network in them
+ * (layout.c).  transfer.c converts weights from one layout to another; weights.c implements the calls of cellgrad.h.
  */
 #ifndef CG_FORMAT_H
 #define CG_FORMAT_H
@@ -72,7 +72,7 @@ struct cg_layout {
 	struct cg_network network;
 	struct cg_network_text text;
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded to the dtype */
-	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1], scalars[CG_SCALARS_MAX + 1];  /* a letter for each, in the cell's order */
+	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1], scalars[CG_SCALARS_MAX + 1];  /* a character each, in the cell's order */
 	int gradients;
 	int each, groups, n;                     /* each: tensors of a group; groups: the number of groups; n: tensors in all */
 };
@@ -94,7 +94,7 @@ int  cg_layout_extents(const struct cg_layout *, int k, struct cg_extent extents
 struct cg_layer_range { int first, end; };
 struct cg_layer_range cg_layout_layers(const struct cg_layout *, int k);
 
-/* The location of a matrix, bias or vector of the network.  Element (r, c) is element offset + r * row + c * column of the tensor.
+/* The location of a matrix, bias or vector of the network.  Its element (r, c) is element offset + r * row + c * column of the tensor.
  * Field `tensor` -1: the format does not hold the part.  shared: the tensor holds the sum bW + bR. */
 struct cg_location { int tensor, shared; int64_t offset, row, column, rows, columns; };
 struct cg_location cg_layout_locate(const struct cg_layout *, int pseudo_layer, enum cg_rnn_part, char gate);
@@ -107,11 +107,11 @@ struct cg_tensors { const struct cg_layout *layout; int dtype, first; unsigned c
 struct cg_conversion {
 	struct cg_tensors from, to;
 	int bias;                                /* enum cg_bias: how one bias of `from` becomes bW and bR of `to` */
-	double forget_bias;                      /* added to the bias of gate f */
+	double forget_bias;                      /* added to bR of gate f, or to the sum bW + bR */
 };
 /* Fills tensor k of `to`. */
 void cg_convert_into(const struct cg_conversion *, int k);
-/* Copies tensor k of `from` to the tensors of `to`, all of which must be in memory. */
+/* Converts tensor k of `from` into the tensors of `to`, all of which must be in memory. */
 void cg_convert_out_of(const struct cg_conversion *, int k);
 
 /* What a conversion of all tensors loses: numbers of pairs of biases, and of elements. */

@@ -45,7 +45,7 @@ static uint64_t convert_bits(int from, int to, uint64_t bits)
 	return from == to ? bits : bits_of(to, value_of(from, bits));
 }
 
-/* Adds bW + bR in their dtype; if the bits of one are zero, the other keeps its bits. */
+/* Adds bW and bR in their dtype; if all bits of one bias are zero, the sum has the bits of the other bias. */
 static uint64_t sum_biases(int dtype, uint64_t w, uint64_t r)
 {
 	if (!w || !r)
