@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a network's call and of its gradient: sizes, attributes, inputs and outputs.
+ * The lists for the rows of a network's call and of its gradient: sizes, attributes, inputs and outputs.
  */
 #include <string.h>
 

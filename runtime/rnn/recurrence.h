@@ -74,7 +74,7 @@ static inline int64_t off(const struct cg_recurrence *w, int64_t s)
 	return cg_packed_offset(w->sequence, w->direction, s);
 }
 
-/* stage_columns(): the number of columns of the gates that the recurrent product of a stage adds to.  stage_width(): the number of
+/* stage_columns(): the number of columns of the gates to which the recurrent product of a stage is added.  stage_width(): the number of
  * columns of that product's operand, which is the hidden state or a stage input. */
 static inline int64_t stage_columns(const struct cg_recurrence *w, int stage)
 {
@@ -109,7 +109,7 @@ struct cg_span { int64_t first, end, row, rows; };
 
 /* Computes the input part of the gate pre-activations of a span. */
 int cg_span_multiply_inputs(const struct cg_recurrence *, const struct cg_span *);
-/* Fills prev_h and prev_c for all steps, each only if it is present and a requested gradient reads it; prev_c not for a single step. */
+/* Fills prev_h and prev_c for all steps, each only if it is present and a requested gradient reads it; prev_c not if there is one step. */
 int cg_span_gather_prev(const struct cg_recurrence *);
 /* Adds a span's part to the gradients of the matrices, from the gradients of its gates; the part of the last span overwrites them, unless
  * `accumulate` is set.  The caller goes through the spans from the last one to the first. */

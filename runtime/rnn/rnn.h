@@ -124,7 +124,8 @@ struct cg_packed {
 	int is_dense;                            /* all rows have T steps: packed row p is batch row p % B at time p / B in both directions;
 	                                          * of the arrays below only input and output may be present */
 	int64_t *n, *off;                        /* [S] each: the number of rows of a step, and its first packed row; not read if is_dense */
-	/* Arrays of int64 in device memory.  Direction 0 of a network with `reverse` has the order of direction 1 of other networks. */
+	/* Arrays of int64 in memory that the device reads.  Direction 0 of a network with `reverse` has the order of direction 1 of other
+	 * networks. */
 	struct cg_mem order, last;               /* [B] each, by sorted row.  order: its batch row; last: the packed row of its last step */
 	/* The position of each packed row in the caller's input and output, and in their gradients: [N] indices, by direction, and the
 	 * unit of an index, in elements.  Absent: packed row p has index p. */
@@ -145,7 +146,7 @@ static inline int64_t cg_packed_offset(const struct cg_packed *sequence, int dir
 {
 	return !sequence->is_dense ? sequence->off[s] : sequence->B * (direction ? sequence->T - 1 - s : s);
 }
-/* Sets N, longest, is_whole and lengths_stamp from the lengths or batch sizes; CG_BAD_ARGUMENT for one out of its range. */
+/* Sets N, longest, is_whole and lengths_stamp from the lengths or batch sizes; CG_BAD_ARGUMENT: one of these is out of range. */
 int  cg_packed_count(struct cg_rnn_shape *);
 /* Computes the lengths, [B], from the batch sizes, in cg_memory that the caller frees; *lengths: NULL without batch sizes or rows. */
 int  cg_packed_get_lengths(const struct cg_rnn_shape *, int32_t **lengths);

@@ -5,7 +5,7 @@
  */
 #include "runtime/rnn/recurrence.h"
 
-/* SPAN_BYTES: bytes of a span's gates that fit in a processor's larger caches.  SPAN_ROWS: a span has at least this many rows for each
+/* SPAN_BYTES: bytes of a span's gates that fit in a processor's larger caches.  SPAN_ROWS: a span has about this many rows or more for each
  * row of the weight matrices, since with fewer, reading the matrices again for each span costs more than the cache saves. */
 enum { SPAN_BYTES = 4 << 20, SPAN_ROWS = 8 };
 

@@ -161,8 +161,8 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 	for (int c = 1; c < rnn->n_states; c++)
 		r->c_first[c] = cg_work_alloc(work, B, rnn->net.U, acc);
 	/* Only the first of the pseudo-layers has memory for a copy of its input, since layers that run at once read the output of the
-	 * layer below, and both directions of a dense call share one input.  In a call with rows of different lengths both directions have
-	 * a copy. */
+	 * layer below, and both directions of a dense call share one input.  In a call with rows of different lengths each direction has
+	 * such memory. */
 	if (!k || (rnn->net.directions == 2 && !shape->is_whole))
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)

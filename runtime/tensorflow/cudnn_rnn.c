@@ -159,7 +159,7 @@ int cg_rnn_op_infer(const struct cg_op *row, void *given, unsigned *bound)
 	op->wide = n_directions(op) * op->H;
 	op->params = rnn.net.params;
 	cg_rnn_op_inferred(row, bound);
-	/* The size of the reserve space depends on the route, so that `open` sets it. */
+	/* The size of the reserve space depends on the route, so `open` sets that size. */
 	for (int k = 0; row->dims[k].symbol; k++)
 		if (row->dims[k].at == offsetof(struct cg_rnn_op, reserve))
 			*bound &= ~(1u << k);
@@ -184,7 +184,7 @@ static int make_plan(struct cg_stream *stream, const struct cg_rnn_op *op, int p
 	return cg_rnn_open(stream->context, &config, rnn);
 }
 
-/* Makes the op's call.  The cell state's arguments are absent for a cell without one. */
+/* Makes the op's call.  The cell state's arguments are absent for a cell without a cell state. */
 static struct cg_rnn_call call_of(const struct cg_rnn_op *op)
 {
 	static const struct cg_mem absent = { .bytes = 0 };

@@ -94,8 +94,8 @@ int  cg_layout_extents(const struct cg_layout *, int k, struct cg_extent extents
 struct cg_layer_range { int first, end; };
 struct cg_layer_range cg_layout_layers(const struct cg_layout *, int k);
 
-/* The location of a matrix, bias or vector of the network.  Its element (r, c) is element offset + r * row + c * column of the tensor.
- * Field `tensor` -1: the format does not hold the part.  shared: the tensor holds the sum bW + bR. */
+/* The location of a matrix, bias or vector of the network.  Element (r, c) of this part is element offset + r * row + c * column of a
+ * tensor.  Field `tensor` -1: the format does not hold the part.  shared: the tensor holds the sum bW + bR. */
 struct cg_location { int tensor, shared; int64_t offset, row, column, rows, columns; };
 struct cg_location cg_layout_locate(const struct cg_layout *, int pseudo_layer, enum cg_rnn_part, char gate);
 

@@ -55,7 +55,7 @@ static const struct cg_template *row_of(const struct cg_layout *l, int k, int *g
 
 const struct cg_form *cg_form_of(const struct cg_format *format, const struct cg_cell *cell)
 {
-	/* lstm equals lstm_block with forget bias 0 and no clip. */
+	/* Cell lstm computes what cell lstm_block computes with forget_bias 0 and no clip. */
 	static const char *const same[] = { "lstm", "lstm_block" };
 	const struct cg_gate_codes *codes = cg_find_gate_codes(cell);
 	const struct cg_form *k = format->forms;
@@ -362,7 +362,7 @@ static char part_letter(enum cg_rnn_part part)
 	return codes[part];
 }
 
-/* Finds a part in a row's list of parts, in which b matches either bias; NULL: it is not in the list. */
+/* Finds a part in a row's list of parts, in which b matches either bias; NULL: the part is not in the list. */
 static const char *find_part(const struct cg_template *t, char part)
 {
 	const char *at = strchr(t->parts, part);
