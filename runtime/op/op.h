@@ -157,7 +157,7 @@ struct cg_op {
 	 * every argument are dense. */
 	int  (*spacing)(const struct cg_port *, const void *op, struct cg_spacing *);
 	/* The number of weights that each valid step of a batch row is multiplied with, in an open op.  NULL: the number is that of the
-	 * elements of all ports of two dimensions without B. */
+	 * elements of the ports of two dimensions without B. */
 	int64_t (*weights)(const void *op);
 	/* The route of a call, in a few words.  NULL: the op has no routes. */
 	const char *(*route)(const void *op);

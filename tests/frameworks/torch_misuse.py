@@ -43,7 +43,7 @@ class Misuse(py_tap.Refusals):
                 (TypeError, "lengths: expected integers", [float("nan"), 1.0]), (TypeError, "lengths: expected integers", torch.ones(B)),
                 (TypeError, "lengths: expected integers", torch.ones(B, dtype=torch.bool)),
                 (ValueError, "lengths: expected 0 to 5", [6, 1]),
-                (ValueError, "lengths: expected 0 to 5", [-1, 1]), (RuntimeError, "lengths: expected 2, one for each row", [1, 1, 1]),
+                (ValueError, "lengths: expected 0 to 5", [-1, 1]), (RuntimeError, "lengths: expected 2 numbers, one for each", [1, 1, 1]),
                 (RuntimeError, "lengths: expected 0 to 5", torch.tensor([2**40, 1])),
                 (RuntimeError, "lengths: expected a tensor [B]", [[1, 1]]),
                 (RuntimeError, "on the cpu", torch.ones(B, dtype=torch.int64, device="meta"))):
