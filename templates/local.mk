@@ -24,7 +24,7 @@ CLEANFILES += %D%/embedded.c %D%/shelf.c
 cellsdir = $(pkgdatadir)/cells
 cells_DATA = $(cells) $(shelf)
 
-# The files depend on local.mk, which has the lists.
+# The embedded files depend on local.mk, which lists the files to embed.
 embed = $(MKDIR_P) %D% && cd $(srcdir) && $(SHELL) %D%/embed.sh
 end_embed = > $(abs_builddir)/$@.tmp && cd $(abs_builddir) && mv $@.tmp $@
 %D%/embedded.c: %D%/embed.sh %D%/local.mk $(templates)
