@@ -59,9 +59,10 @@ const struct cg_dim cg_rnn_dims[] = {
 	{ "L",       RNN(L),       .least = 1, .flags = CG_INFERRED, .about = "layers" },
 	{ "H",       RNN(H),       .least = 1, .flags = CG_UNSAID, .about = ABOUT_H },
 	{ "L*D",     RNN(states),  .least = 1, .flags = CG_UNSAID,
-	  .about = "layers times directions, which are 1, or 2 if bidirectional" },
+	  .about = "L layers times D directions; D is 2 in a bidirectional network, else 1" },
 	{ "C",       RNN(C),       .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "U, or 0 for a cell without a cell state" },
-	{ "reserve", RNN(reserve), .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "the number of elements that the call needs" },
+	{ "reserve", RNN(reserve), .least = 0, .flags = CG_INFERRED | CG_UNSAID,
+	  .about = "the number of elements of the reserve space that the call needs" },
 	INFERRED_DIMS,
 	{ .symbol = NULL }
 };

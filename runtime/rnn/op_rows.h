@@ -27,12 +27,13 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 /* ---- sizes ---- */
 
 #define INFERRED_DIMS \
-	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "H of all directions, side by side" }, \
+	{ "D*H",     RNN(wide),   .least = 1, .flags = CG_INFERRED | CG_UNSAID, \
+	  .about = "width of the output: H for each direction, side by side" }, \
 	{ "params",  RNN(params), .least = 1, .flags = CG_INFERRED | CG_UNSAID, \
 	  .about = "the number of elements that rnn_params_size gives" }
 #define ABOUT_I "width of the input"
 #define ABOUT_U "units"
-#define ABOUT_H "width of the output: num_proj, or else U"
+#define ABOUT_H "width of a hidden state: num_proj, or else U"
 
 /* ---- attributes ---- */
 
@@ -52,7 +53,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, separated by commas" }, \
 	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER separated by commas" }
 /* Attributes that the library's own calls have and TensorFlow's ops lack. */
-#define ABOUT_NO_STATES "0: by the shape of input_h"
+#define ABOUT_NO_STATES "0: by the shapes of input_h and input_c"
 #define OURS \
 	ANY_CELL, \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers), .about = ABOUT_NO_STATES }, \
@@ -61,7 +62,8 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	{ .name = "first_step", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = CALL(first_step), \
 	  .about = "the number of the first step in a longer sequence" }, \
 	{ .name = "no_dropout", .kind = CG_BOOL, .extra = 1, .at = CALL(no_dropout), .about = "true: this call has no dropout" }, \
-	{ .name = "reverse",    .kind = CG_BOOL, .extra = 1, .at = RNN(reverse), .about = "true: begins at the last valid step" }, \
+	{ .name = "reverse",    .kind = CG_BOOL, .extra = 1, .at = RNN(reverse), \
+	  .about = "true: each row of the batch begins at its last valid step" }, \
 	{ .name = "states_major", .kind = CG_BOOL, .extra = 1, .at = RNN(states_major), \
 	  .about = "true: states are [L*D B .] with time_major=false, too" }, \
 	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "a route that info lists; if it is not possible, an error" }, \
@@ -82,7 +84,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	{ "input_c", "L*D B U", CG_IN, "",   0, .at = CALL(input_c), .flags = CG_OURS_LACKS | CG_OF_STATE }, \
 	{ "params",  "params",  CG_IN, NULL, 0, .at = CALL(params), .about = ABOUT_PARAMS }
 #define LENGTHS { "sequence_lengths", "B", CG_IN, "", 0, .at = RNN(sequence_lengths), .type = CG_INT32, \
-	          .flags = CG_ON_HOST | CG_OURS_LACKS, .about = "valid steps of each row, from 0 to T, in any order" }
+	          .flags = CG_ON_HOST | CG_OURS_LACKS, .about = "valid steps of each row of the batch: numbers from 0 to T, in any order" }
 #define OUTPUTS \
 	{ "output",   "T B D*H", CG_OUT, NULL, 0, .at = CALL(output)   }, \
 	{ "output_h", "L*D B H", CG_OUT, NULL, 0, .at = CALL(output_h) }, \
