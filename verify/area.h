@@ -16,8 +16,8 @@ struct side {
 	const char *route;               /* the route of networks; NULL: each plan chooses its route */
 };
 
-/* In which memory a case has its arguments. AREA_MIXED: some arguments in the device's memory, the others in the host's, by the argument's
- * number. AREA_ARENA: in one block of the device's memory, as many arguments as fit. */
+/* In which memory a case has its arguments. AREA_MIXED: arguments of even number in the device's memory, those of odd number in the
+ * host's. AREA_ARENA: in one block of the device's memory, as many arguments as fit. */
 enum area_memory { AREA_HOST, AREA_DEVICE, AREA_MIXED, AREA_ARENA, AREA_MEMORIES };
 extern const char *const area_memories[AREA_MEMORIES];
 
@@ -39,7 +39,7 @@ const unsigned char *area_out(const struct area *);
 /* Lends a call the argument's memory with the initial bytes. Empty arguments are always in the host's memory. number: the argument's
  * number, for AREA_MIXED. */
 int  area_lend(struct area *, const struct side *, int memory, unsigned number, struct cg_mem *mem);
-/* Fetches what the call wrote and frees the device's memory. Must follow every area_lend. */
+/* Fetches what the call wrote and gives the device's memory back. Must follow every area_lend. */
 int  area_back(struct area *, const struct side *);
 /* Did the call write into the guards or, with `inside`, into the argument? */
 int  area_touched(const struct area *, int inside);

@@ -3,7 +3,7 @@
  * Arithmetic in long double in which each value carries a bound, to first order, of the error that a correct implementation may have.  The
  * references are written in this arithmetic.  The references decide what is computed; bound.c compares an answer with a reference's result.
  *
- * The error model.  The reference of a new op must follow these rules, and a change of a rule changes every verdict.
+ * The error model.  The reference of a new op must follow the eleven rules below, and a change of a rule may change any verdict.
  *
  *  1. Two precisions.  real is the dtype in memory; acc is the precision of arithmetic: f32 for f32, f16 and bf16, f64 for f64.  u,
  *     the unit of rounding of acc, is 2^-24 or 2^-53; u_real, that of real, is 2^-24, 2^-53, 2^-11 (f16) or 2^-8 (bf16).  The roundings
@@ -18,8 +18,8 @@
  *     with an error of one unit in the last place, one for 1 + e, one for the reciprocal.
  *     A vendor's functions (ref_vendor_kinds) may have larger errors: sigmoid in f32, computed as 1 / (1 + 2^(-x log2 e)), an argument
  *     that is off by 2 * u * |x|, which for x < 0 comes to (4 + 2 |x|) * u of the result; tanh by an instruction, 2^-11 of the result.
- *  6. clip has derivative 1 and adds no error.  The gradient passes straight through, so that an element at the edge may be clipped
- *     or not.
+ *  6. clip has derivative 1 and adds no error.  The gradient passes straight through a clip, so that an element at the edge may be
+ *     clipped or not.
  *  7. Memory.  Where an implementation may store a value in real before it computes with the value, reading it back costs u_real * |value|.
  *     In an LSTM block dgates are read back before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes are computed from
  *     them, but not before cs_prev_grad, which the same kernel computes.  In a GRU block r and u are read back before anything is computed

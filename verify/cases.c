@@ -20,7 +20,7 @@ const struct cg_op *trial_forward(const struct cg_op *op)
 	return is_grad ? pair : op;
 }
 
-/* Upstream gradients are the inputs of a grad op that its forward op does not have. */
+/* Upstream gradients are the inputs of a grad op that are neither inputs nor outputs of its forward op. */
 int trial_optional(const struct cg_op *op, const struct cg_port *port)
 {
 	const struct cg_port *p = trial_forward(op)->ports;

@@ -106,7 +106,7 @@ static void draw(struct check *c, unsigned long long *state)
 	}
 }
 
-/* Is every value a number, and does no clip cut? */
+/* Is every value finite, and does every clip leave its argument as it is? */
 static int is_plain(const struct check *c)
 {
 	for (int k = 0; k < c->n; k++)
@@ -177,7 +177,8 @@ static void extrapolate(struct check *c, struct variable v, long double step, st
 	}
 }
 
-/* The derivative of the loss by differences.  Near a kink or a pole the steps are made smaller, until no result's slope changes. */
+/* The derivative of the loss by differences.  Near a kink or a pole the steps are made smaller, until no result's slope changes
+ * or SMALLER sizes have been tried. */
 static long double difference(struct check *c, struct variable v, long double *slack)
 {
 	struct slopes best = { { 0 }, { 0 }, { 0 } }, s;
@@ -225,7 +226,7 @@ static void compare_one(struct check *c, struct variable v, struct cell_gradient
 	got = adjoint_of(c, v);
 	want = difference(c, v, &slack);
 	error = (double)(fabsl(got - want) / (1 + fabsl(want) + slack / CELL_GRADIENT_TOLERANCE));
-	/* A NaN stays the worst. */
+	/* An error of NaN stays the worst. */
 	if (!*found->of || (!isnan(found->worst) && !(error <= found->worst))) {
 		found->worst = error;
 		found->got = (double)got;

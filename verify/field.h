@@ -39,7 +39,7 @@ struct fields {
 	const char *names[FIELD_NAMES];  /* storage for lists of words */
 };
 
-/* Adds a zeroed field to the list, which is long enough for all fields of any case. */
+/* Adds a field to the list, with its other members zero; the list is long enough for all fields of any case. */
 struct field *field_add(struct fields *, const char *name, int kind, void *at);
 
 /* Parses "B=3". CG_BAD_ARGUMENT: the message says which value was expected, or which field's name is nearest, or lists the fields. */

@@ -11,7 +11,7 @@ enum finding_kind {
 	FINDING_NONE,
 	FINDING_CALL,                    /* the call was refused or failed */
 	FINDING_TOUCHED,                 /* the call wrote outside its outputs: into guards, gaps or an input */
-	FINDING_BOUND,                   /* an answer exceeds its error bound */
+	FINDING_BOUND,                   /* an answer's error exceeds its tolerance */
 	FINDING_REPEAT,                  /* a second call gave other bits */
 	FINDING_BITS,                    /* another device or another form of the kernel gave other bits */
 	FINDING_DECLINED                 /* not an error: the case cannot run here, and the text says why */

@@ -26,8 +26,8 @@ static int has(const struct kernel_kind *k, const char *name)
 	return 0;
 }
 
-/* Gathers the arguments that a caller of a kernel gives, all but the sizes and scratch. One call gathers the arguments in memory (memory =
- * 1), the next call the numbers. */
+/* Gathers the arguments that a caller of a kernel gives, all but the sizes and scratch. The first call, with memory = 1, gathers the
+ * arguments in memory; the second call, with memory = 0, gathers those that are numbers. */
 static void gather(struct kernel_kind *k, int memory)
 {
 	for (int p = 0; p < k->plan->n_functions; p++) {
@@ -252,7 +252,7 @@ static int fill(struct trial_state *r, int k, unsigned long long *state)
 	return CG_OK;
 }
 
-/* Are both answers below 2^-1000 in f64? If both answers are, one device may have flushed its answer to 0. */
+/* Are both answers below 2^-1000 in f64? If both answers are that small, one device may have flushed its answer to 0. */
 static int flushed(int dtype, const void *a, const void *b)
 {
 	return dtype == CG_F64 && fabs(numbers_decode(dtype, a)) < 0x1p-1000 && fabs(numbers_decode(dtype, b)) < 0x1p-1000;
@@ -284,8 +284,8 @@ static int compare(struct trial_state *r, const struct side *side, int k, int ki
 	return CG_OK;
 }
 
-/* Judges one run. kind: of the finding that is reported where bits differ from those of the first run; FINDING_NONE: this is the first
- * run. */
+/* Judges one run. kind: the kind of the finding that is reported where bits differ from those of the first run; FINDING_NONE: this is
+ * the first run. */
 static int look(struct trial_state *r, const struct side *side, int kind)
 {
 	for (int k = 0; k < r->trial->kind->n_memory && !r->finding->kind; k++) {

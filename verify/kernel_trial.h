@@ -11,7 +11,7 @@
 
 enum { KERNEL_KINDS = 128, KERNEL_ARGUMENTS = FIELD_NAMES - CG_OPTIONS_MAX };
 
-/* A kernel that can be run: the cell, options, pass and stage that identify it, and its arguments without duplicates. */
+/* A kernel that can be run: the cell, options, pass, stage, dtype and shape that identify it, and its arguments without duplicates. */
 struct kernel_kind {
 	const struct cg_cell *cell;
 	unsigned long long options;

@@ -367,7 +367,7 @@ static double scale_of(const struct trial_state *r, char shape)
 	return shape == 'p' ? t->scale / sqrt((double)(t->I + t->U)) : t->scale;
 }
 
-/* Draws the random numbers of all inputs, and sets the pointers of the reference's struct to these numbers. */
+/* Draws the random numbers of all arguments, and sets the pointers of the reference's struct to these numbers and to the answers. */
 static int draw(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
@@ -445,7 +445,7 @@ static int open_plan(struct trial_state *r, const struct side *side)
 	return cg_rnn_open(side->context, &c, &r->rnn);
 }
 
-/* Sets all fields of a call except those that point to memory. */
+/* Sets all fields of a call except those of type cg_mem. */
 static void begin_call(struct trial_state *r)
 {
 	const struct network_trial *t = &r->trial;
