@@ -9,8 +9,8 @@ enum { CELL_GRADIENT_POINTS = 12 };
 
 struct cell_gradient {
 	int points;                              /* at how many points the gradient was compared */
-	/* The largest difference at these points, divided by 1 + |derivative| + rounding / CELL_GRADIENT_TOLERANCE, where rounding is that of
-	 * the differences; NaN: a gradient is NaN. */
+	/* The largest difference at these points, divided by 1 + |derivative| + rounding / CELL_GRADIENT_TOLERANCE, where rounding is
+	 * that of the differences; NaN: a gradient is NaN. */
 	double worst;
 	char of[CG_NAME_MAX + 10];               /* the variable with the largest difference; "": none was compared */
 	double got, want;                        /* got: the derived gradient by that variable; want: that by differences */

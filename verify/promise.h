@@ -16,7 +16,7 @@ static inline int is_by_vendor(const char *route)
 }
 
 /* Does a repeated call give the same bits? Repeated calls give the same bits on every route except cudnn. On route cudnn repeated calls
- * give the same bits only if CUBLAS_WORKSPACE_CONFIG is :16:8 or :4096:2, by which each stream has a workspace. */
+ * give the same bits only if CUBLAS_WORKSPACE_CONFIG is :16:8 or :4096:2, by which each stream has its own workspace. */
 static inline int promises_bits(const char *route)
 {
 	const char *config = getenv("CUBLAS_WORKSPACE_CONFIG");

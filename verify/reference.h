@@ -31,7 +31,7 @@ struct ref_out {
 	long double *v, *e;
 };
 
-/* One step of LSTMBlockCell, and its gradient. Row-major; K = I + U, the rows for x first. */
+/* One step of LSTMBlockCell, and its gradient. Matrices are row-major; w has K = I + U rows, those for x first. */
 struct ref_lstm_block {
 	int64_t B, I, U;
 	int dtype, gates;
@@ -90,7 +90,7 @@ struct ref_gru_block {
 	struct ref_out d_b_ru, d_b_c;   /* [2U], [U] */
 };
 
-/* The functions return 0, or -1 where memory is exhausted. B = 0, a batch without rows, is legal. */
+/* The forward and grad functions return 0, or -1 where memory is exhausted. B = 0, a batch without rows, is legal. */
 int ref_lstm_block_forward(const struct ref_lstm_block *p);
 int ref_lstm_block_grad(const struct ref_lstm_block *p);
 /* Computes the weight gradients alone, from dgates [B, 4U], whose bounds include the error of storing dgates. */

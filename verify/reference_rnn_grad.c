@@ -13,7 +13,7 @@ enum { GRU_R, GRU_Z, GRU_N };
 /* The gradients in one direction of one layer, with the error of storing them; their padding is unused. */
 struct grads {
 	struct val *da;                 /* [T, B, G, U], gradient of W x + bW */
-	struct val *dq;                 /* [T, B, U], gru: gradient of the candidate's R h + bR; for other gates it is da */
+	struct val *dq;                 /* [T, B, U], gru: gradient of the candidate's R h + bR; that of other gates is da */
 	struct val *dh;                 /* [T, B, H], gradient of h, with a projection */
 	struct val *direct;             /* [H], gru only: the term z * dh of the gradient of h_prev, which passes no matrix */
 	struct val *dc, *last_dc;       /* [U], gradients of the previous step's c; last_dc: without the error of storing */
@@ -301,7 +301,7 @@ typedef void term_of(const struct weight *, int64_t t, int64_t b, struct sum *);
 /* ---- rule h ---- */
 
 /* The number of products whose sum is a weight's gradient. For R there are two, of all first steps and of all others, or, where rows have
- * unequal lengths, two for each step. For every other matrix there is one product. */
+ * unequal lengths, two for each step. For every matrix but R there is one product. */
 static int64_t count_products(const struct weight *a, term_of *term)
 {
 	const struct ref_rnn *p = a->s->p;

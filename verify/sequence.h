@@ -10,8 +10,9 @@
 
 /*
  * BlockLSTM, BlockLSTMV2 and their gradients. In the member `cell`, B is the number of rows of one step, and x, x_grad, all outputs of
- * forward, cs_grad, h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step, and so are their gradients, so the
- * first seq_len_max steps equal as many calls of the cell. From step seq_len_max on all outputs are zero and no input is read.
+ * forward (also as inputs of grad), cs_grad, h_grad and dgates are [T, B, .]. h and cs are rounded to the dtype at every step, and so are
+ * their gradients, so the first seq_len_max steps equal as many calls of the cell. From step seq_len_max on all outputs are zero and no
+ * input is read.
  */
 struct ref_block_lstm {
 	struct ref_lstm_block cell;
@@ -23,11 +24,12 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p);
 int ref_block_lstm_grad(const struct ref_block_lstm *p);
 
 enum ref_mode { REF_LSTM, REF_GRU, REF_RNN_TANH, REF_RNN_RELU };
-enum ref_input { REF_LINEAR, REF_SKIP, REF_AUTO };      /* REF_AUTO: REF_SKIP where I = U */
+enum ref_input { REF_LINEAR, REF_SKIP, REF_AUTO };      /* REF_AUTO: REF_SKIP where I = U, else REF_LINEAR */
 
 /*
- * CudnnRNN, V2, V3 and their gradients. Shapes are given for time_major; without it the sequences are [B, T, .] and, unless states_major,
- * the states are [B, L*D, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U. The gates are i f g o, or r z n.
+ * CudnnRNN, CudnnRNNV2, CudnnRNNV3 and their gradients. Shapes are given for time_major; without it the sequences are [B, T, .] and,
+ * unless states_major, the states are [B, L*D, .]. D is 1, or 2 when bidirectional; H is P where P > 0, else U. The gates are i f g o of
+ * an LSTM, r z n of a GRU.
  */
 struct ref_rnn {
 	int64_t T, B, I, U, L, P;       /* P: 0, no projection; or at most U, and then mode is REF_LSTM */
@@ -90,7 +92,7 @@ void ref_rnn_from_canonical(const struct ref_rnn *p, const double *const *weight
 /* Dropout's random generator: Philox4x32 with 10 rounds. The arrays ctr and out may be the same. */
 void ref_philox(const uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]);
 uint64_t ref_dropout_key(int64_t seed, int64_t seed2);
-/* The key of all dropout masks of one layer's output. */
+/* The key of all dropout masks of one layer's output in one call. */
 uint64_t ref_dropout_layer_key(uint64_t key, uint64_t call, int64_t layer);
 /* The random word that decides whether dropout drops an element. unit: the element's index in the layer's output of D*H; t, b: its time
  * and row, counted from the start of the whole sequence and batch. */

@@ -195,7 +195,7 @@ static size_t read_of(const struct trial_state *r, const struct cg_port *port, s
 	return n / (size_t)T * (size_t)length;
 }
 
-/* Draws the random numbers and computes the reference. */
+/* Draws the random numbers of all arguments and computes the reference's answers. */
 static int ask(struct trial_state *r)
 {
 	const struct trial *t = r->trial;

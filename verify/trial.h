@@ -34,8 +34,8 @@ int64_t trial_size(const struct trial *, const char *symbol);
 /* Would the reference compute this case for longer than a user wants to wait? */
 int  trial_too_large(const struct trial *);
 
-/* Checks the attributes of a case. Returns CG_OK, or an error whose message names the attribute that the sizes do not allow. A trial of a
- * case that is not legal gives FINDING_DECLINED. */
+/* Checks the attributes of a case. Returns CG_OK, or an error whose message names an attribute that is not allowed, such as a seq_len_max
+ * above T. A trial of a case that is not legal gives FINDING_DECLINED. */
 int  trial_legal(const struct trial *);
 
 /* Sets a trial to a small case with the op's default attributes. */
