@@ -14,7 +14,8 @@ static const struct cg_dim params_dims[] = {
 	{ "I",  RNN(input_size), .least = 1, .about = "input_size" },
 	{ "U",  RNN(num_units),  .least = 1, .about = "num_units" },
 	{ "H",  RNN(H),          .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = ABOUT_H },
-	{ "in", RNN(in),         .least = 0, .flags = CG_INFERRED | CG_UNSAID, .about = "input_size, or 0 with skip_input" },
+	{ "in", RNN(in),         .least = 0, .flags = CG_INFERRED | CG_UNSAID,
+	  .about = "width of layer 0's input matrices: input_size, or 0 if the input is skipped" },
 	{ "one", RNN(one),        .least = 1, .flags = CG_INFERRED | CG_UNSAID, .about = "1" },
 	INFERRED_DIMS,
 	{ .symbol = NULL }
