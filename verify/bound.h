@@ -28,7 +28,7 @@
  *  8. Small numbers.  Where acc is f32, its subnormal numbers may be flushed when read and when written: an operation may lose 2^-126, a
  *     subnormal input may lose its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below
  *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss to underflow inside a product is multiplied by the later factors, at most by all
- *     factors above 1.  Storing in real loses half of the smallest subnormal number of real, or 2^-126 where subnormal numbers are flushed.
+ *     factors above 1.  Storing in real loses half of the smallest subnormal number of real (in f64 all of it), or 2^-126 if it is flushed.
  *  9. Large numbers.  Where acc or real may overflow, here or in another order of evaluation, the bound is infinite: infinity and NaN
  *     are then right answers, and so is everything computed from them.
  * 10. Infinities and NaN among the inputs are exact and stay so.  A value that is not finite has bound 0, and an implementation must
