@@ -32,6 +32,7 @@ uninstall += uninstall-finders
 install-finders:
 	$(MKDIR_P) '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(cmakedir)'
 	sed 's,^prefix=.*,prefix=$(prefix),' %D%/cellgrad.pc >'$(DESTDIR)$(pkgconfigdir)/cellgrad.pc'
+	test -z '$(URL)' || echo 'URL: $(URL)' >>'$(DESTDIR)$(pkgconfigdir)/cellgrad.pc'
 	sed -e 's,%includedir%,$(includedir),' -e 's,%shared%,libcellgrad$(shared_suffix),' \
 		%D%/cellgrad-config.cmake >'$(DESTDIR)$(cmakedir)/cellgrad-config.cmake'
 	$(INSTALL_DATA) %D%/cellgrad-config-version.cmake '$(DESTDIR)$(cmakedir)'

@@ -88,7 +88,7 @@ expected()
 		(cd "$srcdir/man" && printf "$MANDIR/man1/%s\n" cellgrad-*.1)
 	(cd "$srcdir/templates" && printf "$DATADIR/cells/%s\n" *.cell)
 	(cd "$srcdir" && printf "$DOCDIR/%s\n" README.md NEWS LICENSE docs/*.md docs/*.svg)
-	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc)
+	(cd "$srcdir/examples" && printf "$DOCDIR/examples/%s\n" README.md *.c *.cc python/*.py)
 }
 
 # links: each link of an installed document to a file leads to one that is installed.
@@ -203,7 +203,8 @@ other_prefix()
 			echo "$page has an address"
 	done >"$why"
 	[ ! -s "$why" ] || return
-	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig "$pkg_config" --variable=prefix cellgrad)" = "$other" ] || { echo 'cellgrad.pc' >"$why"; return 1; }
+	[ "$(PKG_CONFIG_PATH=$other/lib/pkgconfig "$pkg_config" --variable=prefix cellgrad)" = "$other" ] &&
+		grep -qx 'URL: https://example.org/' "$other/lib/pkgconfig/cellgrad.pc" || { echo 'cellgrad.pc' >"$why"; return 1; }
 	for file in "$other"/lib/*.la "$other"/lib/cellgrad/*.la; do
 		[ ! -f "$file" ] || grep -q -x -F "libdir='${file%/*}'" "$file" || echo "${file##*/} has another libdir"
 	done >"$why"
