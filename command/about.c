@@ -287,7 +287,7 @@ const char *about_values(const struct cg_attribute *t, char list[ABOUT_LIST])
 		about_add(list, "", t->about ? "" : "any");
 	}
 	if (t->scalar)
-		about_add(list, "", ", or a tensor of that name: [], I64 or I32");
+		about_add(list, "", ", or a scalar tensor of that name, I64 or I32");
 	if (t->about)
 		about_add(list, "; ", "%s", t->about);
 	return list;

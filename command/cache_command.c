@@ -43,7 +43,7 @@ static int print_paths(json_t *path, json_t *object)
 	if ((!path || !object) && !print_json_lost()) {
 		json_decref(path);
 		json_decref(object);
-		return cg_fail(CG_FILE, "the folder's name is not UTF-8, and JSON cannot have it");
+		return cg_fail(CG_FILE, "the folder's path is not UTF-8, so JSON cannot contain the path");
 	}
 	json_object_set_new(object, "path", path);
 	return print_json(object);

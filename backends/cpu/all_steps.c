@@ -19,7 +19,7 @@ enum { ROWS_AT_ONCE = 64 };
  * multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes of matrices that each thread can keep in its
  * cache. */
 enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
-_Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan aligns its workspace to a cache line by at most CG_PACKED_ALIGN bytes");
+_Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan skips at most CG_PACKED_ALIGN bytes to align its workspace to a line");
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {

@@ -200,7 +200,8 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	blas.sgemm = lib.sgemm;
 	blas.dgemm = lib.dgemm;
 	if (parallel == SERIAL && !strstr(config, "USE_LOCKING"))
-		return refuse(why, bytes, path, "is built without threads and without locks, so that threads may not call it at the same time");
+		return refuse(why, bytes, path, "is built without threads and without locks, so that threads may not call the library at the "
+		              "same time");
 	if (parallel == OPENMP) {
 		void *at = dlsym(handle, "omp_set_num_threads");
 
@@ -214,7 +215,7 @@ static int open_library(const char *soname, char *why, size_t bytes)
 	if (lib.threads() != 1)
 		return refuse(why, bytes, path, "was set to one thread but has %d threads", lib.threads());
 	if (!sgemm_is_right() || !dgemm_is_right())
-		return refuse(why, bytes, path, "its product of two small matrices is wrong");
+		return refuse(why, bytes, path, "the library's product of two small matrices is wrong");
 	snprintf(why, bytes, "%.160s at %.300s", config, path);
 	return 0;
 }
@@ -225,7 +226,8 @@ static void load(const char *named)
 	size_t used = 0;
 
 	if (!has_memory()) {
-		snprintf(blas.why, sizeof blas.why, "not loaded: its buffers exceed the memory that the process may have (ulimit -v, or no overcommit)");
+		snprintf(blas.why, sizeof blas.why, "OpenBLAS is not loaded: its buffers exceed the memory that the process may have "
+		         "(ulimit -v, or no overcommit)");
 		return;
 	}
 	if (named) {
@@ -251,7 +253,7 @@ static void load(const char *named)
 #ifdef CG_OPENBLAS
 	snprintf(blas.why, sizeof blas.why, "this C library has no dlmopen");
 #else
-	snprintf(blas.why, sizeof blas.why, "this cellgrad was built without it");
+	snprintf(blas.why, sizeof blas.why, "this cellgrad was built without OpenBLAS");
 #endif
 }
 

@@ -134,7 +134,7 @@ static unsigned real_type(int dtype)
 		[CG_F32] = CUDA_R_32F, [CG_F64] = CUDA_R_64F, [CG_F16] = CUDA_R_16F, [CG_BF16] = CUDA_R_16BF
 	};
 
-	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "a dtype has no type of CUDA's");
+	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "the table has one CUDA data type for each dtype");
 	return types[dtype];
 }
 

@@ -106,16 +106,16 @@ static struct library {
 	char why[2048], path[512];
 } libraries[CG_CUDA_LIBRARIES] = {
 	[CG_CUDA_DRIVER] = { .what = "CUDA driver", .variable = CG_ENV_CUDA_LIB,
-		.advice = "it is part of NVIDIA's driver for the GPU",
+		.advice = "the CUDA driver is part of NVIDIA's driver for the GPU",
 		.names = driver_names, .symbols = driver_symbols, .absent = CG_NO_DEVICE },
 	[CG_CUDA_NVRTC] = { .what = "NVRTC to compile kernels", .variable = CG_ENV_NVRTC_LIB,
-		.advice = "it comes with the CUDA toolkit, 11.2 or later",
+		.advice = "NVRTC comes with the CUDA toolkit, 11.2 or later",
 		.names = nvrtc_names, .symbols = nvrtc_symbols, .absent = CG_BUILD },
 	[CG_CUDA_CUBLAS] = { .what = "cuBLAS", .variable = CG_ENV_CUBLAS_LIB,
-		.advice = "it comes with the CUDA toolkit; CELLGRAD_CUBLAS_LIB=none runs without it",
+		.advice = "cuBLAS comes with the CUDA toolkit; CELLGRAD_CUBLAS_LIB=none runs without cuBLAS",
 		.names = cublas_names, .symbols = cublas_symbols, .absent = CG_UNSUPPORTED },
 	[CG_CUDA_CUDNN] = { .what = "cuDNN", .variable = CG_ENV_CUDNN_LIB,
-		.advice = "NVIDIA distributes it apart from the CUDA toolkit; CELLGRAD_CUDNN_LIB=none runs without it",
+		.advice = "NVIDIA distributes cuDNN apart from the CUDA toolkit; CELLGRAD_CUDNN_LIB=none runs without cuDNN",
 		.names = cudnn_names, .symbols = cudnn_symbols, .absent = CG_UNSUPPORTED },
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -183,10 +183,10 @@ static int suits_cudnn(struct library *l, const char *name)
 static int suits(struct library *l, const char *name)
 {
 	if (l->major > version / 1000)
-		reason(l, "%.300s, which is for CUDA %d, but the driver is for CUDA %d.%d: expected a library for %d or earlier", name, l->major,
-		       version / 1000, version % 1000 / 10, version / 1000);
+		reason(l, "%.300s, which is for CUDA %d, but the driver supports CUDA %d.%d: expected a library for CUDA %d or earlier", name,
+		       l->major, version / 1000, version % 1000 / 10, version / 1000);
 	else if (l->major && l->major < OLDEST / 1000)
-		reason(l, "%.300s, which is for CUDA %d: expected a library for %d or later", name, l->major, OLDEST / 1000);
+		reason(l, "%.300s, which is for CUDA %d: expected a library for CUDA %d or later", name, l->major, OLDEST / 1000);
 	else
 		return l != &libraries[CG_CUDA_CUDNN] || suits_cudnn(l, name);
 	return 0;
@@ -211,10 +211,10 @@ static void explain(const char *name, char text[64])
 	machine = header[5] == 2 ? header[18] << 8 | header[19] : header[19] << 8 | header[18];
 	if (!MACHINE || machine == MACHINE)
 		return;
-	snprintf(text, 64, ": it is for another processor (ELF machine %d)", machine);
+	snprintf(text, 64, ": the file is for another processor (ELF machine %d)", machine);
 	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
 		if (machines[k].machine == machine)
-			snprintf(text, 64, ": it is for another processor, %s", machines[k].name);
+			snprintf(text, 64, ": the file is for another processor, %s", machines[k].name);
 }
 
 static int load_name(struct library *l, const char *name)
@@ -231,7 +231,7 @@ static int load_name(struct library *l, const char *name)
 	}
 	missing = find_symbols(l->symbols, handle);
 	if (missing) {
-		reason(l, "%.300s, which has no %s: it is too old, or another library", name, missing);
+		reason(l, "%.300s, which has no %s: the file is too old, or is another library", name, missing);
 		dlclose(handle);
 		return 0;
 	}
@@ -290,7 +290,7 @@ static int load_version(struct library *l, const struct name *n, const char *pat
 {
 	if (n->major <= version / 1000)
 		return load_name(l, path);
-	reason(l, "%.300s, which is for CUDA %d, but the driver is for CUDA %d.%d", path, n->major, version / 1000, version % 1000 / 10);
+	reason(l, "%.300s, which is for CUDA %d, but the driver supports CUDA %d.%d", path, n->major, version / 1000, version % 1000 / 10);
 	return 0;
 }
 
@@ -389,8 +389,8 @@ static int check_version(struct library *l)
 		return cg_cu_error(code, "cuDriverGetVersion");
 	if (version >= OLDEST)
 		return CG_OK;
-	return cg_fail(CG_NO_DEVICE, "the CUDA driver %s supports CUDA %d.%d: expected a driver for CUDA %d.%d or later", l->path, version / 1000,
-	               version % 1000 / 10, OLDEST / 1000, OLDEST % 1000 / 10);
+	return cg_fail(CG_NO_DEVICE, "the CUDA driver %s supports CUDA %d.%d: expected a driver for CUDA %d.%d or later", l->path,
+	               version / 1000, version % 1000 / 10, OLDEST / 1000, OLDEST % 1000 / 10);
 }
 
 /* Loads a library.  If the environment names a library, no other is tried. */
@@ -478,9 +478,10 @@ static const struct { unsigned first, last; int ours; } driver_codes[] = {
 
 /* Advice for error codes for which the driver's message does not say the cause. */
 static const struct { unsigned code; const char *text; } advice[] = {
-	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process uses the device exclusively, or its compute mode is prohibited (nvidia-smi -q -d COMPUTE)" },
-	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran longer than the driver allows on a device with a display: it is too slow for these sizes, "
-	                             "or does not end" },
+	{ CUDA_ERROR_DEVICE_UNAVAILABLE, "another process uses the device exclusively, or the device's compute mode is prohibited "
+	                                  "(nvidia-smi -q -d COMPUTE)" },
+	{ CUDA_ERROR_LAUNCH_TIMEOUT, "a kernel ran longer than the driver allows on a device with a display: the kernel is too slow for "
+	                             "these sizes, or does not end" },
 };
 
 static const char *advice_of(unsigned code)

@@ -40,7 +40,7 @@ static int find_calls(void *handle, const char *name)
 		void *call = dlsym(handle, calls[k].name);
 
 		if (!call) {
-			snprintf(why, sizeof why, "%s has no %s: it is not an OpenCL 1.2 loader", name, calls[k].name);
+			snprintf(why, sizeof why, "%s has no %s: the library is not an OpenCL 1.2 loader", name, calls[k].name);
 			return 0;
 		}
 		memcpy((char *)&cg_cl + calls[k].at, &call, sizeof call);

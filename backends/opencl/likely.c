@@ -214,7 +214,7 @@ int cg_cl_is_likely(const char *root)
 	if (look.possible)
 		return CG_OK;
 	if (*look.seen)
-		return cg_fail(CG_NO_DEVICE, "the OpenCL drivers are for processors alone: %s", look.seen);
+		return cg_fail(CG_NO_DEVICE, "the OpenCL drivers are for CPUs alone: %s", look.seen);
 	return cg_fail(CG_NO_DEVICE, "there is no OpenCL driver: the loader finds drivers in %s, or where OCL_ICD_VENDORS, OPENCL_VENDOR_PATH "
 	               "and OCL_ICD_FILENAMES say", cg_variables[CG_ENV_OPENCL_VENDOR_PATH].fallback);
 }

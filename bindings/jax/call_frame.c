@@ -92,7 +92,7 @@ static const void *find_number(struct call_frame *f, const char *name, int dtype
 
 	if (s && s->dtype == dtype)
 		return s->value;
-	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a scalar attribute of type %s, got none of this name and type", name, type);
+	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a scalar attribute of type %s, got no attribute of this name and type", name, type);
 	return NULL;
 }
 
@@ -121,7 +121,7 @@ struct xla_bytes jax_text(struct call_frame *f, const char *name)
 	if (found && !memchr(found->data, 0, found->length))
 		return *found;
 	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected a text attribute, got %s", name,
-	           found ? "one with a zero byte" : "none of this name and type");
+	           found ? "a text with a zero byte" : "no attribute of this name and type");
 	return (struct xla_bytes){ "", 0 };
 }
 
@@ -173,7 +173,7 @@ struct cg_mem jax_memory(struct call_frame *f, const struct xla_values *values, 
 	size_t bytes = expected->bytes;
 
 	if (b->dtype != dtype) {
-		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected elements of type %s, got %s", name, expected->name, type ? type->name : "another");
+		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected elements of type %s, got %s", name, expected->name, type ? type->name : "another type");
 		return cg_host(NULL, 0);
 	}
 	for (int64_t d = 0; d < b->rank; d++)
@@ -187,6 +187,6 @@ int jax_dtype(struct call_frame *f, const struct xla_buffer *b, const char *name
 
 	if (type && type->ours >= 0)
 		return type->ours;
-	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected elements of type f32, f64, f16 or bf16, got %s", name, type ? type->name : "another");
+	jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected elements of type f32, f64, f16 or bf16, got %s", name, type ? type->name : "another type");
 	return CG_F32;
 }

@@ -87,7 +87,7 @@ static uint64_t read_halves(struct call_frame *f, int k, const char *name)
 	if (halves.bytes == sizeof half)
 		memcpy(half, halves.data, sizeof half);
 	else
-		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected 2 numbers, the halves of one of 64 bits, got %zu", name, halves.bytes / sizeof *half);
+		jax_refuse(f, CG_BAD_ARGUMENT, "%s: expected 2 numbers, the halves of a 64-bit number, got %zu", name, halves.bytes / sizeof *half);
 	return (uint64_t)half[1] << 32 | half[0];
 }
 

@@ -215,7 +215,8 @@ int cg_tf_make_output(struct cg_tf_call *call, int index, TF_DataType type, cons
 		bytes *= (size_t)dims[k];
 	}
 	if (!fits)
-		return cg_tf_refuse(call, "output %d: expected a tensor of at most %zu bytes, got a larger shape", index, SIZE_MAX / 2);
+		return cg_tf_refuse(call, "output %d: expected a tensor of at most %zu bytes, got the shape of a larger tensor", index,
+		                    SIZE_MAX / 2);
 	*tensor = cg_tf.AllocateOutput(call->context, index, type, dims, rank, bytes, call->status);
 	if (cg_tf.GetCode(call->status) != TF_OK || !*tensor)
 		return cg_tf_fail(call, CG_NO_MEMORY, "output %d: there is no memory for the tensor", index);

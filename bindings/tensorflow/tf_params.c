@@ -61,7 +61,7 @@ int cg_tf_run_params_size(struct cg_tf_call *call)
 	count = (int64_t)(bytes / call->kernel->element);
 	narrow = (int32_t)count;
 	if (!is_wide && count > INT32_MAX)
-		return cg_tf_refuse(call, "S: expected int64, since %lld parameters are more than an int32 counts", (long long)count);
+		return cg_tf_refuse(call, "S: expected int64, since an int32 cannot hold %lld, the number of parameters", (long long)count);
 	status = cg_tf_make_output(call, 0, call->kernel->S, (int64_t[]){ 1 }, 1, is_wide ? sizeof count : sizeof narrow, &size);
 	if (status)
 		return status;

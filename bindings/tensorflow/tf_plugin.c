@@ -68,15 +68,16 @@ static int may_register(void)
 	TF_Status *s;
 
 	if (missing) {
-		snprintf(state, sizeof state, "there is no TensorFlow in this process that has %s: import it first", missing);
+		snprintf(state, sizeof state, "there is no TensorFlow in this process that has %s: import TensorFlow first", missing);
 		return 0;
 	}
 	version = cg_tf.Version();
 	if (number_of(cg_version()) < CG_VERSION_MAJOR * 1000 + CG_VERSION_MINOR)
-		snprintf(state, sizeof state, "the plugin is of cellgrad %d.%d, and the library is %s", CG_VERSION_MAJOR, CG_VERSION_MINOR,
-		         cg_version());
+		snprintf(state, sizeof state, "the plugin was built for cellgrad %d.%d, but the library is the older %s", CG_VERSION_MAJOR,
+		         CG_VERSION_MINOR, cg_version());
 	else if (!is_forced && (number_of(version) < CG_TF_OLDEST || number_of(version) > CG_TF_NEWEST))
-		snprintf(state, sizeof state, "the plugin was tested with TensorFlow %d.%d to %d.%d, and this is %s: CELLGRAD_TF_FORCE=1 tries it",
+		snprintf(state, sizeof state, "the plugin was tested with TensorFlow %d.%d to %d.%d, and this is %s: CELLGRAD_TF_FORCE=1 "
+		         "tries this one",
 		         CG_TF_OLDEST / 1000, CG_TF_OLDEST % 1000, CG_TF_NEWEST / 1000, CG_TF_NEWEST % 1000, version);
 	else
 		*state = '\0';

@@ -22,7 +22,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("op", 'o', OP, "TensorFlow's name or cellgrad's; by default all", "OP"),
 	OPTION_VALUE("B", '\0', BATCH, "batch sizes", "N[,N]..."),
 	OPTION_VALUE("I", '\0', INPUT, "input sizes", "N[,N]..."),
-	OPTION_VALUE("H", '\0', UNITS, "numbers of units, the hidden size", "N[,N]..."),
+	OPTION_VALUE("H", '\0', UNITS, "numbers of units (the hidden size)", "N[,N]..."),
 	OPTION_VALUE("T", '\0', STEPS, "steps of a sequence; 1 for other ops", "N[,N]..."),
 	OPTION_VALUE("layers", '\0', LAYERS, "layers of a network; by default 1", "N[,N]..."),
 	OPTION_VALUE("valid", '\0', VALID, "share of valid steps, in rows of random lengths; by default 1", "SHARE"),
@@ -43,8 +43,8 @@ static const char text[] =
 	"Measures first what the machine can do, its roofs: multiply and add in registers,\n"
 	"and copying in memory at sizes from that of a cache to twice that of the last one\n"
 	"(bytes read and written).  Then measures each problem, with its memory and\n"
-	"workspace allocated before.  A device that copies by itself, as OpenCL's and\n"
-	"CUDA's do, has only the roof of copies, measured again beside each problem, by\n"
+	"workspace allocated before.  For a device that copies by itself, as OpenCL's and\n"
+	"CUDA's do, only the roof of copies is measured, again beside each problem, by\n"
 	"copies after each sample.\n"
 	"\n"
 	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or cellgrad's\n"
@@ -69,8 +69,8 @@ static const char text[] =
 	"               least as many.  The roof of f16 products is that of f32.\n"
 	"\n"
 	"CELLGRAD_VERBOSE=1 makes any program print its calls as commands of this kind.\n"
-	"--plot draws times over the size that varies, and dashed the least that the\n"
-	"roofs allow; if none varies, the share of the roof.\n"
+	"--plot draws times over the size that varies, and as dashed lines the least\n"
+	"times that the roofs allow; if no size varies, --plot draws the share of the roof.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad bench\n"

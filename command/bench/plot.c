@@ -192,7 +192,7 @@ static int draw_lines(struct svg *s, const struct result *results, size_t n, int
 	}
 	if (has_roof) {
 		put_sample(s, rows, "#333", "7 5");
-		svg_put(s, "roof: the least that the machine allows</text>\n");
+		svg_put(s, "roof: the least time that the machine allows</text>\n");
 	}
 	cg_memory(points, 0);
 	return svg_end(s);

@@ -19,8 +19,8 @@ enum { OPTIONS = OPTION_FIRST, DTYPE, SEED, SVG };
 static const struct poptOption table[] = {
 	OPTION_VALUE("options", '\0', OPTIONS, "options of the cell to switch on, comma-separated", "NAMES"),
 	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_HELP, "DTYPE"),
-	OPTION_VALUE("seed", '\0', SEED, "compare the gradient at other points", "N"),
-	OPTION_VALUE("svg", '\0', SVG, "draw the equations in FILE", "FILE"),
+	OPTION_VALUE("seed", '\0', SEED, "compare the gradient at the random points of this seed", "N"),
+	OPTION_VALUE("svg", '\0', SVG, "write a picture of the equations to FILE", "FILE"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -28,17 +28,17 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "CELL [OPTION]...";
 static const char text[] =
-	"CELL is the name of a built-in cell or of one of the shelf, or a file: a word\n"
-	"that contains a / or ends in .cell.\n"
+	"CELL is the name of a built-in cell or of a cell of the shelf, or the path of a\n"
+	"file: a word that contains a / or ends in .cell.\n"
 	"\n"
 	"Prints the cell's gates, states, weights, scalars, params and saved values; for\n"
 	"each pass what a kernel loads, stores and computes again, the bytes of an\n"
-	"element's tensors in the dtype, and its operations, of which functions are exp,\n"
-	"tanh and the like; and how far the derived gradient is from differences of the\n"
-	"equations, at up to twelve random points.  Warns of what is legal but odd: a\n"
-	"saved value that no gradient loads, a weight that only an option adds, a split\n"
-	"gate that is nearly the recurrent part of a gate, an exp that may be too large\n"
-	"for f16.\n"
+	"element's tensors in the dtype, and an element's operations, and how many of\n"
+	"these are functions such as exp; and how far the derived gradient is from finite\n"
+	"differences of the equations, at up to twelve random points.  Warns of what is\n"
+	"legal but odd: a saved value that no gradient loads, a weight that the cell has\n"
+	"only with an option that is off, a split gate whose name is nearly that of the\n"
+	"recurrent part of a gate, an exp that may be too large for f16.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad cell lstm --options peephole\n"

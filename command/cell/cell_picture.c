@@ -50,7 +50,7 @@ static void place_boxes(struct picture *p)
 		add_box(p, cell->gates[k].name, "a gate: a sum of products", 0, "#dbe9f6");
 	p->first[CG_SYMBOL_PREV] = p->n_boxes;
 	for (int k = 0; k < cell->n_prevs; k++)
-		add_box(p, cell->prevs[k].name, "the value before the step", 0, "#e8e8e8");
+		add_box(p, cell->prevs[k].name, "a state before the step", 0, "#e8e8e8");
 	p->first[CG_SYMBOL_WEIGHT] = p->n_boxes;
 	for (int k = 0; k < cell->n_weights; k++)
 		add_box(p, cell->weights[k].name, "a weight per unit", 0, "#fdebd0");

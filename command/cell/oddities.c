@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds what is legal in a cell's text, but odd: a saved value that no gradient loads, a weight that only an option adds, a split gate
- * whose name is nearly that of a gate's recurrent part, and an exp that may be too large for f16.
+ * Finds what is legal in a cell's text, but odd: a saved value that no gradient loads, a weight that the cell has only with an option that
+ * is off, a split gate whose name is nearly that of a gate's recurrent part, and an exp that may be too large for f16.
  */
 #include "command/cell/oddities.h"
 
@@ -234,7 +234,7 @@ static int find_large(const struct oddities *o)
 	}
 	for (int k = 0; k < cell->n_values && range && is_large; k++)
 		if (is_large[cell->values[k].term] && is_stored(cell, k))
-			tell(o, "'%s' has an exp, and its equation shows no bound below %g, the end of f16", cell->values[k].name, f16_most);
+			tell(o, "'%s' has an exp, and its equation shows no bound below %g, the largest f16", cell->values[k].name, f16_most);
 	cg_memory(range, 0);
 	cg_memory(is_large, 0);
 	return range && is_large ? CG_OK : CG_NO_MEMORY;

@@ -7,7 +7,7 @@
 
 enum { FACTS_MAX = 1024 };
 _Static_assert((int)FACTS_MAX >= CG_VALUES_MAX + CG_SAVES_MAX + 8 * (CG_GATES_MAX + CG_WEIGHTS_MAX),
-               "a list of names has space for all names of a pass");
+               "struct fact_names has space for all names of a pass");
 
 struct fact_names { const char *name[FACTS_MAX]; int n; };
 int fact_names_have(const struct fact_names *, const char *name);

@@ -52,7 +52,7 @@ int cg_rnn_params_infer(const struct cg_op *row, void *given, unsigned *bound)
 	op->wide = rnn.net.directions * rnn.net.H;
 	op->params = rnn.net.params;
 	if (cg_op_type(row, row->ports, op) == CG_INT32 && op->params > INT32_MAX)
-		return REFUSE(row, "S: expected int64, since %lld parameters are more than an int32 counts", (long long)op->params);
+		return REFUSE(row, "S: expected int64, since an int32 cannot hold %lld, the number of parameters", (long long)op->params);
 	cg_rnn_op_inferred(row, bound);
 	return CG_OK;
 }

@@ -368,7 +368,7 @@ is_picture() {
 	sed -n 's/.*<circle cx="\([0-9.]*\)".*/\1/p' times.svg | sort -c -n
 	# The roof is a dashed line through three points, and the legend names it.
 	grep -q 'dasharray="7 5" d="M[^"L]*L[^"L]*L[^"L]*"' times.svg
-	grep -q ">roof: the least that the machine allows<" times.svg
+	grep -q ">roof: the least time that the machine allows<" times.svg
 	[ "$(wc -l < times.svg.tsv)" -eq 4 ]
 	[ "$(head -1 times.svg.tsv)" = "$(printf 'op\twhat\tdtype\tT\tB\tI\tH\treps\tmin_ms\tmedian_ms\tspread_ms\tgflops\tgbytes\tshare')" ]
 	[[ $(sed -n 2p times.svg.tsv) == "LSTMBlockCell	fwd	f32	1	4	3	4	"* ]]

@@ -100,7 +100,7 @@ forward in f16: '* ]]
 	printf 'cell mine\ngates a_new a_old\nsplit q_nev\noutput h\nu = tanh(a_old)\nt = exp(a_new)\nw = q_nev + 1\nh = t + u + w\nsave t u w h\n' > mine.cell
 	warns "no gradient loads 'w', which forward saves" cell ./mine.cell
 	warns "!loads 't'" cell ./mine.cell
-	warns "'t' has an exp, and its equation shows no bound below 65504, the end of f16" cell ./mine.cell
+	warns "'t' has an exp, and its equation shows no bound below 65504, the largest f16" cell ./mine.cell
 	warns "split gate 'q_nev' is a gate of its own; the recurrent part of 'a_new' would have a name that ends in '_new'" cell ./mine.cell
 	sed 's/q_nev/q_new/g' mine.cell > its.cell
 	warns "!split" cell ./its.cell

@@ -130,9 +130,9 @@ computes() {
 @test "a named library of a wrong version, or for another processor, is refused" {
 	with CELLGRAD_FAKE_CUDA=13.0 CELLGRAD_FAKE_DRIVER=12040
 	ln -s "$fake_lib/cuda-13/libcublas.so.13" libcublas.so.12
-	CELLGRAD_CUBLAS_LIB=$PWD/libcublas.so.12 why "CELLGRAD_CUBLAS_LIB|$PWD/libcublas.so.12|CUDA 13|driver is for CUDA 12.4|12 or earlier"
+	CELLGRAD_CUBLAS_LIB=$PWD/libcublas.so.12 why "CELLGRAD_CUBLAS_LIB|$PWD/libcublas.so.12|CUDA 13|driver supports CUDA 12.4|CUDA 12 or earlier"
 	ln -s "$fake_lib/cuda-13/libnvrtc.so.13" libnvrtc.so.12
-	CELLGRAD_NVRTC_LIB=$PWD/libnvrtc.so.12 why "CELLGRAD_NVRTC_LIB|$PWD/libnvrtc.so.12|CUDA 13|driver is for CUDA 12.4|12 or earlier"
+	CELLGRAD_NVRTC_LIB=$PWD/libnvrtc.so.12 why "CELLGRAD_NVRTC_LIB|$PWD/libnvrtc.so.12|CUDA 13|driver supports CUDA 12.4|CUDA 12 or earlier"
 	unset CELLGRAD_FAKE_DRIVER
 	cp "$fake_lib/cuda-13/libcublas.so.13" other.so
 	printf '\267' | dd of=other.so bs=1 seek=18 conv=notrunc status=none

@@ -86,7 +86,7 @@ load files
 	[[ $output == "opencl: CELLGRAD_OPENCL_LIB: "*absolute*"'lib/libOpenCL.so'"* ]]
 	if [ -e "$LIBRARY" ]; then
 		CELLGRAD_OPENCL_LIB=$LIBRARY works info --why opencl
-		[[ $output == *"has no clGetPlatformIDs: it is not an OpenCL 1.2 loader"* ]]
+		[[ $output == *"has no clGetPlatformIDs: the library is not an OpenCL 1.2 loader"* ]]
 	fi
 	# If CELLGRAD_OPENCL_LIB names a loader that cannot be loaded, no other loader is used, and cpu is not used either.
 	CELLGRAD_OPENCL_LIB=/none CELLGRAD_BACKEND=opencl refuses "OpenCL|loader" demo --only compare

@@ -11,7 +11,7 @@ setup_file() {
 	build openmp -DWITH_OPENMP
 	# The file `without` says why OpenBLAS is not looked for, if this build or the C library cannot load it.
 	LD_LIBRARY_PATH=$BATS_FILE_TMPDIR/right "$CELLGRAD" info > info
-	grep -q "products OpenBLAS" info || grep -o 'built without it\|no dlmopen' info > without || :
+	grep -q "products OpenBLAS" info || grep -o 'built without OpenBLAS\|no dlmopen' info > without || :
 }
 
 # build FOLDER [FLAG...]: builds a stand-in for OpenBLAS in a new folder
@@ -117,7 +117,7 @@ declined() {
 	STAND_IN=another declined "'MKL 2024.0'"
 	STAND_IN=older declined "right/libopenblas.so.0: is OpenBLAS 0.3.9, older than the oldest that can be used, 0.3.10"
 	STAND_IN="64 bits" declined "right/libopenblas.so.0: takes integers of 64 bits: expected a library that takes integers of 32 bits"
-	STAND_IN=serial declined "right/libopenblas.so.0: is built without threads and without locks, so that threads may not call it at the same time"
+	STAND_IN=serial declined "right/libopenblas.so.0: is built without threads and without locks, so that threads may not call the library at the same time"
 	STAND_IN=stubborn declined "right/libopenblas.so.0: was set to one thread but has 8"
 }
 
@@ -126,7 +126,7 @@ declined() {
 	with right
 	for gemm in sgemm dgemm; do
 		for way in "" " transposed a" " transposed b" " beyond"; do
-			STAND_IN=$gemm$way declined "right/libopenblas.so.0: its product of two small matrices is wrong"
+			STAND_IN=$gemm$way declined "right/libopenblas.so.0: the library's product of two small matrices is wrong"
 		done
 	done
 }

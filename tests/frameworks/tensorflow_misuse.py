@@ -124,7 +124,7 @@ print(network().shape)""")
         """If the plugin is loaded before TensorFlow, it registers nothing and says why"""
         status, words = tensorflow_tap.python("-c", f"import ctypes; ctypes.CDLL({tensorflow_tap.PLUGIN!r})", CELLGRAD_VERBOSE="1")
         self.assertEqual(status, 0, words)
-        self.assertIn("there is no TensorFlow in this process that has TF_Version: import it first", words)
+        self.assertIn("there is no TensorFlow in this process that has TF_Version: import TensorFlow first", words)
 
     def test_not_found(self):
         """Without the plugin or the library, importing cellgrad.tensorflow raises a LibraryError that names the missing file"""

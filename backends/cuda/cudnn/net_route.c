@@ -282,7 +282,7 @@ static unsigned type_of(int dtype)
 		[CG_F32] = CUDNN_DATA_FLOAT, [CG_F64] = CUDNN_DATA_DOUBLE, [CG_F16] = CUDNN_DATA_HALF, [CG_BF16] = CUDNN_DATA_BFLOAT16
 	};
 
-	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "a dtype has no type of cuDNN's");
+	_Static_assert(sizeof types / sizeof *types == CG_DTYPE_COUNT, "the table has one cuDNN data type for each dtype");
 	return types[dtype];
 }
 

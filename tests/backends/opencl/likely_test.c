@@ -123,7 +123,7 @@ static void test_drivers(void **state)
 	expect_no(VENDORS);
 	for (size_t k = 0; k < sizeof unlikely / sizeof *unlikely; k++) {
 		put(VENDORS "/one.icd", unlikely[k]);
-		expect_no("for processors alone");
+		expect_no("for CPUs alone");
 	}
 	for (size_t k = 0; k < sizeof likely / sizeof *likely; k++) {
 		put(VENDORS "/two.icd", likely[k]);

@@ -26,7 +26,7 @@ static void test_absent(void **unused)
 	*(void **)&ask = dlsym(plugin, "cellgrad_tensorflow_state");
 	assert_non_null(ask);
 	assert_int_equal(ask(&state), 0);
-	assert_string_equal(state, "there is no TensorFlow in this process that has TF_Version: import it first");
+	assert_string_equal(state, "there is no TensorFlow in this process that has TF_Version: import TensorFlow first");
 	*(void **)&ask = dlsym(plugin, "TF_InitKernel");
 	assert_non_null(ask);
 }

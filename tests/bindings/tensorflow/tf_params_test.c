@@ -30,7 +30,8 @@ static void test_params_size(void **unused)
 		{ "rnn_mode=lstm num_proj=2", 1, 4, 3, 120, NULL },
 #if SIZE_MAX > UINT32_MAX
 		{ "rnn_mode=lstm S=int64", 1, 30000, 30000, 7200240000, NULL },
-		{ "rnn_mode=lstm S=int32", 1, 30000, 30000, 0, "S: expected int64, since 7200240000 parameters are more than an int32 counts" },
+		{ "rnn_mode=lstm S=int32", 1, 30000, 30000, 0,
+		  "S: expected int64, since an int32 cannot hold 7200240000, the number of parameters" },
 #endif
 		{ "rnn_mode=lstm", 0, 4, 3, 0, "num_layers: expected one number of at least 1, got 0" },
 		{ "rnn_mode=lstm", 1, -4, 3, 0, "num_units: expected one number of at least 1, got -4" },
