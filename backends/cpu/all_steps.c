@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Computes all steps of a recurrence on the cpu.  The work is divided into shares.  A share is some rows of the batch if the recurrent
- * matrices are small, the threads and phases are several, and so are the rows, or the recurrences that run together.  One thread computes
- * such a share in all phases and waits for no other thread.  Otherwise a share is some units of all rows: in each phase a thread multiplies
- * by the share's columns of the matrix and computes the cell on the share's units, right after their product; one barrier ends a phase.
- * The sum of an element is one chain in the order of k, so neither the threads nor other rows change its bits.
+ * matrices are small, there are several threads and phases, and there are several rows, or several recurrences that run together.  One
+ * thread computes a share of rows in all phases and waits for no other thread.  Otherwise a share is some units of all rows: in each phase
+ * a thread multiplies by the share's columns of the matrix and computes the cell on the share's units, right after their product; one
+ * barrier ends a phase.  An element's sum is one chain of additions in the order of k, so neither the threads nor other rows change the
+ * sum's bits.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +17,8 @@ enum { ROWS_AT_ONCE = 64 };
 
 /* SHARES_MAX: the most shares of a recurrence.  SHARE: the number of multiply-adds in the product of a phase that pay for one more share of
  * units.  WHOLE_SHARE: the number of multiply-adds in a whole recurrence that pay for one more share of rows.  ELEMENT: the number of
- * multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes of matrices that each thread can keep in its
- * cache. */
+ * multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes that the matrices of a recurrence with shares
+ * of rows may have, so that each thread keeps the matrices in its cache. */
 enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan skips at most CG_PACKED_ALIGN bytes to align its workspace to a line");
 
@@ -39,7 +40,7 @@ static int64_t least(int64_t a, int64_t b)
 /* ---- tiles ---- */
 
 /* How the columns of a product are cut into tiles.  If a unit has several columns of the product, one for each gate, a tile has a vector of
- * units for each gate; if a unit has one column, a tile has one or more vectors of units side by side. */
+ * units for each gate.  If a unit has one column, a tile has one or more vectors of units side by side. */
 struct cut {
 	const struct cg_tiles *tiles;
 	int gates, vectors;
@@ -222,7 +223,7 @@ struct sharing {
 /* What a share computes in a phase: some rows, of which the phase may have only the first ones, and some units. */
 struct range { int64_t row, rows_end, unit, units_end; };
 
-/* Writes the values from which a product's sums start (field start) to some columns of the sums; zeros if they are absent. */
+/* Writes the values from which a product's sums start (field start) to some columns of the sums; writes zeros if start is absent. */
 static void begin(const struct cg_isa *isa, const struct cg_gemm *g, int64_t row, int64_t rows_end, int64_t column, int64_t columns, char *to,
                   size_t stride)
 {

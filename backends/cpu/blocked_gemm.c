@@ -38,7 +38,7 @@ struct blocked {
 	int is_low;                              /* 1: one block has all current rows of c; each thread packs b panel by panel */
 	char *b, *a;                             /* the packed operands; a: one packed block for each thread */
 	char *block_sums;                        /* the sums of one block for each thread */
-	size_t a_bytes, b_bytes, sums_bytes;     /* for each thread: bytes of packed a, of packed b if is_low, of the sums of a block; or 0 */
+	size_t a_bytes, b_bytes, sums_bytes;     /* bytes for each thread: of packed a; of packed b, 0 unless is_low; of a block's sums, or 0 */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -224,7 +224,7 @@ static void cut_blocks(struct blocked *p, int threads)
 	p->across = least(divide_up(wanted, p->down), columns);
 }
 
-/* The offset of each part of the scratch memory. */
+/* The offset of each part of the scratch memory, and the size of the scratch memory in bytes. */
 struct scratch { size_t b, a, sums, block_sums, start, bytes; };
 
 static size_t carve(struct scratch *s, size_t bytes)

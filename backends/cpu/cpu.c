@@ -44,8 +44,8 @@ static int count_threads(int *threads)
 	return CG_OK;
 }
 
-/* Reads the number of threads of "threads=N".  For any other text after "cpu:" the message says what is expected there: another number of
- * a device is CG_NO_DEVICE, all else CG_BAD_ARGUMENT, as for the other backends. */
+/* Reads the number of threads of "threads=N".  For any other text after "cpu:" the message says what is expected there; the result is
+ * CG_NO_DEVICE for the number of a device, and CG_BAD_ARGUMENT for all else, as on the other backends. */
 static int read_threads(const char *where, int *threads)
 {
 	static const char key[] = "threads=";
@@ -245,7 +245,7 @@ static int copy_out(struct cg_queue *queue, void *to, struct cg_mem from, size_t
 	return CG_OK;
 }
 
-/* The number of bytes of memory that one thread clears at a time. */
+/* CLEARED: the number of bytes of memory that one thread clears at a time. */
 enum { CLEARED = 1 << 17 };
 struct block { char *at; size_t bytes; };
 

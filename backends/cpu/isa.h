@@ -80,7 +80,7 @@ struct cg_isa {
 	const struct cg_product_f64 *product_f64;
 	const struct cg_tiles *tiles[CG_DTYPE_COUNT];
 	const struct cg_panels *panels[CG_DTYPE_COUNT];
-	int few;                                         /* the most rows of a for which product_* is taken, if a is not transposed */
+	int few;                                         /* the most rows of an operand a for which is_few() in gemm_tiles.c returns 1 */
 	int takes_blas;                                  /* 1: big products are faster by a BLAS than by the panels */
 };
 

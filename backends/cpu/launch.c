@@ -17,7 +17,7 @@ struct shared_launch {
 	void (*call)(int64_t rows, int64_t units, const struct cg_bound *);
 	int64_t rows, units;
 	int64_t rows_each, units_each, across;   /* rows_each, units_each: the size of a part; across: the number of parts side by side */
-	int values;                              /* for a sum: the number of values in each block of partial sums in its scratch memory */
+	int values;                              /* for a sum: the values per unit in a block of partial sums in the scratch memory */
 	const struct cg_bound *bound;
 	char *registers;
 	size_t register_bytes;                   /* bytes of the interpreter's registers for one thread */

@@ -16,9 +16,9 @@ struct cg_avoided {
 	int any, processor;                      /* any 1: a processor is left out of the mask; processor: which one */
 	unsigned char mask[2048];                /* the affinity mask without that processor, which the thread has set */
 };
-/* If the calling thread runs on this processor and may run on others, moves the thread to one of the others and keeps it off this processor
- * until it has to avoid another processor.  If other code has set another mask meanwhile, the processor that was avoided before is not put
- * back.  Without cpu_set_t nothing happens. */
+/* If the calling thread runs on this processor and may run on others, moves the thread to another processor and keeps it off this one until
+ * the thread has to avoid yet another processor.  If other code has set another mask meanwhile, the processor that was avoided before is
+ * not put back.  Without cpu_set_t nothing happens. */
 void cg_avoid_processor(struct cg_avoided *, int processor);
 
 #endif

@@ -28,7 +28,7 @@ enum { VECTOR_BYTES = 16, VECTORS = 2 };
 #include "backends/cpu/items_f64.h"
 
 enum { ROWS = 6, PANEL_BYTES = VECTORS * VECTOR_BYTES };
-/* DEPTH: steps of k of an operand b that is read in place; PANEL_DEPTH: steps of a panel that is made during the product */
+/* The steps of k that are multiplied at a time.  DEPTH: if b is read in place; PANEL_DEPTH: in panels that are made during the product */
 enum { DEPTH = 512, PANEL_DEPTH = 128 };
 
 #define DEFINE_PRODUCT(type, t) \

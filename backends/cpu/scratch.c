@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Grows the scratch memory of a queue, which its calls use one after the other.
+ * Grows the scratch memory of a queue, which the queue's calls use one after the other.
  */
 #include "backends/cpu/cpu.h"
 

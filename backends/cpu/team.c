@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of a context.  A call claims the helpers that are idle when it begins and shares its parts with them.  The call releases
- * helpers that have not begun when no part is left, so a call waits neither for a late helper nor for one of another call.  Idle
- * helpers spin for 200 microseconds, longer than a framework in Python takes between two calls, since waking a thread takes fifty
- * microseconds on a virtual machine.  Then they sleep, since a spinning thread takes a processor from others.  In phases no thread waits for
- * one that is late or is interrupted between shares: another thread takes that thread's share.
+ * The threads of a context: the calling thread, and helpers, which are threads of the team.  A call claims the helpers that are idle when
+ * the call begins, but not more than it has parts for, and shares its parts with them.  The call releases helpers that have not begun when
+ * no part is left, so a call waits neither for a late helper nor for a helper of another call.  Idle helpers spin for 200 microseconds,
+ * longer than a framework in Python takes between two calls, since waking a thread takes fifty microseconds on a virtual machine.  After
+ * that time helpers sleep, since a spinning thread takes a processor from others.  In phases no thread waits for a thread that is late or
+ * is interrupted between shares: another thread takes that thread's share.
  *
  * A caller's thread pool may run parts one after the other, so each phase is a separate call of the pool's function.
  */

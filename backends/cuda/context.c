@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Handles the device's CUDA context: makes it current for every call and restores the caller's context afterwards, records the loss of a
- * context, after which every call of the driver fails, and allocates memory in the order of a queue's work, where the driver can.
+ * context, after which every driver call in that context fails, and allocates memory in the order of a queue's work, where the driver can.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -142,8 +142,8 @@ void cg_cu_finish(struct cg_queue *queue)
 		cg_cu.StreamSynchronize(queue->stream);
 }
 
-/* Waits for the work of all queues before memory is freed.  Enqueued work may use that memory, and cuMemFree does not always wait for
- * such work. */
+/* Waits for the work of all queues whose streams are not being captured.  Called before memory is freed: enqueued work may use that memory,
+ * and cuMemFree does not always wait for such work. */
 static void finish_all(struct cg_dev *device)
 {
 	pthread_mutex_lock(device->lock);

@@ -19,8 +19,8 @@ struct key {
 	unsigned a, b, start, c;
 };
 
-/* A product whose sums start from other values than those in c, described for cublasLt.  A problem for which cublasLt has no algorithm is
- * kept, too. */
+/* A product whose sums start from other values than those in c, described for cublasLt.  A product for which cublasLt has no algorithm is
+ * kept, too, with possible = 0. */
 struct problem {
 	struct key key;
 	int used, possible;
@@ -291,7 +291,7 @@ static int prefer(cublasLtMatmulPreference_t preference, const struct cg_cu_blas
 	return CG_OK;
 }
 
-/* Asks cublasLt for the best algorithm for a problem.  If cublasLt has none, that is an answer, not an error. */
+/* Asks cublasLt for the best algorithm for a product.  If cublasLt has no algorithm, ask() sets field `possible` to 0 and returns CG_OK. */
 static int ask(const struct cg_cu_blas *blas, struct problem *p)
 {
 	cublasLtMatmulPreference_t preference;
@@ -314,7 +314,7 @@ static int ask(const struct cg_cu_blas *blas, struct problem *p)
 	return CG_OK;
 }
 
-/* Finds the problem of a product among those that are kept, or puts it in the place of the oldest one. */
+/* Finds a product among the problems that are kept, or describes the product and keeps it in place of the oldest problem. */
 static int find(struct cg_cu_blas *blas, const struct cg_gemm *g, struct problem **result)
 {
 	struct key key = key_of(g);

@@ -13,7 +13,7 @@
 
 /* ---- which device ---- */
 
-/* Initializes the driver.  A process that has used CUDA cannot use it in a forked child. */
+/* Initializes the driver; fails in a process that was forked after CUDA was used, since such a child cannot use CUDA. */
 static int begin(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

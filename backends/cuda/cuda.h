@@ -14,7 +14,7 @@ struct cg_dev {
 	/* For each dtype, the kernel that makes several moves (copies of rows) in one launch, built at the first call that needs it. */
 	struct { struct cg_pass_plan *plan; struct cg_module *built; } moves[CG_DTYPE_COUNT];
 	struct cudnnContext *dnn;                /* the cuDNN handle for queries, made when the first network is opened */
-	struct CUstream_st *dnn_stream;          /* the stream of handle `dnn`, so that no stream of the caller waits for its queries */
+	struct CUstream_st *dnn_stream;          /* the stream of handle `dnn`, so that no stream of the caller waits for queries */
 	struct cg_net *nets;                     /* the open networks */
 	/* has the CUDA context been lost?  Field `lost` is atomic and has a value of an enum in context.c */
 	int lost;
@@ -89,7 +89,7 @@ struct cg_cu_moves {
 	int n;
 	struct cg_rows_move list[CG_ROWS_MOVES];
 };
-/* Adds a move.  Enqueues a full list first. */
+/* Adds a move to the list; if the list is full, cg_cu_move() first enqueues its moves and empties it. */
 int cg_cu_move(struct cg_queue *, struct cg_cu_moves *, struct cg_rows_move);
 /* Enqueues the moves of the list and empties it. */
 int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);

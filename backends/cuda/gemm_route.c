@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides which products cuBLAS computes.  cuBLAS adds a product to the values that c holds.  If a product starts with other values, and no
- * algorithm of cuBLAS adds them, a generated kernel first writes them to c.  Generated kernels also compute the products that cuBLAS
- * refuses, as of bf16 on some devices, might round twice, or has no sizes for.
+ * algorithm of cuBLAS adds them, a generated kernel first writes them to c.  Generated kernels also compute products with k = 0, and
+ * products that cuBLAS refuses, as of bf16 on some devices, that it might round twice, or whose sizes exceed an int.
  */
 #include <limits.h>
 

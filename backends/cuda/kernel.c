@@ -173,8 +173,8 @@ static unsigned least(uint64_t a, uint64_t b)
 	return (unsigned)(a < b ? a : b);
 }
 
-/* A block of threads is as wide as the work of a row, up to the next power of two and within its limit, and takes several rows if a row is
- * narrow.  The kernel loops over the rows and columns beyond the grid. */
+/* A block is as wide as the work of a row, rounded up to a power of two, but has at most `threads` threads; with tall = 1 a block takes
+ * several rows if a row is narrow.  The kernel loops over the rows and columns beyond the grid. */
 static struct grid grid_for(const struct cg_dev *device, unsigned threads, int64_t rows, int64_t across, int tall)
 {
 	struct grid g = { .wide = 1, .tall = 1 };

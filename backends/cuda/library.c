@@ -101,7 +101,7 @@ static struct library {
 	const struct name *names;
 	const struct symbol *symbols;
 	int absent;                              /* the status code if the library is missing and the environment does not name one */
-	/* tried 1: loading was tried; code: its result; major: the CUDA version that the library is for, 0: unknown */
+	/* tried 1: loading was tried; code: its result; major: the major version of CUDA that the library is for, 0: unknown */
 	int tried, code, major;
 	char why[2048], path[512];
 } libraries[CG_CUDA_LIBRARIES] = {
@@ -150,7 +150,7 @@ static const char *find_symbols(const struct symbol *symbols, void *handle)
 	return NULL;
 }
 
-/* The CUDA version that a library is for, which may differ from the version in the file's name. */
+/* The major version of CUDA that a library is for, which may differ from the version in the file's name; 0: unknown. */
 static int major_of(const struct library *l, void *handle)
 {
 	int (*property)(unsigned, int *) = NULL;
@@ -285,7 +285,7 @@ static int is_loaded(struct look *look)
 }
 #endif
 
-/* Loads a library, unless it is for a later CUDA than the driver's: such a driver would refuse its work. */
+/* Loads a library, unless its name is that of a later major version of CUDA than the driver's: the driver would refuse its work. */
 static int load_version(struct library *l, const struct name *n, const char *path)
 {
 	if (n->major <= version / 1000)
@@ -305,7 +305,7 @@ static int load_loaded(struct library *l)
 	return 0;
 }
 
-/* Looks for a library in the folder of another one, and in the folder where pip would have put it beside the other one. */
+/* Looks for a library in the folder of another library, and in the folders where pip would have put it beside the other library. */
 static int load_near(struct library *l, const char *other)
 {
 	static const char *const folders[] = { "", "../../cu13/lib/", "../../cuda_nvrtc/lib/", "../../cublas/lib/", "../../cudnn/lib/" };
@@ -362,8 +362,8 @@ const char *cg_cuda_named(int library)
 	return wanted ? wanted : "";
 }
 
-/* Finds the cublasLt that belongs to a cuBLAS: it is in the same folder, and cuBLAS has loaded it already.  Without cublasLt a bias is
- * added in another way. */
+/* Finds the cublasLt that belongs to a cuBLAS: it is in the same folder, and cuBLAS has loaded it already.  Without
+ * cublasLt a generated kernel writes a bias to c before cuBLAS adds the product. */
 static void find_cublaslt(const char *cublas)
 {
 	static const char old[] = "libcublas.", new[] = "libcublasLt.";

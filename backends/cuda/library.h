@@ -80,7 +80,7 @@ enum { CG_CUDA_DRIVER, CG_CUDA_NVRTC, CG_CUDA_CUBLAS, CG_CUDA_CUDNN, CG_CUDA_LIB
  * excludes the library.  Returns CG_BAD_ARGUMENT if the environment names a library that cannot be loaded.  If no library is found, the
  * message lists the names that were tried. */
 int cg_cuda_load(int library);
-/* Called after the driver was loaded: returns CG_BAD_ARGUMENT if the environment names another library that cannot be loaded. */
+/* Called after the driver was loaded: returns CG_BAD_ARGUMENT if the environment names an NVRTC, cuBLAS or cuDNN that cannot be loaded. */
 int cg_cuda_check_named(void);
 /* The path of a library; "" if the library is not loaded. */
 const char *cg_cuda_path(int library);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is loaded when it is needed,
- * when devices are listed, or when the device opens if no backend is named or the environment names an NVRTC.  NVRTC compiles for the
- * device's own architecture or, where NVRTC is older than the device, to PTX for the newest architecture that NVRTC supports, which the
+ * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is loaded when a kernel must be
+ * compiled, when devices are listed, or when the device opens if no backend is named or the environment names an NVRTC.  NVRTC compiles for
+ * the device's own architecture or, where NVRTC is older than the device, to PTX for the newest architecture that NVRTC supports, which the
  * driver translates.
  */
 #include <stdio.h>

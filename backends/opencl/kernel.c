@@ -275,7 +275,8 @@ static int enqueue(struct cg_queue *queue, struct _cl_kernel *kernel, const size
 	return CG_OK;
 }
 
-/* Is no argument of the launch absent?  A sum counts as having none absent, since it tests for absent outputs in both programs. */
+/* Is no argument of the launch absent?  A sum counts as a launch without absent arguments: its text tests for
+ * absent outputs in both programs. */
 static int is_whole(const struct cg_function *function, const struct cg_operand *operands)
 {
 	if (cg_is_sum(function))

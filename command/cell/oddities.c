@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds what is legal in a cell's text, but odd: a saved value that no gradient loads, a weight that the cell has only with an option that
- * is off, a split gate whose name is nearly that of a gate's recurrent part, and an exp that may be too large for f16.
+ * is off.  Also odd are a split gate whose name is nearly that of a gate's recurrent part, and an exp that may be too large for f16.
  */
 #include "command/cell/oddities.h"
 

@@ -23,7 +23,7 @@ struct cg_dnn_layout {
 	size_t bytes;
 	struct cg_dnn_part *parts;               /* the matrices and biases, in the order of this library's layout */
 	int n;
-	int is_identity;                         /* 1: cuDNN's layout equals this library's, and the parts are all parameters of the plan */
+	int is_identity;                         /* 1: cuDNN's layout equals this library's, and the parts are all parameters of the network */
 };
 
 /* An algorithm of cuDNN: the standard algorithm, which is the first, or a persistent algorithm, which suits some sizes. */
@@ -56,8 +56,8 @@ struct cg_dnn_range {
 struct cg_dnn_shape {
 	int64_t T, B, first, steps;              /* steps: the number of steps that the memory has, which may be that of the whole call */
 	int32_t *lengths;                        /* the valid steps of each batch row, [B]; NULL: all are T */
-	int64_t N, live;                         /* N: valid steps; live: the batch rows with at least one valid step */
-	int whole;                               /* all batch rows have T steps */
+	int64_t N, live;                         /* N: the number of valid steps; live: the number of batch rows with a valid step */
+	int whole;                               /* 1: all batch rows have T valid steps */
 	/* 1: some batch rows have no step, or the memory has more steps than the range, or the sequences are batch-major and a persistent
 	 * algorithm, which needs time-major ones, suits the sizes: cuDNN gets the range's steps of rows with steps, gathered, time-major */
 	int compact;
@@ -75,8 +75,8 @@ struct cg_dnn_shape {
 	int64_t *host;
 	CUdeviceptr device;
 	struct cg_mem from;                      /* int64 [N], only if `compact` is set: the row of each valid step in the caller's memory */
-	/* int64 [N] each, by valid step: its row in cuDNN's memory, its time, its batch row; absent: no copy reads the array, or the steps are
-	 * in order */
+	/* int64 [N] each, by valid step.  rows: its row in cuDNN's memory; t: its number in the range; b: its batch row; absent: no copy reads
+	 * the array, or the steps are in order */
 	struct cg_mem rows, t, b;
 	/* int64.  states: the caller's row of each state of cuDNN; dead: the caller's rows of states of batch rows without a step */
 	struct cg_mem states, dead;
@@ -91,7 +91,7 @@ struct cg_dnn_state {
 	struct cg_queue *queue;
 	struct cg_dnn_shape *shapes[CG_DNN_SHAPES];
 	int oldest;
-	/* cuDNN's dropout, whose generator goes on from call to call; NULL if the masks are this library's. */
+	/* cuDNN's dropout, whose generator goes on from call to call; 0 and NULL if cuDNN draws no dropout masks. */
 	CUdeviceptr generator;
 	struct cudnnDropoutStruct *dropout;
 	struct cudnnRNNStruct *algorithms[CG_DNN_ALGORITHMS];

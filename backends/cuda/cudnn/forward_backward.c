@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a network's forward and backward by cuDNN.  cuDNN gets the caller's memory itself where possible; all memory that must be gathered,
- * copied, multiplied by dropout masks or cleared before or after a call of cuDNN is handled by one launch, or by several if there are more
- * than CG_ROWS_MOVES moves.  In training the last layer's output is saved in the reserve space, since cuDNN's backward reads that output
- * and callers do not pass it again.  If this library applies dropout masks between layers, each layer is a call of cuDNN, and the output of
- * each layer is saved.
+ * Runs a network's forward and backward pass by cuDNN.  cuDNN gets the caller's memory itself where possible.  Memory that must be
+ * gathered, copied, multiplied by dropout masks or cleared before or after a call of cuDNN is handled by one launch, or by several if
+ * there are more than CG_ROWS_MOVES moves.  In training the last layer's output is saved in the reserve space, since cuDNN's backward
+ * reads that output and callers do not pass it again.  If this library applies dropout masks between layers, each layer is a call of
+ * cuDNN, and the output of each layer is saved.
  */
 #include <pthread.h>
 #include <string.h>
@@ -96,8 +96,8 @@ static int copy_bytes(struct range_call *r, struct cg_mem to, struct cg_mem from
 	return copy_rows(r, 1, elements(r, bytes), from, none, to, none);
 }
 
-/* Persistent algorithms load and store this many bytes at a time, at multiples of this; cuDNN's standard algorithm needs no such
- * alignment. */
+/* Persistent algorithms load and store PERSISTENT_ALIGN bytes at a time, at addresses that are multiples of it; cuDNN's standard algorithm
+ * needs no such alignment. */
 enum { PERSISTENT_ALIGN = 16 };
 
 static int suits_algorithm(const struct range_call *r, struct cg_mem mem)

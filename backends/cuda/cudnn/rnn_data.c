@@ -54,9 +54,9 @@ static int suits_static_8(const struct cg_net *net, const struct cg_dnn_shape *s
 
 /*
  * Up to how many batch rows the static algorithm is faster than the standard one on a device of compute capability 9 or later.  Of the
- * table's entries with the network's cell and `stacked` (1: several layers, or two directions), the first with at least the network's units
- * counts.  In addition, a number of rows above 8 must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128: other sizes
- * take several times as long.  The numbers are from the table `algorithms` of a report on an H200,
+ * table's entries with the network's cell and `stacked` (1: several layers, or two directions), the first with at least as many units as
+ * the network decides.  In addition, a number of rows above 8 must be a multiple of 8, and the units a multiple of 32, or in a GRU of 128:
+ * other sizes take several times as long.  The numbers are from the table `algorithms` of a report on an H200,
  * tests/reports/2026-11-27-cuda-NVIDIA-H200-fast.md.
  */
 static const struct { unsigned cell; int stacked; int64_t units, rows; } suited[] = {
@@ -179,8 +179,8 @@ static int describe(const struct cg_net *net, struct cg_dnn_shape *s)
 
 /* ---- how much memory ---- */
 
-/* Finds the memory that an algorithm needs.  The memory suffices for every algorithm that the call may use, since only the call shows
- * which one works. */
+/* Raises the shape's sizes of memory to those that an algorithm needs: they must suffice for every algorithm that the call may use, since
+ * only the call shows which algorithm works. */
 static int measure(const struct cg_net *net, struct cg_dnn_shape *s, int n, int algorithm)
 {
 	unsigned mode = net->rnn->training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
