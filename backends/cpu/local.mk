@@ -23,9 +23,9 @@ EXTRA_DIST += $(typed_sources)
 AM_CPPFLAGS += -I%D%
 
 type_file = sed "s/CG_DTYPE/$$2/g; s,CG_MATH,\"math_$$2.h\","
-# A generated file's name gives cellgen's arguments.  A generated file whose text is unchanged keeps its date, so that most changes to the
-# generator compile no kernel again.  made.stamp is older than the files that are written with it, so that make does not write them again.
-# The leak sanitizer is off, since cellgen does not free its memory.
+# The name of a file that cellgen writes gives cellgen's arguments.  A generated file whose text is unchanged keeps its date, so that most
+# changes to the generator compile no kernel again.  made.stamp is older than the files that are written with it, so that make does not
+# write them again.  The leak sanitizer is off, since cellgen does not free its memory.
 make_file = \
 	set -- `basename $$file | sed 's/\.[ch]$$//; s/_\([^_]*\)$$/ \1/'` && \
 	case $$file in \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles the device's CUDA context: makes it current for every call and restores the caller's context afterwards, records the loss of a
- * context, after which every driver call in that context fails, and allocates memory in the order of a queue's work, where the driver can.
+ * Handles the device's CUDA context: makes it current for every call and restores the caller's context afterwards; records the loss of a
+ * context, after which every driver call in that context fails; and allocates memory in the order of a queue's work, where the driver can.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moves several sets of rows in one launch, by a generated kernel for each dtype, which is built at the first call that needs it.
+ * Makes several moves, which are copies of rows, in one launch of a generated kernel.  Each dtype has such a kernel, built at the first call
+ * that needs it.
  */
 #include <pthread.h>
 
