@@ -36,7 +36,7 @@ enum { MAJOR = 0, MINOR = 3, PATCH = 10 };
 /* The values of openblas_get_parallel. */
 enum { SERIAL, PTHREADS, OPENMP };
 
-/* The functions that the library must have. */
+/* The functions of the library, which must have all of them, but omp_set_num_threads only if it is built on OpenMP. */
 static struct {
 	char *(*config)(void);
 	int (*parallel)(void);

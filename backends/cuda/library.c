@@ -461,7 +461,7 @@ int cg_cudnn_version(void)
 
 /* ---- errors ---- */
 
-/* Error codes of the driver to which a caller may react, in ranges that stand for one status code of this library. */
+/* Error codes of the driver to which a caller may react, in ranges, each of which stands for one status code of this library. */
 static const struct { unsigned first, last; int ours; } driver_codes[] = {
 	{ CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, CG_NO_MEMORY },
 	{ CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED, CG_NO_DEVICE },

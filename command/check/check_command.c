@@ -21,7 +21,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("backend", 'b', BACKEND, "check this device; by default that of CELLGRAD_BACKEND", "DEVICE"),
 	OPTION_VALUE("ref", 'r', REF, "compare with this device, too; by default, and for the word reference, with none", "DEVICE"),
 	OPTION_VALUE("suite", 's', SUITE, "quick: the table and some random cases (the default); full: many", "SUITE"),
-	OPTION_VALUE("seed", '\0', SEED, "use other random numbers and cases", "N"),
+	OPTION_VALUE("seed", '\0', SEED, "use the random numbers and cases of this seed", "N"),
 	OPTION_VALUE("max-time", 't', MAX_TIME, "stop after this time", "SECONDS"),
 	OPTION_VALUE("dtype", 'd', DTYPE, CG_DTYPES_TEXT "; by default all", "DTYPE"),
 	OPTION_JSON_ROW,
