@@ -32,7 +32,7 @@ static struct claim *find(const struct stat *s, const char *name)
 static int refuse(const struct claim *there, const char *path, int output)
 {
 	if (output && there->output)
-		return cg_fail(CG_BAD_ARGUMENT, "%s and %s are the same file: expected two", there->path, path);
+		return cg_fail(CG_BAD_ARGUMENT, "%s and %s are the same output file: expected two files", there->path, path);
 	return cg_fail(CG_BAD_ARGUMENT, "%s: this output would replace the input %s: expected another file", output ? path : there->path,
 	               output ? there->path : path);
 }

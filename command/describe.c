@@ -56,13 +56,13 @@ static int show_symbols(const struct about *a)
 		printf("\nSizes:\n");
 	CG_TRY(print_all_rows(&t, "  "));
 	if (a->row->gates && about_multiples(a))
-		printf("A multiple of a size: the gates %s, one after the other.\n", a->row->gates);
+		printf("An axis whose length is a multiple of a size has the gates %s, one after the other.\n", a->row->gates);
 	for (const struct cg_port *p = a->row->ports; p->name && about_order(a); p++) {
 		char list[ABOUT_LIST], rows[ABOUT_LIST];
 
 		if (!strcmp(about_shape(a, p, list), about_turned(a, p, rows)))
 			continue;
-		printf("With %s=false %s is %s, and so with all that have T and B.\n", about_order(a)->name, list, rows);
+		printf("With %s=false the shape %s is %s: T and B change places in every shape that has both.\n", about_order(a)->name, list, rows);
 		break;
 	}
 	return CG_OK;
@@ -181,7 +181,7 @@ static const char *note(const struct about *a, const struct cg_port *p, char lis
 	if (p->about && about_shows(a, p->extra))
 		about_add(list, "", "%s", p->about);
 	if (p->flags & CG_ON_HOST)
-		about_add(list, "; ", "in a call from C it is in the host's memory");
+		about_add(list, "; ", "in a call from C the argument is in host memory");
 	return list;
 }
 
@@ -230,7 +230,7 @@ static int show_attributes(const struct about *a, int extra)
 		print_row(&t, "T", "word", "tensors'", "half, bfloat16, float, double", NULL);
 	}
 	if (t.n)
-		printf(extra ? "\nOurs alone, not of %s:\n" : "\n%.0s", a->row->tensorflow);
+		printf(extra ? "\nAttributes of cellgrad's op alone, not of %s:\n" : "\n%.0s", a->row->tensorflow);
 	return print_all_rows(&t, "  ");
 }
 
@@ -248,9 +248,9 @@ static int show(const struct about *a)
 	if (!a->theirs)
 		CG_TRY(show_attributes(a, 1));
 	printf("\n"
-	       "cellgrad run needs the tensors in its FILEs; in C what no output needs may be\n"
-	       "absent, and an absent gradient or state is zeros.  Attributes are NAME=VALUE, or\n"
-	       "metadata of a FILE.\n");
+	       "cellgrad run needs the tensors in its FILEs; in a call from C, tensors that no\n"
+	       "output needs may be absent, and an absent gradient or state counts as zeros.\n"
+	       "Attributes are NAME=VALUE, or metadata of a FILE.\n");
 	return CG_OK;
 }
 

@@ -24,7 +24,7 @@ static const struct poptOption table[] = {
 	OPTION_FLAG("header", '\0', HEADER, "with --lang c: print the prototypes, for C and C++, not the source"),
 	OPTION_VALUE("manifest", 'm', MANIFEST, "write what a caller must know, as JSON; -: print it, not the source",
 	             "FILE"),
-	OPTION_VALUE("output", 'o', OUTPUT, "write what would be printed to FILE", "FILE"),
+	OPTION_VALUE("output", 'o', OUTPUT, "write to FILE what would be printed", "FILE"),
 	OPTION_FLAG("list", '\0', LIST, "list the built-in cells and those of the shelf"),
 	OPTION_FLAG("source", '\0', SOURCE, "print the equations of the cell"),
 	OPTION_JSON_ROW,
@@ -35,13 +35,15 @@ static const struct poptOption table[] = {
 static const char usage[] = "CELL [OPTION]...";
 static const char text[] =
 	"CELL is a name of --list, or a file: a word that contains a / or ends in .cell.\n"
-	"The source compiles alone; C source is C++ source, too.  The arguments\n"
-	"of each function are described above the function, in the header, and in the\n"
-	"manifest: name, role, kind and type in order, and how to launch it.  With -o,\n"
-	"--manifest - prints the manifest and FILE gets the source.  --json prints one\n"
-	"object with the source, for C its header, and the manifest; with --list, one\n"
-	"object per cell.  The command in the first line of the source is the same for a\n"
-	"cell in any folder: for a file it has the name of the cell, not the path.\n"
+	"The source compiles alone; C source is C++ source, too.\n"
+	"The arguments of each function are described above the function, in the header\n"
+	"and in the manifest.  The manifest has the name, role, kind and type of each\n"
+	"argument, in order, and says how to launch the function.\n"
+	"With -o FILE, --manifest - prints the manifest, and FILE gets the source.\n"
+	"--json prints one object with the source, for C its header, and the manifest;\n"
+	"with --list, one object per cell.  The first line of the source has the command\n"
+	"that printed the source, with the name of the cell, not with the path of a\n"
+	"cell's file: the line is the same for a cell in any folder.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad emit lstm_block --options peephole --pass grad -o g.c -m g.json\n"

@@ -196,7 +196,7 @@ static int look_around(const struct file *f, const char *path)
 	if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS))
 		return cg_fail(CG_FILE, "%s: cannot write into %s: %s", path, directory, strerror(errno));
 	if (is_temporary(slash ? slash + 1 : f->path))
-		return cg_fail(CG_BAD_ARGUMENT, "%s: names of the form %sNUMBER-NUMBER are for temporary files: expected another", path, form);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: names of the form %sNUMBER-NUMBER are for temporary files: expected another name", path, form);
 	return CG_OK;
 }
 

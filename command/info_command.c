@@ -27,14 +27,14 @@ static const char text[] =
 	"that is used if none is named; the CELLGRAD_ variables of the environment and\n"
 	"their effects; where compiled kernels are kept; the ops, with the dtypes that\n"
 	"each device supports; the route of each cell's networks on each device: composed\n"
-	"of products and kernels, or a vendor's library, and the reason if not; and how\n"
-	"each route rounds numbers of each dtype.\n"
+	"of products and kernels, or a vendor's library, and why no vendor's library is\n"
+	"used; and how each route rounds numbers of each dtype.\n"
 	"Each device is opened in a process of its own; if that process fails, the line\n"
-	"of the device says so.\n"
+	"about the device says so.\n"
 	"\n"
-	"With OP, TensorFlow's name or cellgrad's, prints its tensors and their shapes,\n"
-	"which of them are required, what a gradient takes from its forward, and its\n"
-	"attributes.\n"
+	"With OP, TensorFlow's name or cellgrad's, prints the op's tensors and their\n"
+	"shapes, which tensors are required, what a gradient op takes from its forward op,\n"
+	"and the op's attributes.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad info\n"
@@ -328,7 +328,7 @@ static void show_default(json_t *unnamed)
 	const char *backend;
 	json_t *why;
 
-	printf("\n%s\n  ", opens(unnamed) ? "Used when none is named:" : "None can be used:");
+	printf("\n%s\n  ", opens(unnamed) ? "Used when no backend is named:" : "No backend can be used:");
 	print_plain(stdout, text_of(unnamed, "about"));
 	putchar('\n');
 	json_object_foreach(opens(unnamed) ? json_object_get(unnamed, "passed_over") : NULL, backend, why) {
@@ -423,7 +423,7 @@ static void show_why(const char *backend, const json_t *answer)
 		putchar('\n');
 	}
 	if (*passed_over) {
-		printf("  passed over where it is not named: ");
+		printf("  passed over when no backend is named: ");
 		print_plain(stdout, passed_over);
 		putchar('\n');
 	}

@@ -53,7 +53,7 @@ static void help(void)
 		printf("  %-7s %s\n", commands[k].name, commands[k].line);
 	printf("\n"
 	       "  cellgrad COMMAND --help    print the options and examples of a command\n"
-	       "  cellgrad help COMMAND      the same\n"
+	       "  cellgrad help COMMAND      print the same help\n"
 	       "  cellgrad --version         print the version\n"
 	       "\n"
 	       "CELLGRAD_BACKEND names the backend: cpu, opencl:0.0, cuda:1, or a list in order\n"

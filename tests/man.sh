@@ -166,7 +166,7 @@ if [ -x "$CELLGRAD" ]; then
 	"$CELLGRAD" convert --help | sed -n '/^IN and OUT/,/^cellgrad/s/^  \([a-z][a-z0-9_]*\)  .*/\1/p' >"$scratch/there"
 	awk '/^\.Sh / { now = $2 } /^\.It Cm / && now == "FORMATS" { print $3 }' "$man/cellgrad-weights.7" >"$scratch/written"
 	same 'every format of weights is in cellgrad-weights(7)'
-	"$CELLGRAD" info rnn | awk '/^Ours alone/ { ours = 1 } ours && /^  [a-z]/ && $1 != "attribute" { print $1 }' >"$scratch/ours"
+	"$CELLGRAD" info rnn | awk '/^Attributes of cellgrad/ { ours = 1 } ours && /^  [a-z]/ && $1 != "attribute" { print $1 }' >"$scratch/ours"
 	while read -r name; do
 		"$CELLGRAD" run --help | grep -q "[ =]$name=" || echo "cellgrad run --help lacks $name"
 		sed "1,/^Under cellgrad's names the network ops/d" "$man/cellgrad-run.1" | grep -Eq "^\.(It )?Va (.*[ ,])?$name( |$)" ||

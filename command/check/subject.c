@@ -223,7 +223,7 @@ static int accepts(const struct check *c, struct example *e, int *why)
 	if (!e->subject->kind->too_large(e))
 		return CG_OK;
 	*why = 3;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: a case of these sizes would take too long: expected smaller ones", e->subject->name);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: a case of these sizes would take too long: expected smaller sizes", e->subject->name);
 }
 
 static int add_op(const struct check *c, struct subject *s, int *why)

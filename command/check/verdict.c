@@ -271,15 +271,15 @@ int verdict_end(const struct check *c)
 		printf("\n");
 	}
 	if (c->lost_skips)
-		printf("and skipped for %d more reasons\n", c->lost_skips);
+		printf("cases were skipped %d more times, for reasons that are not listed\n", c->lost_skips);
 	for (int k = 0; k < c->n_subjects; k++) {
 		unbounded += c->subjects[k].total.unbounded;
 		flushed += c->subjects[k].total.flushed;
 	}
 	if (unbounded)
-		printf("%zu elements of ops overflow on the way: any answer is right\n", unbounded);
+		printf("%zu output elements of ops have an infinite error bound, so that any answer is right\n", unbounded);
 	if (flushed)
-		printf("%zu elements of f64 kernels are below 2^-1000 on both sides and differ: one is flushed\n", flushed);
+		printf("%zu f64 elements of kernels differ and are below 2^-1000 on both devices: one may have been flushed to 0\n", flushed);
 	printf("%s%ld case%s, %ld failure%s%s, %ld skipped; %s%.1f s; seed %llu\n", c->failed ? colour.bad : colour.good, c->cases,
 	       c->cases == 1 ? "" : "s", c->failed, c->failed == 1 ? "" : "s", colour.off, c->skipped,
 	       c->stopped ? "stopped after " : "", c->seconds, c->seed);

@@ -28,7 +28,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("seed", '\0', SEED, "seed that initial weights and dropout come from (1)", "N"),
 	OPTION_VALUE("switch", '\0', SWITCH, "continue on BACKEND after half of the steps", "BACKEND"),
 	OPTION_VALUE("svg", '\0', SVG, "draw the losses in FILE (cellgrad-demo.svg)", "FILE"),
-	OPTION_FLAG("no-svg", '\0', NO_SVG, "draw them on the screen only"),
+	OPTION_FLAG("no-svg", '\0', NO_SVG, "draw the losses on the screen only"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
@@ -36,25 +36,27 @@ static const struct poptOption table[] = {
 
 static const char usage[] = "[OPTION]...";
 static const char text[] =
-	"Prints part of the gradient kernel of the LSTM with peepholes, as C, and computes\n"
-	"LSTMBlockCellGrad and GRUBlockCellGrad on cases with TensorFlow's answers:\n"
-	"OP-CASE.safetensors with OP-CASE.expect.safetensors or, if it exists,\n"
-	"OP-CASE.expect32.safetensors: TensorFlow's answer in f32 to a case in f16.  The\n"
-	"tolerance is the rule of cellgrad run --help.\n"
+	"Prints part of the gradient kernel of the LSTM with peepholes, as C; computes\n"
+	"LSTMBlockCellGrad and GRUBlockCellGrad on cases, and compares the outputs with\n"
+	"TensorFlow's answers.\n"
+	"The answers to the case OP-CASE.safetensors are OP-CASE.expect.safetensors or, if\n"
+	"it exists, OP-CASE.expect32.safetensors: TensorFlow's answer in f32 to a case in\n"
+	"f16.  cellgrad run --help states the rule of the tolerance.\n"
 	"\n"
 	"Then trains a character model on a text that is in the command, Alice's\n"
-	"Adventures in Wonderland, and draws its losses, on the screen and as SVG.  Two\n"
-	"layers of LSTM, or of the cell of --cell, with dropout between them read lines\n"
-	"of different lengths.  The last tenth of the text is held out.  The target of\n"
-	"the loss on that tenth is the lesser of two numbers: the bigram entropy of the\n"
-	"whole text, which is the entropy of a character given the character before it;\n"
-	"and the loss on that tenth of a table of pairs of characters, which is counted\n"
-	"in the rest of the text and smoothed by Witten and Bell's rule.  The same seed\n"
+	"Adventures in Wonderland, and draws the model's losses, on the screen and as SVG.\n"
+	"The model's two layers of LSTM with peepholes, or of the cell of --cell, with\n"
+	"dropout between the layers, read lines of different lengths.\n"
+	"The last tenth of the text is held out.  The target of the loss on the held-out\n"
+	"tenth is the lesser of two numbers: the bigram entropy of the whole text, which\n"
+	"is the entropy of a character given the character before it; and the loss of a\n"
+	"table of pairs of characters on the held-out tenth, which is counted in the rest\n"
+	"of the text and smoothed by Witten and Bell's rule.  The same seed\n"
 	"and steps print the same losses; a time limit shortens the curve and does not\n"
 	"change it.\n"
 	"Weights, the optimiser's averages and the states from line to line are in\n"
-	"host memory, so that --switch can continue on another backend: the losses are\n"
-	"those of one backend, except for rounding.\n"
+	"host memory, so that --switch can continue the training on another backend.\n"
+	"With --switch the losses are the same as without it, except for rounding.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad demo\n"
@@ -393,7 +395,7 @@ static int show(struct demo *d, struct cg_context *context)
 		print_plain(stdout, cg_describe(context));
 		printf(".\nThe outputs that come nearest to what is allowed, or are beyond it; --json shows all.\n"
 		       "  difference: the largest difference in a tensor\n"
-		       "  of largest: that difference over the largest magnitude in the expected tensor\n"
+		       "  of largest: the difference over the largest magnitude in the expected tensor\n"
 		       "  allowed: where a difference comes nearest to it; cellgrad run --help has the rule\n\n");
 		CG_TRY(show_worst(d));
 	}

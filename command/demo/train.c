@@ -55,7 +55,7 @@ static int seconds_of(const char *word, double *value)
 
 	*value = strtod(word, &end);
 	if (*end || !strchr("0123456789.", word[0]) || !(*value > 0) || *value > SECONDS_MOST)
-		return cg_fail(CG_BAD_ARGUMENT, "--time: expected seconds, more than 0 and at most %d, got \"%s\"",
+		return cg_fail(CG_BAD_ARGUMENT, "--time: expected a number of seconds above 0 and up to %d, got \"%s\"",
 		               SECONDS_MOST, print_name(shown, word));
 	return CG_OK;
 }
@@ -302,7 +302,7 @@ static void show_beginning(const struct training *t, struct cg_context *context)
 	else
 		printf("LSTM units with peepholes");
 	printf(" read \"%s\" character by character\n"
-	       "and guess the next: %zu weights, %d lines of their own lengths a step, seed %lld.\nOn ", title, t->model.n, ROWS,
+	       "and guess the next: %zu weights, %d lines, each of its own length, in a step, seed %lld.\nOn ", title, t->model.n, ROWS,
 	       (long long)t->plan->seed);
 	print_plain(stdout, cg_describe(context));
 	printf(".\nLosses are in bits a character; the last tenth of the text is held out.\n\n"

@@ -203,7 +203,7 @@ computes() {
 	unset CELLGRAD_BACKEND
 	computes
 	works info
-	[[ $output != *"Used when none is named:"*"  cuda 0"* ]]
+	[[ $output != *"Used when no backend is named:"*"  cuda 0"* ]]
 }
 
 @test "a named cuBLAS that cannot be loaded is refused; CELLGRAD_CUBLAS_LIB=none runs without cuBLAS" {

@@ -85,7 +85,7 @@ wrong() {
 		CELLGRAD_BACKEND=cpu refuses "CELLGRAD_${set%=*}: " run GRUBlockCell "$case"
 		CELLGRAD_BACKEND=cpu:1,cpu refuses "'${set#*=}'" run GRUBlockCell "$case"
 		[[ $stderr != *cpu:1* ]]
-		if [[ $("$CELLGRAD" info 2>&1) == *"None can be used:"* ]]; then
+		if [[ $("$CELLGRAD" info 2>&1) == *"No backend can be used:"* ]]; then
 			refuses "CELLGRAD_${set%=*}: " run GRUBlockCell "$case"
 			[[ $stderr != *cuda* && $stderr != *opencl* ]]
 		fi
@@ -140,7 +140,7 @@ wrong() {
 @test "info works with each of the wrong values, and its text has the variable and the value" {
 	while read -r name value facts; do
 		run -0 --separate-stderr env CELLGRAD_BACKEND=cpu "CELLGRAD_$name=$value" "$CELLGRAD" info
-		[[ $output == *"None can be used:"*"CELLGRAD_$name: "*"'$value'"* ]]
+		[[ $output == *"No backend can be used:"*"CELLGRAD_$name: "*"'$value'"* ]]
 		run -0 --separate-stderr env "CELLGRAD_$name=$value" "$CELLGRAD" info --why cpu
 		[[ $output == *"CELLGRAD_$name: "*"'$value'"* ]]
 	done < <(wrong)

@@ -14,7 +14,7 @@ load files
 
 @test "info works if CELLGRAD_BACKEND names no backend" {
 	CELLGRAD_BACKEND=cpuu works info
-	[[ $output == *"None can be used:"*"'cpuu'"*cpu* ]]
+	[[ $output == *"No backend can be used:"*"'cpuu'"*cpu* ]]
 }
 
 @test "--json prints one object" {
@@ -91,7 +91,7 @@ load files
 	# If CELLGRAD_OPENCL_LIB names a loader that cannot be loaded, no other loader is used, and cpu is not used either.
 	CELLGRAD_OPENCL_LIB=/none CELLGRAD_BACKEND=opencl refuses "OpenCL|loader" demo --only compare
 	CELLGRAD_OPENCL_LIB=/none works info
-	[[ $output == *"None can be used:"*"CELLGRAD_OPENCL_LIB: "*/none* || $output == *$'\n'"  cuda:0 "* ]]
+	[[ $output == *"No backend can be used:"*"CELLGRAD_OPENCL_LIB: "*/none* || $output == *$'\n'"  cuda:0 "* ]]
 }
 
 @test "OpenCL without a driver, or with a driver that cannot be loaded, or a device that does not exist, gives a message" {

@@ -33,7 +33,7 @@ driver() {
 	works info --why cpu --json
 	[[ $output == *'"passed_over":null'* ]]
 	works info
-	[[ $output == *"Used when none is named:"*"opencl is passed over: "* ]]
+	[[ $output == *"Used when no backend is named:"*"opencl is passed over: "* ]]
 	works info --json
 	[[ $output == *'"default":{"opens":true,'*'"passed_over":{"opencl":"'* ]]
 	CELLGRAD_BACKEND=cpu works info
@@ -68,7 +68,7 @@ driver() {
 	LD_PRELOAD=$PWD/llvm.so works run GRUBlockCell "$case"
 	LD_PRELOAD=$PWD/llvm.so works check gru_block_cell --max-time 1
 	LD_PRELOAD=$PWD/llvm.so run -0 "$CELLGRAD" info
-	[[ $output == *"Used when none is named:"*"cpu: "* ]]
+	[[ $output == *"Used when no backend is named:"*"cpu: "* ]]
 }
 
 @test "with too little memory the command ends with a status of at most 2, and info works" {
