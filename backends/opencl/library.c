@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds OpenCL's loader, by the environment, in this process or by its soname, and keeps it open for the life of the process, since drivers
- * have threads of their own.
+ * Finds OpenCL's loader by CELLGRAD_OPENCL_LIB, in this process or by its usual names, and keeps the loader open for the life of the
+ * process, since drivers have threads of their own.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,8 +13,8 @@
 #include "runtime/core/environment.h"
 #include "runtime/core/core.h"
 
-/* The names of OpenCL's loader: the soname on most systems, and the path of Apple's framework.  The name without a version is for linking
- * and is never tried. */
+/* The names of OpenCL's loader: the soname on most systems, and the path of Apple's framework.  The name libOpenCL.so, without a version,
+ * is for linking and is never tried. */
 static const char *const names[] = {
 	"libOpenCL.so.1",
 	"/System/Library/Frameworks/OpenCL.framework/OpenCL",
@@ -85,7 +85,7 @@ static void load_own(void)
 		record_path("this process");
 }
 
-/* Loads OpenCL's loader.  If the environment names a library, no other is tried. */
+/* Loads OpenCL's loader.  If CELLGRAD_OPENCL_LIB names a library, no other library is tried. */
 static void load(void)
 {
 	const char *wanted = cg_variable_get(CG_ENV_OPENCL_LIB);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares the part of OpenCL that this backend uses of the loader, which is found at run time: a table of its functions, its constants and
- * its errors.  The build needs no file of a vendor; where <CL/cl.h> is found, a test compares these declarations with it.
+ * Declares what this backend uses of OpenCL: a table of the functions of OpenCL's loader, which is found at run time, and OpenCL's
+ * constants.  The build needs no file of a vendor; where <CL/cl.h> is found, a test compares these declarations with it.
  */
 #ifndef CG_OPENCL_LIBRARY_H
 #define CG_OPENCL_LIBRARY_H
@@ -30,7 +30,7 @@ enum {
 #define CL_DEVICE_TYPE_ALL UINT64_C(0xffffffff)
 
 /* Loads OpenCL's loader at the first call, for the life of the process.  Returns CG_NO_DEVICE if no loader can be loaded, or
- * CG_BAD_ARGUMENT if CELLGRAD_OPENCL_LIB names one that cannot; the message says why. */
+ * CG_BAD_ARGUMENT if CELLGRAD_OPENCL_LIB names a library that cannot be loaded; the message says why. */
 int cg_cl_load(void);
 /* The path of OpenCL's loader; "": it is not loaded. */
 const char *cg_cl_path(void);

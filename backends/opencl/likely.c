@@ -76,7 +76,7 @@ struct look {
 	char seen[SEEN];                         /* the names of the drivers that are not for a GPU, separated by commas */
 };
 
-/* Judges a driver by the name or path of its library. */
+/* Judges by the name or path of a driver's library whether the driver may be for a GPU. */
 static void judge(struct look *look, const char *library)
 {
 	const char *slash = strrchr(library, '/'), *name = slash ? slash + 1 : library;
@@ -96,7 +96,8 @@ static void judge(struct look *look, const char *library)
 	look->possible = 1;
 }
 
-/* Judges the driver that the first line of an .icd file names.  A folder, a pipe, a device and an unreadable file name no driver. */
+/* Judges whether the driver that the first line of an .icd file names may be for a GPU.  A folder, a pipe, a device and an unreadable file
+ * name no driver. */
 static void judge_file(struct look *look, int folder, const char *path)
 {
 	char line[LINE];
@@ -125,8 +126,8 @@ static int ends_in_icd(const char *name)
 	return n >= 4 && !strcmp(name + n - 4, ".icd");
 }
 
-/* Judges a folder of .icd files.  Assumes a GPU if there is no such folder, since the loader then looks elsewhere or is a driver itself, if
- * memory or descriptors are exhausted, or if the folder has more than ENTRIES entries. */
+/* Judges the drivers that the .icd files of a folder name.  Assumes a GPU if there is no such folder, since the loader then looks elsewhere
+ * or is a driver itself, if memory or descriptors are exhausted, or if the folder has more than ENTRIES entries. */
 static void judge_folder(struct look *look, const char *path)
 {
 	DIR *list = opendir(path);

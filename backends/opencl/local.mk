@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The opencl backend: its loader is found at run time, so it is always compiled.
+# The opencl backend: OpenCL's loader is found at run time, so the backend is always compiled.
 noinst_LTLIBRARIES += %D%/libopencl.la
 %C%_libopencl_la_SOURCES = \
 	%D%/library.h %D%/opencl.h %D%/opencl.fn %D%/values.h \

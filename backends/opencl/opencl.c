@@ -146,7 +146,7 @@ static void close_device(struct cg_dev *device)
 	cg_memory(device, 0);
 }
 
-/* Probes a device that has its context.  Closes the device on failure. */
+/* Probes a device whose context exists.  If a probe fails, closes the device. */
 static int probe(struct cg_dev *device, const char *name, struct cg_dev **result)
 {
 	int code = cg_cl_probe_device(device, name);

@@ -10,7 +10,7 @@ struct cg_dev {
 	struct _cl_platform_id *platform;
 	struct _cl_device_id *id;
 	struct _cl_context *context;
-	void *lock;                              /* held while a program is made */
+	void *lock;                              /* a mutex that is held while a program is made */
 	uint64_t programs;                       /* the number of programs made so far */
 	uint64_t type;
 	size_t group_most, item_most;            /* the most work-items of a work-group, and of its first dimension */

@@ -13,8 +13,8 @@
 
 enum { NAMES_MAX = 1024, CELLS_MAX = 64 };
 
-/* Cells that were given as text are kept, since parsing one takes longer than a small call.  After CELLS_MAX cells, further ones are
- * parsed in each call. */
+/* Cells that were given as text are kept, since parsing a cell takes longer than a small call.  Once CELLS_MAX cells are kept, further
+ * cells are parsed in each call. */
 struct known_cell { struct known_cell *next; struct cg_cell *cell; struct xla_bytes text; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

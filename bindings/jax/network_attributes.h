@@ -17,8 +17,8 @@
  *     value_NAME  f64       the value of each of these params
  *     dropout     f64
  *     layers bidirectional input_mode time_major reverse training units proj    s64, as in struct cg_rnn_config
- * States are [L*D B .] in either layout.  Attribute `states`, s64, which handlers of passes read, is the number of cell states in one
- * array, or 1 for a cell without a cell state.
+ * States are [L*D B .] with and without time_major.  Attribute `states`, s64, which handlers of passes read, is the number of cell states
+ * in one array, or 1 for a cell without a cell state.
  */
 int jax_open_network(struct call_frame *f, int dtype, int64_t input, struct cg_rnn **rnn, struct cg_stream **stream);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The plugin is built even without TensorFlow, since it finds TensorFlow's functions in the process that loads it.  The library is in the
-# folder above the plugin; in the Python package, in the plugin's own folder; or in the package that is beside the folder
+# The plugin is built even without TensorFlow, since it finds TensorFlow's functions in the process that loads it.  Cellgrad's library is in
+# the folder above the plugin; in the Python package, in the plugin's own folder; or in the package that is beside the folder
 # tensorflow-plugins.
 if SHARED
 pkglib_LTLIBRARIES += cellgrad_tensorflow.la

@@ -18,7 +18,7 @@ enum { CG_TF_OLDEST = 2016, CG_TF_NEWEST = 2021 };
 #define CG_TF_CODES(X) \
 	X(TF_OK, 0) X(TF_INVALID_ARGUMENT, 3) X(TF_RESOURCE_EXHAUSTED, 8) X(TF_UNIMPLEMENTED, 12) X(TF_INTERNAL, 13) X(TF_UNAVAILABLE, 14)
 
-/* tests/frameworks/tensorflow_api.c includes TensorFlow's own declarations in place of these. */
+/* tests/frameworks/tensorflow_api.c includes TensorFlow's own declarations in place of the declarations that follow. */
 #ifndef TENSORFLOW_C_KERNELS_H_
 #define CG_TF_VALUE(name, value) name = value,
 typedef enum { CG_TF_TYPES(CG_TF_VALUE) } TF_DataType;

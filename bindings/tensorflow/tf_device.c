@@ -58,7 +58,8 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Runs in a forked child, where the parent's context cannot be used; it is not closed, since that would touch the parent's device. */
+/* Runs in a forked child, where the parent's context cannot be used.  The context is not closed, since that would touch the parent's
+ * device. */
 static void in_child(void)
 {
 	context = NULL;

@@ -66,7 +66,8 @@ static void read_one(TF_OpKernelConstruction *c, const char *name, enum kind kin
 	}
 }
 
-/* Reads those attributes of the list above that the op has.  If one cannot be read, returns 0, and the status has TensorFlow's message. */
+/* Reads those attributes of the list `attributes` that the op has.  If an attribute cannot be read, returns 0, and the status has
+ * TensorFlow's message. */
 static int read_all(TF_OpKernelConstruction *c, struct given *given, TF_Status *s)
 {
 	for (size_t k = 0; k < COUNT(attributes); k++) {
@@ -138,7 +139,7 @@ static void set_numbers(struct cg_tf_kernel *k, const struct given *given)
 {
 	k->config.dropout = given->dropout;
 	k->config.seed = (uint64_t)given->seed << 32 | (uint32_t)given->seed2;
-	/* Other modes than lstm have no projection; for them TensorFlow does not read num_proj either. */
+	/* Modes other than lstm have no projection; in these modes TensorFlow does not read num_proj either. */
 	k->config.proj = k->has_state ? given->num_proj : 0;
 	k->config.training = given->is_training != 0;
 	k->config.time_major = given->time_major != 0;

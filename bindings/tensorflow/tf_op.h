@@ -57,7 +57,7 @@ struct cg_tf_op {
 	const struct cg_tf_port *inputs, *outputs;
 	int is_gradient;
 	int gates;                               /* the order of the gates, an enum cg_gates, for the LSTM block ops */
-	int replaces;                            /* 1: TensorFlow has a cpu kernel of its own for the op, which this one replaces */
+	int replaces;                            /* 1: TensorFlow has a cpu kernel of its own for the op, which the plugin's kernel replaces */
 };
 
 /* ---- a kernel: an op with its attributes ---- */
@@ -106,7 +106,7 @@ int cg_tf_read_inputs(struct cg_tf_call *call);
 /* Gets one input tensor of the call, which the caller frees; does not check the tensor's element type and rank. */
 int cg_tf_take_input(struct cg_tf_call *call, int index, TF_Tensor **tensor);
 /* cg_tf_place_inputs() writes the inputs that are in use to the library's struct; cg_tf_make_outputs() allocates the outputs and writes
- * those in use there. */
+ * the outputs that are in use to the struct. */
 void cg_tf_place_inputs(const struct cg_tf_call *call, void *arguments);
 int cg_tf_make_outputs(struct cg_tf_call *call, void *arguments);
 /* Allocates one output tensor of the call, which the caller frees. */

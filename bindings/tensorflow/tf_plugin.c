@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers the kernels when the plugin is loaded: TensorFlow defines the ops, and has kernels on the cpu for the block ops alone.
+ * Registers the kernels when the plugin is loaded: TensorFlow defines the ops, and of these ops it has kernels on the cpu for the block
+ * ops alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void *(*const creates[ROWS])(TF_OpKernelConstruction *) = {
 	create_10, create_11, create_12, create_13, create_14, create_15, create_16, create_17, create_18
 };
 
-/* ---- may they be registered? ---- */
+/* ---- may the kernels be registered? ---- */
 
 static int registered;
 static char state[512] = "the plugin's initialisation has not run";
@@ -143,8 +144,8 @@ static void initialise(void)
 		fprintf(stderr, "cellgrad: TensorFlow: %s\n", state);
 }
 
-/* TensorFlow calls this in the libraries of its folder tensorflow-plugins; in a library that tf.load_library loads TensorFlow calls
- * nothing. */
+/* TensorFlow calls this function in the libraries of its folder tensorflow-plugins; in a library that tf.load_library loads TensorFlow
+ * calls no function. */
 CG_API void TF_InitKernel(void)
 {
 	initialise();

@@ -33,7 +33,7 @@ int         problem_dtype(const struct problem *);
 
 /* A size of a problem: its option, its symbol, and its default. */
 enum { PROBLEM_SIZES = 5, PROBLEM_LIST = 64 };
-struct problem_size { const char *name, *symbol; int64_t usual; const char *of; };      /* of: what it counts, "step" */
+struct problem_size { const char *name, *symbol; int64_t usual; const char *of; };      /* of: what the size counts, "step" */
 extern const struct problem_size problem_sizes[PROBLEM_SIZES];
 
 /* What the user asked for. */

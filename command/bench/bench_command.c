@@ -164,7 +164,7 @@ static int processors(void)
 	return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* Sets the number of threads before a context is opened, since the cpu backend reads it while it opens one. */
+/* Sets the number of threads before a context is opened, since the cpu backend reads the number while it opens a context. */
 static int set_threads(const struct bench *b)
 {
 	const char *word = b->options->value[THREADS];
@@ -190,7 +190,7 @@ static int read_time(struct bench *b)
 	if (time) {
 		b->time = strtod(time, &end);
 		if (end == time || *end || !(b->time > 0 && b->time <= 3600))
-			return cg_fail(CG_BAD_ARGUMENT, "--time: expected seconds, more than 0 and up to 3600, got \"%s\"",
+			return cg_fail(CG_BAD_ARGUMENT, "--time: expected a number of seconds above 0 and up to 3600, got \"%s\"",
 			               print_name(shown, time));
 	}
 	if (reps)
@@ -249,7 +249,7 @@ static void show_progress(const struct bench *b, double start)
 		fprintf(stderr, "%zu problem%s", b->problems.n, b->problems.n == 1 ? "" : "s");
 }
 
-/* The number of threads in the device's description, "; 2 threads"; 1 if it does not say. */
+/* The number of threads in the device's description, "; 2 threads"; 1 if the description has no such number. */
 static int threads_of(const struct cg_context *context)
 {
 	const char *about = cg_describe(context);

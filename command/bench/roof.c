@@ -324,7 +324,7 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	size_t sizes[ROOF_COPIES] = { 1 << 16, 1 << 20, 1 << 24, 1 << 27 };
 
 	sizes[ROOF_COPIES - 1] = beyond_caches(sizes[ROOF_COPIES - 1], time * 1e3) / 128 * 128;
-	/* All copies are within one buffer, which has the last size; with little free memory that is smaller than the others. */
+	/* All copies are within one buffer of the last size. With little free memory the last size is small; larger sizes are reduced to it. */
 	for (int k = 0; k < ROOF_COPIES - 1; k++)
 		sizes[k] = sizes[k] < sizes[ROOF_COPIES - 1] ? sizes[k] : sizes[ROOF_COPIES - 1];
 	time *= 1e3 / TURNS;
@@ -332,9 +332,9 @@ int roof_measure(struct cg_context *context, int threads, double time, struct ro
 	return cg_inspect_copies(context) ? measure_device(context, sizes, time, roofs) : measure_host(threads, sizes, time, roofs);
 }
 
-/* Sets the problem's share of the roof. A problem is compared with copies of the least measured size that is not below its bytes,
- * or of the largest size, so that a problem in a cache is not compared with copies in memory. On a device only the speed of copies was
- * measured, not that of products, so a problem with matrix products has share 0. */
+/* Sets the problem's share of the roof. On the cpu a problem is compared with copies of the least measured size that is not below the
+ * problem's bytes, or of the largest size, so that a problem in a cache is not compared with copies in memory. On a device only the speed
+ * of copies was measured, not that of products, so a problem with matrix products has share 0. */
 void roof_share(const struct roofs *roofs, struct result *r)
 {
 	int dtype = problem_dtype(r->problem);

@@ -219,7 +219,7 @@ static int count(const struct timing *t, struct result *result)
 			if (!is_wanted(t->problem, t->rows[r], port) && !cg_op_needs(t->rows[r], port, t->op) &&
 			    !is_upstream(t->problem, t->rows[r], port))
 				continue;
-			/* Where no row has a valid step, the op reads no input. */
+			/* If no row of the batch has a valid step, the op reads no input. */
 			if (rows == 0 && port->flow == CG_IN)
 				continue;
 			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));

@@ -212,8 +212,8 @@ static struct range range_of(const struct cg_cell *cell, int term, const struct 
 	}
 }
 
-/* Finds stored values in which an exp or expm1 may be larger than f16_most and is not bounded by what is done with it.  A term stands
- * behind its operands, and an equation behind those whose values it reads. */
+/* Finds stored values in which an exp or expm1 may be larger than f16_most and is not bounded by what is done with it.  In
+ * cell->terms a term stands behind its operands, and an equation behind the equations whose values it reads. */
 static int find_large(const struct oddities *o)
 {
 	const struct cg_cell *cell = o->cell;

@@ -21,7 +21,7 @@ struct subject {
 	struct kernel_kind *kinds;       /* those of the cell's kernels that have the user's attributes */
 	int n_kinds, left_out;
 	struct cg_cell *again;           /* the cell parsed from text, whose kernels are interpreted; NULL: another device computes */
-	struct trial_cursor at;          /* the next case of the table */
+	struct trial_cursor at;          /* the next case of an op's table */
 	/* absent: the number of an op's next case with absent arguments, after the op's table; number: that of the next case of a network or of
 	 * kernels */
 	int absent, number;

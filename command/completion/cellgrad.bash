@@ -16,7 +16,7 @@ _cellgrad()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words list=
 	COMPREPLY=()
-	# Bash cuts --option=value at the sign.
+	# Bash cuts --option=value at the equals sign.
 	if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	if ((COMP_CWORD == 1)); then
 		words='run convert emit cell check info demo bench cache help --help --version'
@@ -65,7 +65,7 @@ _cellgrad()
 	esac
 	case $words in
 	*@options)
-		# In a list of options with commas, the completion completes the last one.
+		# In a list of options with commas, the completion completes the last option.
 		[[ $cur != *,* ]] || list=${cur%,*},
 		words=$(_cellgrad_options "${COMP_WORDS[@]:2}") ;;
 	*@files) COMPREPLY=($(compgen -f -- "$cur")) ;;

@@ -25,7 +25,7 @@ with_value()
 
 # The tables: a pattern of "subcommand:word", a bar that stands alone, and the words that the completion offers.  The word @files stands for
 # files, @folders for folders, @cells for files of cells, and @options for the options of the cell on the command line.
-# Values of options, after the option.
+# listed: prints the table of the options whose values the completion knows.
 listed()
 {
 	cat <<END
@@ -103,7 +103,7 @@ _cellgrad()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words list=
 	COMPREPLY=()
-	# Bash cuts --option=value at the sign.
+	# Bash cuts --option=value at the equals sign.
 	if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
 	if ((COMP_CWORD == 1)); then
 END
@@ -126,7 +126,7 @@ END
 	esac
 	case $words in
 	*@options)
-		# In a list of options with commas, the completion completes the last one.
+		# In a list of options with commas, the completion completes the last option.
 		[[ $cur != *,* ]] || list=${cur%,*},
 		words=$(_cellgrad_options "${COMP_WORDS[@]:2}") ;;
 	*@files) COMPREPLY=($(compgen -f -- "$cur")) ;;
@@ -174,7 +174,7 @@ END
 	cat <<'END'
 		return
 	fi
-	# A value after the sign of --option=.
+	# The word is --option=value: the completion completes the value.
 	if [[ $PREFIX == --*=* ]]; then
 		previous=${PREFIX%%=*}
 		compset -P '*='

@@ -421,6 +421,6 @@ int network_try_all(struct network *n, struct network_search *s)
 	CG_TRY(by_cells(s));
 	if (!s->best.refused)
 		return CG_OK;
-	try(n, &s->best);                        /* tried again, since the message must be about this network */
+	try(n, &s->best);                        /* the best network is tried again, since the message must be about it */
 	return s->best.refused;
 }

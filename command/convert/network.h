@@ -64,7 +64,8 @@ struct network_trial {
 struct network_search {
 	struct network *n;
 	struct network_trial best, other;        /* best: the network that fits best; other: one that fits as well, if `fits` is above 1 */
-	int tried, fits;                         /* fits: how many networks fit as well as the best; 0: the file lacks a tensor of the best */
+	/* fits: how many networks fit as well as the best; 0: in the file a tensor of the best network is missing or has another shape */
+	int tried, fits;
 };
 
 /* Sorts the file's tensors by name. */

@@ -27,7 +27,7 @@ static void include(struct svg_axis *y, double loss)
 	y->high = fmax(y->high, loss);
 }
 
-/* The mean of the finite losses over the steps of column k of n columns; NaN where that column has none yet. */
+/* The mean of the finite losses over the steps of column k of n columns; NaN where that column has no finite loss yet. */
 static double column(const struct curve *c, int k, int n)
 {
 	int from = (int)((long long)c->steps * k / n), to = (int)((long long)c->steps * (k + 1) / n);

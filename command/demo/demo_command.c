@@ -75,8 +75,8 @@ static const char *const ops[] = { "LSTMBlockCellGrad", "GRUBlockCellGrad" };
 enum { OPS = sizeof ops / sizeof *ops, PATH = 4096, WORST = 3, EXCERPT = 40 };
 
 /* The directories in which the demo looks for its cases.  A path that begins with a slash is relative to the directory of the command's
- * file: the first for an installed command, the second for one in a build, where demo-data is a link to the source's tests/data.
- * An entry that begins with = is a path after that sign, used as it stands. */
+ * file: the first entry is for an installed command, the second for a command in a build, where demo-data is a link to the source's
+ * tests/data.  An entry that begins with = is a path after that sign, used as it stands. */
 static const char *const directories[] = {
 	"/../share/cellgrad/data",
 	"/demo-data",
