@@ -37,7 +37,7 @@ static const char text[] =
 	"  CELLGRAD_CACHE_DIR=/var/cache/mine cellgrad cache path\n"
 	"  cellgrad cache clear\n";
 
-/* Adds a path to an object and prints the object as JSON. The JSON library accepts only UTF-8, but a path may contain any bytes. */
+/* Adds a path to a JSON object and prints the object. The JSON library accepts only UTF-8, but a path may contain any bytes. */
 static int print_paths(json_t *path, json_t *object)
 {
 	if ((!path || !object) && !print_json_lost()) {

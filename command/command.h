@@ -61,7 +61,8 @@ struct options {
 	const char **operands;           /* the words that are not options; ends with NULL */
 };
 /* Parses the options of a subcommand. command: its name, such as "run". CG_BAD_ARGUMENT: an option is unknown, and the message
- * suggests a known one that is near; or a value is missing, or given twice. The caller closes the struct, also after an error. */
+ * suggests a known option that is near; or an option lacks its value, or a value is given twice. The caller closes the struct, also after
+ * an error. */
 int  options_open(struct options *, const char *command, int argc, const char **argv, const struct poptOption *);
 /* Finds the value of an option in a list of words; *choice: its index there. The message of an error names the nearest word of the list,
  * or else all of them. */

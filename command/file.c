@@ -263,7 +263,7 @@ int file_check_picture(struct file *f, const char *path)
 	CG_TRY(read_beginning(f, path, bytes, sizeof bytes, &n));
 	if (!n || is_picture(bytes, n))
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and is neither an SVG nor a PNG, so it is not replaced: expected another file", path);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and is neither an SVG nor a PNG, so the file is not replaced: expected another file", path);
 }
 
 int file_check_text(struct file *f, const char *path, const char *beginning)
@@ -275,8 +275,8 @@ int file_check_text(struct file *f, const char *path, const char *beginning)
 	CG_TRY(read_beginning(f, path, bytes, sizeof bytes, &n));
 	if (!n || !strncmp(bytes, beginning, length))
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and does not begin with the columns of the table, \"%.*s\" first, so it is not "
-	               "replaced: expected another file", path, (int)strcspn(beginning, "\t"), beginning);
+	return cg_fail(CG_BAD_ARGUMENT, "%s: exists and does not begin with the names of the table's columns, of which \"%.*s\" is the first, "
+	               "so the file is not replaced: expected another file", path, (int)strcspn(beginning, "\t"), beginning);
 }
 
 /* ---- writing ---- */

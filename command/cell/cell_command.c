@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cellgrad cell`: prints what a cell is and what its passes do, compares its gradient with differences, warns of what is odd, and draws
- * its equations.
+ * `cellgrad cell`: prints what a cell is and what its passes do, compares its gradient with differences of its equations, warns of what is
+ * odd, and draws its equations.
  */
 #include <math.h>
 #include <string.h>
