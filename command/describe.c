@@ -56,13 +56,13 @@ static int show_symbols(const struct about *a)
 		printf("\nSizes:\n");
 	CG_TRY(print_all_rows(&t, "  "));
 	if (a->row->gates && about_multiples(a))
-		printf("An axis whose length is a multiple of a size has the gates %s, one after the other.\n", a->row->gates);
+		printf("An axis that is a multiple of a size has the gates %s, one after the other.\n", a->row->gates);
 	for (const struct cg_port *p = a->row->ports; p->name && about_order(a); p++) {
 		char list[ABOUT_LIST], rows[ABOUT_LIST];
 
 		if (!strcmp(about_shape(a, p, list), about_turned(a, p, rows)))
 			continue;
-		printf("With %s=false the shape %s is %s: T and B change places in every shape that has both.\n", about_order(a)->name, list, rows);
+		printf("With %s=false the shape %s is %s:\nT and B change places in every shape that has both.\n", about_order(a)->name, list, rows);
 		break;
 	}
 	return CG_OK;

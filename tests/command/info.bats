@@ -69,7 +69,7 @@ load files
 	works info lstm_block_cell_grad
 	[[ $output == *x_grad*"ours alone"* ]]
 	works info rnn
-	[[ $output == *"time_major=false [T, B, I] is [B, T, I]"*first_step* ]]
+	[[ $output == *"time_major=false the shape [T, B, I] is [B, T, I]:"*first_step* ]]
 	works info CudnnRNNV3
 	[[ $output == *"input_c"*"if rnn_mode=lstm"*sequence_lengths*I32* ]]
 	[[ $output != *first_step* ]]
