@@ -17,7 +17,7 @@
 #include "runtime/device/inspect.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "safetensors are little-endian, and this reader takes their numbers as they lie: not for big-endian hosts"
+#error "safetensors are little-endian, and this reader uses the numbers as the file has them: expected a little-endian host"
 #endif
 
 static const uint64_t header_most = 100000000;           /* the most bytes of a header, the limit of the format's reference reader */
@@ -122,7 +122,7 @@ static int tensor(const char *path, const char *key, const json_t *entry, const 
 	if (n != 2 || at[0] > at[1])
 		return WRONG("%s: %s: \"data_offsets\": expected the beginning and the end of the tensor, got other numbers", path, name);
 	if ((uint64_t)at[1] > total)
-		return WRONG("%s: %s: the tensor ends at byte %lld of the data, which has %llu: the file is cut short or damaged",
+		return WRONG("%s: %s: the tensor ends at byte %lld of the data, which has %llu bytes: the file is cut short or damaged",
 		             path, name, (long long)at[1], (unsigned long long)total);
 	t->data = data + at[0];
 	t->bytes = (size_t)(at[1] - at[0]);
@@ -166,7 +166,7 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 			             s->path, name, (unsigned long long)begin,
 			             print_name(before, s->tensors[k - 1].name), (unsigned long long)end);
 		if (begin > end)
-			return WRONG("%s: %s: the tensor begins at byte %llu of the data, but the bytes from %llu on belong to no tensor",
+			return WRONG("%s: %s: the tensor begins at byte %llu of the data, but the bytes from %llu up to there belong to no tensor",
 			             s->path, name, (unsigned long long)begin, (unsigned long long)end);
 		end = begin + t->bytes;
 	}
@@ -304,7 +304,7 @@ static int map_file(int fd, const char *path, void **at, size_t *n)
 	if (!S_ISREG(there.st_mode))
 		return WRONG("%s: is not a regular file; safetensors are mapped, so write it to one first", path);
 	if ((uint64_t)there.st_size > PTRDIFF_MAX)
-		return WRONG("%s: larger than this machine's addresses", path);
+		return WRONG("%s: the file is larger than the addresses of this machine can reach", path);
 	*n = (size_t)there.st_size;
 	if (!*n)
 		return WRONG("%s: is empty", path);

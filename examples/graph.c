@@ -219,7 +219,7 @@ int main(void)
 	check(cg_stream_open(cg, stream, &cg_stream));
 	rnn = open_network(cg, &call);
 	equal = replay(cg_stream, rnn, &call);
-	printf("route %s: %d of %d steps from the graph have the bits of those without\n", cg_rnn_route(rnn), equal, STEPS);
+	printf("route %s: %d of %d steps from the graph have the same bits as the steps without it\n", cg_rnn_route(rnn), equal, STEPS);
 	cg_rnn_close(rnn);
 	cg_stream_close(cg_stream);
 	cg_close(cg);

@@ -64,7 +64,7 @@ static void read_text(struct training *t, const char *path)
 	}
 	t->place = (struct place){ .kind = "train 1", .symbols = symbols, .characters = n };
 	if (n <= ROWS * (LENGTH + 1) || symbols > UNITS)
-		die(path, "expected more than 528 bytes, of at most 128 kinds");
+		die(path, "expected a text of more than 528 bytes, with at most 128 different byte values");
 }
 
 /* Reads the next piece of each row.  At the end of the rows all rows begin again, with zero initial states. */

@@ -218,7 +218,7 @@ static void run(const struct foreign *f, struct memory *m, struct cg_stream *str
 	run_foreign(f, m);
 	run_ours(f, &ours, stream);
 	if (memcmp(&ours, m, sizeof ours))
-		die(f->function, "other bits than the library's");
+		die(f->function, "the results have other bits than the library's");
 }
 
 int main(void)

@@ -102,7 +102,7 @@ static void prepare(struct training *t)
 	check(cg_rnn_call_sizes(t->network, &t->call, &sizes));
 	t->n = sizes.params / sizeof(float);
 	if (t->n > INT_MAX)
-		die("weights", "expected at most 2^31 - 1, for one call of MPI");
+		die("weights", "expected at most 2^31 - 1 weights, for one call of MPI");
 	t->weights = allocate(sizes.params);
 	t->gradient = allocate(sizes.params);
 	t->batch = allocate((size_t)(t->T * t->B * t->I) * sizeof(float));

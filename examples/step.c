@@ -58,7 +58,7 @@ static char *tensor(const char *before, const char *name, int64_t shape[3], size
 	if (!each)
 		each = strncmp(at, "{\"dtype\":\"F32\"", 14) ? 8 : 4;
 	if (strncmp(at, each == 4 ? "{\"dtype\":\"F32\"" : "{\"dtype\":\"F64\"", 14))
-		stop(name, "expected F32, or F64, as all of them");
+		stop(name, "expected dtype F32 or F64, the same for all tensors");
 	at = strstr(at, "\"shape\":[");
 	for (int d = 0; shape && d < 3 && at && *(at = strpbrk(at, "[,]")) != ']'; d++)
 		shape[d] = strtoll(++at, NULL, 10);
@@ -78,7 +78,7 @@ static void look(struct cg_rnn_config *network, int64_t x[3])
 
 	cg_rnn_config_init(network, sizeof *network);
 	if (!tensor(prefix, name, in, 0) || !tensor(prefix, "weight_hh_l0", h, 0) || !tensor("", "input", x, 0))
-		stop(prefix, "no weight_ih_l0, weight_hh_l0 or input");
+		stop(prefix, "the file lacks weight_ih_l0, weight_hh_l0 or input");
 	network->dtype = each == 4 ? CG_F32 : CG_F64;
 	if (tensor(prefix, "weight_hr_l0", proj, 0))
 		network->proj = proj[0];

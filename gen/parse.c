@@ -559,8 +559,8 @@ static int whole(struct parser *p)
 		return cg_parse_wrong(p, p->at, "expected 'cell NAME', got the end of the text");
 	pair_gates(cell);
 	if (!cell->n_gates)
-		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no gates: expected a line 'gates', through which it gets its input",
-		                      cell->name);
+		return cg_parse_wrong(p, p->cell_position, "cell '%s' has no gates: expected a line 'gates' or 'input', through which the "
+		                      "cell gets its input", cell->name);
 	for (int k = 0; k < cell->n_prevs; k++) {
 		const struct cg_prev *prev = &cell->prevs[k];
 
@@ -574,8 +574,7 @@ static int whole(struct parser *p)
 	for (int s = 1; s < cell->n_stages; s++)
 		if (!cg_has_product(cell, s + 1))
 			return cg_parse_wrong(p, p->stages[s],
-			                      "stage %d has no gates: expected a line 'gates' or 'split' below, for the product of the "
-			                      "stage", s + 1);
+			                      "stage %d has no gate for its product: expected a line 'gates' or 'split' below", s + 1);
 	return all_used(p) || check_means(p) ? -1 : 0;
 }
 

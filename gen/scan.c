@@ -96,7 +96,7 @@ int cg_parse_word(struct parser *p, char name[CG_NAME_MAX + 1], const char *what
 	while (cg_is_letter(p->at[n]) || cg_is_digit(p->at[n]) || p->at[n] == '_')
 		n++;
 	if (n > CG_NAME_MAX)
-		return cg_parse_wrong(p, p->at, "a name has at most %d letters, this one %d", CG_NAME_MAX, n < 9999 ? (int)n : 9999);
+		return cg_parse_wrong(p, p->at, "a name has at most %d characters, this one %d", CG_NAME_MAX, n < 9999 ? (int)n : 9999);
 	memcpy(name, p->at, n);
 	name[n] = 0;
 	p->at += n;

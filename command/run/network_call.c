@@ -185,7 +185,8 @@ int plan_read_reserve(const struct call *c)
 	const char *training = file ? metadata_of(c, file, "is_training") : NULL;
 
 	if (training && !strcmp(training, "false"))
-		return foreign(file, "of a forward with is_training=false, which keeps nothing for a gradient");
+		return foreign(file, "expected one of a forward with is_training=true, got one of a forward with is_training=false, "
+		               "which keeps nothing for a gradient");
 	return CG_OK;
 }
 
@@ -219,7 +220,7 @@ int plan_check_route(struct call *c)
 	read_route(c);
 	if (!route || !strcmp(route, c->plan->route))
 		return CG_OK;
-	snprintf(text, sizeof text, "expected one that was made with route=%s, got one that was made with route=%.64s", c->plan->route, route);
+	snprintf(text, sizeof text, "expected a reserve space made with route=%s, got one made with route=%.64s", c->plan->route, route);
 	return foreign(file, text);
 }
 

@@ -21,8 +21,8 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("expect", 'e', EXPECT, "compare the outputs with those in FILE; exit 1 on a mismatch", "FILE"),
 	OPTION_FLAG("strict", '\0', STRICT, "reject files with tensors that the op does not take"),
 	OPTION_FLAG("ignore-metadata", '\0', IGNORE_METADATA, "ignore the metadata of FILEs"),
-	OPTION_VALUE("rtol", '\0', RTOL, "with --expect: tolerate X times the expected magnitude, plus --atol", "X"),
-	OPTION_VALUE("atol", '\0', ATOL, "with --expect: tolerate X, plus --rtol", "X"),
+	OPTION_VALUE("rtol", '\0', RTOL, "with --expect: tolerate a difference of X times the expected magnitude, plus --atol", "X"),
+	OPTION_VALUE("atol", '\0', ATOL, "with --expect: tolerate a difference of X, plus the part that --rtol allows", "X"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
 	POPT_TABLEEND
