@@ -232,7 +232,7 @@ static int check_files(struct emit *e, const struct options *o, int show_manifes
 	return CG_OK;
 }
 
-/* Generates the texts that will be shown: of source, header and manifest. */
+/* Generates those of the texts source, header and manifest that will be printed or written. */
 static int make_texts(struct emit *e, int header, int manifest, int json)
 {
 	int code = CG_OK;

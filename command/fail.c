@@ -52,7 +52,7 @@ void command_warn(const char *command, const char *format, ...)
 	print_failure("warning", command, text);
 }
 
-/* The length of the beginning of a library's message, before the text: the name of a call, cg_..., or of the argument `dtype`. */
+/* The length of the prefix of a message of the library, the name of a call, cg_..., or of the argument `dtype`, with ": "; 0: none. */
 static size_t prefix(const char *message)
 {
 	size_t n = strncmp(message, "cg_", 3) ? strncmp(message, "dtype:", 6) ? 0 : 5 : strspn(message, "abcdefghijklmnopqrstuvwxyz_");

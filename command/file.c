@@ -17,7 +17,7 @@
 #include "command/file.h"
 #include "runtime/device/inspect.h"
 
-/* The list of all temporary files, which the signal handler removes. */
+/* The list of all temporary files; the signal handler removes these files. */
 static struct file *volatile begun;
 
 static const int signals[] = { SIGHUP, SIGINT, SIGTERM };
@@ -48,7 +48,7 @@ static void catch_signals(void)
 	if (done++)
 		return;
 	for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
-		/* The signal HUP stays ignored where it is ignored, as under nohup. */
+		/* A signal that is ignored stays ignored, as HUP is under nohup. */
 		if (!sigaction(signals[k], NULL, &was) && was.sa_handler == SIG_DFL)
 			signal(signals[k], interrupted);
 }
@@ -81,8 +81,8 @@ static int is_temporary(const char *name)
 
 /*
  * Locks a file by flock, whose lock lasts until every descriptor of this opening is closed, those of child processes included. A
- * POSIX lock ends with the first close of the file in the process, and Linux's locks that do not are unknown to the BSDs. On NFS, Linux
- * turns flock into a lock of the server, which other hosts see, if the file is open for writing. Returns 1: the file is locked; 0:
+ * POSIX lock ends with the first close of the file in the process, and the BSDs lack Linux's locks of an open file, which do not. On NFS,
+ * Linux turns flock into a lock of the server, which other hosts see, if the file is open for writing. Returns 1: the file is locked; 0:
  * another process holds the lock; -1: the filesystem has no locks, so no file counts as a leftover.
  */
 static int lock(int fd)

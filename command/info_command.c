@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad info`: prints the devices and libraries that are available, and why other devices cannot be used; with OP, describes the op.
- * This process loads no driver; inspect_json.c queries them in child processes. The texts about a device come from the backend of the
- * device.
+ * The command's own process loads no driver; inspect_json.c queries drivers in child processes. The texts about a device come from the
+ * backend of the device.
  */
 #include <string.h>
 

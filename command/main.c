@@ -131,8 +131,8 @@ static int dispatch(int argc, const char **argv)
 	return command ? command->call(argc - 1, argv + 1) : unknown(argv[1]);
 }
 
-/* Opens closed standard streams: a file that is opened later would get the number of a closed stream, and output would be written into
- * that file. */
+/* Opens closed standard streams; otherwise a file that is opened later would get the number of a closed stream, and output would be
+ * written into that file. */
 static void guard_streams(void)
 {
 	static const int flags[] = { O_RDONLY, O_RDONLY, O_WRONLY };     /* flags with which a write to descriptor 1 fails and is reported */

@@ -25,7 +25,7 @@ struct svg {
 	int code;
 };
 
-/* The least number that is 1, 2 or 5 times a power of ten and not below x, which is positive. */
+/* Rounds x, a positive number, up to a number that is 1, 2 or 5 times a power of ten. */
 double svg_round(double x);
 /* The place of a value on an axis: 0 at low, 1 at high. */
 double svg_share(const struct svg_axis *, double value);
@@ -40,7 +40,8 @@ struct svg_axis svg_log_axis(double low, double high);
 /* The place of a value on the horizontal axis (svg_across) or the vertical one, in pixels of the picture. */
 double svg_across(const struct svg *, double x);
 double svg_down(const struct svg *, double y);
-/* Appends a text to the picture; one of more than 511 bytes is a failure. The caller passes no text with a character that XML reserves. */
+/* Appends a text to the picture; a text of more than 511 bytes is a failure. The caller passes no text with a character that XML
+ * reserves. */
 void svg_put(struct svg *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the picture's head, title and white background. */
 void svg_begin(struct svg *, const char *title);

@@ -2,8 +2,8 @@
 /*
  * A training step as a CUDA graph: the forward and backward pass of a network are captured once, on the program's own stream and memory,
  * and then launched repeatedly, each time with other numbers.  Before the capture STEPS steps run without a graph, since the first of them
- * compiles kernels and allocates memory, which is not allowed in a capture.  The program checks that the results of the graph have the bits
- * of those steps.
+ * compiles kernels and allocates memory, which is not allowed in a capture.  The program checks that the results of the graph have the same
+ * bits as those of the steps without a graph.
  *
  * Exit status 77: there is no CUDA driver that has the functions below, or no device, or cellgrad's cuda backend does not open on it.
  */
@@ -211,7 +211,7 @@ int main(void)
 	struct cg_rnn *rnn;
 	int equal;
 
-	/* With this setting cuDNN's sums repeat to the bit.  The variable must be set before any CUDA library is loaded. */
+	/* With this CUBLAS_WORKSPACE_CONFIG cuDNN's sums repeat to the bit.  The variable must be set before any CUDA library is loaded. */
 	setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:2", 0);
 	open_cuda();
 	if (cg_adopt("cuda", context, NULL, &cg))

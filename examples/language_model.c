@@ -5,9 +5,9 @@
  *
  *	language_model [-n STEPS] [-c FILE] [TEXT]
  *
- * -c FILE continues from the checkpoint in FILE, if it exists, and saves one at the end.  A run of 20 steps, continued by 20 more from
- * its checkpoint, prints the same losses as a run of 40 steps, to the last bit.  TEXT is by default command/demo/alice.txt, the
- * text of cellgrad's demo; CELLGRAD_BACKEND names the backend.
+ * -c FILE continues from the checkpoint in FILE, if there is one, and saves a checkpoint there at the end.  A run of 20 steps, continued
+ * by 20 more from its checkpoint, prints the same losses as a run of 40 steps, to the last bit.  TEXT is by default
+ * command/demo/alice.txt, the text of cellgrad's demo; CELLGRAD_BACKEND names the backend.
  */
 #include <cellgrad.h>
 #include <math.h>
@@ -18,8 +18,8 @@
 enum { ROWS = 16, LENGTH = 32, PLACES = ROWS * LENGTH, LAYERS = 2, UNITS = 128, GATES = 4 };
 
 struct training {
-	unsigned char *text, next[PLACES];       /* symbols: bytes, numbered in the order in which they first occur */
-	/* A checkpoint is this struct and the first n_saved floats of `kept`: everything that a step passes to the next one. */
+	unsigned char *text, next[PLACES];       /* symbols: byte values, numbered in the order in which they first occur */
+	/* A checkpoint is `place` and the first n_saved floats of `kept`: everything that a step passes to the next step. */
 	struct place { char kind[8]; int64_t symbols, characters, step, pass, at; } place;
 	float *kept, *weights, *mean, *square, *h, *c;
 	float *gradient, *x, *y, *next_h, *next_c;
@@ -197,7 +197,7 @@ static double step(struct training *t)
 	call.T = LENGTH;
 	call.B = ROWS;
 	call.counter = (uint64_t)t->place.pass;          /* each pass over the text is one long sequence, with its own dropout masks */
-	call.first_step = t->place.at;                   /* where this piece begins in that sequence */
+	call.first_step = t->place.at;                   /* the time step of that sequence at which this piece begins */
 	call.params = host(t->weights, t->n);
 	call.reserve = t->reserve;
 	call.input = host(t->x, piece);

@@ -23,7 +23,7 @@
 
 /* Limits.  If a cell exceeds a limit that the parser checks, the message names the limit. */
 enum {
-	CG_NAME_MAX     = 24,            /* letters in a name */
+	CG_NAME_MAX     = 24,            /* characters in a name */
 	CG_GATES_MAX    = 32,
 	CG_STATES_MAX   = 4,
 	CG_WEIGHTS_MAX  = 32,            /* per-unit weights, those of all options among them */
@@ -32,7 +32,7 @@ enum {
 	CG_PARAMS_MAX   = 16,
 	CG_STAGES_MAX   = 4,
 	CG_FUNCTIONS_MAX = 256,          /* functions of a pass */
-	CG_MEANS_MAX    = 16,            /* levels of means of means */
+	CG_MEANS_MAX    = 16,            /* levels of means within means */
 	CG_MEANS_AT_ONCE = 16,           /* means that one function computes */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
@@ -48,8 +48,8 @@ enum {
 
 /* ---- memory: one function of the caller's, blocks freed together ---- */
 
-/* The caller's allocator: it works as realloc, except that a size of 0 bytes frees p.  Where memory is exhausted it returns NULL and
- * leaves the block p as it was. */
+/* The caller's allocator: it works as realloc, except that a size of 0 bytes frees p.  Where memory is exhausted the allocator returns
+ * NULL and leaves the block p as it was. */
 typedef void *cg_resize(void *p, size_t bytes);
 
 struct cg_arena {
@@ -118,7 +118,7 @@ enum cg_op_code {
 };
 
 struct cg_operator {
-	const char *word;                /* the operator's name in a .cell; NULL: a .cell has a sign for it, or lacks it */
+	const char *word;                /* the operator's name in a .cell; NULL: a .cell has a sign for it, or has no such operator */
 	int         arity;
 	const char *section;             /* the section of templates/math.in that computes it; NULL: every dialect has a sign for it */
 };

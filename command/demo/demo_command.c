@@ -107,7 +107,7 @@ struct demo {
 	struct print_colour colour;
 	int json;
 	size_t tensors, wrong;
-	struct outcome worst[WORST];     /* min(tensors, WORST) tensors, mismatches first, then by error / allowed error */
+	struct outcome worst[WORST];     /* the min(tensors, WORST) worst tensors: mismatches first, then by error / allowed error */
 	struct train_plan plan;
 	struct cg_cell *parsed;          /* the cell of --cell, if it is from a file */
 	int untrained;                   /* 1: after all steps the loss on the part held out is not below the bigram entropy */
@@ -273,7 +273,7 @@ static int show_kernel(const struct demo *d)
 	return code;
 }
 
-/* The error divided by the allowed error; 0 without an error, else INFINITY where none is allowed. */
+/* The error divided by the allowed error; 0: there is no error; INFINITY: there is an error, and none is allowed. */
 static double share_of(const struct comparison *c)
 {
 	return c->error > 0 ? c->error / c->allowance : 0;
@@ -298,7 +298,7 @@ static void keep_worst(struct demo *d, const struct outcome *o)
 	d->worst[k] = *o;
 }
 
-/* The largest error in a tensor, divided by the largest magnitude in the expected tensor, unless that is 0. */
+/* The largest error in a tensor, divided by the largest magnitude in the expected tensor, unless that magnitude is 0. */
 static double relative_of(const struct comparison *c)
 {
 	return c->largest > 0 ? c->most / c->largest : c->most;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of characters. The network and its gradient are the library's, one call of each for a batch. All arguments of these calls but
- * the reserve space are in the host's memory, so that any backend can compute the calls and another backend can continue a training. The
- * softmax, its loss and the optimiser are loops in one fixed order, so that the same seed gives the same bits where the network does.
+ * A model of characters. The library computes the network and its gradient, with one call of each for a batch. All arguments of the
+ * network's calls but the reserve space are in the host's memory, so that any backend can compute the calls and another backend can
+ * continue a training. The softmax, its loss and the optimiser are loops in one fixed order, so that the same seed gives the same bits
+ * where the network gives the same bits.
  */
 #include <math.h>
 #include <string.h>
@@ -136,7 +137,7 @@ static void draw_uniform(real *p, size_t n, double bound, uint64_t *seed)
 
 /* The largest magnitude of the random weights of a matrix or peephole. The weights of the first layer's input are large, since a step reads
  * only one of them for each gate and unit; other matrices are summed over the units. The weights of the second layer's input are larger
- * than the rest, since this input is small. */
+ * than its recurrent weights and peepholes, since this input is small. */
 static double bound_of(int layer, int id, int units)
 {
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;
@@ -196,7 +197,7 @@ void model_reset(struct model *m, int carry)
 
 /* ---- rows of different lengths ---- */
 
-/* Does place k of a batch [T B] hold a symbol, or is it padding? */
+/* Does place k of a batch [T B] hold a symbol, and not padding? */
 static int is_valid(const struct model_batch *p, int k)
 {
 	return k / p->rows < p->lengths[k % p->rows];
@@ -223,7 +224,7 @@ static int gather(const struct model *m, const struct model_batch *p)
 	return (int)n;
 }
 
-/* Moves the n rows at the front of dh to the places that they have in [T B U]. */
+/* Moves the n rows at the front of dh to those places in dh [T B U] that are no padding. */
 static void scatter(const struct model *m, const struct model_batch *p, int n)
 {
 	size_t units = (size_t)m->shape.units, from = (size_t)n;
@@ -358,8 +359,8 @@ static void carry_states(struct model *m, int carry, const struct model_batch *p
 	memcpy(m->carry[carry].c, m->last.c, bytes * (size_t)m->n_states);
 }
 
-/* Computes the loss of a batch. *n: the symbols in the batch, without the padding. Afterwards h holds *n rows of hidden states, and `score`
- * the gradients of *n rows of scores. */
+/* Computes the loss of a batch. *n: the number of symbols in the batch, without the padding. Afterwards h holds *n rows of hidden
+ * states, and `score` the gradients of *n rows of scores. */
 static int loss_of(struct model *m, int carry, const struct model_batch *p, int *n, double *loss)
 {
 	int row = 0;

@@ -36,8 +36,8 @@ struct model_batch {
 /* The parts of the parameters: those of the network, in the library's layout, then the softmax's weights [U I] and biases [I]. */
 enum { MODEL_NETWORK, MODEL_OUT_W, MODEL_OUT_B, MODEL_PARTS };
 
-/* The sets of states that the model carries from batch to batch: LEARNT of the training text, the only one that is read with dropout;
- * OTHER of any other text; SAMPLED from letter to letter of a sample. */
+/* The sets of states that the model carries from batch to batch: LEARNT: of the training text, the only text that is read with
+ * dropout; OTHER: of any other text; SAMPLED: of a sample, from letter to letter. */
 enum { MODEL_LEARNT, MODEL_OTHER, MODEL_SAMPLED, MODEL_CARRIES };
 struct model_carry { real *h, *c; };                     /* h [L B U]; c [S L B U], all cell states */
 
@@ -77,7 +77,7 @@ void model_reset(struct model *, int carry);
 int  model_compute_loss(struct model *, int carry, const struct model_batch *, double *loss);
 /* Computes the mean loss over a batch with dropout, and in g the gradient of that loss; the carried states count as constants. */
 int  model_compute_grad(struct model *, const struct model_batch *, double *loss);
-/* Updates the parameters by Adam's rule; g is scaled down to a norm of at most 1. */
+/* Updates the parameters by Adam's rule, from the gradient g, scaled down to a norm of at most 1. */
 void model_learn(struct model *, double rate);
 /* Draws n symbols that follow `first`, one after the other, from the model's predictions, by their probabilities to the power of 1 /
  * temperature. */

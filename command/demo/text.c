@@ -74,7 +74,8 @@ void text_rows(struct text_part part, int rows, int round, struct text_row *row)
 	}
 }
 
-/* The number of characters from the row's `at` to the end of that line and of the blank lines after it, at most `most`. */
+/* The number of characters from the row's `at` to the end of that line and of the blank lines after it, at most `most`;
+ * the end is not beyond the end of the row. */
 static int line_length(const struct text *t, struct text_row row, int most)
 {
 	size_t at = row.at;
@@ -109,9 +110,9 @@ int text_next_batch(const struct text *t, struct text_row *row, int rows, int st
 /* ---- pairs ---- */
 
 struct pairs {
-	unsigned of[TEXT_SYMBOLS][TEXT_SYMBOLS];     /* counts of pairs: first character, second */
-	unsigned before[TEXT_SYMBOLS];               /* pairs with this first character */
-	unsigned kinds[TEXT_SYMBOLS];                /* distinct pairs with this first character */
+	unsigned of[TEXT_SYMBOLS][TEXT_SYMBOLS];     /* of[a][b]: how often character b follows character a */
+	unsigned before[TEXT_SYMBOLS];               /* before[a]: the number of pairs with first character a */
+	unsigned kinds[TEXT_SYMBOLS];                /* kinds[a]: the number of distinct pairs with first character a */
 	unsigned after[TEXT_SYMBOLS], all;
 };
 

@@ -28,10 +28,10 @@ struct text_part text_to_learn(const struct text *), text_held_out(const struct 
 
 /* The rows of a batch divide a part of the text among them. Each row reads line by line up to the start of the next row; or, where rows
  * go round, to the end of the part, and then from the beginning of the part. */
-struct text_row { size_t at, end, again; };              /* at `end` the row continues at `again`; again = end: it stops */
+struct text_row { size_t at, end, again; };              /* at `end` the row continues at `again`; again = end: the row stops */
 void text_rows(struct text_part, int rows, int round, struct text_row *row);
-/* The next line of each row with the blank lines after it, at most `steps` characters: the symbols [T rows], for each the symbol that
- * follows it, and lengths[r], 0 where row r is at its end. Returns T, the longest of the lengths. */
+/* Reads the next line of each row with the blank lines after it, at most `steps` characters, into symbols [T rows]. next: for each symbol
+ * the symbol that follows it; lengths[r]: the symbols of row r, 0 where the row is at its end. Returns T, the longest of the lengths. */
 int  text_next_batch(const struct text *, struct text_row *row, int rows, int steps, int32_t *lengths, int *symbols, int *next);
 
 /* Both results are bits for each character. text_pair_entropy: the entropy of a character given the character before it, counted in the

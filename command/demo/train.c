@@ -108,8 +108,8 @@ static void show_progress(struct training *t)
 
 /* ---- learning ---- */
 
-/* The learning rate is lower for a cell that the user chose than for the LSTM.  It falls along half a cosine; over the first WARM steps a
- * factor that rises to 1 scales it. */
+/* The learning rate is lower for a cell that the user chose than for the LSTM.  The rate falls along half a cosine; over the first WARM
+ * steps a factor that rises to 1 scales the rate. */
 static double rate(const struct train_plan *p, int step)
 {
 	double warm = fmin(1, (step + 1) / (double)WARM);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares answers with expected ones. The rule is above cg_allowance in compare.h; the subcommands choose which tensors are compared and
- * print the result.
+ * Compares answers with expected ones. The comment above cg_allowance in compare.h has the rule for the allowed error; the subcommands
+ * choose which tensors are compared and print the result.
  */
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static double unit(int dtype)
 	return ldexp(1, -cg_dtypes[dtype].digits);
 }
 
-/* The smallest number that the dtype's arithmetic keeps; in f32 it may flush subnormal numbers. */
+/* The smallest positive number that the dtype's arithmetic keeps; arithmetic in f32 may flush subnormal numbers. */
 static double smallest(int dtype)
 {
 	const struct cg_dtype_row *row = &cg_dtypes[dtype], *f32 = &cg_dtypes[CG_F32];

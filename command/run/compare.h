@@ -15,7 +15,7 @@ double compare_element(int dtype, const void *data, size_t k);
 struct allowance {
 	int     dtype;                   /* the dtype in which the op computed */
 	int     expected;                /* the dtype of the expected values */
-	int     rounded;                 /* 1: products and sums of the op read values that it rounded to its dtype */
+	int     rounded;                 /* 1: products and sums of the op read values that the op rounded to its dtype */
 	int64_t depth;                   /* the most terms that a sum of the op may have */
 	double  largest;                 /* largest magnitude in the expected tensor; compare() sets it */
 	int     given;                   /* 1: rtol and atol are the user's, and replace the rule below */

@@ -19,8 +19,8 @@ int call_expect(const struct call *c, const struct safetensors *file)
 		const struct call_argument *a = &c->arguments[k];
 		const struct safetensors_tensor *t = safetensors_find(file, port->name);
 
-		/* The library's own op has more outputs than TensorFlow's, so under its name only the outputs that the file has are compared. An
-		 * empty output may be missing in the file. */
+		/* The library's own op has more outputs than TensorFlow's, so under the library's name only the outputs that the file has are
+		 * compared. An empty output may be missing in the file. */
 		if (!call_has_output(c, port) || port->flags & CG_OPAQUE || (!t && (!c->theirs || !a->bytes)))
 			continue;
 		compared++;

@@ -123,7 +123,8 @@ static const char *in_other_words(const struct call *c, const struct safetensors
 	return value_of(metadata_of(c, file, "values"), name, buffer);
 }
 
-/* Sets *what to the value, as text, that the metadata of a file gives an attribute; to NULL where they give none, or 0 for a size. */
+/* Sets *what to the value, as text, that the metadata of a file gives an attribute. *what, NULL on entry, stays NULL where the metadata
+ * gives none, or 0 for a size. */
 static int from_metadata(const struct call *c, const struct cg_attribute *a, const struct safetensors *file, char buffer[CG_ATTRIBUTE_TEXT],
                          const char **what)
 {

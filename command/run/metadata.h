@@ -30,7 +30,7 @@ int  metadata_differ(const struct call *, const char *name, struct statement, st
 enum { METADATA_WHERE = 120 };
 const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE]);
 
-/* call_bind calls the following functions in this order; convert/network.c calls some of them. metadata_attributes reads from the files
+/* call_bind calls the next four functions in this order; convert/network.c calls some of them. metadata_attributes reads from the files
  * all attributes of the op except the cell, its options and its values. */
 int  metadata_attributes(struct call *);
 /* Checks that the files agree with the properties that the op fixes without an attribute. */
@@ -47,7 +47,7 @@ const char *metadata_meaning(const struct call *, const char *name);
 
 /* The cell that arguments and files name, with its options and its values; a member is NULL if it is given nowhere. */
 struct metadata_cell {
-	const char *name;                /* the cell's name, as attribute `cell` has it */
+	const char *name;                /* the cell's name or its file's path, as attribute `cell` has it */
 	const struct cg_cell *cell;
 	struct cg_cell *parsed;          /* a cell from a file, which the caller closes; NULL: the cell is the library's */
 	const char *options, *values;

@@ -20,7 +20,7 @@ import tensorflow.compat.v1 as tf
 
 LAYERS, UNITS, WIDTH, T, ROWS, STEPS = 2, 16, 3, 20, 8, 40
 SIZES = {"num_layers": LAYERS, "num_units": UNITS, "input_size": WIDTH, "rnn_mode": "lstm"}
-# Each layer has four matrices for its input, four for its states, and eight biases.
+# Each layer has four matrices for its input, four for its hidden state, and eight biases.
 TENSORS = 8 * LAYERS
 
 
