@@ -256,7 +256,7 @@ static int show(const struct about *a)
 
 /* ---- which op ---- */
 
-/* The longest name of a built-in cell that the word contains, whether in small letters or in capitals. */
+/* The longest name of a built-in cell that the word contains, in letters of either case. */
 static const char *cell_in(const char *word)
 {
 	const char *cell, *found = NULL;

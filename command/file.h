@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that appear whole or not at all: each is written under a temporary name in the same directory and then renamed, so that an older
- * file of that name stays until the new one is complete. A temporary file is locked while it is written; one without a lock, where the
- * filesystem has locks, is the leftover of a killed process. The functions here also read text files.
+ * file of that name stays until the new one is complete. A temporary file is locked while it is written; a temporary file without a
+ * lock, where the filesystem has locks, is the leftover of a killed process. The functions here also read text files.
  */
 #ifndef FILE_H
 #define FILE_H

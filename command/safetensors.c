@@ -304,7 +304,7 @@ static int map_file(int fd, const char *path, void **at, size_t *n)
 	if (!S_ISREG(there.st_mode))
 		return WRONG("%s: is not a regular file; safetensors are mapped, so write it to one first", path);
 	if ((uint64_t)there.st_size > PTRDIFF_MAX)
-		return WRONG("%s: the file is larger than the addresses of this machine can reach", path);
+		return WRONG("%s: the file is larger than this machine's addresses can reach", path);
 	*n = (size_t)there.st_size;
 	if (!*n)
 		return WRONG("%s: is empty", path);

@@ -2,7 +2,7 @@
 /*
  * The compiler of .cell files: the types that its passes share, and the passes in the order they run.  The compiler is a library that
  * neither exits nor does I/O and has no variable global data: it takes and returns texts as strings, allocates by one function of the
- * caller's, and reports a mistake in a struct cg_mistake.  What the text of a kernel looks like is in templates/, not here.
+ * caller's, and reports a mistake in a struct cg_mistake.  The files in templates/ define what the text of a kernel looks like.
  *
  *	parse    text -> struct cg_cell            the cell as its author wrote it, checked
  *	graph    cell, options -> struct cg_graph  nodes, each expression once, simplified as they are built
@@ -46,7 +46,7 @@ enum {
 	CG_LANES        = 64             /* partial sums of a sum or a mean over units: sum j adds units j, j + 64 and so on */
 };
 
-/* ---- memory: one function of the caller's, blocks freed together ---- */
+/* ---- memory: allocated by one function of the caller, in blocks that are freed together ---- */
 
 /* The caller's allocator: it works as realloc, except that a size of 0 bytes frees p.  Where memory is exhausted the allocator returns
  * NULL and leaves the block p as it was. */

@@ -28,7 +28,7 @@ struct call {
 	const char *name;                /* the op's name as the user gave it */
 	int   theirs;                    /* 1: the name is TensorFlow's, and only TensorFlow's outputs are computed */
 	void *op;                        /* the op's struct */
-	int   dtype;                     /* the dtype of the call; -1 until it is known */
+	int   dtype;                     /* the dtype of the call; -1 until the dtype is known */
 	unsigned attributes;             /* one bit for each attribute that the command line gives */
 	int   no_files;                  /* 1: the command takes no files, so that a word can only be an attribute */
 	/* type: the text of attribute T, from T=VALUE, else from a file's metadata, or NULL; type_by: that file, NULL if T=VALUE gave it */
@@ -69,8 +69,8 @@ const char *call_integer_code(const struct call *, const struct cg_port *);
 
 /* ---- expected.c ---- */
 
-/* Checks that a file of expected outputs has outputs of the op, in the right types and shapes. Under TensorFlow's name of the op the
- * file must have all outputs that are neither empty nor opaque, under the library's name at least one output. */
+/* Checks that a file of expected outputs has outputs of the op, in the right types and shapes. If the user called the op by TensorFlow's
+ * name, the file must have all outputs of the op that are neither empty nor opaque; if by the library's name, at least one output. */
 int  call_expect(const struct call *, const struct safetensors *);
 /* call_elements: the number of elements of an output. call_comparable: how many of these, from the first on, TensorFlow also
  * computes; of a port with CG_UNSET these are only the elements of computed steps. */
