@@ -180,7 +180,8 @@ void cg_parse_free(struct cg_cell *);
 int cg_check_split(const struct cg_cell *, struct cg_mistake *);
 /* Does a cell with these options have the per-unit weight?  options: a bit for each option that is on. */
 int cg_has_weight(const struct cg_weight *, int options);
-/* The parts of the weights of a gate with weights of its own: its parts, and those of its split gate. */
+/* Returns a bit for each enum cg_gate_part of which a gate with weights of its own has weights: the gate's parts, and those of its split
+ * gate. */
 unsigned cg_gate_weights(const struct cg_cell *, int gate);
 /* Does a recurrent product add to gates of the stage? */
 int cg_has_product(const struct cg_cell *, int stage);
@@ -203,7 +204,7 @@ enum cg_role {
 	CG_ROLE_WEIGHT,                  /* a per-unit weight */
 	CG_ROLE_BIAS,                    /* the bias of a gate */
 	CG_ROLE_SCALAR,                  /* a learnt scalar */
-	CG_ROLE_MEAN,                    /* a mean over units; index: its place among those of its row in memory */
+	CG_ROLE_MEAN,                    /* a mean over units; index: its place among the means of a row in memory */
 	CG_ROLE_PARAM,
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
 	CG_ROLE_MEANS,                   /* the memory of means: those of a row stand side by side */
@@ -287,7 +288,7 @@ struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* the function's name in the text */
 	int  stage, shape;
 	int  serves;                     /* of means: the shape of the function that reads them; else the function's own shape */
-	int  means, mean_functions;      /* the means of a row in memory; the number of functions just before, which compute them */
+	int  means, mean_functions;      /* the number of means of a row in memory; that of functions just before, which compute them */
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
 	struct cg_operation *operations; int n_operations; /* the operations, in order; the first n_fixed run once for all strips */
@@ -337,8 +338,8 @@ enum {
 };
 extern const char *const cg_pass_names[CG_PASS_COUNT];
 
-/* Plans a pass.  stage 0: all stages.  Returns NULL where memory is exhausted, where the graph would have too many nodes, or where acc
- * cannot hold a constant of an equation; the mistake's text says which of the latter two it is. */
+/* Plans a pass.  stage 0: all stages.  Returns NULL where memory is exhausted, where the graph would have too many nodes or the plan
+ * too many functions, or where acc cannot hold a constant of an equation; unless memory is exhausted, the mistake's text says which. */
 struct cg_pass_plan *cg_plan(const struct cg_cell *, int options, int pass, int stage, int dtype, cg_resize *,
                              struct cg_mistake *);
 /* Makes a plan of one function that belongs to no cell.  If the function has arguments, the first two are the rows and units of a launch.
@@ -486,7 +487,7 @@ int  cg_print_gemm(const struct cg_gemm_shape *, int lang, struct cg_text *);
  * work-items of a group, they are CUDA's blocks.  Returns 0 where nothing is to be launched. */
 int  cg_gemm_launch(const struct cg_gemm_shape *, int64_t m, int64_t n, size_t global[2], size_t local[2]);
 size_t cg_gemm_local_bytes(const struct cg_gemm_shape *);
-/* The arguments of the text's function, in order.  m and n are the rows and units of its launch. */
+/* The arguments of the text's function, in order.  m and n are the rows and units of the function's launch. */
 enum { CG_GEMM_M, CG_GEMM_N, CG_GEMM_K, CG_GEMM_A, CG_GEMM_B, CG_GEMM_START, CG_GEMM_C, CG_GEMM_ARGUMENTS };
 /* Makes a plan of one function: the text of a matrix product.  NULL: no memory. */
 struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *, cg_resize *);
@@ -512,7 +513,7 @@ struct cg_bound {
 typedef void cg_strip(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units,
                       const struct cg_bound *, void *registers);
 size_t cg_strip_bytes(const struct cg_pass_plan *, const struct cg_function *);
-/* The number of values in the interpreter's registers: CG_STRIP in each. */
+/* The number of values in the interpreter's memory: CG_STRIP for each register and, where the function computes means, for each mean. */
 enum { CG_STRIP = 256 };
 size_t cg_strip_values(const struct cg_function *);
 
