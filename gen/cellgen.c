@@ -2,7 +2,7 @@
 /*
  * A tool of the build: prints the texts that the cpu backend compiles.  Users have `cellgrad emit`.
  *
- *	cellgen emit CELL PASS DTYPE LANG [OPTIONS]   one text, as the command prints it
+ *	cellgen emit CELL PASS DTYPE LANG [OPTIONS]   one text, as `cellgrad emit` prints it
  *	cellgen bundle CELL DTYPE   every forward and grad kernel of a built-in cell, and those as steps of a sequence where the
  *	                            cell saves its output, with a table of them
  *	cellgen rows DTYPE          every shape of row copies, with a table of them
@@ -97,8 +97,8 @@ static void thunk(const struct cg_function *function, struct cg_text *text)
 	cg_text_put(text, ");\n}\n");
 }
 
-/* Do two functions of one cell and dtype differ in their names alone?  Functions with the same arguments differ in nothing else: a step
- * of a sequence differs from a single step in its upstream gradients alone, and these are arguments. */
+/* Do two functions of one cell and dtype differ in their names alone?  Functions of one stage and shape with the same arguments
+ * differ in their names alone: a step of a sequence differs from a single step in its upstream gradients alone, and these are arguments. */
 static int same_function(const struct cg_function *a, const struct cg_function *b, int plain)
 {
 	if (a->stage != b->stage || a->shape != b->shape || a->n_arguments != b->n_arguments)

@@ -107,7 +107,7 @@ void cg_print_about(struct printer *p, struct cg_text *text)
 			about_argument(p, text, &function->arguments[k]);
 	if (p->dialect->sum_out && function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "\n *\n * NAME_second: elements from NAME to a second place, which gets the same sum; 0: none.");
-	/* In a source, unlike a header, the text itself shows the number of sums. */
+	/* In a source, unlike a header, the functions themselves show how many means and sums they compute. */
 	if (p->header && function->means)
 		cg_text_printf(text, "\n *\n * acc_means has room for rows * %d elements.", function->means);
 	if (p->header && cg_has_partial(function))

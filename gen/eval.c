@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Interprets the graph in long double with the C library's functions.  This file defines the meaning of the language of .cell files:
- * tests compare kernels with its values.  strip.c interprets the same graph in the arithmetic of kernels.
+ * tests compare kernels with the values that cg_eval() computes.  strip.c interprets the same graph in the arithmetic of kernels.
  */
 #include "cell.h"
 

@@ -13,7 +13,7 @@
  * hard_sigmoid is (x + 3) / 6 between -3 and 3.  The derivative of hard_sigmoid is 0 at -3 and 3; an expression of min and max would have
  * half of 1/6 there.
  * The form softplus is log(1 + e^x), which is x from 40 on in every dtype.  Below 40 e^x is finite, and softplus has no kink at 0 where a
- * second derivative would be wrong; at 40 min and max have half of the derivative each.
+ * second derivative would be wrong; at x = 40 the form's min and max have half of the derivative each.
  */
 static const struct cg_form forms[] = {
 	{ "silu",         1, "x * sigmoid(x)" },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the previous values that no output, product or gradient needs because options are off, and that one needs with all options on.
+ * Finds the previous values on which no state, output, product or saved value depends because options are off, though one does with all
+ * options on.
  */
 #include "cell.h"
 
@@ -11,7 +12,8 @@ static void need(const struct cg_graph *graph, unsigned char *needed, int value)
 	needed[graph->value[value]] = 1;
 }
 
-/* A bit for each previous value that an output, a product or the gradient needs with these options; -1: memory is exhausted. */
+/* A bit for each previous value on which a state, the output, a product or a saved value depends with these options; -1: memory is
+ * exhausted. */
 static int reads(const struct cg_cell *cell, int options, cg_resize *resize)
 {
 	struct cg_arena memory = { resize, NULL, 0 };

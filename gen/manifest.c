@@ -33,7 +33,7 @@ static void begin(struct cg_text *text, int *first)
 	*first = 0;
 }
 
-/* Prints a number with a point, as JSON requires, in every locale. */
+/* Prints a number whose decimal sign is a point in every locale, as JSON requires. */
 static void number(struct cg_text *text, double value)
 {
 	char digits[40];
@@ -105,7 +105,7 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_functio
 /* Prints the number of threads of a GPU's launch in each direction, the fastest index first; for C, that a function is called once. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
-	static const char *const threads[][2] = {                /* threads[1]: in CUDA C, where each summed value has its own row of threads */
+	static const char *const threads[][2] = {                /* [1]: in CUDA C, in which each value of a sum has a row of threads */
 		[CG_FUNCTION_POINT]    = { "[\"units\", \"rows\"]", "" },
 		[CG_FUNCTION_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
 		[CG_FUNCTION_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },

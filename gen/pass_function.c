@@ -326,8 +326,8 @@ static const char *name_mean(struct maker *m, int node, int place)
 	return name ? name : "";
 }
 
-/* Makes a function of the means collected in the list of outputs, and cuts the graph at these means.  number: of the function among those
- * of the means. */
+/* Makes a function of the means collected in the list of outputs, and cuts the graph at these means.  number: the number of this
+ * function among those that compute means, from 1 on. */
 static void make_mean_function(struct maker *m, int stage, int serves, int means, const char *suffix, int number)
 {
 	char end[32];

@@ -292,7 +292,7 @@ static void stores(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* The equation of the last of the function's statements; -1: none of them has an equation. */
+/* The index of the equation of the function's last statement that comes from an equation; -1: no statement comes from one. */
 static int last_origin(const struct printer *p)
 {
 	int origin = -1;
@@ -497,7 +497,7 @@ static int put_function(struct printer *p, struct cg_text *text, const char *lin
 		struct cg_text *made = new_text(&h, text);
 
 		cg_fill(made, element.at, element.length, h.pairs);
-		/* Without loads the text begins with the blank line behind them. */
+		/* If the function loads nothing, the text begins with the blank line that stands behind the loads. */
 		add_hole(&h, "element", made->at ? made->at + strspn(made->at, "\n") : NULL);
 	}
 	cg_fill(text, shape.at, shape.length, h.pairs);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Assigns the registers in which strip.c interprets a function.  A register holds a strip of values, and is used again once no later
- * operation reads the value in it, so that the registers of most functions fit in a processor's first-level cache.  Inputs are loaded just
- * before they are first read.
+ * operation reads the value in it, so that the registers of most functions fit in a processor's first-level cache.  Inputs, but for
+ * params and scalars, are loaded just before they are first read.
  */
 #include "pass.h"
 
@@ -66,7 +66,7 @@ static int is_result(const struct cg_argument *a)
 	return a->out && a->kind != CG_KIND_SCRATCH;
 }
 
-/* Finds for each node the last operation that reads it: INT_MAX for outputs, constants and numbers, which keep their registers. */
+/* Finds for each node the last operation that reads it: INT_MAX for outputs, constants, params and scalars, which keep their registers. */
 static void find_last(struct assigner *s)
 {
 	const struct cg_function *p = s->function;

@@ -22,7 +22,7 @@ int cg_print_rows(const struct cg_rows_shape *, int lang, struct cg_text *);
 int cg_print_rows_functions(const struct cg_rows_shape *, int n, int lang, const char *linkage, struct cg_text *);
 
 /* The arguments of the text's function, in order; those from CG_ROWS_T on exist with dropout alone.  CG_ROWS_ROWS and CG_ROWS_COLUMNS are
- * the rows and units of its launch. */
+ * the rows and units of the function's launch. */
 enum {
 	CG_ROWS_ROWS, CG_ROWS_COLUMNS, CG_ROWS_ADD, CG_ROWS_SRC, CG_ROWS_FROM, CG_ROWS_DST, CG_ROWS_TO,
 	CG_ROWS_T, CG_ROWS_B, CG_ROWS_FIRST_T, CG_ROWS_BATCH, CG_ROWS_FIRST_UNIT, CG_ROWS_KEY0, CG_ROWS_KEY1, CG_ROWS_BELOW, CG_ROWS_SCALE,

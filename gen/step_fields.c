@@ -22,8 +22,8 @@ static void lay_out_gates(struct steps *s)
 			s->block[k] = n;
 			s->first[cell->gates[k].stage] = ++n;
 		}
-	/* Products add to the column block of a split gate; the gate of which it is the recurrent part gets a column block behind all those
-	 * that products add to, and so does a gate without a recurrent part. */
+	/* Products add to the column block of a split gate; the gate of which a split gate is the recurrent part gets a column block behind
+	 * all those that products add to, and so does a gate without a recurrent part. */
 	for (int k = 0; k < cell->n_gates; k++)
 		if (cell->gates[k].whole >= 0) {
 			s->block[k] = s->block[cell->gates[k].whole];

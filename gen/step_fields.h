@@ -8,8 +8,8 @@
 #include "cell.h"
 
 /* Kinds of a field of the struct: a matrix for each step, a matrix of one step, a vector over the units, one
- * element, a number.  The last three, an
- * integer, a recurrent matrix and the workspace, belong to no argument of a cell's function. */
+ * element, a number, an integer, a recurrent matrix, the workspace.  The last three
+ * kinds, COUNT, MATRIX and MEMORY, belong to no argument of a cell's function. */
 enum field_kind { SEQUENCE, ONE_STEP, PER_UNIT, ELEMENT, SCALAR, COUNT, MATRIX, MEMORY };
 
 struct field {
@@ -32,7 +32,8 @@ struct steps {
 };
 
 void cg_lay_out_steps(struct steps *, const struct cg_pass_plan *);
-/* The k-th name that a field adds to the struct: its own name, or that of a stride.  Returns 0 where the field adds fewer names. */
+/* The k-th name that a field adds to the struct: its own name, or that of its stride or step.  Returns 0 where the field adds fewer
+ * names. */
 int  cg_name_member(const struct field *, int k, char name[CG_NAME_MAX + 24]);
 /* The name of the gate in a column block of a step. */
 const char *cg_get_step_gate(const struct steps *, int block);

@@ -424,7 +424,7 @@ static void put_entry(const struct steps *s, const struct field *f, struct cg_te
 	}
 	if (f->kind == SCALAR && s->plan->cell->params[f->index].given) {
 		snprintf(value, sizeof value, "%.17g", s->plan->cell->params[f->index].value);
-		/* JSON requires a point, in every locale. */
+		/* JSON requires a point as the decimal sign, in every locale. */
 		for (char *c = value; *c; c++)
 			*c = strchr("0123456789+-e", *c) ? *c : '.';
 		cg_text_printf(text, ", \"default\": %s", value);
