@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The build backend for pip, as PEP 517 defines it; of Python packages it needs the standard library alone.
 
-Environment variables: CELLGRAD_PREFIX is the prefix of an installed library, which the wheel then takes instead of building one;
+Environment variables: CELLGRAD_PREFIX is the prefix of an installed library, which the backend then packs instead of building one;
 CELLGRAD_CONFIGURE and CELLGRAD_MAKE have further arguments for the configure and make that build a wheel.
 """
 import tempfile

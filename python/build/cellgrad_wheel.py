@@ -64,7 +64,7 @@ def make(build, *goals):
 
 
 def built(room):
-    """Builds all of cellgrad in the folder `room`, outside of the source, installs it in `room`, too, and returns the prefix."""
+    """Builds cellgrad in the folder `room`, outside of the source, installs it in `room`, too, and returns the prefix."""
     prefix = os.path.join(room, "prefix")
     build = configured(room, prefix)
     make(build)
@@ -73,8 +73,8 @@ def built(room):
 
 
 def found(prefix):
-    """Returns the path of the library in an installed prefix; BuildFailure if there is none, or if the header there is of another
-    version."""
+    """Returns the path of the library in an installed prefix; raises BuildFailure if there is none, or if the header there is of
+    another version."""
     header = os.path.join(prefix, "include", "cellgrad.h")
     for folder in (os.path.join(prefix, "lib"), os.path.join(prefix, "lib64"), *glob.glob(os.path.join(prefix, "lib", "*-linux-*"))):
         if os.path.exists(os.path.join(folder, LIBRARY)):

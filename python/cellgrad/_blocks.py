@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TensorFlow's block ops: LSTMBlockCell, BlockLSTM, BlockLSTMV2, GRUBlockCell and their gradients.
 
-The classes LSTMBlock and GRUBlock have tables of the shapes of their ops' arguments by name, in the letters T, B, I, U of the header.
+The classes LSTMBlock and GRUBlock have tables of the shapes of their ops' arguments by name, in the letters T, B, I, U of cellgrad.h.
 """
 import ctypes
 import re
@@ -26,7 +26,7 @@ def _axes(shape: str, sizes: Dict[str, int]) -> Tuple[int, ...]:
 
 
 class _Block:
-    """The arguments and outputs of an op, as attributes with the header's names; grad() computes the op's gradients."""
+    """The arguments and outputs of an op, as attributes with the names in cellgrad.h; grad() computes the op's gradients."""
 
     _struct: ClassVar[str]
     _inputs: ClassVar[Dict[str, str]]
@@ -205,7 +205,8 @@ def lstm_block(x: Any, cs_prev: Any, h_prev: Any, w: Any, b: Any, wci: Any = Non
 
 
 def gru_block_cell(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any, *, context: Optional[Context] = None) -> GRUBlock:
-    """Computes a step of a GRU, TensorFlow's GRUBlockCell, in any dtype.  Method grad() of the result computes GRUBlockCellGrad, and more.
+    """Computes a step of a GRU, TensorFlow's GRUBlockCell, in any dtype.  Method grad() of the result computes
+    GRUBlockCellGrad, and more gradients.
 
     x: [B, I].  h_prev: [B, U].  w_ru: [I+U, 2U], r before u.  w_c: [I+U, U].  b_ru: [2U].  b_c: [U].
 

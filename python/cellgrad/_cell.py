@@ -33,13 +33,13 @@ def shelf_names() -> Tuple[str, ...]:
 class Cell:
     """The equations of a step.
 
-    source: the name of a built-in cell or of one of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7) describes
-    the language.
+    source: the name of a built-in cell or of a cell of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7)
+    describes the language of .cell files.
 
     Attributes: `name`; `gates`, `vectors` (the per-unit weights) and `options`, which are names; `vector_starts`: the
     numbers that some vectors start from; `params`, each with its default, or None;
     `scalars`, which are learnt, each with the number that it starts from; `n_states`: the number of cell states beside the output;
-    `has_state`: is that above 0?  `stages`: the number of stages.
+    `has_state`: is `n_states` above 0?  `stages`: the number of stages.
 
     Raises ArgumentError if no cell has that name, BuildError, with line and column, if the text is wrong, MissingFileError if
     the file does not exist.
@@ -72,7 +72,7 @@ class Cell:
         if not isinstance(source, (str, os.PathLike)):
             raise ArgumentTypeError(f"cell: expected the name, the path or the text of a cell, got {type(source).__name__}")
         self.source = source
-        # The library's cell is closed when this object is deleted, also in a forked child, since a cell does not depend on a device.
+        # A cell that was loaded or parsed is closed when this object is deleted, also in a forked child, since a cell depends on no device.
         self._own: Optional[ctypes.c_void_p] = None
         path = path_of(source)
         if path is not None:
