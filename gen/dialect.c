@@ -108,7 +108,7 @@ const char *cg_type_word(const struct cg_dialect *d, int dtype)
 }
 
 /* A thread's run of units has sixteen bytes of reals, or fewer, so that the thread has registers for all runs that it reads and writes.
- * An f16 or bf16 counts as an f32 here, since a thread widens it, and a compiler works on several at a time. */
+ * In registers an f16 or bf16 counts as an f32, since a thread widens it, and a compiler works on several elements at a time. */
 int cg_run_units(const struct cg_pass_plan *plan, const struct cg_function *function)
 {
 	enum { REGISTERS = 112 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names the nodes that a function computes: the cell's own names for its values, none for negations and for nodes that are used once and
- * are short, which are written where they are used; t1, t2 ... for all others.  The statements are in the order of the nodes: operands
+ * Names the nodes that a function computes: by the node's own name or that of an output, if there is one; else, negations and short nodes
+ * that are used once have no name and are written where they are used; all others are t1, t2 ...  The statements are in the order of the nodes: operands
  * first.
  */
 #include "cell.h"
@@ -79,7 +79,7 @@ static int is_inline(const struct cg_node *node, const struct use *use)
 	return node->code == CG_OP_NEG || (use->times < 2 && use->size < INLINE_MAX);
 }
 
-/* Chooses a variable's name that no other node has: from the cell's own name or, with own NULL, the next temporary, such as t2. */
+/* Chooses a variable's name that no other node has: from the node's own name or, with own NULL, the next temporary, such as t2. */
 static void choose_name(const struct names *names, const char *own, int *temporaries, char text[TEXT_MAX])
 {
 	if (own)

@@ -77,7 +77,7 @@ static void add_counts(struct steps *s)
 {
 	static const struct { const char *name, *is; } counts[] = {
 		{ "steps", "number of steps of the sequence" }, { "rows", "number of rows of the batch" },
-		{ "units", "number of units of the layer" }, { "shares", "number of shares of the units, at least 1" }
+		{ "units", "number of units of the layer" }, { "shares", "number of shares into which the units are divided, at least 1" }
 	};
 
 	for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
@@ -120,7 +120,8 @@ static void add_gates(struct steps *s, int d)
 	f->derivative = d ? CG_D : CG_VALUE;
 	f->required = 1;
 	snprintf(f->shape, sizeof f->shape, s->n_blocks > 1 ? "[steps, rows, %d units]" : "[steps, rows, units]", s->n_blocks);
-	length = snprintf(f->is, sizeof f->is, "%s", d ? "" : s->backward ? "as forward left them:" : "x W + b, to which h R is added:");
+	length = snprintf(f->is, sizeof f->is, "%s", d ? "" : s->backward ? "as forward left them:" :
+	                  "x W + b, to which each step adds its recurrent products:");
 	for (int k = 0; k < s->n_blocks && length < (int)sizeof f->is; k++)
 		length += snprintf(f->is + length, sizeof f->is - (size_t)length, "%s%s%s", length ? " " : "", d ? "d" : "", cg_get_step_gate(s, k));
 }

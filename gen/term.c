@@ -29,7 +29,7 @@ static int term(struct parser *p, int code, int a, int b, long double value)
 	return cell->n_terms++;
 }
 
-/* Enters a parenthesis of an expression.  The caller lowers the parser's `depth` at its closing. */
+/* Enters a parenthesis of an expression.  The caller lowers the parser's `depth` at the closing parenthesis. */
 static int deeper(struct parser *p)
 {
 	if (++p->depth > CG_DEPTH_MAX)
@@ -82,8 +82,8 @@ static int no_function(struct parser *p, const char *position, const char *name)
 	return cg_parse_wrong(p, position, "there is no function '%s'; the functions are %s", name, all);
 }
 
-/* Parses the expression of a form.  The terms of its arguments exist already and are shared, so that the terms of nested forms do not
- * multiply. */
+/* Parses the expression of a form.  The terms of the form's arguments exist already and are shared, so that the terms of nested
+ * forms do not multiply. */
 static int expand(struct parser *p, const char *position, const struct cg_form *form, int a, int b)
 {
 	const struct expansion outer = p->form;
