@@ -48,7 +48,7 @@ static inline real to_real(acc x)
 	return h;
 }
 #else
-/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and can lead to infinity. */
 static inline real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -165,7 +165,8 @@ static inline void turn16(int depth, __global const real *from, long stride, __l
 			to[p * pitch + l] = to_acc(from[l * stride + p]);
 }
 
-/* Packs a panel of which only `there` elements exist; the sums of the others are not stored. */
+/* Packs a panel of which only `there` of the `width` elements exist; zeros stand for the others, whose sums are not
+   stored. */
 static inline void pack_edge(int depth, int width, int there, __global const real *from, long across, long along,
 	__local acc *to, int pitch)
 {
@@ -174,7 +175,7 @@ static inline void pack_edge(int depth, int width, int there, __global const rea
 			to[p * pitch + l] = l < there ? to_acc(from[l * across + p * along]) : 0;
 }
 
-/* [rows, depth] of a, in panels [DEPTH, ITEM_ROWS]. */
+/* Packs [rows, depth] of a in panels [DEPTH, ITEM_ROWS]. */
 static inline void pack_a(int rows, int depth, __global const real *a, long stride, __local acc *to)
 {
 	for (int i = 0; i < (rows + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS; i += PACK_ROWS) {
@@ -188,7 +189,7 @@ static inline void pack_a(int rows, int depth, __global const real *a, long stri
 	}
 }
 
-/* [depth, columns] of b, in panels [DEPTH, ITEM_COLUMNS]. */
+/* Packs [depth, columns] of b in panels [DEPTH, ITEM_COLUMNS]. */
 static inline void pack_b(int depth, int columns, __global const real *b, long stride, __local acc *to)
 {
 	for (int j = 0; j < (columns + ITEM_COLUMNS - 1) / ITEM_COLUMNS * ITEM_COLUMNS; j += VECTOR) {

@@ -40,10 +40,11 @@ enum {
 	ROW_RUN = ITEM_ROWS < RUN ? ITEM_ROWS : RUN,
 	ACROSS = COLUMNS / ITEM_COLUMNS, DOWN = ROWS / ITEM_ROWS,	/* work-items of a group */
 	ITEMS = ACROSS * DOWN,
-	A_PITCH = ROWS + 4, B_PITCH = COLUMNS + 4	/* padded, so that fewer accesses collide in a bank */
+	A_PITCH = ROWS + 4, B_PITCH = COLUMNS + 4	/* rows are padded, so that fewer accesses collide in a bank */
 };
 
-/* The distance of the i-th row, or below of the j-th column, of a work-item's sums from its first. */
+/* row_of(): the distance of the i-th row of a work-item's sums from the first row; column_of(): that of the j-th column
+   from the first column. */
 static __device__ __forceinline__ int row_of(int i)
 {
 	return i / ROW_RUN * (DOWN * ROW_RUN) + i % ROW_RUN;

@@ -61,14 +61,15 @@ static inline acc16 load16(__global const real *at)
 	return vload16(0, at);
 }
 
-/* Packs a panel of 16 elements that are side by side in memory, depth times. */
+/* Packs a panel: `depth` times 16 elements that are side by side in memory, each time a stride further. */
 static inline void copy16(int depth, __global const real *from, long stride, __local acc *to, int pitch)
 {
 	for (int p = 0; p < depth; p++)
 		vstore16(load16(from + p * stride), 0, to + p * pitch);
 }
 
-/* Packs a panel of which only `there` elements exist; the sums of the others are not stored. */
+/* Packs a panel of which only `there` of the `width` elements exist; zeros stand for the others, whose sums are not
+   stored. */
 static inline void pack_edge(int depth, int width, int there, __global const real *from, long across, long along,
 	__local acc *to, int pitch)
 {
@@ -77,7 +78,7 @@ static inline void pack_edge(int depth, int width, int there, __global const rea
 			to[p * pitch + l] = l < there ? from[l * across + p * along] : 0;
 }
 
-/* [rows, depth] of a, in panels [DEPTH, ITEM_ROWS]. */
+/* Packs [rows, depth] of a in panels [DEPTH, ITEM_ROWS]. */
 static inline void pack_a(int rows, int depth, __global const real *a, long stride, __local acc *to)
 {
 	for (int i = 0; i < (rows + ITEM_ROWS - 1) / ITEM_ROWS * ITEM_ROWS; i += PACK_ROWS) {
@@ -91,7 +92,7 @@ static inline void pack_a(int rows, int depth, __global const real *a, long stri
 	}
 }
 
-/* [depth, columns] of b, in panels [DEPTH, ITEM_COLUMNS]. */
+/* Packs [depth, columns] of b in panels [DEPTH, ITEM_COLUMNS]. */
 static inline void pack_b(int depth, int columns, __global const real *b, long stride, __local acc *to)
 {
 	for (int j = 0; j < (columns + ITEM_COLUMNS - 1) / ITEM_COLUMNS * ITEM_COLUMNS; j += VECTOR) {

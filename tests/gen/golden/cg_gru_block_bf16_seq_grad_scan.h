@@ -24,15 +24,16 @@ extern "C" {
  * struct; these calls run at the same time, in as many threads as there are shares.  Between phases the call of each
  * share runs meet(with), a barrier, which returns when the calls of all shares have run it.  With one share meet may be
  * NULL.
- * _bytes: how long `work` has to be for the sizes in the struct, which need no pointers yet.
- * _pack: copies a share's part of R to `work`, as the loops read it: before the first call, and when R has changed.
+ * _bytes: how many bytes `work` must have for the sizes in the struct, whose pointers need not be set yet.
+ * _pack: copies a share's part of R to `work`, in the order in which the loops read it; to be called before the first
+ * call of the function, and again when R has changed.
  * The sum of an element is one chain in the order of k, so that the number of shares changes no bit.
  */
 struct cg_gru_block_bf16_seq_grad_scan {
 	int64_t steps;                                   /* number of steps of the sequence */
 	int64_t rows;                                    /* number of rows of the batch */
 	int64_t units;                                   /* number of units of the layer */
-	int64_t shares;                                  /* number of shares of the units, at least 1 */
+	int64_t shares;                                  /* number of shares into which the units are divided, at least 1 */
 	const uint16_t *R_s1; int64_t R_s1_stride;       /* in     [2 units, units]  weights of a_r a_u */
 	const uint16_t *R_s2; int64_t R_s2_stride;       /* in     [units, units]  weights of a_c */
 	int64_t by_input;                                /* 1: R is transposed, as in TensorFlow; 0: as in PyTorch */

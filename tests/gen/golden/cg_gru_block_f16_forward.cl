@@ -7,9 +7,9 @@ typedef ushort real;		/* the type in memory: a half's bits */
 typedef float acc;		/* the type of arithmetic */
 typedef uint word;		/* the bits of an acc */
 
-/* For a compiler that vectorises loops, as a processor's: -DSTRIP=1024, the units that a work-item takes of each row
-   or sum, where the grid's height decides how many rows it takes; and -DLANES=16, the elements of a vector.
-   -DWHOLE: no argument is absent, and no loop tests for that. */
+/* For a compiler that vectorises loops, such as that of a CPU: -DSTRIP=1024, the number of units that a work-item takes
+   of each row or sum, while the grid's height decides how many rows a work-item takes; and -DLANES=16, the number of
+   elements of a vector. -DWHOLE: no argument is absent, and no loop tests whether one is. */
 #ifdef STRIP
 #define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
 #else
@@ -63,7 +63,7 @@ static inline real to_real(acc x)
 	return h;
 }
 #else
-/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and can lead to infinity. */
 static inline real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -80,26 +80,26 @@ static inline real to_real(acc x)
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; less the bits of 2^n it is the bits of 2^-n */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1: minus the bits of 2^n, they are the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
 
-#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
-#define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: in 64ths */
+#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it has an integer, plus 127, in its low bits */
+#define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: the low bits are in 64ths */
 #define ACC_PER_LN2 1.44269502f
 #define ACC_LN2 0.693145752f		/* the upper 16 bits of ln(2): products with small integers are exact */
-#define ACC_LN2_REST 1.42859062e-6f	/* the next 15 bits of ln(2) */
+#define ACC_LN2_REST 1.42859062e-6f	/* the next 18 bits of ln(2), of which the first 3 are 0 */
 #define ACC_PER_HALF_LN2 2.88539004f
 #define ACC_HALF_LN2 0.346573591f
-#define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
-#define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
-#define ACC_SIGMOID_HIGHEST 19.0f	/* from here on, sigmoid(x) is 1, */
-#define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
-#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
+#define ACC_EXP_LOWEST -87.3365402f	/* for x below this, e^x is not a normal number */
+#define ACC_EXP_HIGHEST 89.0f		/* for x from this on, e^x is infinite */
+#define ACC_SIGMOID_HIGHEST 19.0f	/* for x from this on, sigmoid(x) is 1 */
+#define ACC_TANH_HIGHEST 9.5f		/* for x from this on, tanh(x) is 1 */
+#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: for |x| below this, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 20 */
-/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
+#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 19 */
+/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.0513]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
 
@@ -142,7 +142,7 @@ static inline acc acc_rough_inverse(acc d)
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
    64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
    plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
-   so that muladd rounds once. The last step corrects the quotient q by the rest f - q d. */
+   so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -161,21 +161,21 @@ static inline acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n and the
+/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n plus the
    exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
 static inline acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
 }
 
-/* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). */
+/* ACC_ROUND + n, where n is the integer nearest to x/ln(2): e^x = 2^n e^r. */
 static inline acc acc_octaves(acc x)
 {
 	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
-/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference, since its
-   terms are so close. */
+/* r = x - n ln(2), where k is ACC_ROUND + n. The products of n with both parts of ln(2) are exact, and so is the
+   difference of x and n ACC_LN2, since x and n ACC_LN2 are so close. */
 static inline acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
@@ -183,7 +183,8 @@ static inline acc acc_rest(acc x, acc k)
 	return muladd(-n, ACC_LN2_REST, muladd(-n, ACC_LN2, x));
 }
 
-/* e^r - 1 = r + r^2 A B C to one part in 2^26, for |r| <= ln(2)/2: A and B are parabolas, without real zeros. */
+/* e^r - 1 = r + r^2 A B C to one part in 2^26, for |r| <= ln(2)/2: A and B are parabolas in r without real zeros, C is
+   a constant. */
 static inline acc acc_growth(acc r)
 {
 	acc a = r - 0.557694197f;
@@ -193,10 +194,10 @@ static inline acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step corrects the quotient q by the rest (1 - q d) + p, which
-   has no rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
-   relatively accurate for negative x, too, down to the smallest. For large x, d may have been rounded down to less
-   than e^x; a result above 1 becomes 1. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The quotient q is corrected by its remainder (1 - q d) + p, which has no
+   rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate for negative x, too, down to the smallest normal result. For large x, d may have been rounded
+   down to less than e^x; a result above 1 becomes 1. */
 static inline acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;

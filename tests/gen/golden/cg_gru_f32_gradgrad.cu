@@ -10,7 +10,7 @@ struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
 	element of[n];
 };
 
-/* Is the run whole, and can one access move it?  For a run of one unit both are true. */
+/* Is the run whole, and aligned for accesses of 16 bytes, or of the run's size if that is smaller?  For a run of one unit both are true. */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {
@@ -326,7 +326,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
 }
 
 /*
- * cg_gru_f32_gradgrad_sum: the sums of the blocks of the function before it.
+ * cg_gru_f32_gradgrad_sum: the sums, over the blocks, of the partial sums of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

@@ -22,19 +22,20 @@ extern "C" {
  * struct; these calls run at the same time, in as many threads as there are shares.  Between phases the call of each
  * share runs meet(with), a barrier, which returns when the calls of all shares have run it.  With one share meet may be
  * NULL.
- * _bytes: how long `work` has to be for the sizes in the struct, which need no pointers yet.
- * _pack: copies a share's part of R to `work`, as the loops read it: before the first call, and when R has changed.
+ * _bytes: how many bytes `work` must have for the sizes in the struct, whose pointers need not be set yet.
+ * _pack: copies a share's part of R to `work`, in the order in which the loops read it; to be called before the first
+ * call of the function, and again when R has changed.
  * The sum of an element is one chain in the order of k, so that the number of shares changes no bit.
  */
 struct cg_lstm_block_peephole_f32_seq_forward_scan {
 	int64_t steps;                                  /* number of steps of the sequence */
 	int64_t rows;                                   /* number of rows of the batch */
 	int64_t units;                                  /* number of units of the layer */
-	int64_t shares;                                 /* number of shares of the units, at least 1 */
+	int64_t shares;                                 /* number of shares into which the units are divided, at least 1 */
 	const float *R; int64_t R_stride;               /* in     [4 units, units]  weights of a_i a_ci a_f a_o */
 	int64_t by_input;                               /* 1: R is transposed, as in TensorFlow; 0: as in PyTorch */
 	void *work;                                     /* scratch memory of _bytes bytes, aligned as by malloc */
-	float *gates; int64_t gates_stride, gates_step; /* in out [steps, rows, 4 units]  x W + b, to which h R is added: a_i a_ci a_f a_o */
+	float *gates; int64_t gates_stride, gates_step; /* in out [steps, rows, 4 units]  x W + b, to which each step adds its recurrent products: a_i a_ci a_f a_o */
 	const float *cs_first; int64_t cs_first_stride; /* in     [rows, units]  value before the first step; may be NULL */
 	const float *wci;                               /* in     [units]  a weight per unit; may be NULL */
 	const float *wcf;                               /* in     [units]  a weight per unit; may be NULL */
@@ -97,26 +98,26 @@ typedef uint32_t word;		/* the bits of an acc */
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; less the bits of 2^n it is the bits of 2^-n */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1: minus the bits of 2^n, they are the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
 
-#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
-#define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: in 64ths */
+#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it has an integer, plus 127, in its low bits */
+#define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: the low bits are in 64ths */
 #define ACC_PER_LN2 1.44269502f
 #define ACC_LN2 0.693145752f		/* the upper 16 bits of ln(2): products with small integers are exact */
-#define ACC_LN2_REST 1.42859062e-6f	/* the next 15 bits of ln(2) */
+#define ACC_LN2_REST 1.42859062e-6f	/* the next 18 bits of ln(2), of which the first 3 are 0 */
 #define ACC_PER_HALF_LN2 2.88539004f
 #define ACC_HALF_LN2 0.346573591f
-#define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
-#define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
-#define ACC_SIGMOID_HIGHEST 19.0f	/* from here on, sigmoid(x) is 1, */
-#define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
-#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
+#define ACC_EXP_LOWEST -87.3365402f	/* for x below this, e^x is not a normal number */
+#define ACC_EXP_HIGHEST 89.0f		/* for x from this on, e^x is infinite */
+#define ACC_SIGMOID_HIGHEST 19.0f	/* for x from this on, sigmoid(x) is 1 */
+#define ACC_TANH_HIGHEST 9.5f		/* for x from this on, tanh(x) is 1 */
+#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: for |x| below this, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 20 */
-/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
+#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 19 */
+/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.0513]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
 
@@ -184,7 +185,7 @@ static INLINE acc acc_rough_inverse(acc d)
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
    64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
    plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
-   so that muladd rounds once. The last step corrects the quotient q by the rest f - q d. */
+   so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
 static INLINE acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -203,21 +204,21 @@ static INLINE acc acc_tanh(acc x)
 	return a < ACC_LINEAR ? x : t;
 }
 
-/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n and the
+/* 2^n, for n within the exponents of normal numbers. n comes as k = ACC_ROUND + n, whose low bits are n plus the
    exponent of 1: nothing is converted to an integer, which would fail for NaN and infinity. */
 static INLINE acc acc_power(acc k)
 {
 	return from_bits(bits_of(k) << ACC_FRACTION);
 }
 
-/* e^x = 2^n e^r, where n is the integer nearest to x/ln(2). */
+/* ACC_ROUND + n, where n is the integer nearest to x/ln(2): e^x = 2^n e^r. */
 static INLINE acc acc_octaves(acc x)
 {
 	return mulsum(x, ACC_PER_LN2, ACC_ROUND);
 }
 
-/* r = x - n ln(2). The products with both parts of ln(2) are exact, and so is the first difference, since its
-   terms are so close. */
+/* r = x - n ln(2), where k is ACC_ROUND + n. The products of n with both parts of ln(2) are exact, and so is the
+   difference of x and n ACC_LN2, since x and n ACC_LN2 are so close. */
 static INLINE acc acc_rest(acc x, acc k)
 {
 	acc n = k - ACC_ROUND;
@@ -225,7 +226,8 @@ static INLINE acc acc_rest(acc x, acc k)
 	return muladd(-n, ACC_LN2_REST, muladd(-n, ACC_LN2, x));
 }
 
-/* e^r - 1 = r + r^2 A B C to one part in 2^26, for |r| <= ln(2)/2: A and B are parabolas, without real zeros. */
+/* e^r - 1 = r + r^2 A B C to one part in 2^26, for |r| <= ln(2)/2: A and B are parabolas in r without real zeros, C is
+   a constant. */
 static INLINE acc acc_growth(acc r)
 {
 	acc a = r - 0.557694197f;
@@ -235,10 +237,10 @@ static INLINE acc acc_growth(acc r)
 	return mulsum(r * r * 0.00138825248f, q, r);
 }
 
-/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The last step corrects the quotient q by the rest (1 - q d) + p, which
-   has no rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
-   relatively accurate for negative x, too, down to the smallest. For large x, d may have been rounded down to less
-   than e^x; a result above 1 becomes 1. */
+/* e^x / (e^x + 1), where e^x is 2^n (1 + p). The quotient q is corrected by its remainder (1 - q d) + p, which has no
+   rounding of 1 + p. The factor 2^n comes last, so that no step leaves the normal numbers, and the result is
+   relatively accurate for negative x, too, down to the smallest normal result. For large x, d may have been rounded
+   down to less than e^x; a result above 1 becomes 1. */
 static INLINE acc acc_sigmoid(acc x)
 {
 	acc b = x > ACC_SIGMOID_HIGHEST ? ACC_SIGMOID_HIGHEST : x;
@@ -255,7 +257,7 @@ static INLINE acc acc_sigmoid(acc x)
 	return x < ACC_EXP_LOWEST ? 0 : s;
 }
 
-/* x between -limit and limit; a limit that is not positive has no effect. */
+/* x, but at least -limit and at most limit; a limit that is not positive has no effect. */
 static INLINE acc acc_clip(acc x, acc limit)
 {
 	acc y = x < -limit ? -limit : x;
@@ -433,8 +435,8 @@ struct cg_tile {
 
 #endif
 
-/* Multiplications and additions of these products may be fused, as in the library, so a sum is right within a
- * bound, but its bits depend on the processor. */
+/* Multiplications and additions of these products may be fused, so a sum is right within a bound, but its bits depend
+ * on the processor. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
 #elif defined __GNUC__
@@ -442,7 +444,7 @@ struct cg_tile {
 #pragma GCC optimize ("fp-contract=fast")
 #endif
 
-/* Bytes of a vector; vectors of sums that a block may have. */
+/* VECTOR_BYTES: bytes of a vector; SUMS: the most vectors of sums that a block may have. */
 #if defined __AVX512F__
 enum { VECTOR_BYTES = 64, SUMS = 24 };
 #elif defined __AVX2__
@@ -452,8 +454,8 @@ enum { VECTOR_BYTES = 16, SUMS = 24 };
 #else
 enum { VECTOR_BYTES = 16, SUMS = 12 };
 #endif
-/* Rows of a block; vectors of a tile; rows of the matrix between the one that is packed and the one that is
- * prefetched. */
+/* ROWS: the most rows of a block; VECTORS: the most vectors of a tile that a block multiplies; AHEAD: how many rows of the
+ * matrix are between the row that is packed and the row that is prefetched. */
 enum { ROWS = 6, VECTORS = CG_TILE_VECTORS, AHEAD = 16 };
 
 /* element: the type in memory of a and b; item: what is multiplied; number: what is summed; whole: an integer as
@@ -468,7 +470,7 @@ enum { LANES = VECTOR_BYTES / (int)sizeof(item), STEPS = (int)(sizeof(item) / si
 typedef item item_vector __attribute__((vector_size(VECTOR_BYTES)));
 typedef number sums __attribute__((vector_size(VECTOR_BYTES)));
 typedef whole wholes __attribute__((vector_size(VECTOR_BYTES)));
-/* The same types for any address in memory. */
+/* The same types for the address of any element in memory, aligned or not for a vector. */
 typedef item loose_item __attribute__((aligned(sizeof(element)), may_alias));
 typedef element loose_element __attribute__((may_alias));
 typedef item loose __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(element)), may_alias));
@@ -563,7 +565,7 @@ static INLINE item merge(const element *column, int64_t ld)
 }
 
 /* Packs rows of memory, each with the steps of one column, as columns of [items step]: `stored` columns, zeros
- * from `width` on. */
+ * from column `width` on. */
 static INLINE void pack_rows(const int stored, int64_t k, int64_t width, const element *from, int64_t ld,
 	item *to, int64_t step)
 {
@@ -578,7 +580,7 @@ static INLINE void pack_rows(const int stored, int64_t k, int64_t width, const e
 }
 
 /* Packs the rows of memory of an item's steps as `stored` items: element j of each row goes to item j; zeros from
- * `width` on. */
+ * item `width` on. */
 static INLINE void pack_item(const int stored, int64_t steps, int64_t width, const element *from, int64_t ld,
 	item *to)
 {
@@ -605,7 +607,7 @@ static inline int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The columns of the tile's vector v. */
+/* The number of columns that the tile's vector v has. */
 static inline int64_t width_of(const struct cg_tile *tile, int v)
 {
 	const int64_t width = tile->width - v * tile->step;
@@ -640,7 +642,7 @@ static void pack_tile(const struct cg_tile *tile, int transpose_b, int64_t k, co
 		}
 }
 
-/* Rows of c to copy at an edge. */
+/* The most rows of c that multiply_edge() copies at a time. */
 enum { COPIED = ROWS };
 
 /* Item p of a row of a. */
@@ -679,8 +681,8 @@ static INLINE void block(const int m, const int vectors, int64_t items, const el
 			*(loose_sums *)(c + i * ldc + j * apart) = sum[i][j];
 }
 
-/* Multiplies m rows in blocks of nearly equal height: every block reads b from the second-level cache, and a low
- * block would wait for it. */
+/* Multiplies m rows in blocks of nearly equal height: every block reads b from the second-level cache, and a
+ * block of few rows would wait for it. */
 static INLINE void multiply_rows(int64_t m, const int vectors, int64_t items, const element *a, int64_t lda,
 	const item *b, int64_t ldb, number *c, int64_t ldc, int64_t apart)
 {
@@ -771,7 +773,7 @@ enum { STAGES = 1, PLACES = 0, LINE = 64 };        /* LINE: bytes of a cache lin
 /* The address n elements on; an absent (NULL) array stays absent. */
 #define AT(p, n) ((p) ? (p) + (n) : (p))
 
-/* For each stage: its first gate among all gates that products add to, and how many it has. */
+/* For each stage: its first gate among all gates that products add to, and how many of these gates the stage has. */
 static const struct { int first, count; } stage_gates[STAGES] = { { 0, 4 } };
 
 /* The product of a stage: the output of the step before, or the value of the stage before, times the matrix. */

@@ -7,9 +7,9 @@ typedef ushort real;		/* the type in memory: a half's bits */
 typedef float acc;		/* the type of arithmetic */
 typedef uint word;		/* the bits of an acc */
 
-/* For a compiler that vectorises loops, as a processor's: -DSTRIP=1024, the units that a work-item takes of each row
-   or sum, where the grid's height decides how many rows it takes; and -DLANES=16, the elements of a vector.
-   -DWHOLE: no argument is absent, and no loop tests for that. */
+/* For a compiler that vectorises loops, such as that of a CPU: -DSTRIP=1024, the number of units that a work-item takes
+   of each row or sum, while the grid's height decides how many rows a work-item takes; and -DLANES=16, the number of
+   elements of a vector. -DWHOLE: no argument is absent, and no loop tests whether one is. */
 #ifdef STRIP
 #define ROWS ((long)((rows + get_global_size(1) - 1) / get_global_size(1)))
 #else
@@ -63,7 +63,7 @@ static inline real to_real(acc x)
 	return h;
 }
 #else
-/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and can lead to infinity. */
 static inline real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -80,26 +80,26 @@ static inline real to_real(acc x)
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; less the bits of 2^n it is the bits of 2^-n */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1: minus the bits of 2^n, they are the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
 
-#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it ends in an integer */
-#define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: in 64ths */
+#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it has an integer, plus 127, in its low bits */
+#define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: the low bits are in 64ths */
 #define ACC_PER_LN2 1.44269502f
 #define ACC_LN2 0.693145752f		/* the upper 16 bits of ln(2): products with small integers are exact */
-#define ACC_LN2_REST 1.42859062e-6f	/* the next 15 bits of ln(2) */
+#define ACC_LN2_REST 1.42859062e-6f	/* the next 18 bits of ln(2), of which the first 3 are 0 */
 #define ACC_PER_HALF_LN2 2.88539004f
 #define ACC_HALF_LN2 0.346573591f
-#define ACC_EXP_LOWEST -87.3365402f	/* below, e^x is not normal */
-#define ACC_EXP_HIGHEST 89.0f		/* from here on, e^x is infinite */
-#define ACC_SIGMOID_HIGHEST 19.0f	/* from here on, sigmoid(x) is 1, */
-#define ACC_TANH_HIGHEST 9.5f		/* and tanh(x) */
-#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: below, tanh(x) is x */
+#define ACC_EXP_LOWEST -87.3365402f	/* for x below this, e^x is not a normal number */
+#define ACC_EXP_HIGHEST 89.0f		/* for x from this on, e^x is infinite */
+#define ACC_SIGMOID_HIGHEST 19.0f	/* for x from this on, sigmoid(x) is 1 */
+#define ACC_TANH_HIGHEST 9.5f		/* for x from this on, tanh(x) is 1 */
+#define ACC_LINEAR 1.22070312e-4f	/* 2^-13: for |x| below this, tanh(x) is x */
 
-#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 20 */
-/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
+#define ACC_CHORDS 0x7ef3340bu		/* this minus the bits of d are the bits of 1/d to one part in 19 */
+/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.0513]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.50096123f
 #define ACC_PARABOLA_C 0.749039088f
 
@@ -142,7 +142,7 @@ static inline acc acc_rough_inverse(acc d)
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
    64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
    plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
-   so that muladd rounds once. The last step corrects the quotient q by the rest f - q d. */
+   so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -391,7 +391,7 @@ __kernel void cg_lstm_f16_seq_grad_sum_part(
 }
 
 /*
- * cg_lstm_f16_seq_grad_sum: the sums of the blocks of the function before it.
+ * cg_lstm_f16_seq_grad_sum: the sums, over the blocks, of the partial sums of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

@@ -33,26 +33,26 @@ typedef uint64_t word;		/* the bits of an acc */
 #define ACC_ONE 0x3ff0000000000000u		/* the bits of 1 */
 #define ACC_SIGN 0x8000000000000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7ff0000000000000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7fe0000000000000u		/* twice the bits of 1; less the bits of 2^n it is the bits of 2^-n */
+#define ACC_INVERSE 0x7fe0000000000000u		/* twice the bits of 1: minus the bits of 2^n, they are the bits of 2^-n */
 #define ACC_FRACTION 52
 #define ACC_SMALLEST 2.2250738585072014e-308	/* 2^-1022, the smallest normal number */
 #define ACC_LARGEST_POWER 4.4942328371557898e307	/* 2^1022, whose inverse is normal */
 
-#define ACC_ROUND 6755399441056767.0	/* 1.5 * 2^52 + 1023: a sum with it ends in an integer */
-#define ACC_ROUND_64THS 105553116267519.0	/* 1.5 * 2^46 + 1023: in 64ths */
+#define ACC_ROUND 6755399441056767.0	/* 1.5 * 2^52 + 1023: a sum with it has an integer, plus 1023, in its low bits */
+#define ACC_ROUND_64THS 105553116267519.0	/* 1.5 * 2^46 + 1023: the low bits are in 64ths */
 #define ACC_PER_LN2 1.4426950408889634
 #define ACC_LN2 0.69314718036912382	/* the upper 32 bits of ln(2): products with small integers are exact */
-#define ACC_LN2_REST 1.908214929270822e-10	/* the next 42 bits of ln(2) */
+#define ACC_LN2_REST 1.908214929270822e-10	/* the next 42 bits of ln(2), rounded */
 #define ACC_PER_HALF_LN2 2.8853900817779268
 #define ACC_HALF_LN2 0.34657359027997264
-#define ACC_EXP_LOWEST -708.39641853226408	/* below, e^x is not normal */
-#define ACC_EXP_HIGHEST 710.0		/* from here on, e^x is infinite */
-#define ACC_SIGMOID_HIGHEST 39.0	/* from here on, sigmoid(x) is 1, */
-#define ACC_TANH_HIGHEST 19.5		/* and tanh(x) */
-#define ACC_LINEAR 3.7252902984619141e-9	/* 2^-28: below, tanh(x) is x */
+#define ACC_EXP_LOWEST -708.39641853226408	/* for x below this, e^x is not a normal number */
+#define ACC_EXP_HIGHEST 710.0		/* for x from this on, e^x is infinite */
+#define ACC_SIGMOID_HIGHEST 39.0	/* for x from this on, sigmoid(x) is 1 */
+#define ACC_TANH_HIGHEST 19.5		/* for x from this on, tanh(x) is 1 */
+#define ACC_LINEAR 3.7252902984619141e-9	/* 2^-28: for |x| below this, tanh(x) is x */
 
-#define ACC_CHORDS 0x7fde668164000000u	/* this minus the bits of d are the bits of 1/d to one part in 20 */
-/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.051]: no parabola is nearer. */
+#define ACC_CHORDS 0x7fde668164000000u	/* this minus the bits of d are the bits of 1/d to one part in 19 */
+/* (t - T)^2 + C is 1/t to one part in 30800 for t in [0.95, 1.0513]: no parabola is nearer. */
 #define ACC_PARABOLA_T 1.5009611940163858
 #define ACC_PARABOLA_C 0.7490391136853053
 
@@ -72,8 +72,8 @@ static INLINE acc from_bits(word bits)
 	return u.x;
 }
 
-/* The derivative of relu. It uses masks, not a selection: a compiler that splits the loop by the selection leaves
-   out the product with 1, and with it the flush of a subnormal factor. It compares bits, not numbers: so a
+/* The derivative of relu. step uses masks, not a selection: a compiler that splits the loop by the selection leaves
+   out the product with 1, and with it the flush of a subnormal factor. step compares bits, not numbers: so a
    subnormal is above 0 even where it is flushed, and no compiler turns the comparison of a widened half into one
    of halves, which few processors have. */
 static INLINE acc acc_step(acc x)
@@ -193,7 +193,7 @@ static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64
 }
 
 /*
- * cg_rnn_relu_f64_grad_sum: the sums of the blocks of the function before it.
+ * cg_rnn_relu_f64_grad_sum: the sums, over the blocks, of the partial sums of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

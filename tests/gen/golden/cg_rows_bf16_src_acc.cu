@@ -20,7 +20,7 @@ static __device__ __forceinline__ word bits_of(acc x)
 	return __float_as_uint(x);
 }
 
-/* Rounds to nearest, ties to even. A NaN is made quiet, so that its rounding cannot carry it to infinity. */
+/* Rounds to nearest, ties to even. A NaN is cut off and made quiet: rounding could turn a NaN into infinity or 0. */
 static __device__ __forceinline__ real to_real(acc x)
 {
 	word u = bits_of(x);
@@ -33,7 +33,7 @@ struct __align__(8) real4 {
 	real of[4];
 };
 
-/* Are all four inside the row, and can one access, or two, move them? */
+/* Are all four elements inside the row, and aligned so that one access, or two, can move them? */
 static __device__ __forceinline__ bool is_whole(const real *row, long long first, long long columns)
 {
 	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 8 == 0;
@@ -67,7 +67,7 @@ struct __align__(16) acc4 {
 	acc of[4];
 };
 
-/* Are all four inside the row, and can one access, or two, move them? */
+/* Are all four elements inside the row, and aligned so that one access, or two, can move them? */
 static __device__ __forceinline__ bool is_whole(const acc *row, long long first, long long columns)
 {
 	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 16 == 0;

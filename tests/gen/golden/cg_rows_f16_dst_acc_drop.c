@@ -83,7 +83,7 @@ static INLINE struct words philox(unsigned key0, unsigned key1,
 	return x;
 }
 
-/* The random words of consecutive draws, from draw x0 on. */
+/* Writes the random words of `draws` consecutive draws, from draw x0 on. */
 static APART void draw(int draws, unsigned key0, unsigned key1, unsigned x0, unsigned x1, unsigned x2,
 	unsigned *restrict words)
 {

@@ -27,7 +27,7 @@ static __device__ __forceinline__ acc to_acc(real h)
 	return from_bits((a < 0x400u ? tiny : wide) | sign);
 }
 
-/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and to infinity. */
+/* Rounds to nearest, ties to even. A carry of the rounding goes into the exponent, and can lead to infinity. */
 static __device__ __forceinline__ real to_real(acc x)
 {
 	word sign = bits_of(x) & 0x80000000u;
@@ -69,7 +69,7 @@ struct __align__(8) real4 {
 	real of[4];
 };
 
-/* Are all four inside the row, and can one access, or two, move them? */
+/* Are all four elements inside the row, and aligned so that one access, or two, can move them? */
 static __device__ __forceinline__ bool is_whole(const real *row, long long first, long long columns)
 {
 	return first >= 0 && columns - first >= 4 && (unsigned long long)(row + first) % 8 == 0;
@@ -99,7 +99,7 @@ static __device__ __forceinline__ void store_real(real *row, long long first, lo
 			row[first + unit] = x.of[unit];
 }
 
-/* A move of [rows, columns] between contiguous rows. */
+/* A move of [rows, columns] between matrices whose rows follow each other without gaps. */
 struct move {
 	const real *src;			/* null: zeros */
 	real *dst;
@@ -107,7 +107,7 @@ struct move {
 	long long rows, columns;
 	unsigned key0, key1;			/* the key of the dropout mask */
 	int drop;				/* 1: the move has dropout */
-	int wide;				/* log2 of the threads along a row */
+	int wide;				/* log2 of the threads of a block along a row */
 	unsigned across, past;			/* across: blocks along a row; past: blocks of this move and of those before it */
 };
 
@@ -122,7 +122,7 @@ struct moves {
  *
  *	t, b         in  int64   [rows]          null: p / batch, p % batch
  *
- * Element j of row p is dropped if word j % 4 of Philox(key, j / 4, b[p], first_t + t[p]) is less than below: a dropped
+ * Element j of row p is dropped if word j % 4 of Philox(key, j / 4, b[p], first_t + t[p]) is less than `below`: a dropped
  * element becomes 0, any other is multiplied by scale.
  */
 extern "C" __global__ void cg_rows_moves_f16(
