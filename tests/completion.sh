@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The completion files of bash and zsh are the output of command/completion/make.sh for the present command; every value of an option that
-# bash's file offers, except ops and cells, is in the command's help; and bash offers by its file what may stand at a place.  srcdir: the
-# source; CELLGRAD: the command.
+# bash's file offers, except ops and cells, is in the command's help; and bash, with its file, offers the words that are right at some
+# places of a command line.  srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 folder=$srcdir/command/completion

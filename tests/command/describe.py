@@ -106,7 +106,7 @@ def required(op, given):
 
 
 def variants(op):
-    """Yields sets of attributes: none, one, or two of the attributes on which a shape, or the need for an input, depends."""
+    """Yields dicts of values for none, one or two of the attributes on which a shape, or the need for an input, depends."""
     choices = {"use_peephole": "true", "time_major": "false", "rnn_mode": "gru", "direction": "bidirectional"}
     there = [a["name"] for a in op["attributes"] if a["name"] in choices]
     for n in range(3):
@@ -145,7 +145,7 @@ def run(name, given, tensors, path):
 
 def check(name, op, given, path, drop):
     values = {**required(op, given), **given}
-    # The number of layers and the sizes are given if the op has attributes for them: it may be that no tensor's shape determines them.
+    # num_layers and num_units are given if the op has these attributes: it may be that no tensor's shape determines them.
     if "num_layers" in [a["name"] for a in op["attributes"]]:
         values.update(num_layers=SIZES["L"], num_units=SIZES["U"])
     sizes, turned = sizes_of(op, given), given.get("time_major") == "false"
@@ -180,7 +180,7 @@ def check(name, op, given, path, drop):
 
 
 def check_attributes(name, op, path):
-    """Checks that `cellgrad run` refuses a wrong word, and the integers beside the described range, for each attribute but texts."""
+    """Checks that `cellgrad run` refuses a wrong value of each attribute but texts, and the integers just below and above a described range."""
     for a in op["attributes"]:
         bad = {"boolean": ["2"], "integer": ["x"], "number": ["x"], "word": ["nothing"], "text": []}[a["type"]]
         if a["type"] == "integer" and isinstance(a["least"], int):

@@ -240,7 +240,8 @@ indrnn() {
 	refuses "ln_gru|means over units" emit ln_gru --shape scan --pass seq_grad
 }
 
-# The text of a scan contains the text that `cellgen tiles` prints, from the bytes of a vector up to the table of tiles.
+# The source that --shape scan prints contains what `cellgen tiles` prints, from the comment on the bytes of a vector to before the table of
+# tiles.
 @test "--shape scan prints the code of the products that the library is compiled from" {
 	for dtype in f32 f64 bf16; do
 		works emit gru --shape scan --pass seq_grad --dtype $dtype
@@ -373,8 +374,8 @@ hostile() {
 		[ "$output" = "$("$CELLGEN" emit "$@")" ]
 		[ -n "$output" ]
 	done
-	# The library's bundle contains the emitted text from its first function to its last, except that all the bundle's functions
-	# are static.
+	# `cellgen bundle` prints the text that the command emits, from its first function to its last, except that all functions of the
+	# bundle are static.
 	works emit lstm_block --pass grad --dtype f32 --lang c --options peephole
 	"$CELLGEN" bundle lstm_block f32 | sed 's/^static void/void/' >bundle.c
 	sed -n '/^static APART void cg_/,/^#ifdef __cplusplus/p' <<<"$output" | sed '$d; s/^static void/void/' >functions.c

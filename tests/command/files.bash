@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Functions that the tests of the command share: they write safetensors files, check messages, and select backends.
-# CELLGRAD is the built command; DATA is the folder of stored answers of TensorFlow.
+# CELLGRAD has the path of the built command, DATA that of the folder of stored inputs and answers, by default tests/data.
 
 bats_require_minimum_version 1.5.0
 
@@ -66,7 +66,7 @@ tensors() {
 	{ printf '%b' "$(le64 ${#header})"; printf '%s' "$header"; printf '%b' "$data"; } > "$file"
 }
 
-# without FILE NAME...: prints the bytes of the file, with the names of these tensors in capitals, so that no op finds them
+# without FILE NAME...: prints the bytes of the file, with the names of these tensors in capitals, so that no op finds the tensors
 without() {
 	local file=$1 name script=""
 
@@ -125,7 +125,7 @@ has() {
 	done
 }
 
-# works COMMAND...: checks for exit status 0 and nothing on standard error; $output is the output
+# works COMMAND...: checks for exit status 0 and nothing on standard error; $output is the standard output
 works() {
 	run -0 --separate-stderr "$CELLGRAD" "$@"
 	echo "standard error: $stderr"

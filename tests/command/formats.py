@@ -69,8 +69,8 @@ SIZES = [(1, 1, 3, 5, 0, 0), (2, 1, 2, 3, 0, 0), (2, 2, 3, 4, 0, 0), (3, 2, 6, 4
 
 
 def network(cell, L, D, I, U, P, bias, draw):
-    """Draws a network: by (layer, direction), W [U, in], R [U, H] and v [U] of each gate, P [P, U], and biases that a format with one bias
-    can split again in the way that `bias` names, or cannot if it is "two"."""
+    """Draws a network: by (layer, direction), W [U, in], R [U, H] and v [U] of each gate, P [P, U], and biases whose sum
+    the command can split again in the way that `bias` names, or cannot if `bias` is "two"."""
     def vector(n):
         return [draw.randrange(1, 999) / 1024 * draw.choice((-1, 1)) for _ in range(n)]
     H, net = P or U, {}

@@ -71,8 +71,8 @@ object() {
 			[ "${#stderr_lines[@]}" -eq 1 ]
 			[ "$(object "$stderr" command)" = "${words%% *}" ]
 			error=$(object "$stderr" error)
-			# The message is the same as without --json, except that each byte that is not UTF-8 is U+FFFD, and control
-			# characters are kept.
+			# The object's message is that of the command without --json, except that each byte that is not UTF-8 is
+			# U+FFFD, and control characters are kept.
 			run -2 --separate-stderr "$CELLGRAD" $words
 			[[ $words == *bytes* || $stderr == "cellgrad ${words%% *}: $error" ]]
 			[[ $words != *bytes* || $error == *$'\xef\xbf\xbd\xc3\xa9\xc2\x9b'* ]]

@@ -45,7 +45,7 @@ either() {
 	works convert --from block --to cellgrad blk.safetensors params.safetensors
 	works run rnn params.safetensors input.safetensors -o right.safetensors
 	works run rnn input.safetensors params.safetensors --expect right.safetensors --rtol 0
-	# CudnnRNN computes another cell with weights of the same sizes, and refuses the file.
+	# CudnnRNN computes the cell lstm, whose weights have the same sizes as those of lstm_block, and refuses a file of lstm_block.
 	for op in CudnnRNN CudnnRNNV2; do
 		either refuses cell run $op -- input.safetensors params.safetensors
 		says "params.safetensors says lstm_block" "lstm or gru" --ignore-metadata
@@ -60,7 +60,7 @@ either() {
 	tensors gru.safetensors '{"cell":"gru_block"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	refuses "gru_block" run CudnnRNNV2 gru.safetensors
 	refuses "gru_block" run CudnnRNNV2 gru.safetensors rnn_mode=gru
-	# If the op has the file's cell as a mode, that mode is taken.
+	# If the cell in the file's metadata is a value of the op's rnn_mode, the op takes it as rnn_mode.
 	tensors gru.safetensors '{"cell":"gru"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	works run CudnnRNNV2 gru.safetensors -o out.safetensors
 	metadata out.safetensors | grep -qx rnn_mode:gru
@@ -108,14 +108,14 @@ either() {
 	says "not the one" ../forward.safetensors "$(metadata ../forward.safetensors | sed -n 's/cell_digest://p')" cell=PATH --ignore-metadata
 	refuses "two cells|mine.cell" run rnn_backprop cell=mine.cell ../net.safetensors ../forward.safetensors
 	cd ..
-	# Two files name the same equations by two paths.
+	# forward.safetensors and say.safetensors name two cell files with the same equations.
 	mine + > far/mine.cell
 	works run rnn cell=far/mine.cell num_units=4 net.safetensors -o other.safetensors
 	without other.safetensors output output_h reserve_space > say.safetensors
 	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
 	rm mine.cell
 	either works run rnn_backprop net.safetensors -- forward.safetensors say.safetensors
-	# A file with the digest of another text than that of the built-in cell is refused.
+	# A file that names a built-in cell is refused if its cell_digest is not the digest of that cell.
 	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789abcdef"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
 	refuses "0123456789abcdef" run rnn gru.safetensors
 	tensors gru.safetensors '{"rnn_mode":"gru","cell_digest":"0123456789ABCDEF"}' input:F32:2,2,3 input_h:F32:1,2,4 params:F32:108
@@ -173,7 +173,7 @@ either() {
 	refuses "options" run rnn net.safetensors said.safetensors options=left
 	refuses "values" run rnn net.safetensors said.safetensors values=k=2
 	run -0 "$CELLGRAD" run rnn net.safetensors said.safetensors values=k=1 options=
-	# A file that has neither a digest nor values does not determine the values.
+	# A file whose metadata has neither cell_digest nor values does not determine the cell's values.
 	LC_ALL=C sed 's/"cell_digest"/"cell_digets"/' said.safetensors > some.safetensors
 	run -0 "$CELLGRAD" run rnn net.safetensors some.safetensors values=k=2
 	tensors wrong.safetensors '{"cell":"mine.cell","values":"n=1"}' x:F32:1
@@ -190,7 +190,7 @@ either() {
 	works convert --from block --to block w.safetensors said.safetensors forget_bias=0.5 cell_clip=-1
 	metadata said.safetensors | grep -qx use_peephole:true
 	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- said.safetensors x.safetensors
-	# Version 0.1.0 wrote no use_peephole.
+	# The metadata of files of version 0.1.0 has no use_peephole.
 	LC_ALL=C sed 's/"use_peephole":"true"/"use_peepholes":"tru"/' said.safetensors > old.safetensors
 	either works run LSTMBlockCell --expect right.safetensors --rtol 0 -- old.safetensors x.safetensors
 	run -1 "$CELLGRAD" run LSTMBlockCell old.safetensors x.safetensors use_peephole=false --expect right.safetensors

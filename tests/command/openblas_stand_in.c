@@ -75,7 +75,7 @@ void omp_set_num_threads(int n)
 {
 	own = n;
 }
-/* A product is also wrong on a thread that has not set the number of its OpenMP threads to 1. */
+/* With WITH_OPENMP a product is also wrong on a thread that has not set the number of its OpenMP threads to 1. */
 #define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112) || own != 1)
 #else
 #define GARBLED(how, ta, tb) (is(#how) || (is(#how " transposed a") && ta == 112) || (is(#how " transposed b") && tb == 112))

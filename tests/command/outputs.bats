@@ -93,7 +93,7 @@ keeps() {
 		keeps "$out" convert --from block --to pytorch in "$out" --ignore-extra
 		CELLGRAD_CACHE=off keeps "$out" emit ./my.cell -o "$out"
 	done
-	# Allowed are another name in the folder of the cache, and the name of an entry in another folder.
+	# An output may have a name that is no entry's in the folder of the cache, and the name of an entry in another folder.
 	echo old > "$entry"
 	works emit ./my.cell -o kernels/notes
 	works emit ./my.cell -o "$entry"
@@ -125,7 +125,7 @@ keeps() {
 	CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
 	ln -f x.svg x.svg.tsv
 	keeps "x.svg.tsv|x.svg" "${bench[@]}" x.svg
-	# If cellgrad-demo.svg, the default file of the demo's curve, is no picture, it is kept, and the last line names it.
+	# If cellgrad-demo.svg, the default file of the demo's curve, is no picture, the demo keeps the file, and its last line names it.
 	echo notes > cellgrad-demo.svg
 	CELLGRAD_BACKEND=cpu works demo --only train --time 0.001
 	[[ ${lines[-1]} == *cellgrad-demo.svg* ]]

@@ -69,7 +69,7 @@ answers() {
 			ours
 			works run rnn "$run" params.safetensors -o fwd.safetensors --expect "$run"
 			[[ $output == *output*ok* && $output != *MISMATCH* ]]
-			# The cases of ONNX have no gradients.
+			# The cases of ONNX have no stored gradients.
 			[ "$format" = onnx ] || gradients
 		done
 	done

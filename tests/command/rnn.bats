@@ -67,7 +67,7 @@ both() {
 	[ $n -eq $((2 * $("$CELLGRAD" emit --list | sed '1,7d' | wc -l))) ]
 }
 
-# Most cases run only the backward op, which also runs the forward pass, since a process with OpenCL is slow.
+# Since a process with OpenCL is slow, most cases run only the backward op, which also runs the forward pass.
 @test "on opencl, backward gives the answers of PyTorch in every stored case, and forward in some" {
 	on opencl
 	both '*ragged'
@@ -186,8 +186,8 @@ both() {
 	works run CudnnRNNBackpropV3 fwd.safetensors "$case" -o a.safetensors
 	works run CudnnRNNBackpropV3 "$case" fwd.safetensors dropout=0.5 seed=3 seed2=-1 -o b.safetensors
 	cmp a.safetensors b.safetensors
-	# A second backward from the same reserve space gives the same; without a reserve space, the forward pass runs again, with the same
-	# masks.
+	# A second backward op with the same reserve space gives the same gradients; without a reserve space, the backward op runs the
+	# forward pass again, with the same masks.
 	works run CudnnRNNBackpropV3 fwd.safetensors "$case" --expect a.safetensors --rtol 0
 	works run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=3 seed2=-1 --expect a.safetensors --rtol 0
 	run -1 "$CELLGRAD" run CudnnRNNBackpropV3 "$case" dropout=0.5 seed=4 seed2=-1 --expect a.safetensors

@@ -232,7 +232,7 @@ step() {
 			[[ $stderr == "cellgrad run: $file: lstm_block_cell: $name: "* ]]
 		done
 	done
-	# If two tensors contradict each other and no other tensor, either may be wrong, and the message names both.
+	# If two tensors contradict each other, but no third tensor, either may be wrong, and the message names both.
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "in.safetensors|h_prev|[3, 3]|x|[2, 1]" run GRUBlockCell in.safetensors
 	# Two tensors have wrong shapes.
@@ -249,7 +249,7 @@ step() {
 	refuses "f32|x|in.safetensors|f16|w_ru" run GRUBlockCell in.safetensors
 }
 
-# If the order of files decided, the same files in another order would give other numbers.
+# If the first of two files decided on a tensor, the same files in another order would give other numbers.
 @test "a tensor that two files have must be the same in both, if an output depends on it" {
 	gru one.safetensors "" F32
 	gru two.safetensors "" F32

@@ -18,7 +18,7 @@ sequence() {
 	tensors "$file" "" "${all[@]}"
 }
 
-# gradient FILE SPEC...: writes the inputs of BlockLSTMGrad; forward.tmp gets those of BlockLSTM, with the SPECs
+# gradient FILE SPEC...: writes the inputs of BlockLSTMGrad to FILE, and those of BlockLSTM, with the SPECs, to forward.tmp
 gradient() {
 	local file=$1 all=() name
 
@@ -64,7 +64,7 @@ gradient() {
 	works run BlockLSTM in.safetensors seq_len_max=3 -o three.safetensors
 	run -1 "$CELLGRAD" run BlockLSTM in.safetensors --expect three.safetensors
 	[[ $output == *MISMATCH* ]]
-	# OUT of a forward op has the seq_len_max of its call, which contradicts the other file.
+	# three.safetensors, OUT of a forward op, has the seq_len_max 3 of its call, which contradicts the 1 of in.safetensors.
 	for files in "three.safetensors in.safetensors" "in.safetensors three.safetensors"; do
 		# shellcheck disable=SC2086 # $files has two names
 		refuses "seq_len_max" run BlockLSTM $files

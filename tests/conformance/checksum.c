@@ -4,7 +4,7 @@
  * fixed inputs. The bits are promised to be the same on every processor; cross.sh compares the lines of builds for several processors.
  *
  * Each kernel runs once for each instruction set of the build that runs here: compiled if the build has it compiled, else interpreted. The
- * last two cells have operators that no built-in cell has. If the bits by an instruction set differ from those by the first, that is
+ * two further cells have operators that no built-in cell has. If the bits by an instruction set differ from those by the first, that is
  * printed and the exit status is 1.
  */
 #include <stdio.h>

@@ -37,7 +37,7 @@ static void report(const struct finding *f, const struct fields *fields)
 	fail();
 }
 
-/* Runs a trial and returns its largest error over its tolerance. */
+/* Runs a trial and returns its largest error, divided by the tolerance. */
 static long double run(struct trial *t)
 {
 	struct fields fields;
@@ -68,7 +68,7 @@ static long double run_network(struct network_trial *t)
 	return f.worst;
 }
 
-/* A device may lack a dtype: the dtype's tests are skipped, unless the backend is required. */
+/* Skips the tests of a dtype that the device lacks, unless CELLGRAD_TEST_REQUIRE has the backend. */
 static void skip_lacking(const struct plan *p)
 {
 	const char *required = getenv("CELLGRAD_TEST_REQUIRE"), *backend = getenv("CELLGRAD_BACKEND");

@@ -13,8 +13,8 @@
 #include <math.h>
 #include <cmocka.h>
 
-/* How the naive code computes. single: in float; order: the order of sums; flush: subnormals are zeros; stores: intermediate
-   results are rounded to the dtype. */
+/* How the naive code computes. single: results are rounded to float; order: the order of sums; flush: subnormal floats become 0;
+   stores: intermediate results are rounded to the dtype. */
 static struct { int dtype, single, order, flush, stores; } how;
 
 /* The result of one operation, rounded to float if how.single is set; with how.flush a subnormal float becomes 0. For +, -, * and / of two

@@ -20,7 +20,7 @@ static int examples, refusals;
 
 /* ---- orders ---- */
 
-/* Runs a set of files in all orders; all must agree, and *o is the result. */
+/* Runs the op on a set of files in all orders; the results must be equal, and *o is the result. */
 static void in_all_orders(const char *op, const char *const *words, int *files, int n, int at, struct outcome *o)
 {
 	struct outcome this;
