@@ -76,7 +76,7 @@ emulated() {
 	unset CELLGRAD_BACKEND CELLGRAD_OPENCL_LIB
 }
 
-# Queues a job that computes one op by OpenCL under qemu; `cellgrad info` prints whether OpenCL has a device there.
+# Queues a job that computes one op by OpenCL under qemu; the job is a skip if `cellgrad info` prints that OpenCL does not open there.
 opencl_emulated() {
 	case $CELLGRAD in ?*) [ -x "$CELLGRAD" ] ;; *) false ;; esac || return
 	data=$srcdir/tests/data/GRUBlockCell-plain

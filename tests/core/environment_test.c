@@ -209,7 +209,7 @@ static void test_names(void **state)
 	assert_null(strstr(message, "did you mean"));
 	assert_int_equal(cg_environment_unknown("CELLGRAD_TESTSEED=1", message, sizeof message), 1);
 	assert_null(strstr(message, "CELLGRAD_TEST_?"));
-	/* The message does not have the control characters of a name. */
+	/* The message does not have the control characters of the variable's name. */
 	assert_int_equal(cg_environment_unknown("CELLGRAD_\033[31m\n=", message, sizeof message), 1);
 	assert_null(strpbrk(message, "\033\n"));
 	memset(longest + strlen(OURS), 'A', sizeof longest - strlen(OURS) - 1);

@@ -21,14 +21,14 @@ enum { BLAS_HANDLE = 5, LT_HANDLE, LT_DESC, LT_LAYOUT, LT_PREFERENCE };
 struct product {
 	const char *call;
 	int64_t m, n, k, lda, ldb, ldc, ldd;
-	int transpose_a, transpose_b, type, type_c, narrow;      /* type: of a and b; narrow: a and b are rounded to TF32 */
+	int transpose_a, transpose_b, type, type_c, narrow;      /* type: that of a and b; narrow: a and b are rounded to TF32 */
 	double alpha, beta;
 	int order;
 	uint64_t a, b, c, d, bias, workspace;
 	size_t workspace_bytes;
 };
 
-/* Returns 0 if the vendor's tables have such a product, else a status of cuBLAS. */
+/* Returns 0 if cuBLAS has a product of these types, else a status of cuBLAS. */
 int fake_types(unsigned type_a, unsigned type_b, unsigned type_c, unsigned compute);
 /* Returns a factor in host memory; type: R_64F: the factor is an f64, else an f32. */
 double fake_factor(const void *factor, unsigned type);

@@ -58,7 +58,7 @@ FAKE_API int cublasGetVersion_v2(struct cublas *handle, int *version)
 	return 0;
 }
 
-/* Type 0 is the major number, 1 the minor; the call needs no handle and no device. */
+/* Type 0 is the major number of the version, 1 the minor, 2 the patch level; the call needs no handle and no device. */
 FAKE_API int cublasGetProperty(unsigned type, int *value)
 {
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter("cublasGetProperty", ANY_TIME);

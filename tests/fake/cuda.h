@@ -30,7 +30,7 @@ enum { CONTEXT = 1, STREAM, MODULE, FUNCTION, GRAPH = 15, GRAPH_EXEC };
 struct context {
 	struct handle handle;
 	int device, retained, own;               /* own: made by cuCtxCreate */
-	int lost;                                /* the error that calls that need the context give from now on; 0: none */
+	int lost;                                /* the error of each later call that needs the lost context; 0: it is not lost */
 };
 
 struct stream {
@@ -70,7 +70,7 @@ struct block {
 	uint64_t at;
 	size_t bytes;
 	struct context *context;
-	int freed, gone;                         /* freed: cuMemFree or cuMemFreeAsync was called; gone: the free has been done */
+	int freed, gone;                         /* freed: cuMemFree or cuMemFreeAsync was called; gone: the memory has been freed */
 	int ordered;                             /* allocated by cuMemAllocAsync */
 };
 
@@ -109,14 +109,14 @@ int fake_drain(struct stream *stream);
 void fake_drain_all(struct context *context);
 void fake_some(void);
 int fake_pending(const struct context *context, const struct module *module);
-/* Enqueues work of a graph, which is enqueued again at each launch of the graph. The data of the work stays with the graph's commands,
-   which are kept until the process ends; it is not freed after the work. */
+/* Enqueues work of a graph for one launch of the graph; each launch enqueues the same work again. The data of the work stays with the
+   graph's commands, which are kept until the process ends; it is not freed after the work. */
 int fake_enqueue_again(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
 
 /* ---- capture: cuda_graph.c ---- */
 
-/* For calls that are unsafe while a stream is captured: if one is, in a mode that forbids the call in this thread, reports the call,
-   invalidates the capture and returns 1; else returns 0. */
+/* For calls that are unsafe during a capture: if a stream is captured in a mode that forbids the call in this thread, reports the call,
+   invalidates the capture and returns 1; with CELLGRAD_FAKE_CAPTURE always reports the call and returns 1; else returns 0. */
 FAKE_API int fake_capturing(const char *call);
 /* Records work for a captured stream; the work's data is kept until the process ends. Returns 0 or CUDA's code. */
 int fake_record(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);

@@ -87,7 +87,7 @@ int fake_record(const char *call, struct stream *stream, struct module *module, 
 	nodes = node;
 	*c->last = node;
 	c->last = &node->next;
-	/* The driver records allocations and frees in the order of a stream; our code must not rely on that. */
+	/* The driver captures cuMemAllocAsync and cuMemFreeAsync; the library must not rely on that, so they are reported. */
 	if (!strncmp(call, "cuMem", 5) && strstr(call, "Async") && (strstr(call, "Alloc") || strstr(call, "Free"))) {
 		fake_report("%s: on a stream that is captured", call);
 		c->spoilt = 1;

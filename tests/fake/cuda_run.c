@@ -293,7 +293,7 @@ static void resume(unsigned k)
 		fiber->state = UNMADE;
 }
 
-/* Runs each thread of a block from the start or a barrier to the next barrier or the end; returns whether there is more. */
+/* Runs each thread of a block from the start or a barrier to the next barrier or the end; returns 1 if threads wait at a barrier. */
 static int run_round(unsigned n)
 {
 	struct order order = shuffle(n);

@@ -20,7 +20,7 @@ int fake_dnn_version(void)
 	return major * 10000 + minor * 100 + patch;
 }
 
-/* The encoding of the version, which changed with version 9. */
+/* Returns the version as a number, whose encoding changed with version 9. */
 FAKE_API size_t cudnnGetVersion(void)
 {
 	int version = fake_dnn_version();

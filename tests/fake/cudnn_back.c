@@ -229,7 +229,7 @@ static void weights_of_layer(const struct net *net, const struct saved *saved, i
 	double *first = fake_alloc(GU * H);
 
 	sum_layer(&w, &sums, first);
-	/* The two parts of R's gradient are added one after the other, each rounded before. */
+	/* The two parts of R's gradient are rounded, and then added to dweights one after the other. */
 	for (int64_t k = 0; k < GU * H; k++) {
 		first[k] = fake_as_stored(net, first[k]);
 		sums.r[k] = fake_as_stored(net, sums.r[k]);

@@ -80,7 +80,7 @@ static void known_vectors(void)
 	dnn_end();
 }
 
-/* ---- sums that TensorFlow's tests know ---- */
+/* ---- sums that TensorFlow's tests expect ---- */
 
 static void fill_with(const struct net *n, struct array a, double x)
 {

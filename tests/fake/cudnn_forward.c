@@ -97,7 +97,7 @@ static void forward_layer(const struct net *net, const struct saved *saved, int6
 
 static const double one_in_two_24 = 1.0 / (1 << 24);
 
-/* The counter in the states grows from call to call; elements in the padding are counted, too. */
+/* The counter in the states of dropout grows from call to call; elements in the padding are counted, too. */
 static void draw_masks(const struct net *net, const struct saved *saved)
 {
 	uint64_t state;

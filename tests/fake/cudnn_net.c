@@ -100,7 +100,7 @@ double *fake_alloc(int64_t n)
 	return at;
 }
 
-/* Fills padding with the fill value, or, without one, with NaNs, since it is undefined. */
+/* Fills padding with the fill value, or, without one, with NaNs, since the padding is then undefined. */
 void fake_fill_padding(const struct net *net, const struct sequence *s, int fills)
 {
 	if (s->layout == SEQ_MAJOR_PACKED)

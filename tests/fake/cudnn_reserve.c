@@ -33,7 +33,7 @@ static struct pseudo divide(const struct model *m, int64_t T, int64_t B, uintptr
 	return p;
 }
 
-/* Lays out the arrays of a struct saved in the memory from `start` on; returns how many bytes they take. */
+/* Sets the pointers of `saved` to arrays in the memory from `start` on; returns how many bytes the arrays take. */
 size_t fake_saved_open(struct saved *saved, const struct model *m, int64_t T, int64_t B, void *start)
 {
 	uintptr_t at = (uintptr_t)start;

@@ -57,7 +57,7 @@ struct array make_array(const struct net *n, int64_t elements)
 	return a;
 }
 
-/* Converts a number to the network's type; in 16 bits it rounds halves away from 0, and in f16 numbers below the normal ones become 0. */
+/* Converts a number to the network's type; in 16 bits it rounds ties away from 0, and in f16 numbers below the normal ones become 0. */
 static void narrow(const struct net *n, double x, void *to)
 {
 	float f = (float)x;

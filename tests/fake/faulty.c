@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The backend `faulty`, written by the steps of backends/README.md: the slots that can fail count their calls together, the n-th call
- * fails, and every other one goes to the slot of the backend behind it, the cpu or late. The backend claims that it cannot work in host
+ * fails, and all other calls go to the slots of the backend behind it, the cpu or late. The backend claims that it cannot work in host
  * memory, so that the runtime copies, and rejects host memory that it gets all the same.
  */
 #include <stdlib.h>

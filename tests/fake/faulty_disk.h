@@ -22,7 +22,7 @@ extern struct cg_disk disk_real;
 extern int disk_error, disk_elevated;
 extern long disk_most_write;                     /* bytes that a write takes at a time; 0: all */
 
-/* Returns whether there is no cache to test; if there is none, prints the reason as TAP, and sets *status to the program's exit status. */
+/* Returns 0 if there is a cache to test; else prints the reason as TAP, sets *status to the program's exit status, and returns 1. */
 int disk_skip(int *status);
 
 /* Makes an empty folder, puts the watchers into cg_disk, and sets the variables of the cache to disk_folder, which does not exist

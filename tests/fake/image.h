@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The format of the images that the stand-in for NVRTC writes and that for the driver loads: as a cubin, bytes; as PTX, the same in
-   hexadecimal digits. */
+/* The format of the images that the stand-in for NVRTC writes and that for the driver loads: a cubin is the bytes of the image, PTX has
+   the same bytes in hexadecimal digits. */
 #ifndef FAKE_IMAGE_H
 #define FAKE_IMAGE_H
 

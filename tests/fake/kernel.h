@@ -87,7 +87,7 @@ struct fake_kernel {
 	int barriers;
 };
 
-/* 1: a pointer; 2: an integer of 8 bytes; 3: a structure aligned to 8 bytes; 0: any other type. */
+/* The sort of a type: 1: a pointer; 2: an integer of 8 bytes; 3: a structure aligned to 8 bytes; 0: any other type. */
 template<class T> struct fake_sort { enum { value = __is_class(T) && alignof(T) == 8 ? 3 : 0 }; };
 template<class T> struct fake_sort<T *> { enum { value = 1 }; };
 template<> struct fake_sort<long long> { enum { value = 2 }; };

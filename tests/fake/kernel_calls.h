@@ -36,8 +36,8 @@ struct fake_dim { unsigned x, y, z; };
 struct fake_object {
 	const struct fake_calls **calls;
 	struct fake_dim *thread, *block, *threads, *blocks;
-	char *shared, *shared_end;               /* all __shared__ variables of the text */
-	const char *image, *image_end;           /* the loaded shared object: code, constants and variables */
+	char *shared, *shared_end;               /* where the __shared__ variables of the text begin and end */
+	const char *image, *image_end;           /* where the loaded shared object begins and ends: code, constants and variables */
 	const struct fake_kernel *kernels;       /* the object's kernels; the last one has no name */
 };
 

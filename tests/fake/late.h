@@ -20,7 +20,7 @@ int  late_uses(const void *host, size_t bytes);
 void late_look(const void *host, size_t bytes);
 /* The number of commands that are enqueued on all queues. */
 long late_enqueued(void);
-/* Sets the least time of a build, so that two builds at a time would meet. */
+/* Sets the least time of a build, so that two builds that are not kept apart overlap. */
 void late_builds_take(unsigned microseconds);
 /* The number of builds that began since late_builds() was called last. */
 long late_builds(void);

@@ -61,7 +61,7 @@ static void test_barriers(void **state)
 
 /* ---- accesses ---- */
 
-/* Runs one thread of a kernel k(const float *a, float *b) with so many bytes added to a. */
+/* Runs one thread of a kernel k(const float *a, float *b) with `more` bytes added to the address a. */
 static void run_one(const char *text, uint64_t more, int expected)
 {
 	struct pair p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports, which all libraries write to one file; failing on request; random choices. */
+/* Reports of mistakes, which all stand-ins write to one file; calls that fail on request; random choices. */
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <pthread.h>

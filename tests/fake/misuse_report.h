@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all stand-ins share: reports of mistakes, failing on request, random choices by a seed, and settings from the environment.
- * Each library has its own copy of misuse_report.c; all reports go to one file.
+ * Each stand-in has its own copy of misuse_report.c; all reports go to one file.
  */
 #ifndef MISUSE_REPORT_H
 #define MISUSE_REPORT_H

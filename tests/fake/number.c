@@ -54,7 +54,7 @@ double fake_load(const void *from, size_t i, int type)
 	return type == R_16BF ? (double)from_bits((uint32_t)half << 16) : from_half(half);
 }
 
-/* Rounds x to nearest, ties to even, to `bits` bits of fraction; below 2^least the spacing of numbers no longer falls. */
+/* Rounds x to nearest, ties to even, to `bits` bits of fraction; below 2^least the spacing of numbers no longer shrinks. */
 double fake_rounded(double x, int bits, int least)
 {
 	double size = x < 0 ? -x : x, unit = 1;

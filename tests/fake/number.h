@@ -12,7 +12,7 @@ enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
 size_t fake_type_bytes(unsigned type);
 double fake_load(const void *from, size_t i, int type);
 void fake_store(void *to, size_t i, double x, int type);
-/* Rounds x to nearest, ties to even, to `bits` bits of fraction; below 2^least the spacing of numbers no longer falls. */
+/* Rounds x to nearest, ties to even, to `bits` bits of fraction; below 2^least the spacing of numbers no longer shrinks. */
 double fake_rounded(double x, int bits, int least);
 
 /*
