@@ -39,7 +39,7 @@ computes() {
 		--expect "$DATA/LSTMBlockCell-half-plain.expect32.safetensors"
 }
 
-# used [PATH]: checks that OpenBLAS at this path is used
+# used [PATH]: checks that an OpenBLAS is used whose path contains PATH, and that answers are right
 used() {
 	works info --why cpu
 	echo "$output"
@@ -47,7 +47,8 @@ used() {
 	computes
 }
 
-# declined WORDS...: checks that cellgrad's own products are used, and that the reason against OpenBLAS has each of the words
+# declined WORDS...: checks that cellgrad's own products are used, that the reason against OpenBLAS has each of the words, and that
+# answers are right
 declined() {
 	works info --why cpu
 	echo "$output"

@@ -99,7 +99,7 @@ void fake_lose(struct context *context, int code);
 
 /* ---- work: cuda_stream.c ---- */
 
-/* Returns the stream, for 0 the default one; or reports an invalid handle and returns NULL. */
+/* Returns the stream, for a null handle or CU_STREAM_LEGACY the default one; or reports an invalid handle and returns NULL. */
 FAKE_API struct stream *fake_stream(const char *call, struct stream *handle);
 /* Enqueues work on a stream, or records it if the stream is captured.  The data of the work comes from malloc; it is freed after the work,
    or, if the stream is captured, kept until the process ends. */

@@ -162,7 +162,7 @@ static struct net *net_of(const struct given *g)
 	return net;
 }
 
-/* Checks, at the call, the memory of a sequence and of a state; a state may be absent. */
+/* check_sequence() and check_states() check, at the call, the memory of a sequence and of states; a state may be absent. */
 static int check_sequence(const struct given *g, const char *what, const struct data *data, const void *at)
 {
 	size_t rows = 0, element = fake_type_bytes((unsigned)g->rnn->model.type);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The backend `late`: a list of commands for each queue, with copies of their operands. The backend checks rules of
- * runtime/device/backend.h whose breach a driver may not notice: memory of another device or queue, or freed memory; two builds at a time;
- * functions released while they are enqueued; objects closed before what they contain.
+ * runtime/device/backend.h whose breach a driver may not notice, such as: memory of another device or queue, or freed memory; two builds at
+ * a time; functions released while they are enqueued; objects closed before what they contain.
  */
 #include <pthread.h>
 #include <stdarg.h>
