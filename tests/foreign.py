@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An emitted kernel, called from Python by its manifest alone.
+"""Tests an emitted kernel, which Python calls with no more than the kernel's manifest.
 
 Emits the gradient of an LSTM with peepholes as C, compiles it without any header or library of cellgrad, reads from the manifest the
 names of the functions and the order of their arguments, and calls the functions by ctypes.  The results are compared with the
-formulas of the gradient in double precision.  Prints TAP.  CELLGRAD: the command; CC: a C compiler.
+formulas of the gradient in double precision.  Prints TAP.  CELLGRAD: the command cellgrad; CC: a C compiler.
 """
 import ctypes
 import json
@@ -17,7 +17,7 @@ import tempfile
 
 COMMAND = os.environ.get("CELLGRAD", "cellgrad")
 CC = os.environ.get("CC", "cc").split()
-ROWS, UNITS, STRIDE = 70, 5, 9          # more rows than one block of a sum over rows has; STRIDE > UNITS leaves gaps between rows
+ROWS, UNITS, STRIDE = 70, 5, 9          # ROWS: more than a block of a sum over rows has; STRIDE > UNITS leaves gaps between rows
 
 TYPES = {"f32": ctypes.c_float, "i64": ctypes.c_int64, "u64": ctypes.c_uint64}
 
@@ -37,7 +37,7 @@ def elements(argument):
 
 
 def call(library, function, memory):
-    """Calls a function of the kernel with memory by the arguments' names; allocates memory for the outputs."""
+    """Calls a function of the kernel with the arrays of `memory`, by the arguments' names; adds outputs and scratch to it."""
     values = []
     for a in function["arguments"]:
         kind, name = a["kind"], a["name"]

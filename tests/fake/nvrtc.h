@@ -7,22 +7,22 @@
 
 #include "image.h"
 
-/* The numbers that NVIDIA's nvrtc.h gives the errors. */
+/* Error codes of NVRTC, with their numbers in NVIDIA's nvrtc.h. */
 enum {
 	OUT_OF_MEMORY = 1, INVALID_INPUT = 3, INVALID_PROGRAM = 4, INVALID_OPTION = 5, COMPILATION = 6, INTERNAL_ERROR = 11
 };
 
 enum { MOST_FLAGS = 32 };
 
-/* The options of a compilation, parsed. */
+/* The parsed options of one compilation by NVRTC. */
 struct options {
 	int arch, is_virtual, flush, fuse;
 	const char *flags[MOST_FLAGS];           /* options for the C++ compiler, such as -D, as the caller wrote them */
 	int n_flags;
 };
 
-/* Compiles a text, or reads its image from the cache; returns the image, from malloc, or NULL.  *log: the compiler's messages, from malloc;
-   NULL if the compiler did not run. */
+/* Compiles a CUDA text, or reads its image from the cache; returns the image, from malloc, or NULL. *log: the messages of the compiler, or
+   of the stand-in if it could not run the compiler, from malloc; NULL: there are none, as for an image from the cache. */
 struct fake_image *fake_compile(const char *text, const char *name, const struct options *options, char **log);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles CUDA C by the host's C++ compiler: the unchanged text, between kernel.h and a list of its kernels. What was compiled is
- * kept in a folder beside the stand-ins.
+ * Compiles CUDA C by the host's C++ compiler: the unchanged text, between kernel.h and a list of its kernels. Compiled images are kept in
+ * the folder `cache` beside the folder of this library.
  */
 #include <ctype.h>
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ static char *print(const char *format, ...)
 
 /* ---- which kernels a text has ---- */
 
-/* Returns the place behind blanks and comments. */
+/* Returns `at`, moved behind the blanks and comments that begin there. */
 static const char *skip(const char *at)
 {
 	for (;;) {
@@ -62,7 +62,7 @@ static size_t word_length(const char *at)
 	return n;
 }
 
-/* Returns the place behind the closing parenthesis of the opening one at `at`. */
+/* Returns the place behind the parenthesis that closes the opening one at `at`. */
 static const char *past_parentheses(const char *at)
 {
 	int deep = 0;
@@ -73,7 +73,7 @@ static const char *past_parentheses(const char *at)
 	return at;
 }
 
-/* Writes a row for the kernel whose __global__ is at `at`; its name stands before the first parentheses that are its own. */
+/* Writes a row for the kernel whose __global__ is at `at`; the kernel's name is the first word before parentheses that is no attribute. */
 static void list_kernel(FILE *to, const char *at, int barriers)
 {
 	char threads[200] = "0";
@@ -96,7 +96,7 @@ static void list_kernel(FILE *to, const char *at, int barriers)
 	}
 }
 
-/* Writes what the compiler gets: the text, then a list of its kernels. */
+/* Writes the source that the compiler gets: the text, then a list of the text's kernels. */
 static void write_source(FILE *to, const char *text, const char *name)
 {
 	int barriers = strstr(text, "__syncthreads") != NULL;
@@ -135,7 +135,7 @@ static char *read_file(const char *path, size_t *bytes)
 	return data;
 }
 
-/* Returns the folder above the folder that this library is in. */
+/* Returns the parent of the folder that has this library. */
 static const char *home(void)
 {
 	static char path[PATH_MAX];
@@ -149,7 +149,7 @@ static const char *home(void)
 
 /* ---- compiling ---- */
 
-/* The options of every compilation: as much optimisation as removes no check. */
+/* The compiler's options in every compilation; the optimisation is one that removes no sanitizer check. */
 static const char *const common[] = {
 	"-std=c++17", "-w", "-g0", "-fPIC", "-shared", "-nostdlib", "-nostdinc", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
 	"-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
@@ -159,8 +159,8 @@ static const char *const common[] = {
 
 enum { MOST_WORDS = 100 };
 
-/* Runs the C++ compiler without the environment variables that are meant for the tested program; its messages go to the log
-   file. */
+/* Runs the C++ compiler without LD_* and CPATH, which are meant for the tested program, and with TMPDIR set to `folder`; the compiler's
+   messages go to the file `log`. */
 static int compile(char **arguments, const char *log, const char *folder)
 {
 	posix_spawn_file_actions_t files;
@@ -197,7 +197,7 @@ static int has_fma(void)
 #endif
 }
 
-/* Compiles the source in a folder to an object there; returns the log, and in *done whether it succeeded. */
+/* Compiles kernel.cc in a folder to kernel.so there; returns the log, and in *done whether the compilation succeeded. */
 static char *run_compiler(const char *folder, const struct options *o, int *done)
 {
 	char *arguments[MOST_WORDS], compiler[] = FAKE_CXX, *rest = compiler, *word, *log;
@@ -243,8 +243,8 @@ static void remove_folder(const char *folder)
 	rmdir(folder);
 }
 
-/* Do kernels of the text flush subnormals to zero? Not if the text has doubles: it does no arithmetic in float, and the processor's flag
-   that flushes floats would flush doubles, too, which a device does not do. */
+/* Do kernels of the text flush subnormals to zero? Not if the text has doubles: such a text does no arithmetic in float, and the
+   processor's flag that flushes floats would flush doubles, too, which a device does not do. */
 static int flushes(const char *text, const struct options *o)
 {
 	return o->flush && !strstr(text, "double");
@@ -309,7 +309,7 @@ static char *longer(char *key, const char *part)
 	return both;
 }
 
-/* Returns the key of an image in the cache: a text of what determines the image, except the compiler's version and the processor. */
+/* Returns the key of an image in the cache: a text with all that determines the image, except the compiler's version and the processor. */
 static char *key_of(const char *text, const char *name, const struct options *o)
 {
 	static const char *const parts[] = { "kernel.h", "kernel_calls.o" };

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run_unit.sh FOLDER/NAME.fake: runs the test program FOLDER/NAME with the stand-ins for CUDA's libraries.  If the stand-ins are missing,
-# the test is skipped, unless CELLGRAD_TEST_REQUIRE names cuda-fake.
+# run_unit.sh FOLDER/NAME.fake: runs the test program FOLDER/NAME with the stand-ins for CUDA's libraries.  If the stand-ins do not run
+# here, the test is skipped, or fails if CELLGRAD_TEST_REQUIRE names cuda-fake.
 program=${1%.fake}
 why=$(tests/fake/run true) || {
 	case ,$CELLGRAD_TEST_REQUIRE, in

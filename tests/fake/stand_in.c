@@ -199,7 +199,7 @@ void turn_by(const char *text, int expected)
 
 /* ---- trials ---- */
 
-/* The trial's process writes its report to a file in memory, which is in no folder. */
+/* The stand-ins write the report of the trial's process to a file in memory, which is in no folder. */
 static void run_trial(const struct trial *t)
 {
 	static char report[8192], path[40];

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declares pointers to the functions of the stand-ins, and what a test of the stand-ins calls when it begins and when it ends. */
+/* Declares pointers to the functions of the stand-ins for CUDA's libraries, and the helpers of the stand-ins' tests. */
 #ifndef FAKE_STAND_IN_H
 #define FAKE_STAND_IN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A case, which runs in a process of its own, and the report that is expected from it. */
+/* A trial: `act` runs in a process of its own, which must give the expected report. */
 struct trial {
 	const char *name;
 	void (*act)(void);
-	const char *report;                      /* a part of the expected report; NULL: no report is expected */
-	int signal;                              /* the signal that ends the process; 0: none */
+	const char *report;                      /* words that the report must have; NULL: it must be empty */
+	int signal;                              /* the signal that must end the process; 0: exit status 0 */
 };
 void run_trials(const struct trial *trials, size_t n);
 #define RUN(trials) run_trials(trials, sizeof trials / sizeof *trials)
@@ -42,22 +42,22 @@ extern struct nvrtc {
 	int (*GetProgramLogSize)(void *, size_t *), (*GetProgramLog)(void *, char *);
 } nvrtc;
 
-/* Called in a trial's process: where is_so is 0, prints the failed condition and ends the process with status 2. */
+/* Called in a trial's process: if is_so is 0, prints the failed condition and ends the process with status 2. */
 void expect(int is_so, const char *what, const char *file, int line);
 #define EXPECT(what) expect((what) != 0, #what, __FILE__, __LINE__)
 #define CHECK(call) EXPECT(!(call))
 
-/* The context and the stream of a trial. */
+/* The CUDA context and the stream of a trial, which begin() makes. */
 extern void *context, *stream;
 void load_libraries(void);
 void begin(void);
 void end(void);
-/* Compiles a text to an image, from malloc; returns NULL when the text does not compile.  *log: the compiler's messages, from malloc. */
+/* Compiles a CUDA text to an image, from malloc; returns NULL if the text does not compile.  *log: the compiler's messages, from malloc. */
 char *image_of(const char *text, int n, const char *const *options, char **log);
 /* Compiles a text and returns its function `name`, in a module that end() unloads. */
 void *function_of(const char *text, const char *name);
 
-/* The kernel of add_text computes b[k] = a[k] + by for N floats; make_pair allocates a with contents and b without. */
+/* The kernel of add_text computes b[k] = a[k] + by for n floats; make_pair allocates a and b, of N floats each, and fills a alone. */
 enum { N = 100, BYTES = N * sizeof(float) };
 struct pair { uint64_t a, b; };
 extern const char add_text[];
@@ -67,7 +67,7 @@ void free_pair(struct pair p);
 int launch_add(void *f, int64_t n, struct pair p, float by);
 
 /* A kernel that transposes two tiles of 8 by 8 by way of shared memory; the arguments are pieces of its text. turn_by runs the kernel, and
-   expects that the wait for it returns `expected` and, if that is 0, that the tiles are transposed. */
+   expects that cuStreamSynchronize returns `expected` and, if `expected` is 0, that the tiles are transposed. */
 #define TURN(place, between, after) \
 	"extern \"C\" __global__ __launch_bounds__(64) void turn(const float *a, float *b)\n" \
 	"{\n" \

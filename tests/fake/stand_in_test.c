@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-ins for CUDA's libraries accept right calls and report wrong ones: each case is a process of its own, whose reports are
- * compared with the expected ones. Run it by tests/fake/run.
+ * The stand-ins for CUDA's libraries accept right calls and report wrong ones: each trial runs in a process of its own, whose report is
+ * compared with the expected one. Run it by tests/fake/run.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void turn_rightly(void)
 	turn_by(TURN("tile[k]", "__syncthreads();", "__syncthreads();"), 0);
 }
 
-/* Arguments are taken at the call, and the caller's values and array of pointers are overwritten. */
+/* The stand-in's cuLaunchKernel copies the arguments, then overwrites the caller's values and array of pointers. */
 static void pass_arguments(void)
 {
 	int64_t n = N;
@@ -64,7 +64,7 @@ static void pass_arguments(void)
 	end();
 }
 
-/* A source in host memory that changes before the queued copy has run is copied after the change in more than 10 of 40 turns. */
+/* If host memory changes after a copy from it is enqueued, the stand-in copies the changed value in more than 10 of 40 turns. */
 static void read_late(void)
 {
 	int late = 0;
@@ -133,7 +133,7 @@ static void run_past(int64_t n)
 	p = make_pair();
 	CHECK(launch_add(f, n, p, 1));
 	EXPECT(cu.StreamSynchronize(stream) == 700);
-	/* Later calls that wait, free or launch fail with the same code: the context is lost. */
+	/* The context is lost: later calls that wait, free or launch return 700, too. */
 	EXPECT(cu.StreamSynchronize(stream) == 700 && cu.MemFree_v2(p.a) == 700 && launch_add(f, 1, p, 1) == 700);
 	exit(0);
 }

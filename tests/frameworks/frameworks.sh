@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # frameworks.sh [PYTHON...]: runs the tests of cellgrad's parts for frameworks with the oldest and the newest version of each framework, or
-# under Pythons that have some of the frameworks.  If a Python has mypy, as the environment of the newest version does, mypy checks the
-# package's part for the framework.
+# under the given Pythons, which have some of the frameworks.  If a Python has mypy, as the environment of the newest version does, mypy
+# checks the package's part for the framework.
 # Runs in the build's top folder, where it makes the virtual environments frameworks/LIST.
 #   srcdir: the source; LIBRARY: the shared library; PYTHON: the Python that makes the environments
-#   FRAMEWORKS: modules of frameworks; unset or empty: all
+#   FRAMEWORKS: the modules of the frameworks that are tested; unset or empty: all
 # exit 0: at least one framework was tried, no test failed, and mypy, where it ran, found no mistake.
 set -u
 here=$srcdir/tests/frameworks
@@ -28,7 +28,7 @@ install()
 	folder=frameworks/$1
 	cmp -s "$here/$1.txt" "$folder/installed.txt" && return
 	echo "# $folder: installs $(grep -E "^$2([-_]cpu)?==" "$here/$1.txt")"
-	# --no-deps installs only packages of the list; `pip check` fails if a package is missing in it.
+	# --no-deps installs only packages of the list; `pip check` fails if the list lacks a package that these need.
 	rm -rf "$folder" && mkdir -p frameworks && ${PYTHON:-python3} -m venv "$folder" &&
 		"$folder/bin/python3" -m pip install -q --no-deps -r "$here/$1.txt" &&
 		"$folder/bin/python3" -m pip check && cp "$here/$1.txt" "$folder/installed.txt"
@@ -42,7 +42,7 @@ run_test()
 	plan=$(sed -n 's/^1\.\.//p' $log)
 	right=$(grep -c '^ok .*' $log) wrong=$(grep -c '^not ok' $log)
 	passed=$((passed + right)) failed=$((failed + wrong)) skipped=$((skipped + $(grep -c '^ok .* # SKIP' $log)))
-	# If a test ends without its TAP plan, it has crashed.
+	# A test that prints no TAP plan, or another number of results, has crashed.
 	if [ $status -ne 0 ] || [ "${plan:-none}" != $((right + wrong)) ] || [ "$wrong" -ne 0 ]; then
 		red=1
 		cat $log
@@ -52,7 +52,7 @@ run_test()
 	fi
 }
 
-# run_mypy PYTHON PATTERNS: runs mypy over files of the package, if that Python has mypy.
+# run_mypy PYTHON PATTERNS: runs mypy over the files of python/cellgrad that match, if that Python has mypy.
 run_mypy()
 {
 	[ -n "$2" ] && "$1" -c 'import mypy' 2>/dev/null || return
@@ -68,7 +68,7 @@ run_mypy()
 	fi
 }
 
-# run_all PYTHON MODULE TESTS PARTS: runs the tests of a framework, and mypy, under a Python.
+# run_all PYTHON MODULE TESTS PARTS: runs the tests of a framework, and mypy over the files PARTS, under a Python.
 run_all()
 {
 	"$1" -c "import sys, $2; print('# $2', $2.__version__, 'Python', sys.version.split()[0])" || { red=1; return; }

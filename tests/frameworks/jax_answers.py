@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of cellgrad.jax have the answers of PyTorch that are stored in tests/data/CudnnRNNV3-*, within TOLERANCE, the answers of
-jax.lax.scan, and, to the bit, the answers of cellgrad.Network.  Prints TAP."""
+"""Networks of cellgrad.jax have the answers of PyTorch that are stored in tests/data/CudnnRNNV3-*, within TOLERANCE, those of the same
+network by jax.lax.scan, to 1e-13, and, to the bit, those of cellgrad.Network.  Prints TAP."""
 import glob
 import os
 import pickle
@@ -29,7 +29,7 @@ def normal(seed, *shape, dtype=F64):
 
 
 def numbers_of(path, dtype):
-    """Reads a stored network; returns the network, and all tensors of the file, in a dtype and unconverted.  States are [L*D, B, .]."""
+    """Returns a stored network, the tensors of its file with floats in `dtype`, and these tensors unconverted. States are [L*D, B, .]."""
     expected, about = read(path)
     is_major = about.get("time_major", "true") == "true"
     if not is_major:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The structs and numbers of bindings/jax/xla_ffi.h have the sizes, offsets and values of XLA's header, which is in jaxlib; three structs
-may be shorter than XLA's.  Prints TAP.  CC: a C compiler, else cc."""
+may be shorter than XLA's, and the minor version lower.  Prints TAP.  CC: a C compiler; unset: cc."""
 import os
 import subprocess
 import tempfile
@@ -13,7 +13,7 @@ import jax
 
 CC = os.environ.get("CC", "cc").split()
 OURS = "bindings/jax/xla_ffi.h"
-# Each row: a struct of xla_ffi.h, XLA's struct, then pairs of a field of ours and XLA's field.
+# Each row: a struct of xla_ffi.h, XLA's struct, then pairs of a field in xla_ffi.h and XLA's field.
 STRUCTS = (
     ("xla_extension", "XLA_FFI_Extension_Base", "size struct_size", "type type", "next next"),
     ("xla_version", "XLA_FFI_Api_Version", "size struct_size", "extensions extension_start", "major_version major_version",
@@ -58,7 +58,7 @@ def claims():
 
 
 def compiles(lines):
-    """Returns whether the C compiler accepts static assertions of these lines, and its messages."""
+    """Returns whether the C compiler accepts static assertions of these lines, and the compiler's messages."""
     text = [f'#include "{OURS}"', '#include "xla/ffi/api/c_api.h"', *(f'_Static_assert({line}, "{line}");' for line in lines)]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "claims.c")

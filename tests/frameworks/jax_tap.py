@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code that the tests of cellgrad.jax share: it finds a Python that has JAX, and sets four host devices and numbers of 64 bits."""
+"""The code that the tests of cellgrad.jax share: it finds a Python that has JAX, and makes JAX use four CPU devices and 64-bit numbers."""
 import os
 
 import framework_tap
@@ -16,5 +16,5 @@ jax.config.update("jax_enable_x64", True)
 
 # The text of a cell with one gate, no cell state, and a param.
 LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
-# A cell of the shelf with three cell states: c, the normaliser n and the stabiliser m.
+# The name of a cell of the shelf with three cell states: c, the normaliser n and the stabiliser m.
 SLSTM = "slstm"

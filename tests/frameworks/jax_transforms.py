@@ -151,11 +151,11 @@ class Transforms(unittest.TestCase):
         self.same(by_params, jax.grad(value)(PARAMS, lengths))
         for integers in (np.array([6, 2, 0, 1], np.uint8), [6, 2, 0, 1], jnp.array([6, 2, 0, 1], jnp.int16)):
             self.same(value(PARAMS, integers), value(PARAMS, lengths))
-        # Upstream gradients of zero give the same as upstream gradients that are absent.
+        # Upstream gradients of zero give the same gradients as absent ones.
         _, pull = jax.vjp(lambda p: NETWORK(p, X), PARAMS)
         zeros = jnp.zeros((2, B, U))
         self.same(pull((jnp.ones((T, B, U)), (zeros, zeros))), jax.vjp(lambda p: NETWORK(p, X)[0], PARAMS)[1](jnp.ones((T, B, U))))
-        # Params may be a NumPy array in a tree of arguments; the other number in the tree gets its gradient.
+        # Params may be a NumPy array in a tree of arguments; the other leaf of the tree, a number, gets its gradient.
         tree = {"rnn": np.asarray(PARAMS), "scale": jnp.float64(2)}
         gradient = jax.grad(lambda tree: tree["scale"] * loss(tree["rnn"]))(tree)
         self.same(gradient["scale"], loss(PARAMS))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes for the tests of cellgrad.onnx: ONNX's equations, written plainly in NumPy, and nodes with random inputs, which together have
-every attribute."""
+"""For the tests of cellgrad.onnx: ONNX's equations, written plainly in NumPy, and ONNX nodes with random inputs; among the nodes every
+attribute occurs."""
 import itertools
 
 import numpy as np
@@ -27,7 +27,7 @@ ALPHA = {"Elu": 1, "HardSigmoid": 0.2, "LeakyRelu": 0.01, "ThresholdedRelu": 1}
 
 
 def functions(operator, directions, attributes):
-    """Returns the activations of each direction, as functions of one argument."""
+    """Returns, for each direction, a list that begins with the direction's activations, as functions of one argument."""
     alphas, betas = list(attributes.get("activation_alpha", [])), list(attributes.get("activation_beta", []))
     found = []
     for name in attributes.get("activations", ACTIVATIONS[operator] * directions):
@@ -91,7 +91,7 @@ def expected(operator, feeds, attributes):
 
 
 def feeds_of(rng, operator, attributes, dtype, T=4, B=3, width=3, U=2, optional=True, peephole=False, lengths=None):
-    """Draws the inputs of a node, by name; sequence_lens are the given `lengths`."""
+    """Returns random inputs of a node, by name; sequence_lens has the given `lengths`."""
     G, D = GATES[operator], 2 if attributes.get("direction") == "bidirectional" else 1
     shapes = {"X": (T, B, width), "W": (D, G * U, width), "R": (D, G * U, U)}
     if optional:
@@ -111,7 +111,7 @@ def feeds_of(rng, operator, attributes, dtype, T=4, B=3, width=3, U=2, optional=
 
 
 def node_of(operator, feeds, attributes, outputs=None, name="cell"):
-    """Makes a node with these inputs, and leaves out those that are absent."""
+    """Makes a node with the inputs that `feeds` has; the name of an absent input is empty, or left out at the end."""
     order = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"][:8 if operator == "LSTM" else 6]
     inputs = [name if name in feeds else "" for name in order]
     while not inputs[-1]:
@@ -121,13 +121,13 @@ def node_of(operator, feeds, attributes, outputs=None, name="cell"):
 
 
 def model_of(nodes, feeds, outputs, opset=14):
-    """Makes a model of nodes.  The model's inputs are the feeds; its outputs are float32, Y of 4 dimensions, the others of 3."""
+    """Makes an ONNX model of nodes. The model's inputs are the feeds; its outputs are float32, Y of 4 dimensions, the others of 3."""
     values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
               for name, value in feeds.items()]
     graph = helper.make_graph(nodes, "graph", values, [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [None] * (4 if name == "Y" else 3)) for name in outputs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    # Models have IR version 8, that of ONNX 1.10, since an ONNX Runtime that is older than the installed ONNX rejects the newest version.
+    # Models have IR version 8, that of ONNX 1.10, since an ONNX Runtime older than the installed ONNX rejects the newest IR version.
     model.ir_version = 8
     return model
 
@@ -143,7 +143,7 @@ def cases(dtype, layouts=(0, 1)):
         attributes = {"direction": direction, "layout": layout} if layout else {"direction": direction}
         D, count = 2 if direction == "bidirectional" else 1, len(ACTIVATIONS[operator])
         if first:
-            # In each node all activations but one are bounded functions, so that the states do not grow without bound.
+            # In each node at most one activation is an unbounded function, so that the states do not grow without bound.
             rest = [("Sigmoid", "HardSigmoid", "Softsign", "Tanh")[rng.integers(4)] for _ in range(D * count - 1)]
             attributes["activations"] = rest[:k % (D * count)] + [first] + rest[k % (D * count):]
             for kind, takes, low, high in (("alpha", TAKES_ALPHA, 0.1, 0.6), ("beta", TAKES_BETA, 0.2, 0.7)):

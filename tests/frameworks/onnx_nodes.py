@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """cellgrad.onnx has the answers of ONNX's own node tests, of ONNX's equations in NumPy for every attribute, and of ONNX Runtime, if it is
-installed; its gradients equal differences; and its examples run.  Prints TAP."""
+installed; its gradients equal difference quotients; and its examples run.  Prints TAP."""
 import doctest
 import importlib
 import inspect
@@ -35,7 +35,7 @@ FOLDER = os.path.join(PACKAGE, "cellgrad", "onnx")
 
 
 def off(got, right):
-    """Returns the largest difference, divided by the largest magnitude of the right numbers, or by 1 if 1 is larger."""
+    """Returns the largest absolute difference, divided by the largest magnitude of the right numbers, or by 1 if 1 is larger."""
     return float(np.abs(np.asarray(got, np.float64) - right).max(initial=0)) / max(1.0, float(np.abs(right).max(initial=0)))
 
 
@@ -43,7 +43,7 @@ class Suite(unittest.TestCase):
     def test_node_tests(self):
         """ONNX's node tests of LSTM, GRU and RNN pass, and cellgrad runs their nodes"""
         with warnings.catch_warnings():
-            # Warnings are ignored, since tests of other operators overflow on purpose.
+            # Warnings are ignored, since collecting ONNX's tests runs those of other operators, some of which overflow on purpose.
             warnings.simplefilter("ignore")
             tests = [test for test in collect_testcases(None)
                      if {node.op_type for node in test.model.graph.node} & set(onnx_cases.GATES)]
@@ -95,7 +95,7 @@ class Attributes(unittest.TestCase):
         except ImportError:
             self.skipTest("no ONNX Runtime")
         count, worst = 0, 0.0
-        # ONNX Runtime has layout 0 alone.
+        # ONNX Runtime supports layout 0 alone.
         for operator, feeds, attributes in onnx_cases.cases(np.float32, layouts=(0,)):
             node = onnx_cases.node_of(operator, feeds, attributes)
             model = onnx_cases.model_of([node], feeds, node.output)
@@ -239,7 +239,7 @@ class Gradients(unittest.TestCase):
                 return sum(float((a * b).sum()) for a, b in zip(each[:3], by))
 
             gradients = layer.backward(run, *by)
-            # `lost` is the error of a slope by differences that is due to the rounding of the losses.
+            # `lost` bounds the error that the rounding of the losses causes in a difference quotient.
             lost = 1e-15 * sum(float(np.abs(a * b).sum()) for a, b in zip(run[:3], by)) / 1e-6
             for name, d, at in [(name, None, rng.integers(value.size)) for name, value in states.items()] + [
                     ("params", d, rng.integers(params.size)) for d, params in enumerate(layer.params) for _ in range(6)]:
@@ -250,7 +250,7 @@ class Gradients(unittest.TestCase):
                     changed.flat[at] = before + change
                     losses.append(loss(**({name: changed} if d is None else {})))
                     changed.flat[at] = before
-                # The gradient must equal the central difference or that of one side, since Relu may have a kink on the other side.
+                # The gradient must equal the difference quotient of both sides or of one, since Relu may have a kink on the other side.
                 sides = np.diff(losses) / 1e-6
                 error = min(abs(slope - found.flat[at]) / (1e-6 * max(1.0, abs(slope)) + lost) for slope in (sides.mean(), *sides))
                 worst = max(worst, error)

@@ -23,7 +23,7 @@ LENGTHS = [6, 2, 5, 1]
 
 
 def as_onnx(operator, tensor):
-    """Puts the gates of a tensor of PyTorch in ONNX's order."""
+    """Returns a copy of a tensor of PyTorch, with the gates in ONNX's order."""
     blocks = tensor.detach().numpy().reshape(len(ORDER[operator]), U, -1)
     return np.concatenate([blocks[k] for k in ORDER[operator]]).reshape(tensor.shape)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's CudnnRNN ops by the plugin have the answers of tests/data, with gradients by TensorFlow's own tape: CudnnRNNV3 in four
-dtypes, and in tf.function in float64 and float32; the other versions in float64.  The ops can be saved and restored, and run in sessions,
-in threads and on empty tensors.  Prints TAP."""
+"""TensorFlow's CudnnRNN ops, run by the plugin, have the answers of tests/data, with gradients by TensorFlow's own tape: CudnnRNNV3 in four
+dtypes, and in tf.function in float64 and float32; the other versions in float64.  A model with these ops can be saved and loaded, and they
+run in sessions, in threads and on empty tensors.  Prints TAP."""
 import glob
 import os
 import tempfile
@@ -62,7 +62,7 @@ def names_of(tensors):
 
 
 def worst(found, wanted):
-    """Returns the largest difference, divided by the largest magnitude of the wanted numbers, or by 1 if 1 is larger."""
+    """Returns the largest absolute difference, divided by the largest magnitude of the wanted numbers, or by 1 if 1 is larger."""
     found, wanted = np.asarray(tf.cast(found, tf.float64)), np.asarray(wanted)
     return float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max())) if wanted.size else 0.0
 
@@ -73,7 +73,7 @@ def as_tensors(arrays, dtype):
 
 
 def small(T=4, B=3, I=2, U=5, L=2, D=1, dtype=tf.float32, mode="lstm"):
-    """Makes the tensors of a small network, of random numbers."""
+    """Makes the input tensors of a small network, of random numbers."""
     rng = np.random.default_rng(7)
     size = int(ops.CudnnRNNParamsSize(num_layers=L, num_units=U, input_size=I, T=dtype, S=tf.int32, rnn_mode=mode,
                                       direction="bidirectional" if D == 2 else "unidirectional")[0])
@@ -130,7 +130,7 @@ class Answers(unittest.TestCase):
             first = forward("V2", tensors, attributes)[0]
         by_x = tape.gradient(first, x)
         self.assertGreater(float(tf.reduce_max(tf.abs(first - forward("V2", tensors, attributes)[0]))), 1e-3)
-        # Each end of the difference is computed in a new session: the first calls of all new kernels have the same masks.
+        # Each loss of the difference quotient is computed in a new session: the first calls of all new kernels have the same dropout masks.
         step = tf.constant(np.random.default_rng(1).normal(size=x.shape))
 
         def first_call(way):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The declarations of tf_api.h beside TensorFlow's own headers: with -Werror=incompatible-pointer-types this compiles if the
+ * Includes tf_api.h beside TensorFlow's own headers: with -Werror=incompatible-pointer-types this file compiles only if the
  * functions of CG_TF_FUNCTIONS have TensorFlow's types, and the codes of CG_TF_TYPES and CG_TF_CODES have TensorFlow's values.
  * tensorflow_api.py compiles it.
  */

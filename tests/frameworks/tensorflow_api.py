@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of bindings/tensorflow/tf_api.h are those of TensorFlow's headers.  Prints TAP."""
+"""The functions and codes that bindings/tensorflow/tf_api.h declares are those of TensorFlow's headers.  Prints TAP."""
 import os
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
 def compiled(folder, source, *options):
-    """Runs a C compiler that rejects pointers of another type; returns its exit status and its messages."""
+    """Compiles `source` by a C compiler that rejects pointers to another type; returns the compiler's exit status and messages."""
     command = [COMPILER, "-std=gnu11", "-Werror=incompatible-pointer-types", "-I", tf.sysconfig.get_include(), *options, "-c", source, "-o",
                os.path.join(folder, "api.o")]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

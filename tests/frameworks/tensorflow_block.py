@@ -34,7 +34,7 @@ def run(op, tensors, metadata):
         elif port.name == "seq_len_max":
             inputs[port.name] = tf.constant(int(metadata["seq_len_max"]), tf.int64)
         else:
-            # The file lacks this input, a peephole weight, if peepholes are off.
+            # This input is a peephole weight, which the file lacks since peepholes are off.
             inputs[port.name] = tf.zeros([tensors["cs_prev"].shape[1]], tensors["x"].dtype)
     done = getattr(tf.raw_ops, op)(**inputs, **attributes)
     return done._asdict()

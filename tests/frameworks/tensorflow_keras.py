@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Keras's recurrent layers by the TensorFlow plugin have the answers and gradients of Keras's own code, with masks and in training.
+"""Keras's recurrent layers, run by the TensorFlow plugin, have the answers and gradients of Keras's own code, with masks and in training.
 Prints TAP."""
 import importlib
 import os
@@ -38,7 +38,7 @@ def results(make, mask, x):
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = layer(x, mask=mask)
-        # The test sets the outputs of masked steps to 0, as CudnnRNN does; Keras's own code repeats the last output there.
+        # The test sets the outputs of masked steps to 0, as CudnnRNN does; Keras's own code repeats the last output at these steps.
         y = y if mask is None or len(y.shape) == 2 else y * tf.cast(mask, y.dtype)[:, :, None]
         loss = tf.reduce_sum(tf.sin(y))
     return [y, *tape.gradient(loss, [x, *variables])]

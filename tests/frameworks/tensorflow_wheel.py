@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the wheel cellgrad-tensorflow in a virtual environment with TensorFlow: programs that do not import cellgrad train; importing the
-package beside the wheel works; and importing TensorFlow works even if the library or the plugin is missing.  Runs in the build's top
-folder.  Prints TAP.  MAKE: make; INCLUDEDIR: the folder for installed headers."""
+package cellgrad beside the wheel works; and importing TensorFlow works even if the library or the plugin is missing.  Runs in the build's
+top folder.  Prints TAP.  MAKE: the program make; INCLUDEDIR: the folder for installed headers."""
 import glob
 import os
 import shutil
@@ -30,7 +30,7 @@ except (tf.errors.NotFoundError, tf.errors.InvalidArgumentError) as error:
 
 
 def run(*arguments, **more):
-    """Runs a program, which must succeed, without the environment variables of this build; returns its output with both streams in one."""
+    """Runs a program, which must succeed, without the environment variables of this build; returns its stdout and stderr as one text."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CELLGRAD_", "MAKE", "MFLAGS", "PYTHONPATH"))}
     done = subprocess.run(arguments, env={**environment, **more}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)

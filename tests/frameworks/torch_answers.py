@@ -23,7 +23,7 @@ F64 = torch.float64
 LEAKY = "cell leaky\ngates  a\noutput h\nparam  leak = 0.1\n\nh = tanh(a) + leak * h_prev\nsave h\n"
 APART = ("cell apart\ninput  x_z\ninput  x_n no bias\nsplit  h_n\noutput h\n\n"
          "z = sigmoid(x_z)\nh = (1 - z) * h_prev + z * tanh(x_n + h_n)\nsave z h\n")
-# A cell of the shelf with three cell states: c, the normaliser n and the stabiliser m.
+# The name of a cell of the shelf with three cell states: c, the normaliser n and the stabiliser m.
 SLSTM = "slstm"
 LEARNT = ("cell learnt\ngates  a\noutput h\nweight u v\nscalar tau = 2, rate = -0.5\n\n"
           "h = tanh(a * tau + u * h_prev) * v + rate * h_prev\nsave h\n")
@@ -208,7 +208,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(weights["scalar_l1"].tolist(), [2.0, -0.5])
 
     def slstm(self, module, x, states):
-        """Returns PyTorch's own output and last states of a module of SLSTM."""
+        """Computes, by PyTorch's operations, the output and the last states of a module of the cell slstm."""
         weight_ih, weight_hh, bias_ih, bias_hh = module.parameters()
         h, c, n, m = (state[0] for state in states)
         steps = []
@@ -264,7 +264,7 @@ class Answers(unittest.TestCase):
             self.same([theirs[:, 0], *(state[:, 0] for state in states)], [padded[:n, b], *(state[:, b] for state in last)], b)
 
     def layer_norm(self, module, x):
-        """Returns PyTorch's own output of a module of ln_lstm, from states of zeros."""
+        """Computes, by PyTorch's operations, the output and last states of a module of the cell ln_lstm, from initial states of zeros."""
         weight_ih, weight_hh, weight_p = module.parameters()
         gain_x, gain_h, bias = weight_p[:4].flatten(), weight_p[4:8].flatten(), weight_p[8:12].flatten()
         norm = torch.nn.functional.layer_norm

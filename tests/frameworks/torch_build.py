@@ -34,7 +34,7 @@ class Building(unittest.TestCase):
     """Tests of the build, and of which extension is loaded."""
 
     def refuse(self, words, **patches):
-        """Checks that the build fails with this message, and leaves no file."""
+        """Checks that the build fails, with `words` in the message, and leaves no file."""
         with tempfile.TemporaryDirectory() as room, contextlib.ExitStack() as stack:
             for name, value in patches.items():
                 stack.enter_context(unittest.mock.patch.object(build, name, value))

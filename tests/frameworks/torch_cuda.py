@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the CUDA part of cellgrad.torch without a GPU: the stand-in of tests/fake replaces the driver, and the class Tensor of this file
-replaces PyTorch's tensors.  Prints TAP.  FAKE: the stand-ins' folder in the build, tests/fake by default."""
+"""Tests the CUDA part of cellgrad.torch without a GPU: the stand-in of tests/fake replaces the CUDA driver, and the class Tensor of this
+file replaces PyTorch's tensors.  Prints TAP.  FAKE: the stand-ins' folder in the build, tests/fake by default."""
 import ctypes
 import gc
 import os
@@ -74,7 +74,7 @@ Tensor.owned = []
 
 
 def stand_in():
-    """Loads the stand-in for the driver and makes PyTorch's context current; returns None if the stand-in is missing."""
+    """Loads the stand-in for the driver and makes PyTorch's primary context current; returns None if the stand-in is missing."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -101,7 +101,7 @@ class Calls(unittest.TestCase):
                 for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
                     module = mine.to(dtype)
                     x = torch.randn(6, 3, torch_answers.I, dtype=dtype)
-                    # The input is [6, 3, I]: with batch_first it has 6 rows, else 3.
+                    # The input is [6, 3, I]: with batch_first it has 6 sequences, else 3.
                     states = answers.states(module, (6 if module.batch_first else 3,))
                     states = tuple(h.to(dtype) for h in states) if isinstance(states, tuple) else states.to(dtype)
                     for hx in (None, states):
@@ -277,8 +277,8 @@ class Calls(unittest.TestCase):
 def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, twice=False):
     """Returns the outputs of a module, and the gradients of the input, the initial states and the weights for a sum of the outputs.
 
-    upstream: the indices of the outputs that the sum has; needs: the names of the tensors that get gradients, None for all; dense: whether
-    upstream gradients are random and dense, or ones that are expanded; twice: the dense gradients are added twice.
+    upstream: the indices of the outputs that have upstream gradients; needs: the names of the tensors that get gradients, None for all;
+    dense: whether upstream gradients are random and dense, or ones that are expanded; twice: the dense gradients are added twice.
     """
     named = {"x": x, **({} if hx is None else {f"h{k}": state for k, state in enumerate(hx if isinstance(hx, tuple) else (hx,))}),
              **dict(module.named_parameters())}

@@ -2,7 +2,8 @@
 /*
  * Fuzzes the reader of the cache: unless memory runs out, a get returns the payload of a file that is whole and has the key of the get,
  * and removes any other file; the list of entries agrees with that. The disk is in memory. The first byte of an input is no part of the
- * file: if it is odd, the file's digest is corrected, so that the checks behind it are reached. By itself this file is libFuzzer's entry:
+ * file: if it is odd, the file's digest is corrected, so that the checks after the digest's are reached. By itself this file is libFuzzer's
+ * entry:
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DCG_LIBMD -I. tests/fuzz/cache_fuzz.c runtime/cache/cache.c \
  *           runtime/cache/directory.c runtime/cache/entry.c runtime/core/memory.c runtime/core/message.c runtime/core/environment.c \
  *           gen/nearest.c -lmd

@@ -45,7 +45,7 @@ size_t replay_insert(unsigned char *b, size_t n, size_t at, const void *bytes, s
 	if (n + length > REPLAY_MOST)
 		return n;
 	memmove(b + at + length, b + at, n - at);
-	memmove(b + at, bytes, length);          /* the inserted bytes may overlap the place */
+	memmove(b + at, bytes, length);          /* `bytes` may be a part of b */
 	return n + length;
 }
 

@@ -9,16 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { REPLAY_MOST = 1 << 16 };          /* the most bytes of an input */
+enum { REPLAY_MOST = 1 << 16 };          /* the maximum size of an input, in bytes */
 
 struct replay {
 	const char *name, *inputs;               /* the fuzzer and its inputs in TAP's lines, as "cell" and "texts" */
-	unsigned long long count;                /* the number of mutated inputs, without -n */
+	unsigned long long count;                /* the number of mutated inputs if -n is not given */
 	unsigned mutations;                      /* the most mutations of one input */
 	const char *(*begin)(void);              /* adds seeds; returns NULL, or the reason why the tests are skipped */
 	size_t (*mutate)(unsigned char *, size_t n);
 	void (*refuse)(int on);                  /* 1: memory may run out in the next input; 0: it does not run out */
-	void (*replayed)(int has_files);         /* called when all seeds have been tried; NULL: nothing is called, as with ended */
+	void (*replayed)(int has_files);         /* called after all seeds; ended: called after all mutations; either may be NULL */
 	void (*ended)(unsigned long long count);
 };
 
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *, size_t);
 /* A random number from 0 to below - 1; below is not 0. A seed gives the same numbers on every machine. */
 uint64_t replay_draw(uint64_t below);
 void replay_add_seed(const void *, size_t n);
-/* Removes length bytes at a place, or inserts them if the input then has at most REPLAY_MOST; both return the new number of bytes. */
+/* Remove or insert length bytes at a place; both return the new size; replay_insert changes nothing if it would exceed REPLAY_MOST. */
 size_t replay_cut(unsigned char *, size_t n, size_t at, size_t length);
 size_t replay_insert(unsigned char *, size_t n, size_t at, const void *, size_t length);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzes the reader of safetensors files: whatever the bytes, the reader rejects them with a message, or every tensor that it reports
- * lies inside them. Also fuzzes the search for a network's weights among the tensors, for each format: the search rejects the tensors
- * with a message, or the weights convert to the library's format. By itself this file is libFuzzer's entry. With FUZZ_REPLAY and replay.c
- * it is a program that needs no libFuzzer.
+ * Fuzzes the reader of safetensors files: whatever the bytes, the reader rejects them with a message, or every tensor that the reader
+ * reports lies inside these bytes. Also fuzzes the search for a network's weights among the tensors, for each format: the search rejects
+ * the tensors with a message, or the weights convert to the library's format. By itself this file is libFuzzer's entry. With FUZZ_REPLAY
+ * and replay.c it is a program that needs no libFuzzer.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Built-in cells changed at random give a cell or an error with a place. Where memory runs out, at each request of the compiler in turn,
- * the compiler gives up without a message, and nothing leaks.
+ * The texts of built-in cells, changed at random, give a cell or an error with a line and a column. If a request for memory is refused,
+ * each of the compiler's in turn, the compiler gives up without a message, and nothing leaks.
  */
 #include <setjmp.h>
 #include <stdarg.h>

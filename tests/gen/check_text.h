@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A check that every text of a product or of rows must pass. */
+/* A check that every printed kernel text of matrix products or of rows must pass. */
 #ifndef TESTS_GEN_CHECK_TEXT_H
 #define TESTS_GEN_CHECK_TEXT_H
 

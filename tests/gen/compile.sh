@@ -199,7 +199,7 @@ cuda() {
 		wide $key || return
 	done
 	ok "CUDA C: six kernels have loads and stores of 16 bytes"
-	# gpu_micro.cu is compiled for architecture 90 and later, which its kernels with clusters need.
+	# gpu_micro.cu is compiled for architectures 90 and 120, since its kernels with clusters need 90 or later.
 	"$here/tests/gen/compile_nvrtc" 90,120 "$srcdir/tests/gpu_micro.cu" >all 2>&1
 	code=$?
 	grep "^#" all >log

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds OpenCL texts, one program each, on the first device of the first platform that has one; nothing is run.  The library
- * is found at run time, so that this compiles everywhere; the declarations of OpenCL here are those of the standard.
+ * Builds OpenCL texts, one program each, on the first device of the first platform that has one; no kernel is run.  The library
+ * is found at run time, so that this program compiles on any machine; the declarations of OpenCL here are those of the standard.
  *
  * A warning is a failure, with two exceptions.  Clang may warn, of a text with vectors wider than the device's, that these are passed to
  * functions in another way than on a device with such vectors; the library gives this device no such text.  And of a text's form
  * for strips, which is built for processors, clang may warn that it has not vectorised a loop, although it vectorises the loop later.
  *
- * On a processor a text that has a form for strips is built in that form, in every second FILE with WHOLE.
+ * On a processor a text that has a form for strips is built in that form, in every second FILE with the macro WHOLE defined.
  *
  *	compile_opencl FILE...     exit 0: all were built but those of f64, if the device has no f64; 1: some were not, their logs are
  *	                           printed; 77: there is no device

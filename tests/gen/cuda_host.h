@@ -30,7 +30,7 @@ static inline unsigned host_below(unsigned n)
 	return (unsigned)(state >> 33) % n;
 }
 
-/* The first thread of a grid of random height, which covers the units or has a random width. */
+/* Begins with the first thread of a grid of random height; the grid's width covers the units if `cover` is not 0, else it is random. */
 static inline void host_first(int64_t units, int cover)
 {
 	threadIdx = {};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Derivatives, for every built-in cell, the cells of the shelf and of tests/gen, and every set of options, in long double: grad compared
- * with central differences of forward, gradgrad with central differences of grad. The test runs the functions of a pass one element at a
- * time, each from its named inputs to its named outputs; so inputs, the cut into functions and the order of statements are tested along
- * with the mathematics. The products between stages are small random matrices and their transposes. As steps of a sequence forward and grad
- * give the same, although the gradient of the output comes in two parts.
+ * Tests derivatives, for every built-in cell, the cells of the shelf and of tests/gen, and every set of options, in long double: grad
+ * compared with central differences of forward, gradgrad with central differences of grad. The test runs the functions of a pass one
+ * element at a time, each from its named inputs to its named outputs; so inputs, the cut into functions and the order of statements are
+ * tested along with the mathematics. The products between stages are small random matrices and their transposes. As steps of a sequence,
+ * forward and grad give the same results as alone, although the gradient of the output comes in two parts.
  */
 #include <limits.h>
 #include <math.h>
@@ -446,7 +446,7 @@ static void try_step(struct trial *t, const struct world *w, const struct world 
 		for (int k = 0; k < alone->n; k++) {
 			const struct thing *x = &alone->things[k], *y;
 
-			/* A step of a sequence numbers its means otherwise, so that the names acc_mean... do not correspond. */
+			/* A step of a sequence numbers its means otherwise than the pass alone, so that the names acc_mean... do not correspond. */
 			if (!strncmp(x->name, "acc_mean", 8))
 				continue;
 			y = need(&back, x->name, "step");
