@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpu.sh: tests and measurements of the cuda backend on a machine with an NVIDIA GPU, in less than an hour of its time.
 #
-#	sh tests/gpu.sh kit DIR                builds, here, all that runs there: programs, their libraries, their data
-#	KIT=DIR sh DIR/gpu.sh STAGE            one stage, there, by the kit; from a kit's own folder KIT may be left out
-#	KIT=DIR sh DIR/gpu.sh only NAME...     some steps of any stage, by name
+#	sh tests/gpu.sh kit DIR                builds, on this machine, all that runs on the other: programs, their libraries, their data
+#	KIT=DIR sh DIR/gpu.sh STAGE            runs one stage, there, by the kit; from a kit's own folder KIT may be left out
+#	KIT=DIR sh DIR/gpu.sh only NAME...     runs some steps of any stage, by name
 #
 # Stages, each of less than nine minutes:
 #	facts     the machine: versions and paths of libraries, clocks, ECC, MIG, compute mode, other processes
@@ -24,7 +24,7 @@
 # JOBS      steps of `facts` and `right` that run at a time: 4, and 1 where the GPU takes one process
 # BACKEND   another backend (opencl, cpu), to try the script on
 # LEAVE_OUT names of steps not to run;  STAGE_TIME seconds for the stage, 520;  STEP_TIME seconds at most for one step
-# CHECK_TIME SANITIZE_TIME BENCH_TIME   seconds for `cellgrad check`, for it under each tool, for each number of a bench
+# CHECK_TIME SANITIZE_TIME BENCH_TIME   seconds for `cellgrad check`, for it under each sanitizer tool, for each number of a bench
 # BUILD     for kit: a build folder at hand, instead of build-gpu;  STAND_INS=yes: the kit is to rehearse, and has tests/fake
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
@@ -243,7 +243,7 @@ fatal='made the context unusable|CUDA_ERROR_(ECC_UNCORRECTABLE|NVLINK_UNCORRECTA
 # next: sets $n to the number of the next row of the report's table.
 next() { number=$((number + 1)); n=$(printf "%02d" "$number"); }
 
-# is_wanted NAME: does this step run?  If the step does not run, the report has a row about it, unless `only` does not name the step.
+# is_wanted NAME: does this step run?  If the step does not run, the report has a row about it, except of a step that `only` does not name.
 is_wanted()
 {
 	[ "$stage" = only ] && case $wanted in *" $1 "*) ;; *) return 1 ;; esac

@@ -20,7 +20,7 @@ device = "cuda"
 
 
 class Skip(Exception):
-    """The reason why a check is skipped."""
+    """Raised by a check that is skipped, with the reason as the message."""
 
 
 def sync():

@@ -5,9 +5,9 @@
  *
  *	gpu_probe library NVRTC|CUBLAS|CUDNN   the library's version and path; if it cannot be loaded, exit 1 and the reason
  *	gpu_probe facts                        versions of the driver and of these libraries, and attributes of the device
- *	gpu_probe ceilings                     copies of 2 GB and products of 8192^3, in f64 of 4096^3, in Markdown
+ *	gpu_probe ceilings                     the rates of copies of 2 GB and of products of 8192^3, in f64 of 4096^3, in Markdown
  *	gpu_probe compile                      the time NVRTC takes for each text of the first calls of four networks, in Markdown
- *	gpu_probe micro FILE                   gpu_micro.c with the kernels in FILE
+ *	gpu_probe micro FILE                   the measurements of gpu_micro.c, with the kernels in FILE
  *
  * NET_SMALL: if the variable is set, `ceilings` measures smaller sizes, which a stand-in for CUDA's libraries can compute.
  */

@@ -5,7 +5,7 @@
 
 #include "backends/cuda/cuda.h"
 
-/* A call of the driver that the library does not use; NULL where this driver has none. */
+/* Returns a function of the driver that the library does not use, by its name; NULL if this driver lacks it. */
 void *gpu_call(const char *name);
 
 /* A timer: two events of the driver, both NULL where the driver has no events, as a stand-in. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simplification: the graph that is made of equations has the value of the equations. The equations are evaluated here as written, by the C
- * library, and the graph by cg_eval; since nothing is reassociated both must be equal wherever all intermediate results are finite. Each
- * rule of expr.c is tested by itself, as are pairs of expressions that must not become one.
+ * Tests simplification: the graph that is made of equations has the value of the equations. The equations are evaluated here as written, by
+ * the C library, and the graph by cg_eval; since nothing is reassociated both must be equal wherever all intermediate results are finite.
+ * Each rule of expr.c is tested by itself, as are pairs of expressions that must not become one.
  */
 #include <math.h>
 #include <setjmp.h>

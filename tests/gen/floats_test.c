@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mathematics of f32: an eighth of the floats of both signs from 2^-30 to 2^7, where results can differ, and one float in 509
- * elsewhere. CELLGRAD_TEST_SEED chooses the eighth; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. Without
+ * Tests the mathematics of f32 on an eighth of the floats of both signs from 2^-30 to 2^7, where results can differ, and on one float in
+ * 509 elsewhere. CELLGRAD_TEST_SEED chooses the eighth; with CELLGRAD_TEST_FLOATS=all every float of that range is tried. Without
  * the processor's instruction a fused multiply-add is computed in double, and is rounded twice where a double does not hold the exact sum;
  * nevertheless the text without fused instructions (plain) and with them (fused), each with and without a flush of subnormals, must give
  * the same bits, and errors must stay within their bounds. The text is what `cellgen math f32` prints (math_text.c).

@@ -25,8 +25,8 @@ static const struct { const char *name; double (*is)(double a, double b); double
 	{ "pow", square, 1e-15 },
 };
 
-/* Copies the expression that the error of an unknown function advises: the part between " is " and the list of functions, with
-   arguments a and b. */
+/* Copies the expression that the error of an unknown function advises: the part between " is " or " is nearly " and the list of functions,
+   with arguments a and b. */
 static void advice(const char *name, char expression[200])
 {
 	static const struct { const char *name, *is; } names[] = { { "x", "a" }, { "low", "-b" }, { "high", "b" } };

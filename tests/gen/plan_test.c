@@ -273,8 +273,8 @@ static void test_output_name(void **state)
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
-	/* In the next three rows turning the option off makes no previous state unneeded: the equations read it without the option, too; or
-	   nothing reads it with the option either; or only the recurrent product reads it. */
+	/* In the next three rows turning the option off makes no previous state unneeded: the equations read the state without the option, too;
+	   or nothing reads the state with the option either; or only the recurrent product reads it. */
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * h_prev + w * h_prev\n",               0, 0, 0 },
 	{ "cell x\ngates a\nstate c\noutput h\noption o w\nc = a\nh = c * w\n",                 0, 0, 0 },
 	{ "cell x\ngates a\noutput h\noption o w\nh = a * w + a\n",                             0, 0, 0 },

@@ -258,7 +258,7 @@ static int prototype(const char *text, int lang, const char *function, char name
 
 	snprintf(head, sizeof head, "\n%svoid %s(", functions[lang], function);
 	at = strstr(text, head);
-	/* If a text gives the size of a group of threads, it stands before the name, in a line of its own. */
+	/* If a text gives the size of a group of threads, the size stands before the function's name, in a line of its own. */
 	if (!at) {
 		snprintf(head, sizeof head, "\nvoid %s(", function);
 		at = strstr(text, head);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts that move rows: their form, their names, their launches, and the numbers that dropout takes. compile.sh compiles them, and
- * tests/backends tests what they move.
+ * Tests the kernel texts that move rows: their form, their names, their launches, and the numbers that dropout takes. compile.sh compiles
+ * them, and tests/backends tests what they move.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -445,7 +445,7 @@ static void test_not_bundled(void **state)
 		try_pass(pass, CG_LANG_C, 1, command_line);
 }
 
-/* Tries each pass of lstm_block in every dtype, and each pass of every other built-in cell and of cell learnt in one dtype. */
+/* Tries each pass of lstm_block in every dtype, and each pass of the other built-in cells and of learnt and means in one dtype. */
 static void test_cuda(void **state)
 {
 	const char *command_line = compiler("CXX", "c++", "-std=c++17 -Wno-unknown-pragmas");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Most networks here have rows of several lengths, two directions and dropout. */
+/* Most networks in these trials have sequences of several lengths, two directions and dropout. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static struct cg_stream *open_stream(struct cg_context *context)
 
 /* ---- streams ---- */
 
-/* The work of a thread. `first` differs between threads, so that they begin with different lengths. */
+/* The network that a thread runs, and what it gives. `first` differs between threads, so that they begin with different lengths. */
 struct work { struct net net; int first, code; uint64_t prints[TIMES]; char message[256]; };
 
 static void *run(void *given)

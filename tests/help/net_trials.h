@@ -18,8 +18,7 @@ void try_problems(const char *where, const char *route);
    lengths: the bits are those that each has on a stream of its own. */
 void try_turns(struct cg_context *context, const char *route);
 /* Closes a stream on which a network's calls are enqueued behind a call of a larger network: the answers have the bits of calls on a
- * stream that
-   stays open. A program that runs this should use counted.h, which poisons memory that the library frees. */
+   stream that stays open. A program that runs this trial should use counted.h, which poisons memory that the library frees. */
 void try_closing(struct cg_context *context, const char *route);
 /* Runs a network whose arguments are in host memory, in device memory, or in eight mixtures of both: the bits are the same. */
 void try_memory_spaces(struct cg_context *context, const char *route);
