@@ -8,8 +8,8 @@
 #
 # Stages, each of less than nine minutes:
 #	facts     the machine: versions and paths of libraries, clocks, ECC, MIG, compute mode, other processes
-#	right     are the answers right?  the backend's tests, the suites of conformance and of sequences on the routes composed and cudnn (of
-#	          conformance the networks alone), `cellgrad check`
+#	right     are the answers right?  the backend's tests, the suites of conformance and of sequences on the routes composed and cudnn (on
+#	          cudnn the networks alone), `cellgrad check`
 #	fast      ceilings of the machine, networks beside bare cuDNN and beside PyTorch, ops by `cellgrad bench`, NVRTC, what a scan could use
 #	clean     compute-sanitizer's four tools on our kernels, one of them with the vendors' as well, ncu on six kernels
 #

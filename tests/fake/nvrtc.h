@@ -17,7 +17,7 @@ enum { MOST_FLAGS = 32 };
 /* The parsed options of one compilation by NVRTC. */
 struct options {
 	int arch, is_virtual, flush, fuse;
-	const char *flags[MOST_FLAGS];           /* options for the C++ compiler, such as -D, as the caller wrote them */
+	const char *flags[MOST_FLAGS];           /* the options -D and -U as the caller wrote them, for the C++ compiler */
 	int n_flags;
 };
 

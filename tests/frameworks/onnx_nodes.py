@@ -43,7 +43,7 @@ class Suite(unittest.TestCase):
     def test_node_tests(self):
         """ONNX's node tests of LSTM, GRU and RNN pass, and cellgrad runs their nodes"""
         with warnings.catch_warnings():
-            # Warnings are ignored, since collecting ONNX's tests runs those of other operators, some of which overflow on purpose.
+            # Warnings are ignored, since ONNX computes all its tests here, and some of other operators overflow on purpose.
             warnings.simplefilter("ignore")
             tests = [test for test in collect_testcases(None)
                      if {node.op_type for node in test.model.graph.node} & set(onnx_cases.GATES)]

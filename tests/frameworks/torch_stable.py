@@ -275,7 +275,7 @@ class Calls(unittest.TestCase):
 
 
 def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, twice=False):
-    """Returns the outputs of a module, and the gradients of the input, the initial states and the weights for a sum of the outputs.
+    """Returns the outputs of a module, and the gradients of the input, the initial states and the weights from those of the outputs.
 
     upstream: the indices of the outputs that have upstream gradients; needs: the names of the tensors that get gradients, None for all;
     dense: whether upstream gradients are random and dense, or ones that are expanded; twice: the dense gradients are added twice.
@@ -302,7 +302,7 @@ class Training(unittest.TestCase):
 
     def same(self, *arguments, serves=True, **words):
         """Checks that outputs and gradients have the same bits by ctypes and by the extension.  serves: whether the extension must serve
-        both passes, or a pair of this for forward and backward."""
+        both passes, or a pair: whether it must serve forward, and backward."""
         with off():
             expected = gradients(*arguments, **words)
         gradients(*arguments, **words)
