@@ -7,7 +7,7 @@ nobase_doc_DATA = README.md NEWS LICENSE $(docs_pages)
 EXTRA_DIST += $(docs_pages)
 
 # The documents have links to source files that are not installed.  In the installed documents such a link is plain text.
-not_installed = (\.\./)*(gen|backends|bindings|command|python|runtime|templates|tests|verify|examples/python|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)
+not_installed = (\.\./)*((gen|backends|bindings|command|packaging|python|runtime|templates|tests|verify)/|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)
 install_data_last += install-links
 install-links:
 	for page in README.md $(docs_pages) examples/README.md; do \

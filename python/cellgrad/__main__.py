@@ -33,7 +33,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     path = find_command()
     if path is None:
-        print("cellgrad: there is no command: this package has none, as when it was built without jansson or popt, and there is none on the PATH",
+        print("cellgrad: there is no command: this package has none, as when it was built without jansson or popt, and there is none on the "
+              "PATH; install their development files (Debian: libjansson-dev libpopt-dev), then this package again",
               file=sys.stderr)
         return 1
     # `cellgrad demo` reads the stored answers from this package, if the package has them and no option --data names another folder.

@@ -42,11 +42,13 @@ class Cell(Recurrent):
     (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
     """
 
-    def __init__(self, cell: Union[str, "os.PathLike[str]"], input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+    def __init__(self, cell: Union[str, "os.PathLike[str]", _cell.Cell], input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *,
                  options: Union[str, Sequence[str]] = "", values: Optional[Mapping[str, float]] = None, device: Any = None,
                  dtype: Any = None):
         super().__init__()
+        if isinstance(cell, _cell.Cell):
+            cell = cell.source
         parsed = _cell.Cell(cell)
         path = path_of(cell)
         if path is not None:
