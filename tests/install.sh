@@ -216,7 +216,7 @@ other_prefix()
 	done >"$why"
 	[ -s "$other/lib/libcellgrad.la" ] && [ ! -s "$why" ] || return
 	if has_shared; then
-		# The loader for TensorFlow is left out, since it is linked with the C library alone.
+		# This test leaves out the loader for TensorFlow, since the loader is linked with the C library alone.
 		for module in $(ls "$other"/lib/cellgrad/*.so | grep -v _loader); do
 			ldd "$module" | grep -q "libcellgrad.* => $other/lib/" || echo "${module##*/} does not find the library beside it"
 		done >"$why"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# job_queue.sh is read by cpu.sh and cross.sh: it runs a row's tests, some at a time, and prints a line of TAP for each of them.
+# cpu.sh and cross.sh source job_queue.sh, which runs a row's tests, some at a time, and prints a line of TAP for each of them.
 #
-# The script that reads it sets `name`, the row that the lines name, and `run`, the words in front of a test's program, which a shell reads
-# again; and ends with the exit status of `finish`.
+# A script that sources job_queue.sh sets `name`, the row's name in the lines of TAP, and `run`, the words in front of a test's program,
+# which a shell parses again; and ends with the exit status of `finish`.
 
 here=$(pwd)
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
@@ -59,7 +59,7 @@ run_queue() {
 	rm -f "$work"/jobs/*
 }
 
-# report JOB: judges the TAP that a job printed: some test must pass or be skipped, and none may fail.
+# report JOB: judges the TAP and the exit status of a job: some test must pass or be skipped, none may fail, and the status must be 0.
 report() {
 	read -r code seconds <"$1.end" || code=99 seconds=0
 	what=$(cat "$1.what")
@@ -74,7 +74,7 @@ report() {
 	fi
 }
 
-# suite FOLDER PATTERN...: queues a job for each pattern of tests of the suite in a folder of tests.
+# suite FOLDER PATTERN...: queues a job for each PATTERN: the tests of the suite tests/FOLDER/FOLDER whose names match PATTERN.
 suite() {
 	program=$1; shift
 	for pattern; do
@@ -98,7 +98,8 @@ suites_emulated() {
 		test_vectors test_sizes test_block_lstm test_modes test_cells test_dtypes
 }
 
-# finish: prints the plan and the totals.  Exit status: 0 if all that could run passed; 1 if a test failed; 77 if nothing could run.
+# finish: prints the TAP plan, 1..N, and the totals, and ends the script with exit status 0 if all rows that could run passed, 1 if a test
+# failed, or 77 if no row could run.
 finish() {
 	echo "1..$number"
 	say "$ran rows ran, $left were left out; $right tests right, $skipped skipped, $wrong lines not ok"

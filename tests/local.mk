@@ -300,12 +300,12 @@ $(timed_4): $(filter $(timed_1) $(timed_2) $(timed_3),$(TEST_LOGS))
 $(timed_5): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4),$(TEST_LOGS))
 $(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TEST_LOGS))
 
-# All tests print TAP.  They run in the build tree and find the source in $srcdir.  If PoCL is installed, it is the only OpenCL driver for
-# programs with the address sanitizer, which fails if a library that is loaded late throws an exception, as Mesa's Clover does.
-# PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  In make check only gen/gemm.sh,
-# the comparison of kernels' bits in command/check.bats and the losses on OpenCL in command/demo.bats use optimised kernels of PoCL.  The
-# suites conformance and sequence in make bigcheck, and the tests on PoCL in make cpucheck, use optimised kernels, too.  The comments (#) in
-# a test's TAP are printed with its results.  TIMES=FILE appends each test's times to FILE.
+# All tests print TAP.  All tests run in the build tree and find the source in $srcdir.  If PoCL is installed, it is the only OpenCL driver
+# for programs with the address sanitizer, which fails if a library that is loaded late throws an exception, as Mesa's Clover does.  PoCL
+# takes three times as long to make a kernel with optimisation as without, and the bits are the same.  In make check only gen/gemm.sh, the
+# comparison of kernels' bits in command/check.bats and the losses on OpenCL in command/demo.bats use optimised kernels of PoCL.  The suites
+# conformance and sequence in make bigcheck, and the tests on PoCL in make cpucheck, use optimised kernels, too.  The comments (#) in a
+# test's TAP are printed with its results.  TIMES=FILE appends each test's times to FILE.
 tap = $(TIMES:%=$(SHELL) $(top_srcdir)/%D%/times.sh %) env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh --comments
 TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
@@ -353,9 +353,9 @@ mutate:
 	MAKE='$(MAKE)' $(SHELL) $(srcdir)/%D%/mutate.sh $${SINCE:+--since "$$SINCE"} $(MUTANTS)
 
 # make valgrind: finds leaks and reads of unwritten memory in the programs of valgrind_tests and two fuzzers; valgrind emulates avx2 but not
-# avx512.  This list must not have change_test, limit_test and team_test, which take too long; blas_test, whose workers spin while valgrind
-# runs one thread at a time; parse_test, mistake_test, print_test, math_test, reference_*test, data_test and conformance, since valgrind
-# computes long double in double; bits_test, since valgrind does not flush subnormal numbers to zero.
+# avx512.  The list valgrind_tests must not have change_test, limit_test and team_test, which take too long; blas_test, whose workers spin
+# while valgrind runs one thread at a time; parse_test, mistake_test, print_test, math_test, reference_*test, data_test and conformance,
+# since valgrind computes long double in double; bits_test, since valgrind does not flush subnormal numbers to zero.
 VALGRIND = valgrind -q --error-exitcode=99 --leak-check=full --num-callers=20
 valgrind_tests = \
 	%D%/gen/expr_test %D%/gen/derive_test %D%/gen/plan_test %D%/gen/strip_test \
@@ -370,7 +370,7 @@ valgrind: $(valgrind_tests) %D%/fuzz/cell_fuzz %D%/fuzz/safetensors_fuzz
 	done
 
 # make cpucheck: runs tests as on older x86-64 processors: under qemu-user, with CELLGRAD_CPU_ISA, and by PoCL as on such a processor.
-# make cpucheck ROWS='NAME...' runs these rows of cpu.sh alone.  All rows together take a quarter of an hour on two processors.
+# make cpucheck ROWS='NAME...' runs these rows of cpu.sh alone.  All rows of cpu.sh together take a quarter of an hour on two processors.
 cpucheck:
 	$(MAKE) check TESTS=
 	$(AM_TESTS_ENVIRONMENT) UNIT='$(unit_tests)' CFLAGS='$(CFLAGS)' $(SHELL) $(srcdir)/%D%/cpu.sh $(ROWS)
@@ -419,7 +419,7 @@ data:
 
 # make check-frameworks: tests the Python package's part for each framework with the oldest and the newest version of the framework, in
 # virtual environments in frameworks/, of several GB.  PYTHONS=PATH... takes existing Pythons that have frameworks; FRAMEWORKS=onnx tests
-# with one framework alone.
+# the part for ONNX alone.
 check-frameworks: all $(check_DATA)
 	$(AM_TESTS_ENVIRONMENT) PYTHON='$(PYTHON)' FRAMEWORKS='$(FRAMEWORKS)' $(SHELL) $(srcdir)/%D%/frameworks/frameworks.sh $(PYTHONS)
 

@@ -18,7 +18,8 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# same NAME: prints a line of TAP: the files $scratch/there and $scratch/written have the same lines, in any order.
+# same NAME: prints a line of TAP for the test NAME: the files $scratch/there, which must not be empty, and $scratch/written have the same
+# lines, in any order.
 same()
 {
 	for list in there written; do
@@ -65,7 +66,7 @@ options_of_page()
 
 for page in $(cd "$man" && echo *.[137]); do
 	if command -v mandoc >/dev/null; then
-		# What mandoc reports about the manual pages that are installed here does not count.
+		# Reports of mandoc that this machine lacks a referenced page, or has an old index of pages, do not count.
 		mandoc -Tlint -Wstyle "$man/$page" 2>&1 | grep -v -e 'STYLE: referenced manual not found' -e 'outdated mandoc.db' >"$why"
 		[ ! -s "$why" ]
 		report $? "mandoc reports nothing about $page"

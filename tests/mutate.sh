@@ -136,7 +136,7 @@ cd mutate/build || exit 1
 
 echo "1..$#"
 eval "../source/configure -q $(../../config.status --config)" >configure.out 2>&1 || die "configure: $(tail -n 3 configure.out)"
-# All tests first run without a defect, and must pass: only then does a failed test show that it finds a defect.
+# All tests of the chosen defects first run without a defect, and must pass: only then does a failed test show that it finds a defect.
 tests=
 for id; do
 	[ -f "$rows/$id.sed" ] && [ -f "$rows/$id.file" ] && [ -f "$rows/$id.tests" ] || die "no such mutant, or not all of it: $id"
@@ -174,8 +174,8 @@ for id; do
 		echo "ok $n - $id # SKIP its tests are skipped on this machine: $tests"
 		continue
 	fi
-	# The file of the source is overwritten with the defect, and later with its old text; both times it gets a new date, so that make
-	# compiles it again.
+	# In the copy of the source the defect's file is overwritten with the changed text, and later with its old text; both times the file
+	# gets a new date, so that make compiles the file again.
 	cat mutant >"$file"
 	run "$tests"
 	cat saved >"$file"

@@ -14,7 +14,7 @@
  *	net_time --composed [DTYPE]...                       route composed, for each step: kernels, products, and microseconds to the end of
  *	                                                     the work, to the return of the call, and replayed from a CUDA graph
  *
- * NET_TIME: seconds for each row, 1.  NET_SMALL: any value for sizes that are small enough for a stand-in.
+ * NET_TIME: seconds for each row; default 1.  NET_SMALL: any value selects sizes small enough for a stand-in.
  */
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +70,8 @@ static int time_one(struct net *n, int (*step)(struct net *), struct turn *turn)
 	return CG_OK;
 }
 
-/* Times of bare cuDNN and of the library; ratio: the library's time over bare cuDNN's in one turn. All are sorted at the end. */
+/* Times of bare cuDNN and of the library; ratio: the library's time over bare cuDNN's in one turn. time_both() sorts each of the four
+   arrays at its end. */
 struct times { double ms[2][TURNS_MAX], ratio[TURNS_MAX], device_ratio[TURNS_MAX]; int turns; };
 
 static void sort_times(struct times *t)
@@ -245,7 +246,7 @@ static int measure_algorithms(struct net *n, const void *unused, int *bad)
 	int code = CG_OK;
 
 	(void)unused;
-	(void)bad;                               /* cuDNN may refuse an algorithm */
+	(void)bad;                               /* a refusal by cuDNN is no failure */
 	CG_TRY(net_open_ours(n));
 	outputs = malloc(2 * n->call.output.bytes);
 	if (!outputs)
@@ -255,7 +256,7 @@ static int measure_algorithms(struct net *n, const void *unused, int *bad)
 
 		printf("| %s | %s | %d | %d | %d | %d | %d | %d | %s |", net_cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
 		       n->size.I, n->size.U, n->size.layers, n->size.directions, algorithms[tried[k]]);
-		fflush(stdout);                  /* for the case that cuDNN ends the process */
+		fflush(stdout);                  /* shows the row's beginning if cuDNN ends the process */
 		code = measure_algorithm(n, tried[k], k ? outputs : NULL, outputs + (k ? n->call.output.bytes : 0));
 		net_close_bare(&n->bare);
 		n->bare = (struct bare){ .handle = NULL };

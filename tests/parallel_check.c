@@ -2,8 +2,8 @@
 /*
  * parallel_check FILE T B I U L: is the gradient in FILE, which examples/parallel.c wrote, that of the whole batch? Each element is
  * compared with the reference's, within its bound, which allows for sums in any order.
- * exit 0: it is, and the largest share of the bound is printed; 1: it is not, or the bound is too wide to say, as for long sequences,
- * or FILE has another length; 2: wrong arguments, or FILE cannot be opened.
+ * exit 0: the gradient is right, and the largest share of the bound is printed; 1: the gradient is wrong, or the bound is too wide to say,
+ * as for long sequences, or FILE has another length, or memory ran out; 2: wrong arguments, or FILE cannot be opened.
  */
 #include <math.h>
 #include <stdio.h>

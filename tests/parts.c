@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures what an op's time is made of: the whole op, its products alone, which are the backend's BLAS where that has one, and its
- * kernels alone.  Each time the op makes the same calls of the backend; for the last two, functions of this program replace the
- * backend's and leave the kernels or the products out, which only a program with the library's inner names can do.
+ * kernels alone.  Each time the op makes the same calls of the backend; for products alone and kernels alone, functions of this program
+ * replace the backend's and leave the kernels or the products out, which only a program with the library's inner names can do.
  *
  *	parts [DTYPE]...      a table of the ops without a plan at the sizes of `cellgrad bench`, on the device that CELLGRAD_BACKEND names
  *
- * PARTS_TIME: seconds for each number; 0.25.  NET_SMALL: any value for the first sizes alone, which are small enough for a stand-in.
+ * PARTS_TIME: seconds for each number; default 0.25.  NET_SMALL: any value selects the first sizes alone, which are small enough for a
+ * stand-in.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests bench/peers.sh, with this library alone and beside workers that are right or fail in one of many ways; and
-# bench/figures.py.  Only the form of what peers.sh and figures.py print is tested, not the times of this library.
+# Tests tests/bench/peers.sh, with this library alone and beside workers that are right or fail in one of many ways; and
+# tests/bench/figures.py.  Only the form of what peers.sh and figures.py print is tested, not the times of this library.
 # Runs in the build's top folder.
-#   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see bench/peers.sh
+#   srcdir: the source; CC SANITIZE LIBRARY CELLGRAD: see tests/bench/peers.sh
 set -u
 bench=$(cd "${srcdir:-.}/tests/bench" && pwd) || exit 99
 scratch=$(mktemp -d) || exit 99

@@ -136,8 +136,8 @@ def breaches(text: Text) -> Iterator[Finding]:
 
 
 def wide_lines(path: str, text: str) -> Iterator[Finding]:
-    """Yields the lines of a file, if it is no document, that are too wide; one that is a comment and nothing else is a failure in the files
-    of FINISHED."""
+    """Yields the too wide lines of a file, none for a document or tests/mutants; a wide line that is only a comment is a failure in the
+    files of FINISHED."""
     if path.endswith((".md", "mutants")):
         return
     for number, line in enumerate(text.split("\n"), 1):

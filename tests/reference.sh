@@ -23,7 +23,7 @@ report()
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
 # reference HEADER: runs Doxygen on a header alone; the file $why lists names without documentation.  Older versions of Doxygen do not
-# report the values of enums, so these are looked for in its XML.
+# report the values of enums, so undocumented values are looked for in Doxygen's XML.
 reference()
 {
 	{ grep -v '^USE_MDFILE\|^FILTER_P' runtime/reference/Doxyfile; echo "GENERATE_HTML = NO"; echo "GENERATE_XML = YES"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets the size of the memory of each argument that is present to what its shape needs: for tests that pass parts of a larger block, or
- * change sizes between calls.
+ * Sets cg_mem.bytes of each argument of an op that has memory to what the argument's shape needs: for tests that pass parts of a larger
+ * block, or change sizes between calls.
  */
 #ifndef SHORTEN_H
 #define SHORTEN_H

@@ -20,15 +20,15 @@ struct net {
 	struct cg_rnn *rnn;
 	struct cg_rnn_call call;
 	int place;                               /* where the arguments' memory is: CG_HOST or CG_DEVICE */
-	int salt;                                /* networks with different salts have different numbers */
+	int salt;                                /* networks with different salts have different input values */
 };
 
 /* Sets up an lstm of 2 layers, 3 inputs and 4 units, T 3, B 2, in f32, on the host; opens nothing. */
 void net_begin(struct net *, struct cg_context *, struct cg_stream *);
-/* Opens the plan and allocates the memory of a call, for all arguments that the cell has; returns the first failure.  Inputs are
-   numbers of which adjacent ones differ, outputs and workspace are full of 0xa5. */
+/* Opens the plan and allocates the memory of a call, for all arguments that the cell has; returns CG_OK or the code of the first failure.
+   Inputs are numbers of which adjacent ones differ, outputs and workspace are full of 0xa5. */
 int  net_open(struct net *);
-/* Frees all memory and closes the plan. */
+/* Frees the memory of all arguments and the workspace, and closes the plan. */
 void net_close(struct net *);
 /* Frees the memory of one argument, or the workspace. */
 void net_free(struct net *, struct cg_mem *);
@@ -38,7 +38,7 @@ struct cg_mem *net_mem(struct net *, const struct net_port *);
 size_t net_bytes(const struct net *, const struct net_port *);
 int  net_forward(struct net *);
 int  net_backward(struct net *);
-/* A checksum of the bytes of all arguments that calls write, but for the reserve space and the workspace. */
+/* Stores in *print a checksum of the bytes of all arguments that calls write, but for reserve space and workspace; returns a code. */
 int  net_print(struct net *, uint64_t *print);
 
 #endif

@@ -16,7 +16,7 @@ void free_tensors(struct tensors *);
 /* Device memory for n floats, which free_tensors() frees. */
 struct cg_mem some(struct tensors *, int n);
 /* Make the arguments of a forward op and of its gradient op, except the upstream gradient cs_grad and the outputs of the gradient op.
-   sequence: with so many steps; lstm: with one. */
+   sequence() makes arguments for `steps` steps, lstm() for one step. */
 struct cg_lstm_block lstm(struct tensors *, int peephole);
 struct cg_lstm_block sequence(struct tensors *, int peephole, int steps);
 struct cg_gru_block gru(struct tensors *);

@@ -149,8 +149,8 @@ static int net_over(struct net *n, int code)
 	return code;
 }
 
-/* Runs a network of two layers and two directions, with rows of several lengths: in host memory, with the stream's workspace,
-   or in device memory. Stores a checksum of the network's outputs in `r`. */
+/* Runs a network of two layers and two directions, with rows of several lengths: in host memory with the stream's own workspace, or in
+   device memory with a workspace of the call's. Stores a checksum of the network's outputs in `r`. */
 static int network(struct cg_context *context, struct cg_stream *stream, struct run *r, int place)
 {
 	static const int32_t lengths[] = { 2, 3 };
@@ -213,7 +213,7 @@ static int everything(const char *backend, struct run *r)
 		code = network(context, stream, r, CG_HOST);
 	if (!code)
 		code = network(context, stream, r, CG_DEVICE);
-	/* With CELLGRAD_CHECK=1 the header of a reserve in device memory is read, too; otherwise only one in host memory is. */
+	/* Backward reads the header of a reserve space in device memory only with CELLGRAD_CHECK=1; in host memory it always does. */
 	setenv("CELLGRAD_CHECK", "1", 1);
 	if (!code)
 		code = network(context, stream, r, CG_DEVICE);

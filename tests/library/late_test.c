@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on a device whose work runs late: when the host waits for it, or by a thread of its own. The bits are the cpu's, although the
- * cell, context, stream, plan or memory is closed or freed while work is enqueued; no memory of the host or the device is freed while it
- * is in use; a context's kernels are built once, one at a time.
+ * Networks on a device whose work runs late: when the host waits for it, or by a thread of its own. The results have the bits of backend
+ * cpu, although the cell, context, stream, plan or memory is closed or freed while work is enqueued; no memory of the host or the device is
+ * freed while it is in use; a context's kernels are built once, one at a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static const char mine[] =
 	"i = sigmoid(a_i + s * c_prev)\nc = i * c_prev + (1 - i) * tanh(a_n + k * q_n)\nh = tanh(c)\nsave i c h\n";
 
 static const struct network_case {
-	const char *name, *cell, *options;       /* cell: NULL for the cell of the text `mine` */
+	const char *name, *cell, *options;       /* cell: a built-in cell's name; NULL: the cell in the text `mine` */
 	int dtype, bidirectional, time_major, ragged, own_work;
 	int64_t T, P;
 	double dropout;
@@ -80,7 +80,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	n->config.time_major = network_case->time_major;
 	n->config.proj = network_case->P;
 	n->config.dropout = network_case->dropout;
-	n->config.route = "composed";            /* backend late has all functions that route composed calls */
+	n->config.route = "composed";            /* backend late has every function that the route composed needs */
 	n->call.T = network_case->T;
 	n->call.B = B;
 	n->call.lengths = network_case->ragged ? lengths : NULL;

@@ -189,8 +189,8 @@ static int kernels(const char *text)
 	return code;
 }
 
-/* Parses a cell's text, and prints forward, grad and gradgrad, each in another dialect, and then a scan; each with a manifest and a
-   header. */
+/* Parses a cell's text, and emits kernels of forward, grad and gradgrad, each in another dialect, and then of a scan; each with a manifest
+   and a header. */
 static int texts(const char *text)
 {
 	static const char *const langs[] = { "c", "opencl", "cuda", "c" };
@@ -224,7 +224,7 @@ static int opens(const char *where)
 	return code;
 }
 
-/* Refuses each request of a program, from the first to the last; returns how many there were. */
+/* Runs `whole` once for each of its requests for memory, and refuses this request; returns the number of requests. */
 static size_t refused_in_turn(int (*whole)(const char *), const char *given)
 {
 	size_t n;
@@ -250,7 +250,7 @@ static size_t refused_in_turn(int (*whole)(const char *), const char *given)
 static void test_ops(void **state)
 {
 	(void)state;
-	/* Some requests are made once per process: those of the built-in cells. */
+	/* The requests for memory of the built-in cells are made once per process. */
 	assert_true(refused_in_turn(ops, "ops") > 30);
 	assert_true(refused_in_turn(sequences, "sequences") > 20);
 }

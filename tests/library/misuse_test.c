@@ -177,7 +177,7 @@ static void test_ops(void **state)
 	lstm.B = INT64_MAX;
 	REFUSED(cg_lstm_block_work(&lstm, CG_FORWARD, &bytes), CG_BAD_ARGUMENT, "U and T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 	lstm.B = lstm.T = 2;
-	for (int64_t *size = &lstm.T; size <= &lstm.U; size += size == &lstm.B ? 2 : 1) {        /* size: T, B and U in turn */
+	for (int64_t *size = &lstm.T; size <= &lstm.U; size += size == &lstm.B ? 2 : 1) {        /* size points to T, B and U in turn */
 		*size = PTRDIFF_MAX / 2;
 		REFUSED(cg_lstm_block_work(&lstm, CG_GRAD, &bytes), CG_BAD_ARGUMENT, "U and T*B*U of at most PTRDIFF_MAX/256 and an enum cg_dtype");
 		*size = -1;

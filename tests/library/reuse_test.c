@@ -60,12 +60,12 @@ static void test_streams(void **state)
 	assert_ptr_equal(again, a);
 	assert_int_equal(cg_stream_give(again), CG_OK);
 	assert_int_equal(cg_stream_give(b), CG_OK);
-	/* Borrows and returns more streams than the library keeps. */
+	/* Borrows and returns more streams than a context's pool keeps. */
 	for (int k = 0; k < 70; k++)
 		assert_int_equal(cg_stream_take(context, &many[k]), CG_OK);
 	for (int k = 0; k < 70; k++)
 		assert_int_equal(cg_stream_give(many[k]), CG_OK);
-	/* A borrowed stream keeps its context open; it may be closed instead of returned. */
+	/* A borrowed stream keeps its context open; the stream may be closed instead of returned. */
 	assert_int_equal(cg_stream_take(context, &a), CG_OK);
 	assert_int_equal(cg_stream_take(context, &b), CG_OK);
 	cg_close(context);
@@ -123,7 +123,7 @@ static void test_content(void **state)
 	struct cg_cell *cell, *same;
 
 	(void)state;
-	/* CG_AUTO means CG_LINEAR here, and "" means no option, as NULL does. */
+	/* In this config the input mode CG_AUTO means CG_LINEAR, and options "" mean no option, as NULL does. */
 	c.input_mode = CG_AUTO;
 	c.options = "";
 	other = get(context, &c);

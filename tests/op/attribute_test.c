@@ -137,8 +137,8 @@ static void test_texts(void **state)
 
 /* ---- in the command ---- */
 
-/* Makes a file with x[5] and the tensors of `other`, which take 8 bytes; all their bytes are zero, except that the first of these 8 is
-   `first`; metadata may be "". */
+/* Makes a safetensors file in memory, with x[5] and the tensors of `other`, which take 8 bytes; all their bytes are zero, except that the
+   first of these 8 is `first`; metadata may be "". */
 static struct safetensors file(int which, const char *metadata, const char *other, int first)
 {
 	static unsigned char bytes[2][512];

@@ -394,7 +394,7 @@ static void overlap(const struct cg_op *row, const union args *good, size_t p_at
 			REFUSED(row, &a, "%s: %s by 8 bytes", row->name, text);
 		else
 			ACCEPTED(row, &a);
-		if (place == CG_DEVICE) {                        /* two handles: equal offsets do not overlap */
+		if (place == CG_DEVICE) {                        /* ranges of two different handles do not overlap */
 			p->data = arena + 1;
 			ACCEPTED(row, &a);
 		}
@@ -438,7 +438,7 @@ static void test_empty_arguments_overlap_nothing(void **state)
 
 	fill(row, &a);
 	a.lstm.B = 0;                            /* an argument without elements may have memory of any size */
-	a.lstm.cs_prev_grad.data = a.lstm.x.data = a.lstm.w.data;        /* arguments without rows share nothing */
+	a.lstm.cs_prev_grad.data = a.lstm.x.data = a.lstm.w.data;        /* arguments without rows overlap no other argument */
 	ACCEPTED(row, &a);
 	a.lstm.w_grad.data = a.lstm.w.data;
 	REFUSED(row, &a, "lstm_block_cell_grad: w_grad: the range of its memory overlaps that of w by 448 bytes");

@@ -35,7 +35,7 @@ static void listen(void)
 	assert_true(kept >= 0 && dup2(fileno(file), 2) == 2);
 }
 
-/* Restores standard error; `output` has what was written to it. */
+/* Restores standard error; `output` gets what was recorded. */
 static void stop(void)
 {
 	size_t n;
@@ -301,7 +301,7 @@ static void test_failures(void **state)
 	stop();
 	EXPECT_OUTPUT("--T 7 --B 2 --I 3 --H 4 --dtype 9 # cpu");
 
-	/* The line of a struct that is NULL or was not initialised has no arguments: the struct's fields are not read. */
+	/* The line of a call whose struct is NULL or was not initialised has no arguments: the struct's fields are not read. */
 	listen();
 	assert_int_equal(row->call(stream, NULL), CG_BAD_ARGUMENT);
 	a.lstm.size = 8;

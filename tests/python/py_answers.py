@@ -21,7 +21,7 @@ except ImportError:
     ml_dtypes = None
 
 DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}
-# How far an answer may be from the stored answer, relative to the largest element of that.
+# How far an answer may be from the stored answer, relative to the largest element of the stored answer.
 TOLERANCE = {"float64": 1e-13, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1.2e-1}
 
 

@@ -2,8 +2,9 @@
 """The code that the tests of the Python package share: it prints results of unittest as TAP, finds a Python that has NumPy, and makes the
 package of this source importable.
 
-A test file that needs NumPy calls `need_numpy()`, and each file calls `main()`.  If its own Python has no NumPy, the file runs again under
-CELLGRAD_TEST_PYTHON or /usr/bin/python3.  If none of these has NumPy, the tests are skipped, or fail if CELLGRAD_TEST_REQUIRE has numpy.
+A test file that needs NumPy calls `need_numpy()`, and each file calls `main()`.  If the Python that runs a test file has no NumPy, the file
+runs again under CELLGRAD_TEST_PYTHON or /usr/bin/python3.  If none of these Pythons has NumPy, the tests are skipped, or fail if
+CELLGRAD_TEST_REQUIRE has numpy.
 """
 import os
 import subprocess
@@ -32,7 +33,7 @@ def is_required(what):
 
 
 def skip_all(reason, what):
-    """Prints that all tests are skipped, or that this is a failure, and ends the program."""
+    """Prints that all tests are skipped or, if CELLGRAD_TEST_REQUIRE has `what`, that a test failed, and ends the program."""
     if is_required(what):
         print(f"1..1\nnot ok 1 - {reason}, and CELLGRAD_TEST_REQUIRE has {what}")
     else:

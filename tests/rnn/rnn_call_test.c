@@ -40,7 +40,7 @@ static void small(struct net *n)
 	begin(n);
 }
 
-/* Computes checksums of all memory of a call; `whole` has the addresses. */
+/* Computes checksums of all memory of a call; `whole`: a right call, which has the addresses and sizes. */
 static void sums(const struct net *whole, uint64_t to[NET_PORTS + 1])
 {
 	struct net n = *whole;
@@ -321,7 +321,7 @@ static void test_every_pair(void **state)
 		REFUSED(&n, &whole, pass, "%s: %s", ops[pass], a > b ? text : other);
 		pairs++;
 	}
-	assert_int_equal(pairs, 52 + 88);      /* the ordered pairs of arguments of a forward, and of a backward */
+	assert_int_equal(pairs, 52 + 88);      /* the numbers of overlaps tried, in a forward and in a backward */
 	net_close(&whole);
 }
 
@@ -366,7 +366,7 @@ static void test_training(void **state)
 	net_close(&n);
 }
 
-/* The reserve is aligned to 8 bytes in f64, else to 4, also in f16 and bf16, in which it holds numbers of four bytes too. */
+/* The reserve must be aligned to 8 bytes in f64, else to 4, also in f16 and bf16, in which it holds numbers of four bytes too. */
 static void test_alignment(void **state)
 {
 	struct net whole, n;

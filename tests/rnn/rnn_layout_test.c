@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the rows of a call's sequences lie in memory: strides and packed sequences. The conformance suite tests the values; this
- * tests what may lie between rows, which layouts give equal bits, and what is rejected.
+ * Where the rows of a call's sequences lie in memory: strides and packed sequences. The conformance suite tests the values; this file tests
+ * what may lie between rows, which layouts give equal bits, and what is rejected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
