@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The library's table says how each route rounds each dtype.  docs/numerics.md, the header, the manual pages and `cellgrad info` have every
-# row of this table, in the same words and the same order, and no other row. srcdir: the source; CELLGRAD: the command.
+# The library's table says how each route rounds each dtype.  docs/numerics.md, the header, cellgrad(3), cellgrad-info(1) and `cellgrad
+# info` have every row of this table, in the same words and the same order, and no other row. srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 scratch=$(mktemp -d) || exit 99

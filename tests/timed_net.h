@@ -40,7 +40,7 @@ struct net {
 	struct bare bare;
 	struct gpu_timer timer;
 	void *graph;                             /* the CUDA graph of the work that time_graph repeats; NULL: none */
-	int ragged;                              /* set: sequences of different lengths */
+	int ragged;                              /* not 0: the sequences have different lengths */
 	int32_t lengths[ROWS_MAX];
 };
 

@@ -13,7 +13,7 @@ struct tensors { struct cg_context *context; struct cg_stream *stream; struct cg
 
 /* Frees all memory, closes the stream and the context. */
 void free_tensors(struct tensors *);
-/* Device memory for n floats, which free_tensors() frees. */
+/* Returns device memory with n floats, which free_tensors() frees. */
 struct cg_mem some(struct tensors *, int n);
 /* Make the arguments of a forward op and of its gradient op, except the upstream gradient cs_grad and the outputs of the gradient op.
    sequence() makes arguments for `steps` steps, lstm() for one step. */

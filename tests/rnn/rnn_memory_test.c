@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each request for host memory by the programs of five networks on the cpu is refused in turn: the code is CG_NO_MEMORY, and nothing
- * leaks; a pass that failed so is repeated on the same objects and gives the right bits. A repeated call makes no request.
+ * leaks; a pass that failed so is repeated on the same objects and gives the right bits. Calls that
+ * repeat a successful forward and backward make no request.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +104,7 @@ static void test_every_request(void **state)
 	}
 }
 
-/* Runs a pass of which the request with this number is refused; if there is such a request the pass must fail, and succeed when it is
+/* Runs a pass whose request for memory with this number is refused; if the pass makes such a request, it must fail, and succeed when it is
    repeated on the same objects. */
 static void mend(struct net *n, int (*pass)(struct net *), size_t request, size_t *refused)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks opened with a wrong config: wrong fields, options, values and cells, and sizes that no memory has; and sizes and regions that
- * are asked for with wrong arguments. Each wrong argument is rejected with a message, and no result is written.
+ * Networks opened with a wrong config: wrong fields, options, values and cells, and sizes too large for any memory; and wrong arguments of
+ * the calls that return sizes and regions. Each wrong argument is rejected with a message, and no result is written.
  */
 #include <limits.h>
 #include <math.h>
@@ -335,7 +335,7 @@ static void test_growth(void **state)
 
 	(void)state;
 	for (int k = 0; k < 4 * 4 * 2 * 2; k++) {
-		/* A batch-major call has an array with the index of each row in memory. This array may be larger than all other memory of the
+		/* A batch-major call has an index array: the place of each row in memory. This array may be larger than all other memory of the
 		 * call, and is not part of the sizes. */
 		size_t times = k / 32 ? 2 : 8;
 
@@ -377,8 +377,8 @@ static void test_many_layers(void **state)
 		refused(&c, CG_BAD_ARGUMENT, "rnn: params: a network of layers=1073741823, I=1, U=1, P=0 has params of more than PTRDIFF_MAX bytes");
 		return;
 	}
-	/* Params: layer 0 has W [1, 1] and R [1, 1], the others W [1, 2] and R [1, 1], for each direction; each layer and direction has two
-	 * biases. */
+	/* Params: layer 0 has W [1, 1] and R [1, 1], the other layers W [1, 2] and R [1, 1], for each direction; each layer and direction has
+	 * two biases. */
 	assert_int_equal(cg_rnn_open(context, &c, &rnn), CG_OK);
 	assert_int_equal(cg_rnn_sizes(rnn, 1, 1, NULL, &sizes), CG_OK);
 	assert_int_equal(sizes.params, 4 * (2 * (size_t)4 + (2 * (size_t)c.layers - 2) * 5));

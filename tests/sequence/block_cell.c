@@ -172,7 +172,7 @@ static void put_params(const struct network *net, const struct block *s, struct 
 		}
 }
 
-/* The reference's answer for the whole sequence. */
+/* Computes the reference's answer for the whole sequence. */
 static void answer(const struct network *net, struct block *s, struct answers *to)
 {
 	int64_t n = s->B * s->U, last = (s->T - 1) * n;

@@ -22,7 +22,7 @@ static const char thrifty[] =
 	"cell thrifty\n" "gates a_i a_g\n" "state c\n" "output h\n"
 	"i = sigmoid(a_i)\n" "c = i * c_prev + (1 - i) * tanh(a_g)\n" "h = tanh(c) * i\n";
 
-/* Unusual names, and equations that read the output of the step before. */
+/* A cell with unusual names, whose equations read the output of the step before. */
 static const char output_y[] =
 	"cell output_y\n" "gates u v\n" "state s\n" "output y\n"
 	"g = sigmoid(v)\n" "s = 0.5 * s_prev + tanh(u) * y_prev\n" "y = g * s + 0.25 * y_prev\n" "save g s\n";
@@ -43,7 +43,7 @@ static const char staged[] =
 	"r = sigmoid(a_r)\n" "u = sigmoid(a_u)\n" "v = (1 + w_r) * r * h_prev\n"
 	"stage v\n" "gates a_c\n" "c = tanh(a_c)\n" "h = u * h_prev + (1 - u) * (1 + w_u) * c\n" "save r u c\n";
 
-/* A split gate between others, in a cell with a state. */
+/* A cell with a cell state, and with a split gate between other gates. */
 static const char parted[] =
 	"cell parted\n" "gates a_p a_n a_o\n" "split q_n\n" "state c\n" "output h\n"
 	"p = sigmoid(a_p)\n" "q = q_n\n" "n = tanh(a_n + p * q)\n" "c = c_prev * p + n\n" "h = tanh(c) * sigmoid(a_o)\n" "save p q n c\n";
@@ -59,18 +59,18 @@ static const char four[] =
 	"r = sigmoid(a_r)\n" "u = r * h_prev\n" "stage u\n" "gates a_m\n" "m = tanh(a_m)\n" "n = m\n" "stage n\n"
 	"gates a_f\n" "c = sigmoid(a_f) * c_prev + m\n" "k = c\n" "stage k\n" "gates a_o\n" "h = tanh(a_o) * r\n" "save u m c h\n";
 
-/* A state that the next step does not read, and a gate that a later stage reads. */
+/* A cell with a cell state that the next step does not read, and with a gate that a later stage reads. */
 static const char unread[] =
 	"cell unread\n" "gates a_r a_s\n" "state c\n" "output h\n"
 	"v = tanh(a_r)\n" "stage v\n" "gates a_c\n" "c = tanh(a_c + a_s)\n" "h = c * v\n" "save h\n";
 
-/* Named forms, max, min and abs, with no argument near a kink. */
+/* A cell with named forms such as silu, and with max, min and abs, whose arguments lie near no kink. */
 static const char formed[] =
 	"cell formed\n" "gates a_f a_g a_o\n" "state c\n" "output h\n"
 	"f = hard_sigmoid(tanh(a_f))\n" "t = 1.5 + tanh(a_o)\n" "g = min(silu(a_g), silu(a_g) + t)\n" "c = f * c_prev + (1 - f) * g\n"
 	"h = softsign(max(t, 0.125 * t) * abs(-t)) * silu(c)\n" "save f t g c\n";
 
-/* Logarithms, roots and the error function; no divisor is near 0. */
+/* A cell with logarithms, roots and the error function, and with no divisor near 0. */
 static const char rooted[] =
 	"cell rooted\n" "gates a_f a_g a_o\n" "state c\n" "output h\n"
 	"f = 0.5 + erf(a_f) / 2\n" "g = log1p(exp(tanh(a_g))) - expm1(tanh(a_f)) / 4\n" "r = sqrt(1 + a_o * a_o)\n"
@@ -258,8 +258,8 @@ static void expect_factor(const struct network *net, const char *what, double ri
 		network_fail(net, "%s: a param of 0.1 was not rounded to the dtype: expected %g, got %g", what, right, got);
 }
 
-/* In f16 and bf16, params are rounded to the dtype.  One unit has bias 1 and weights 0, so that its output and its bias gradient are the
-   factor of `a` in the cell's equation. */
+/* In f16 and bf16, the values of a cell's params are rounded to the dtype.  One unit has bias 1 and weights 0, so that its output and its
+   bias gradient are the factor of `a` in the cell's equation. */
 void test_values(void **nothing)
 {
 	static const struct { int dtype; double tenth; } dtypes[] = { { CG_F16, 0x1.998p-4 }, { CG_BF16, 0x1.9ap-4 } };
@@ -281,7 +281,7 @@ void test_values(void **nothing)
 		net.config.input = net.config.units = net.T = net.B = net.config.n_values = 1;
 		net.values[0] = (struct cg_value){ "given", 0.1 };
 		network_open(&net);
-		/* the four params are W, R, bW and bR */
+		/* the network's four params are W, R, bW and bR */
 		assert_int_equal(net.n[PARAMS], 4);
 		net.at[PARAMS][2] = net.at[OUTPUT_BACKPROP][0] = 1;
 		network_forward(&net);
@@ -305,7 +305,7 @@ static double largest(const struct network *net, int a)
 }
 
 /*
- * A cell that the reference does not know has no bound. But a rounding on the way to a result counts as a change of an input by one
+ * A cell that the reference does not know has no error bound. But a rounding on the way to a result counts as a change of an input by one
  * rounding, and the effect of such changes is measured in f64: how far each array's answers move, divided by the fraction by which the
  * inputs change.
  */

@@ -13,7 +13,7 @@ enum { STAGES = 4, GATES = 28, WEIGHTS = 6, OPTIONS = 2, SCALARS = 2, PARAMS_MAX
 enum { TERMS = 1024, POOL = 112, TEXT = 8192 };
 
 enum { NO_X = 1, NO_H = 2, NO_BIAS = 4 };
-/* The mean over the units of a row, which the tape has as a sum of numbers. */
+/* MEAN, the mean over the units of a row, is no operation of the tape, which records a sum and a product instead. */
 enum { MEAN = TAPE_OPS, TERM_OPS };
 /* The kinds of values that a term of an equation reads. */
 enum item { GATE, PREV_H, PREV_C, WEIGHT, SCALAR, PARAM, VALUE, NUMBER, ITEMS };
@@ -33,7 +33,7 @@ struct drawn {
 	int n_equations;
 	struct term terms[TERMS];
 	int n_terms, reads_h;
-	struct { int item, index, used; } pool[POOL];                   /* what the next equation may read; used: need not be read */
+	struct { int item, index, used; } pool[POOL];                   /* what the next equation may read; used: it need no longer be read */
 	int n_pool;
 	char text[TEXT];
 	struct cg_cell *cell;

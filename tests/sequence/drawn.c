@@ -71,7 +71,7 @@ static int is_split(const struct drawn *d, int gate)
  * computes. */
 struct step { int layer, pseudo_layer, x[WIDE], width, h[UNITS], c[1 + MORE][UNITS], gate[GATES][UNITS], value[EQUATIONS][UNITS]; };
 
-/* Adds a bias to a sum; sum -1: there is none yet. */
+/* Adds a bias to a sum; sum -1: there is no sum yet. */
 static int add_bias(const struct evaluation *w, const struct step *s, int id, int unit, int sum)
 {
 	int bias = param(w, s->pseudo_layer, id, 1, 0, unit);

@@ -26,7 +26,7 @@ enum { ROWS_MAX = 32, VALUES_MAX = 4 };
 struct network {
 	/* set before network_open */
 	struct cg_rnn_config config;
-	struct cg_value values[VALUES_MAX];      /* the values of params that config points to, if config.n_values is not 0 */
+	struct cg_value values[VALUES_MAX];      /* values of the cell's params, to which config points if config.n_values is not 0 */
 	int64_t T, B, first_step;                /* network_open() reduces first_step to the largest legal one */
 	int32_t lengths[ROWS_MAX];
 	int ragged;                              /* the call has lengths */
@@ -61,7 +61,7 @@ void network_close(struct network *);
 /* Opens a copy of a network, with the same params, for other numbers of rows and steps. The caller has set the copy's ragged and
  * lengths. */
 void network_like(struct network *, const struct network *, int64_t T, int64_t B);
-/* Opens the same network with the same inputs. */
+/* Opens a copy of a network, with the same inputs. */
 void network_copy(struct network *, const struct network *);
 /* Draws all inputs, absent ones as zeros; the padding of sequences is NaN. */
 void network_draw(struct network *, unsigned long long *state, double scale);
@@ -107,8 +107,8 @@ void answers_print_worst(const char *test);
 /* Fails unless the outputs in `which` that neither network lacks have the same bits in both, or close numbers on a route that does not
  * promise bits. */
 void network_same(const struct network *, const struct network *, unsigned which, const char *what);
-/* Fails unless these outputs have the same bits, or on backend cuda close numbers: there memory that is aligned differently may make a
- * vendor's products add in another order. */
+/* Fails unless the outputs in `which` have the same bits, or on backend cuda close numbers: there memory that is aligned differently may
+ * make a vendor's products add in another order. */
 void network_alike(const struct network *, const struct network *, unsigned which, const char *what);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "tests/sequence/guarded_network.h"
 
-/* The number of comparisons, and the largest error so far over its tolerance. */
+/* The number of comparisons, and the largest quotient so far of an error and its tolerance. */
 struct slopes { long checked; double worst; };
 
 /*

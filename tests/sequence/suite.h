@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tests of whole sequences, by subject. Each runs on the suite's device.
+ * The tests of whole sequences, by subject. Each test runs on the suite's device.
  */
 #ifndef SUITE_H
 #define SUITE_H

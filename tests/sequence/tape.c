@@ -28,8 +28,8 @@ struct number {
 };
 
 struct tape {
-	long double unit, lost;                  /* of arithmetic: half the spacing of numbers from 1 to 2; the largest loss by underflow */
-	long double real_unit, real_lost;        /* the same of memory; real_unit 0: memory stores results of arithmetic unchanged */
+	long double unit, lost;                  /* of arithmetic: unit: half the spacing of numbers from 1 to 2; lost: the largest underflow */
+	long double real_unit, real_lost;        /* unit and lost of memory; real_unit 0: memory stores results of arithmetic unchanged */
 	struct number *numbers;
 	int n, capacity;
 	int *pairs;                              /* a[0] b[0] a[1] b[1] ... of every TAPE_DOT */
@@ -263,7 +263,7 @@ static void pass_quotient(struct tape *t, int k)
 }
 
 /* Passes the derivative of number k, a max or with sign -1 a min, to operand a: the slope is 1/2 if both operands are equal. Where the
-   errors leave open which operand is greater, any slope is right. */
+   errors leave open which operand is greater, any slope from 0 to 1 is right. */
 static void pass_greater(struct tape *t, int k, int a, int b, int sign)
 {
 	const struct number *x = &t->numbers[a], *y = &t->numbers[b];
@@ -328,7 +328,7 @@ static void back(struct tape *t, int k)
 	case TAPE_EXP: pass(t, k, x.a, y, e); break;
 	case TAPE_TANH: pass(t, k, x.a, 1 - y * y, 2 * fabsl(y) * e + e * e + 4 * u); break;
 	case TAPE_SIGMOID: pass(t, k, x.a, y * (1 - y), fabsl(1 - 2 * y) * e + e * e + 4 * u); break;
-	/* Near the kink of relu either slope is right. */
+	/* Near the kink of relu the slopes 0 and 1 are both right. */
 	case TAPE_RELU: pass(t, k, x.a, a->value > 0, fabsl(a->value) <= a->bound && a->bound > 0); break;
 	case TAPE_CLIP: pass(t, k, x.a, 1, 0); break;
 	case TAPE_MAX: pass_greater(t, k, x.a, x.b, 1); pass_greater(t, k, x.b, x.a, 1); break;

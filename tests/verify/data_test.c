@@ -328,7 +328,7 @@ static void rnn(const char *op, int dtype, const struct safetensors *answer)
 static const struct {
 	const char *name;
 	void (*run)(const char *op, int dtype, const struct safetensors *answer);
-	int whole;                                      /* one file has both arguments and answers */
+	int whole;                                      /* not 0: one file has both arguments and answers */
 } ops[] = {
 	{ "LSTMBlockCell", lstm_cell, 0 },        { "LSTMBlockCellGrad", lstm_cell_grad, 0 },
 	{ "lstm_block_cell_grad", lstm_cell_grad, 0 },

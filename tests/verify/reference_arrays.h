@@ -47,8 +47,8 @@ enum gru_array { GRU_WRT(FIELD2) GRU_SAVED(FIELD2) GRU_IN(FIELD_IN) GRU_OUT(FIEL
 
 /*
  * The arrays of both ops share this storage. d or v has an input's numbers; v and e have an output's values and bounds; naive and
- * unrounded have the naive code's answers, after and before their rounding to the dtype. ratio is the largest error of naive over the
- * tolerance, inner the largest error of unrounded over 2 * bound.
+ * unrounded have the naive code's answers, after and before their rounding to the dtype. ratio is the largest error of naive divided by the
+ * tolerance, inner the largest error of unrounded divided by 2 * bound.
  */
 static struct store {
 	double d[MAX], naive[MAX], unrounded[MAX];

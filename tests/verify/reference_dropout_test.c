@@ -214,8 +214,8 @@ static void between_layers(void **state)
 	assert_true(dropped > 1000);
 }
 
-/* With a dropout rate of 1 layer 1 gets nothing from layer 0: input has no effect on output, and as the upstream gradients of layer 0's
-   final states are 0, so are its gradients of input and of its initial h. */
+/* With a dropout rate of 1, layer 1 gets nothing from layer 0: input has no effect on output, and as the upstream gradients of layer 0's
+   final states are 0, so are the gradients of input and of layer 0's initial h. */
 static void all_dropped(void **state)
 {
 	static long double want[MAX], want_grad[MAX], input[MAX];

@@ -338,8 +338,7 @@ static void agree_outputs(const char *what)
 }
 
 /* Lengths of T equal no lengths; absent states and absent upstream gradients of output and output_h equal zeros; auto_select equals the
- * input mode that it
- * selects. */
+ * input mode that auto_select selects. */
 static void test_other_layouts(void **state)
 {
 	static const struct ref_in absent;

@@ -210,8 +210,8 @@ static void test_tanh(void **state)
 	}
 }
 
-/* In f32 cuDNN's bound of sigmoid(x) is larger by 2^-23 |x| times the derivative, for x = 10 and x = -10; in f64 it is not larger. Here c
-   depends on gate f alone. */
+/* In f32 cuDNN's bound of sigmoid(x) is larger by 2^-23 |x| times the derivative, for x = 10 and x = -10; in f64 it is not larger. In this
+   test c depends on gate f alone. */
 static void test_sigmoid(void **state)
 {
 	(void)state;

@@ -316,8 +316,8 @@ static void rounding(void **state)
 			assert_true(isnan(x) ? isnan(r) : r == x && !signbit(r) == !signbit(x));
 			if ((bits & 0x7fff) > half[k].largest)
 				continue;
-			/* y: the dtype's next number away from zero. Beyond the largest finite number y is infinite, but the middle between x and y is
-			   computed as if numbers went on with the same spacing. */
+			/* y: the dtype's next number after x away from zero. Beyond the largest finite number y is infinite, but the middle between x
+			   and y is computed as if numbers went on with the same spacing. */
 			y = (bits & 0x7fff) == half[k].largest ? INFINITY : fabs(decode(bits + 1, half[k].m));
 			middle = copysign(isinf(y) ? 2 * fabs(x) - fabs(decode(bits - 1, half[k].m)) : y, x);
 			middle = x + (middle - x) / 2;

@@ -28,8 +28,8 @@ enum { MAX = 8192, MAX_ROWS = 16 };
 enum rnn_array { RNN_WRT(FIELD2) RNN_IN(FIELD1) RNN_OUT(FIELD1) RNN_ARRAYS };
 
 /* d or v has an input's numbers; v and e have an output's values and bounds; naive and unrounded have the naive code's answers, after and
- * before their rounding to the dtype. ratio is the largest error of naive over the tolerance, inner the largest error of unrounded over 2
- * * bound. */
+ * before their rounding to the dtype. ratio is the largest error of naive divided by the tolerance, inner the largest error of unrounded
+ * divided by 2 * bound. */
 static struct store {
 	double d[MAX], naive[MAX], unrounded[MAX];
 	long double v[MAX], e[MAX], ratio, inner;

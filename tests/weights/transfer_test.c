@@ -160,7 +160,7 @@ static void expect_tensor(const struct side *from, const struct side *to, int ps
 }
 
 /* Expects that biases of 1 and 2 count as one loss where format b has one bias for the gate: no rule splits their sum of 3 into 1
-   and 2. So do gradients of 1 and 2, since format b can hold gradients of two biases only if both are equal. */
+   and 2. Gradients of 1 and 2 also count as one loss, since format b can hold gradients of two biases only if both are equal. */
 static void lose_biases(const struct format_case *a, const struct format_case *b, int directions, int gradients)
 {
 	struct side from, to;

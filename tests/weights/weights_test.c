@@ -153,8 +153,8 @@ static void test_there_and_back(void **state)
 	}
 }
 
-/* A format with one bias for two: biases are saved if nothing is lost or `lossy` is set, else rejected; the format has a rule by which
- * they are loaded. */
+/* In a format with one bias in place of two, biases are saved if nothing is lost or `lossy` is set, else rejected; the format has a rule by
+ * which it loads two biases from one. */
 static void test_one_bias(void **state)
 {
 	struct cg_rnn_config config = network("lstm", 1, 0, 0);
