@@ -300,12 +300,12 @@ $(timed_4): $(filter $(timed_1) $(timed_2) $(timed_3),$(TEST_LOGS))
 $(timed_5): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4),$(TEST_LOGS))
 $(timed_6): $(filter $(timed_1) $(timed_2) $(timed_3) $(timed_4) $(timed_5),$(TEST_LOGS))
 
-# All tests print TAP.  All tests run in the build tree and find the source in $srcdir.  If PoCL is installed, it is the only OpenCL driver
-# for programs with the address sanitizer, which fails if a library that is loaded late throws an exception, as Mesa's Clover does.  PoCL
-# takes three times as long to make a kernel with optimisation as without, and the bits are the same.  In make check only gen/gemm.sh, the
-# comparison of kernels' bits in command/check.bats and the losses on OpenCL in command/demo.bats use optimised kernels of PoCL.  The suites
-# conformance and sequence in make bigcheck, and the tests on PoCL in make cpucheck, use optimised kernels, too.  The comments (#) in a
-# test's TAP are printed with its results.  TIMES=FILE appends each test's times to FILE.
+# All tests print TAP.  All tests run in the build tree and find the source in $srcdir.  If PoCL is installed and OCL_ICD_VENDORS unset,
+# PoCL is the only OpenCL driver for programs with the address sanitizer, which fails if a library that is loaded late throws an exception,
+# as Mesa's Clover does.  PoCL takes three times as long to make a kernel with optimisation as without, and the bits are the same.  In make
+# check only gen/gemm.sh, the comparison of kernels' bits in command/check.bats and the losses on OpenCL in command/demo.bats use optimised
+# kernels of PoCL.  The suites conformance and sequence in make bigcheck, and the tests on PoCL in make cpucheck, use optimised kernels,
+# too.  The comments (#) in a test's TAP are printed with its results.  TIMES=FILE appends each test's times to FILE.
 tap = $(TIMES:%=$(SHELL) $(top_srcdir)/%D%/times.sh %) env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh --comments
 TEST_EXTENSIONS = .sh .py .bats .on .fake
 LOG_DRIVER = $(tap)
@@ -386,7 +386,7 @@ clean-local: clean-fake clean-docs
 # OpenCL with kernels that PoCL optimises; networks of 20,000 random cells; every form of the cuda backend's kernels; the mathematics of
 # every float where results can differ; products by kernels that PoCL optimises in every dtype; a built-in cell that is added in a copy of
 # the source; programs of earlier versions on a library whose structs have more fields; the API reference; two builds compared; OpenCL texts
-# of all dtypes; and CUDA texts compiled for the architectures ARCHS, with the resources that each kernel takes, in
+# of all dtypes; and CUDA texts compiled for the architectures ARCHS, which writes the resources that each kernel takes to
 # tests/gen/cuda-resources.txt.
 ARCHS = 75,80,90,100,120
 bigcheck: %D%/sequence/sequence %D%/conformance/conformance

@@ -114,8 +114,8 @@ static void pass(struct net *n, const struct network_case *network_case, int k, 
 
 /* ---- the cpu's bits ---- */
 
-/* Runs three networks of a case forward, then backward, in a ragged case with different lengths; only the library waits between these
- * calls. */
+/* Runs three networks of a case forward, then backward, in a ragged case with different lengths; the test itself does not wait between
+ * these calls. */
 static void in_a_row(const char *backend, const struct network_case *network_case, int place, uint64_t prints[CALLS])
 {
 	struct cg_context *context = open_context(backend);

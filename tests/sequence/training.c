@@ -16,7 +16,7 @@
 
 enum { STEPS = 50, SIZE = 4096 };
 
-/* A cell with a gate for what is kept and one for what is new, a per-unit weight outside the gates, and a cell state. */
+/* A cell with gates for what is kept, what is new and what is output, a per-unit weight outside the gates, and a cell state. */
 static const char text[] =
 	"cell keeper\n" "gates a_k a_n a_o\n" "state c\n" "output h\n" "option weigh w_c\n" "param slope = 1\n"
 	"k = sigmoid(a_k + w_c * c_prev)\n" "n = tanh(slope * a_n)\n" "o = sigmoid(a_o)\n"
