@@ -66,7 +66,7 @@ EXTRA_DIST += \
 	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)
 
-# Unit tests may use the library's internal names.  This part lists the sources of tests that have more than one file.
+# Unit tests may use the library's internal names.  This part lists the sources of tests that have more than one source file.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \

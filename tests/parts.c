@@ -61,7 +61,7 @@ static int measure(struct cg_context *context, const struct cg_op *row, int dtyp
 	struct cg_backend products = *context->backend, kernels = products;
 	const struct cg_backend *const ways[] = { context->backend, &products, &kernels };
 	int is_grad = strstr(row->name, "_grad") != NULL, code = CG_OK;
-	/* A gradient follows its forward op in the table. */
+	/* In the op table a gradient op follows its forward op. */
 	struct problem p = { .row = row, .forward = is_grad ? row - 1 : row, .grad = is_grad ? row : row + 1,
 		.what = is_grad ? BENCH_GRAD : BENCH_FORWARD, .op = calloc(1, row->size) };
 	struct result result[3];

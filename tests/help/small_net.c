@@ -53,7 +53,7 @@ static int is(const struct net_port *port, const char *start)
 	return !strncmp(port->name, start, strlen(start));
 }
 
-/* Does the call get arguments of cell states? */
+/* Has the cell a cell state? Only then calls get arguments of cell states. */
 static int has_state(const struct net *n)
 {
 	struct cg_cell_parts parts;
@@ -122,7 +122,7 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 		return CG_NO_MEMORY;
 	memset(values, POISON, bytes);
 	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++) {
-		/* Numbers are modulo a prime, so that rows and gates are not alike. */
+		/* The numbers repeat after 61 elements, a prime number, so that rows and gates are not alike. */
 		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 61 - 30;
 
 		numbers_encode(n->config.dtype, (double)number / 64, values + k * size[n->config.dtype]);

@@ -39,8 +39,8 @@ static void test_open(void **state)
 	REFUSED(cg_open(",cpu", &c), CG_BAD_ARGUMENT, "expected NAME or NAME:DEVICE, or several with commas between them");
 	REFUSED(cg_open("cpu:1", &c), CG_NO_DEVICE, "cpu:1");
 	REFUSED(cg_open("cpu:1,cpu:7", &c), CG_NO_DEVICE, "cpu:7");
-	/* A malformed device is a wrong argument on every machine, also where the backend has no device, and another backend does not
-	 * replace it. */
+	/* A malformed device gives CG_BAD_ARGUMENT on every machine, also where its backend has no device; the next backend in the list is not
+	 * tried. */
 	REFUSED(cg_open("cpu:foo,cpu", &c), CG_BAD_ARGUMENT, "cpu:foo: expected cpu, cpu:0 or, with a number of threads, cpu:threads=N");
 #ifdef CG_CUDA
 	REFUSED(cg_open("cuda:foo,cpu", &c), CG_BAD_ARGUMENT, "cuda:foo: expected a device number such as 0, got 'foo'");

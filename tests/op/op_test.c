@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The op table, and what is read from it: shapes, needs, names. The loops read the rows, so that a new row is tested as soon as it
- * exists; the expected contents are written here a second time, from TensorFlow's signatures and the formulas. check_test.c tests
- * what is rejected.
+ * The op table, and what is read from it: shapes, needs, names. The loops of this file read the rows of the table, so that a new row is
+ * tested as soon as it exists; the expected contents are written here a second time, from TensorFlow's signatures and the formulas.
+ * check_test.c tests what is rejected.
  */
 #include <math.h>
 #include <pthread.h>

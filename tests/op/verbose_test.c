@@ -213,7 +213,7 @@ static void test_attributes(void **state)
 	close_both(context, stream);
 }
 
-/* Settings that `cellgrad bench` would choose otherwise are printed in words, as a note. */
+/* Settings and absent outputs that differ from those of `cellgrad bench` are printed in words, as a note. */
 static void test_notes(void **state)
 {
 	const struct cg_op *grad = cg_op_find("lstm_block_cell_grad", NULL);

@@ -19,8 +19,8 @@ USE = "import cellgrad; print(cellgrad.version); print(cellgrad.Context('cpu').w
 
 
 def python(program, folder, *words, cwd=None, **environment):
-    """Runs a program, or these arguments, by this Python in a new process, with the package in a folder and without variables CELLGRAD_*;
-    returns the exit status, output and errors."""
+    """Runs `program`, or this Python with the arguments `words`, in a new process, with the package in `folder` and no variables CELLGRAD_*
+    but those in `environment`; returns the exit status, output and errors."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("CELLGRAD_")}
     arguments = [sys.executable, *words] if words else [sys.executable, "-c", program]
     done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False,

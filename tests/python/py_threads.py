@@ -38,7 +38,7 @@ WANT = [step(seed) for seed in range(6)]
 
 def in_child(call):
     """Makes a call in a forked child; returns 0 if the call returns a true value, else the exit status, or minus the signal that ended it.
-    A child that runs for more than 20 s is killed; the function then returns words."""
+    A child that runs for more than 20 s is killed; in_child then returns a text."""
     child = os.fork()
     if not child:
         try:

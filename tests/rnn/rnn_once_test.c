@@ -151,7 +151,7 @@ static void test_composed(void **state)
 	for (int k = 0; k < 8; k++) {
 		open_both(&context, &stream, k & 1 ? "1" : "0");
 		open_net(&n, context, stream, k >> 1 & 1, k >> 2);
-		assert_true(dup2(null, 2) == 2);                 /* verbose_test reads the lines of calls; here they are discarded */
+		assert_true(dup2(null, 2) == 2);                 /* discards the lines of calls, which verbose_test tests */
 		expect_once(net_forward, &n, 1, 0);
 		expect_once(net_backward, &n, 1, 0);
 		assert_true(dup2(kept, 2) == 2);

@@ -487,8 +487,8 @@ static void padding(void **state)
 	}
 }
 
-/* With length 0 in all rows, without steps or without rows, states and their gradients pass through, params_backprop is zeros or the old
-   values, and output and input_backprop are zeros. */
+/* With length 0 in all rows, without steps or without rows, the final states equal the initial states, and their gradients are equal, too;
+   params_backprop is zeros or the old values, and output and input_backprop are zeros. */
 static void nothing_to_do(void **state)
 {
 	static const struct { int from, to; } pass[] = { { RNN_input_h, RNN_output_h }, { RNN_input_c, RNN_output_c },

@@ -302,7 +302,7 @@ static void test_refusals(void **state)
 	assert_string_equal(t.name, "w");
 }
 
-/* A user's cell has no letters for its gates: format `onnx` rejects it, and `canonical` holds it whole. */
+/* A user's cell has no letters for its gates: format `onnx` rejects the cell, and `canonical` saves and loads all params of its network. */
 static void test_own_cell(void **state)
 {
 	static const char text[] = "cell mine\ngates  a_x a_y\noutput h\noption extra p q\nparam k\n\nh = tanh(a_x + p * h_prev) * k + sigmoid(a_y * q)\nsave h\n";
