@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cg_kernel_run: a cell given as text and interpreted gives the bits of the built-in cell with the same equations, for every pass, dtype
- * and shape; rows of two views may alternate in memory; a wrong call is rejected before anything is written.
+ * cg_kernel_run: a cell given as text and interpreted gives the bits of the built-in cell with the same equations, for every pass and
+ * dtype, in point kernels and in sums; rows of two views may alternate in memory; a wrong call is rejected before anything is written.
  */
 #include <setjmp.h>
 #include <stdarg.h>
