@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Dependencies between folders point one way: the includes of each file, and the calls of each object file, are compared with the list
-# `arrows` in this script.  No files call each other in a circle, no two files share a name unless their folders mirror each other, each
-# README.md names the files of its folder, and no struct has the name of a function of its folder.
-# Runs in the build's top folder.
-#   srcdir: the source
+# Tests that the includes of each file, and the calls of each object file, keep to the lists `arrows` and `headers` in this script.  No
+# files may call each other in a circle, no two files may share a name unless their folders mirror each other, each README.md must name the
+# files of its folder, and no struct may have the name of a function of its folder.  This script runs in the build's top folder.
+#   srcdir: the top folder of the source
 set -u
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 n=0
 
-# The list `arrows`: a folder, then the folders whose files its own files may include and call.
+# Each line of the list `arrows` names a folder, then the folders whose files the files of the first folder may include and call.
 cat >"$scratch/arrows" <<'END'
 gen
 core        gen
@@ -26,8 +25,8 @@ verify      gen core device op tensorflow
 command     gen core cache device op rnn weights tensorflow verify
 bindings
 END
-# The list `headers`: a folder, then the only headers of the library that its files may include.  Only runtime/device/open.c may include
-# headers of backends/ and use its symbols.
+# Each line of the list `headers` names a folder, then the only headers of runtime/, or folders of headers, that its files may include.
+# Outside backends/, only runtime/device/open.c may include headers of backends/ and use symbols of backends/.
 cat >"$scratch/headers" <<'END'
 backends    runtime/device/backend.h runtime/device/net.h runtime/core/ runtime/cache/
 verify      runtime/cellgrad.h runtime/op/op.h runtime/core/core.h runtime/device/mem.h
@@ -54,7 +53,7 @@ files()
 		grep -E '^(gen|runtime|backends|bindings|verify|command|templates|examples|python|docs|tests)/' | grep -v '/\.[^/]*$'
 }
 
-# Prints "FILE INCLUDED" for every include of a header of the source.  Only in gen/ may an include name a file of gen/ without its folder.
+# Prints "FILE INCLUDED" for every #include with a name in quotes.  Only in gen/ may an include name a file of gen/ without its folder.
 includes()
 {
 	files | grep -E '^(gen|runtime|backends|bindings|verify|command)/.*\.[ch]$' | (cd "$srcdir" && xargs awk '
@@ -82,7 +81,7 @@ calls()
 }
 
 # Prints those lines "FROM TO ..." of the input that the list `arrows` or the list `headers` does not allow, or that concern a folder that
-# the list `arrows` lacks.  The folders verify, command and bindings may call what cellgrad.h declares.
+# the list `arrows` lacks.  Files of verify, command and bindings may call what cellgrad.h declares.
 against()
 {
 	awk -v table="$scratch/arrows" -v list="$scratch/headers" -v header="$srcdir/runtime/cellgrad.h" '
@@ -160,8 +159,9 @@ namesakes()
 }
 
 # Prints the struct tags that are also the name of a function in the same folder; the input lists files below the folder $1.
-# Definitions and declarations begin at the left margin.  Two functions of cellgrad.h may have the name of their struct.  A folder of tests
-# has many programs, so each of its files, with its header, counts alone; but tests/sequence is one program.
+# A function counts if its definition or declaration begins at the left margin.  cg_rnn_sizes and cg_rnn_region may be a struct and a
+# function.  A folder of tests has many programs, so a .c file of tests and the header of the same name count as a folder of their own; but
+# tests/sequence is one program, and counts as one folder.
 twins()
 {
 	(cd "$1" && xargs awk '
@@ -177,16 +177,17 @@ twins()
 		}') | sort
 }
 
-# Prints a line about each file that no README.md names, and about each name in a README.md that no file has; the input lists the files of
-# the folder $1.  A README.md names the files of its folder, and of the folders below it that have no README.md, in the first column of
-# tables whose header begins with "file" or "script".  A table is about a folder below, if the table's header or the heading above the
-# table names that folder.  A name may have a *, and a name with a / at its end stands for all files in that folder.  A README.md may
-# leave out files of the build, and files without an ending.
+# Prints a line about each file that its README.md does not name, about each name in a README.md that has no file, is there twice or belongs
+# to another README.md, and about each README.md without a link from the one above.  The input lists the files of the folder $1.  A README.md
+# names the files of its folder, and of the folders below it that have no README.md, in the first column of tables whose header begins with
+# "file" or "script".  A table is about a folder below, if the table's header or the heading above the table names that folder.  A name may
+# have a *, and a name with a / at its end stands for all files below that folder.  A README.md may leave out README.md, local.mk,
+# configure.m4 and files without an ending.
 unnamed()
 {
 	awk -v top="$1" '
 		function above(path) { sub(/\/?[^\/]*$/, "", path); return path }
-		# The folder of the README.md that must name this file.
+		# Returns the folder of the README.md that must name the file `path`.
 		function home(path) { do path = above(path); while (path && !(path in readme)); return path }
 		function take(folder, name, pattern) {
 			if (name ~ /\/$/ || name ~ /\*/) {
@@ -238,7 +239,7 @@ unnamed()
 		}' | sort
 }
 
-# report FILE NAME: prints a line of TAP.  The test passes if the file is empty; if `seeded` is 1, it passes if the file is not empty.
+# report FILE NAME: prints FILE and a line of TAP.  The test NAME passes if FILE is empty; if `seeded` is 1, it passes if FILE is not empty.
 report()
 {
 	n=$((n + 1))

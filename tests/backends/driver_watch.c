@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the watches of the drivers share. */
+/* Functions that cuda_watch.c, opencl_watch.c and their tests share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

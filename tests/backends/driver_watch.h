@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the watches of the drivers share (cuda_watch.h, opencl_watch.h): one call that fails, a device to open or a skip, a program
+ * Declares what cuda_watch.c, opencl_watch.c and their tests share: one call that fails, a device to open or a skip, a program
  * whose calls fail in turn, and tests of what block ops enqueue and build.
  */
 #ifndef DRIVER_WATCH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows gathered, scattered, added and dropped, on the cpu with every instruction set that runs here, on one thread and on all, and
- * on an OpenCL device: the values, and on OpenCL the builds and launches. In f32 the cpu's dropout words are Random123's.
+ * Tests rows gathered, scattered, added and dropped, on the cpu with every instruction set that runs here, on one thread and on all, and
+ * on an OpenCL device: the values, and on OpenCL the builds and launches. In f32 the cpu's dropout words are those of Random123's Philox.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,8 +50,8 @@ static void test_cpu(void **nothing)
 }
 
 #ifdef RANDOM123
-/* Is `word` the dropout word that the compiled kernel computes for this unit?  With the dropout word as the limit `below` the element is
-   kept, with the next number as the limit it is dropped. */
+/* Returns 1 if `word` is the dropout word that the compiled kernel computes for this unit.  With the dropout word as the limit `below` the
+   element is kept, with the next number as the limit it is dropped. */
 static int draws(cg_rows_compiled *call, uint64_t key, int64_t t, int64_t b, int64_t unit, uint32_t word)
 {
 	float one = 1, result[2];

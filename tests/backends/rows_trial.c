@@ -38,7 +38,7 @@ static int below(int n)
 
 #define PICK(list) (list)[below((int)(sizeof (list) / sizeof *(list)))]
 
-/* Is the element a very small float, which a device may flush? */
+/* Returns whether the element is a very small float, which a device may flush. */
 static int tiny(int dtype, const void *x)
 {
 	double d = numbers_decode(dtype, x);
@@ -64,7 +64,7 @@ static void draw_indexes(struct trial *c)
 		t[p] = below(5) ? (int64_t)below(1000) : 0xfffff000;
 		b[p] = below(5) ? (int64_t)below(1000) : 0xffffffff;
 	}
-	/* The rows of dst are a part of a permutation. */
+	/* The rows of dst that are written are distinct: `to` has a permutation of all rows of dst. */
 	for (int64_t p = 0; p < c->dst_rows; p++) {
 		int64_t other = below((int)p + 1);
 
@@ -105,7 +105,7 @@ static void draw(struct trial *c, int k, int64_t rows, int64_t columns)
 	draw_indexes(c);
 }
 
-/* The right value of an element, in the dtype of sums: x from src, old from dst. */
+/* Returns the right value of an element, in the dtype of sums, from the values x of src and old of dst. */
 static double moved(const struct cg_rows *r, double x, double old, int64_t p, int64_t j, int has_t, int has_b)
 {
 	const struct cg_drop *d = &r->drop;

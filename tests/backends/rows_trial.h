@@ -5,7 +5,7 @@
 
 #include "runtime/device/device.h"
 
-/* Moves so many random sets of rows, the dtypes in turn, and 32 large ones; a wrong element fails the test that calls it. */
+/* Moves `trials` random sets of rows, in each dtype in turn, and 32 large sets; a wrong element fails the test that calls it. */
 void rows_try(struct cg_stream *, int trials);
 /* Calls cg_copy_rows() once, with rows of one fixed shape; returns its code. */
 int rows_once(struct cg_stream *, int dtype);

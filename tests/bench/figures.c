@@ -4,8 +4,8 @@
  *	figures network CELL DTYPE T B H VALID SCALE INPUT PASS    milliseconds of the fastest call.  VALID: the share of steps that are
  *	                                                           valid, in rows of falling lengths; SCALE: weights are of up to SCALE / 10;
  *	                                                           INPUT: linear or skip; PASS: both or inference
- *	figures point CELL PASS ROWS UNITS                         milliseconds of the kernel over elements, and of a copy loop over as many
- *	                                                           arrays, which it reads and writes
+ *	figures point CELL PASS ROWS UNITS                         milliseconds of the kernel over elements, and of a copy loop that reads and
+ *	                                                           writes as many arrays as the kernel
  *	figures read BYTES THREADS                                 milliseconds in which threads read so many bytes, each its own share again
  *	                                                           and again
  *	figures tiny CALLS                                         nanoseconds of the fastest of so many calls: LSTMBlockCell in f32 of one

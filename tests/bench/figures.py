@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times of the cpu backend, most of them beside another time or rate: threads, the length of a sequence, ragged batches, saturated gates,
-the rate at which weights are read, kernels over elements beside a copy loop, and a tiny call.
+"""Measures times of the cpu backend, most of them beside another time or rate: threads, the length of a sequence, ragged batches,
+saturated gates, the rate at which weights are read, kernels over elements beside a copy loop, and a tiny call.
 
     python3 tests/bench/figures.py [--threads N] [--quick] [--profile]
 

@@ -327,7 +327,7 @@ static double get_milliseconds(void)
 
 struct turn { double least, mean; };
 
-/* Calls `run` until so many milliseconds have passed, at least once; returns the milliseconds of the fastest call and the mean of all. */
+/* Calls `run` for `milliseconds`, at least once; returns the milliseconds of the fastest call and the mean of all calls. */
 static struct turn time_turn(void (*run)(void *), void *state, double milliseconds)
 {
 	double began = get_milliseconds(), before = began, now;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the C programs of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
+ * Declares what the C programs of peers.sh share: the problem, its numbers, the protocol on stdin and stdout.
  *
  * A program reads the problem, prepares, computes, and calls serve_turns, which writes the answers to the file that the problem names, and
  * then prints a line of JSON about the program, and "ready".  Each line "go" on stdin starts a turn: the program calls its library for a
  * tenth of a second, after calls that do not count, and prints a line with the milliseconds of the fastest call and the mean of the calls.
- * Another line, or the end of the input, ends the program.  decline says that a program cannot do the problem.
+ * A line other than "go", or the end of the input, ends the program.  decline says that a program cannot do the problem.
  *
  * Numbers lie in the files as f32, one array behind the other in the order of struct numbers and of struct answers; an array that
- * the problem does not have is NULL here and left out there.
+ * the problem does not have is NULL in the struct and left out of the file.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -30,7 +30,7 @@ struct answers {
 
 struct problem {
 	const char *cell, *dtype, *input, *output;
-	size_t T, B, I, H, G;                    /* G: the number of gates, i f g o, r z n, r u c, or one */
+	size_t T, B, I, H, G;                    /* G: the number of gates: 4 (i f g o), 3 (r z n or r u c) or 1 */
 	int threads, grad, last;                 /* last: gradients are of a loss on the last state alone, which needs no y */
 	int has_c, peephole;
 	struct numbers in;

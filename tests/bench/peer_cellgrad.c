@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This library's time in peers.sh: a network of one layer through cg_rnn_forward and cg_rnn_backward, and BlockLSTM through
+ * Measures this library's time for peers.sh: a network of one layer through cg_rnn_forward and cg_rnn_backward, and BlockLSTM through
  * cg_lstm_block, on the cpu, in host memory that is allocated before the first call.
  * CELLGRAD_CPU_THREADS is set to --threads.
  */
@@ -41,7 +41,7 @@ static struct cg_mem make_bytes(size_t bytes)
 	return (struct cg_mem){ allocate(bytes), 0, bytes, CG_HOST };
 }
 
-/* Allocates, by cg_alloc, the workspace or the reserve of a network. */
+/* Allocates, by cg_alloc, the workspace or the reserve space of a network. */
 static struct cg_mem alloc_bytes(struct cg_context *context, size_t bytes)
 {
 	struct cg_mem mem;
@@ -214,7 +214,7 @@ static void give_block_weights(struct ours *o)
 	free(bias);
 }
 
-/* Makes the upstream gradient of all steps: that of `steps`, or 0 if it is NULL, with `last` added to the last step. */
+/* Makes the upstream gradient of all steps: that of `steps`, or 0 if `steps` is NULL, with `last` added to the last step. */
 static struct cg_mem make_upstream(const struct problem *p, const float *steps, const float *last)
 {
 	const size_t state = p->B * p->H, n = p->T * state;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""JAX's time in peers.sh: the cell's equations in lax.scan, with their gradients by vjp, in one jitted function on the CPU.
+"""Measures JAX's time for peers.sh: the cell's equations in lax.scan, with their gradients by vjp, in one jitted function on the CPU.
 
 XLA has one thread for each processor on which the process may run, so this script lets it run on at most --threads processors.
 """

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libxsmm's time in peers.sh: its cells of version 1, in f32, with weights plain or packed and with some sizes of blocks, of which the
- * fastest is taken.
+ * Measures libxsmm's time for peers.sh: the cells of libxsmm 1, in f32, with weights plain or packed and with some sizes of blocks, of
+ * which the fastest is taken.
  *
- * Its LSTM has gates i c f o; its GRU's reset gate acts before the product, which makes it our gru_block, with gates in our order.
- * In 1.17 that GRU multiplies di and df by each other's h and r h, so that its gradient of R is not the derivative: the comparison
- * says so.  Its cell for rnn_tanh gives no gradient of the initial state.  Weights are packed outside of the timed calls.
+ * libxsmm's LSTM has gates i c f o; its GRU's reset gate acts before the product, which makes it our gru_block, with gates in our order.
+ * The GRU of libxsmm 1.17 multiplies di and df by each other's h and r h, so that its gradient of R is not the derivative: peers.sh
+ * says so.  libxsmm's cell for rnn_tanh gives no gradient of the initial state.  Weights are packed outside of the timed calls.
  */
 #include <math.h>
 #include <omp.h>
@@ -45,7 +45,7 @@ static float *make(struct theirs *t, size_t n)
 
 /* ---- weights ---- */
 
-/* The index of our gate in the order of libxsmm. */
+/* Returns the index of our gate in the order of libxsmm. */
 static size_t get_gate(const struct problem *p, size_t gate)
 {
 	static const size_t lstm[] = { 0, 2, 1, 3 };
@@ -53,7 +53,7 @@ static size_t get_gate(const struct problem *p, size_t gate)
 	return p->G == 4 ? lstm[gate] : gate;
 }
 
-/* The index of element (c, k) of a matrix [C K] in the packed layout [K/bk C/bc bc bk]; with one block for all it is the plain
+/* Returns the index of element (c, k) of a matrix [C K] in the packed layout [K/bk C/bc bc bk]; with one block for all it is the plain
    layout. */
 static size_t find_packed(size_t c, size_t k, size_t C, size_t bc, size_t bk)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oneDNN's time in peers.sh: forward and backward, or forward in inference alone, on the cpu, in f32 and bf16, versions 2 and 3.
+ * Measures oneDNN's time for peers.sh: forward and backward, or forward in inference alone, on the cpu, in f32 and bf16, versions 2 and 3.
  *
  * Weights, and their gradients, are in the layouts that the primitives choose; the program reorders them outside of the timed calls and
  * says how often it reordered weights.  oneDNN adds to gradients of weights, biases and peepholes, so the program clears these before each
@@ -113,7 +113,7 @@ static int is_gru(const struct problem *p)
 	return !strcmp(p->cell, "gru");
 }
 
-/* oneDNN's gates of a GRU are u r o, where u is our z. */
+/* oneDNN's gates of a GRU are u r o, where u is the z of our gru and the u of our gru_block. */
 static size_t get_gate(const struct problem *p, size_t gate)
 {
 	return p->G == 3 && gate < 2 ? 1 - gate : gate;
@@ -272,7 +272,7 @@ static void copy_weights(const struct problem *p, float *ours, size_t columns, f
 			}
 }
 
-/* Adds the two biases of each gate to one; those of the gru's candidate stay separate. */
+/* Adds the two biases of each gate into a single bias; the two biases of the gru's candidate stay separate. */
 static void make_bias(const struct problem *p, float *to)
 {
 	for (size_t k = 0; k < p->G * p->H; k++) {
@@ -424,7 +424,8 @@ static void get_answers(struct theirs *t)
 	get_bias(t);
 }
 
-/* Bytes beside the arguments: what forward keeps for the gradient, plus the larger of what forward and backward allocate for themselves. */
+/* Returns the bytes of memory beside the arguments: what forward keeps for the gradient, plus the larger of what forward and backward
+   allocate for themselves. */
 static long long count_memory(const struct theirs *t)
 {
 	int64_t forward = 0, backward = 0;

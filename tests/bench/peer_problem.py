@@ -24,7 +24,7 @@ class Problem:
         return 2 * self.G * self.H * (self.I + self.H) * self.T * self.B * (3 if self.grad else 1)
 
     def has(self, name):
-        """Is this array in the problem's file of inputs or of answers, if gradients are computed?"""
+        """Returns whether the problem's file of inputs or of answers has the array, if gradients are computed."""
         if name in ("c0", "c_n", "dc0", "dc_n"):
             return self.has_c
         if name in ("peephole", "dpeep"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's time in peers.sh, in tf.function: its ops BlockLSTM and BlockLSTMGrad, and Keras's LSTM, GRU and SimpleRNN with a
+"""Measures TensorFlow's time for peers.sh, in tf.function: its ops BlockLSTM and BlockLSTMGrad, and Keras's LSTM, GRU and SimpleRNN with a
 GradientTape; the cell lstm is computed by the faster of BlockLSTM and Keras in f32 and f16, else by Keras.  Keras's layers are
 batch-major; x, dy, y and dx are transposed outside of the timed calls."""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's time in peers.sh: nn.LSTM, nn.GRU and nn.RNN on the CPU, forward and backward by autograd."""
+"""Measures PyTorch's time for peers.sh: nn.LSTM, nn.GRU and nn.RNN on the CPU, forward and backward by autograd."""
 import sys
 
 from peer_worker import decline, read_numbers, read_problem, serve

@@ -69,7 +69,7 @@ def write_answers(problem, answers):
 
 
 def time_calls(run, seconds):
-    """Calls run() for some seconds, at least once; returns the milliseconds of each call."""
+    """Calls run() for `seconds` seconds, at least once; returns the milliseconds of each call."""
     times, until = [], time.perf_counter() + seconds
     while True:
         before = time.perf_counter()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times of forward and backward of a recurrent sequence, of this library and of others, taken in turn on one machine.
+"""Measures times of forward and backward of a recurrent sequence, of this library and of others, in turn on one machine.
 
 peers.sh builds the C programs and starts this script.  For each problem, a worker of each library is started, one after the other; each
 worker reads the same numbers, computes, writes its answers, and prints "ready".  The answers are compared with this library's.  Then each
@@ -84,8 +84,8 @@ def measure_roof(given):
 
 
 def get_roof(roofs, dtype):
-    """The roof of a dtype in GFLOP/s: the larger of the values before and after the run.  For f16 it is the roof of f32, which products of
-    f16 may exceed on some processors."""
+    """Returns the roof of a dtype in GFLOP/s: the larger of the values before and after the run.  For f16 it is the roof of f32, which
+    products of f16 may exceed on some processors."""
     values = [roof.get(f"{dtype}_gflops", roof.get("f32_gflops")) for roof in roofs]
     return max((value for value in values if value), default=None)
 

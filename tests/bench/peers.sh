@@ -7,7 +7,7 @@
 # Runs in the top folder of a build.  The workers in C are built in a temporary folder; peers.py runs all workers, and describes the method.
 # Exit status: 0 measured; 1 a fault, or the run is discarded since the machine was not quiet; 2 a wrong argument, or no
 # roof; 77 python3 or the shared library is missing.
-#   srcdir: the source; CC: a C compiler; SANITIZE: its sanitizers; LIBRARY: the shared library; CELLGRAD: the command;
+#   srcdir: the top folder of the source; CC: a C compiler; SANITIZE: its sanitizers; LIBRARY: the shared library; CELLGRAD: the command;
 #   PYTHON: runs the workers of PyTorch, TensorFlow and JAX; CPPFLAGS, LDFLAGS: where oneDNN and libxsmm are
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 99

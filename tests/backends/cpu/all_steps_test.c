@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one more step of a recurrence costs on the cpu, beside its arithmetic. Where threads divide the units of a step among them, the step
+ * Tests what one more step of a recurrence costs on the cpu, beside its arithmetic. Where threads divide the units among them, each step
  * costs a barrier for each phase: one phase for lstm and gru, two for gru_block. Where threads divide the batch rows, a step costs no
- * barrier. A repeated call allocates no memory.
+ * barrier. The second forward and the second backward of a network allocate no memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,8 +63,8 @@ static void measure(const char *cell, int64_t units, int64_t steps, struct cost 
 	cg_close(context);
 }
 
-/* Expects that MORE further steps cost MORE * of_a_step barriers, in forward and in backward, and that a repeated call allocates no
-   memory. */
+/* Expects that MORE further steps cost MORE * of_a_step barriers, in forward and in backward, and that the second call of
+   each allocates no memory. */
 static void expect_meetings(const char *cell, int64_t units, int of_a_step)
 {
 	struct cost few[2], many[2];

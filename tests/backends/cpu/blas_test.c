@@ -47,7 +47,7 @@ static int host_opens(void)
 	return host.set_threads && host.threads && host.dgemm;
 }
 
-/* An element of a matrix that is not symmetric, has no zeros, and no two equal neighbours. */
+/* Returns element k of a matrix that is not symmetric, has no zeros, and no two equal neighbours. */
 static double number(int k)
 {
 	return (double)((unsigned)k * 2654435761u % 1999 + 1) / 1000 - 1.0005;
@@ -235,7 +235,7 @@ static double seconds(clockid_t clock)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The processor time of all threads of the process but the calling one. */
+/* Returns the processor time, in seconds, that all threads of the process but the calling one have used so far. */
 static double others_seconds(void)
 {
 	return seconds(CLOCK_PROCESS_CPUTIME_ID) - seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -259,7 +259,7 @@ static void wait_for_others(void)
 enum { LARGE = 600, ROUNDS = 5 };
 static double large[3][LARGE * LARGE];
 
-/* The processor time that other threads of the process use during three products, divided by that of the calling thread.  Returns the least
+/* Divides the processor time that other threads of the process use during three products by that of the calling thread.  Returns the least
    quotient of ROUNDS rounds, since work that disturbs one round need not disturb all. */
 static double others_share(cg_dgemm *dgemm)
 {

@@ -9,18 +9,18 @@ import shutil
 import subprocess
 import sys
 
-# For each kind of product, its object file, one for all dtypes or one (%s) for each, and the function in it that has the loops over k.
+# For each kind of product, the name of its object file and of the function in it that has the loops over k; %s stands for the dtype.
 VECTORS = {"panels": ("panels", "block_%s"), "tiles": ("tiles_%s", "multiply_vectors")}
 MATRICES = {"panels": ("amx_panels", "multiply"), "tiles": ("tiles_%s", "multiply_tile")}
 OBJECTS = {"avx2": VECTORS, "avx512": VECTORS, "avx512bf16": VECTORS, "amxbf16": MATRICES}
 DTYPES = {"avx2": ("f32", "f64"), "avx512": ("f32", "f64"), "avx512bf16": ("bf16",), "amxbf16": ("bf16",)}
-# The rows and vectors of the tiles that fill the registers of an instruction set; for AMX, the number of registers of rows and of columns.
+# TILES: the rows and vectors of each tile that fills the registers of an instruction set; for AMX, its registers of rows and of columns.
 WIDE = {"panels": [(12, 2)], "tiles": [(6, 4)]}
 TILES = {"avx2": {"panels": [(6, 2)], "tiles": [(3, 4), (4, 3), (6, 2)]}, "avx512": WIDE, "avx512bf16": WIDE,
          "amxbf16": {"panels": [(2, 2)], "tiles": [(1, 4), (2, 2)]}}
 # OTHERS: the most instructions, per step of the loop, beside loads, products and prefetches: for pointers, a counter and a jump.
-# PREFETCHES: the most prefetches, 0 if not listed.  An AMX product takes 16 cycles, in which more instructions fit, and prefetches of two
-# rows of sums, each of two vectors.
+# PREFETCHES: the most prefetches per step of the loop, 0 if not listed.  An AMX product takes 16 cycles, time enough for more instructions,
+# and for prefetches of two rows of sums of two vectors each.
 OTHERS = {"avx2": 5, "avx512": 5, "avx512bf16": 5, "amxbf16": 8}
 PREFETCHES = {"amxbf16": 4}
 
@@ -74,7 +74,7 @@ def count(loop):
 
 
 def is_minimal(counted, rows, vectors, isa):
-    """Does a loop have the instructions of a whole number of steps of a tile of rows and vectors, and few others per step?"""
+    """Returns whether a loop has the products and loads of a whole number of steps of a tile of rows and vectors, and few others."""
     products, loads, stores, prefetches, rest = counted
     steps, left = divmod(products, rows * vectors)
     return (not left and loads == (rows + vectors) * steps and not stores and prefetches <= PREFETCHES.get(isa, 0) * steps

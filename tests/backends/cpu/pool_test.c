@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A caller's thread pool. Six networks have the same bits in pools of 1, 3 and 5 threads as on three of the library's own threads; the
- * pools run parts one after the other, in reverse order, each on a new thread, or by OpenMP. BlockLSTM and its gradient have the same bits
- * in the first two kinds of pool as on one thread. An invalid pool is rejected.
+ * Tests a caller's thread pool. Six networks have the same bits in pools of 1, 3 and 5 threads as on three of the library's own threads; a
+ * pool runs its parts in order, or in reverse order, or each part on a new thread, or by OpenMP. BlockLSTM and its gradient have the same
+ * bits in pools that run the parts in order or in reverse order as on one thread. An invalid pool is rejected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,8 +69,8 @@ static void run_by_openmp(void *user, int parts, pool_part *part, void *arg)
 
 struct network { const char *cell; int dtype; int64_t units; int ragged; };
 
-/* A checksum of the results of forward and backward of a network. With 100 units each thread takes some batch rows through all steps;
-   with 200 units threads share the units of each step. */
+/* Returns a checksum of the results of forward and backward of a network. With 100 units each thread takes some batch rows through all
+   steps; with 200 units threads share the units of each step. */
 static uint64_t print_network(struct cg_context *context, struct network network)
 {
 	static const int32_t lengths[] = { 3, 12, 0, 5, 12, 1, 7, 12, 2 };
@@ -190,7 +190,7 @@ static void make_arguments(struct cg_lstm_block *op, const struct cg_op *row, in
 	}
 }
 
-/* Adds the outputs to a checksum, and frees all arguments. */
+/* Returns a checksum of the op's outputs, and frees all arguments. */
 static uint64_t print_arguments(struct cg_lstm_block *op, const struct cg_op *row)
 {
 	uint64_t print = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products of the cpu: the library's own, small and large, with every instruction set that runs here, and the backend's product
- * with b packed beforehand, where the backend packs it. Except in test_bits and test_tiles all numbers are small integers, so that one
- * answer is right, to the bit.
+ * Tests matrix products of the cpu: the library's own, small and large, with every instruction set that runs here, and the backend's
+ * product with b packed beforehand, where the backend packs b. Except in test_bits and test_tiles all numbers are small integers, so that
+ * one answer is right, to the bit.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -221,7 +221,7 @@ static void close_queue(struct cg_queue *queue)
 	cg_memory(queue->scratch, 0);
 }
 
-/* A whole number, rounded to a dtype. */
+/* Returns the number `whole`, an integer, rounded to a dtype. */
 static double rounded(int dtype, double whole)
 {
 	static const int bits[CG_DTYPE_COUNT] = { [CG_F16] = 11, [CG_BF16] = 8, [CG_F32] = 24, [CG_F64] = 53 };

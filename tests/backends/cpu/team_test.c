@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of the cpu backend: each part of a call runs once. LSTMBlockCell, GRUBlockCell and their gradients, and an interpreted
- * kernel, give the same bits on 1, 2, 3 and 8 threads, and allocate no memory when they are called again.
+ * Tests that the threads of the cpu backend run each part of a call once. LSTMBlockCell, GRUBlockCell and their gradients, and an
+ * interpreted kernel, give the same bits on 1, 2, 3 and 8 threads, and allocate no memory when they are called again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -182,11 +182,11 @@ static void test_held(void **state)
 
 enum { SHARES = 5, PHASES = 200 };
 struct phases {
-	int times[PHASES][SHARES], shares, slow, wrong;  /* slow: the share whose thread sleeps at times; below 0: none */
+	int times[PHASES][SHARES], shares, slow, wrong;  /* slow: the share that sleeps in some phases, if there is one */
 	int done[PHASES];
 };
 
-/* Counts that a share of a phase runs, and checks that every share of the phase before has ended. */
+/* Counts the runs of each share of a phase, and checks that every share of the phase before has ended. */
 static void count_share(void *context, int64_t phase, int share, int thread)
 {
 	struct phases *p = context;
@@ -227,7 +227,7 @@ static void test_phases(void **state)
 
 static size_t seed;
 
-/* Finite numbers of a dtype, some of them subnormal, in new memory. */
+/* Returns finite numbers of a dtype, some of them subnormal, in new memory. */
 static struct cg_mem numbers(int dtype, int64_t n)
 {
 	size_t bytes = cg_dtype_bytes(dtype);
@@ -338,7 +338,7 @@ static void gru(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64
 static const char mine[] = "cell mine\ngates a\nstate c\noutput h\noption extra p\n\nc = sigmoid(a) * c_prev + tanh(a + p * c_prev)\n"
                            "h = tanh(c)\nsave c\n";
 
-/* A cell that is not compiled: its gradient and the sums after it are interpreted, twice; the second time allocates no memory. */
+/* Interprets twice the gradient of a cell that is not compiled, and the sums after it; the second time allocates no memory. */
 static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *t)
 {
 	struct cg_cell *cell;
@@ -371,7 +371,7 @@ static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t 
 
 typedef void op_test(struct cg_stream *, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *);
 
-/* Runs `op`, one of the three functions above, on so many threads, and keeps all its tensors. */
+/* Runs `op`, one of the three functions above, on `threads` threads, and keeps all its tensors. */
 static void run_on(int threads, op_test *op, int dtype, const int64_t *shape, struct tensors *t)
 {
 	struct cg_context *context;
@@ -404,7 +404,7 @@ static void test_bits(void **state)
 				struct tensors one = { .n = 0 };
 
 				if (s == 1 && ops[o] != interpreted)
-					continue;        /* the weights of lstm would be 40000 x 160000 */
+					continue;        /* the weights of lstm would be 40002 x 160000 */
 				run_on(1, ops[o], dtype, shapes[s], &one);
 				for (size_t c = 1; c < sizeof counts / sizeof *counts; c++) {
 					struct tensors many = { .n = 0 };

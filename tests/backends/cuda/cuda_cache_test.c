@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiled kernels kept on disk: the next start in the same dtype makes no call of NVRTC; a kernel that the driver rejects is compiled
- * again.
+ * Tests compiled kernels kept on disk: the next start in the same dtype makes no call of NVRTC; a kernel that the driver rejects is
+ * compiled again.
  */
 #include <fcntl.h>
 #include <setjmp.h>

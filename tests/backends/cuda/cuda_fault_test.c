@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each call that a program makes of the driver and its libraries fails in turn, except those that free: the library's code is CG_DRIVER or
- * CG_BUILD, or CG_OK after three queries, of the device's name, its memory and its memory pools; the message names the call, and nothing
- * leaks. The test also covers a lost context, device memory that runs out, and more rows and units than a grid has.
+ * Each call that a program makes of the driver and its libraries fails in turn, except those that free: the library returns CG_DRIVER or
+ * CG_BUILD, but CG_OK if a query of the device's name, memory or memory pools failed; an error's message names the call, and nothing
+ * leaks. The test also covers a lost context, device memory that runs out, and more rows or units than a grid may have blocks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static int everything(int dtype)
 	return run_program("cuda", dtype, begin_closing);
 }
 
-/* The number of blocks of host memory that the library holds. */
+/* Returns the number of blocks of host memory that the library holds. */
 static size_t live_objects(void)
 {
 	const char *message;
@@ -43,8 +43,8 @@ static size_t live_objects(void)
 	return blocks;
 }
 
-/* May the call fail without a failure of the library? The queries of a device's name and memory may fail, and so may the query whether the
-   device has stream-ordered memory. */
+/* Returns 1 if a call may fail while the library returns CG_OK: the queries of a device's name and memory, and the query whether the device
+   has stream-ordered memory. */
 static int may_fail(const char *call)
 {
 	return !strcmp(call, "cuDeviceGetName") || !strcmp(call, "cuDeviceTotalMem_v2") || !strcmp(call, "cuDeviceGetAttribute");
@@ -211,7 +211,7 @@ static unsigned endless(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 	return 0;
 }
 
-/* Launches a kernel over [m, k], without its memory being read, and expects at most 65535 rows of blocks of at most 1024 threads. */
+/* Requests a kernel over m rows and k units, which is not run, and expects at most 65535 rows of blocks of at most 1024 threads. */
 static void launch(struct tensors *t, int64_t m, int64_t k)
 {
 	struct cg_mem mem = t->mem[0];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kernel over elements may have two forms: a thread takes runs of units, or one unit. Both forms give the same bits, so that the launch
- * may take either: for every built-in cell, set of options, pass and stage, in one dtype each in turn, or in all with CELLGRAD_TEST_FORMS;
- * arguments are random, absent, strided, and begin at any address. Sums over so many blocks of rows that a thread loads several at once
- * are compared with the cpu's; so are sums over numbers from 1 to 4/3, in f32 and f64, whose bits show the order of the additions.
+ * may take either: for every built-in cell, set of options, pass and stage, each in one dtype in turn, or in all dtypes with
+ * CELLGRAD_TEST_FORMS; arguments are random, absent, strided, and begin at any address. Sums over so many blocks of rows that a thread
+ * loads several at once are compared with the cpu's; so are sums over numbers from 1 to 4/3, in f32 and f64, whose bits show the order of
+ * the additions.
  */
 #include <limits.h>
 #include <setjmp.h>

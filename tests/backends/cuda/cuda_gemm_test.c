@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, gaps between
+ * Tests matrix products of the cuda backend, one by one: every dtype, operands as they are and transposed, each kind of start, gaps between
  * rows, no rows, no k. Except in test_aligned_operands all numbers are whole and every sum is exact, so that one answer is right, to the
  * bit.
  */
@@ -24,7 +24,7 @@ enum { NONE, ROW, ITSELF, MATRIX, WIDE_ROW, WIDE_MATRIX, STARTS };
 static const char *const start_names[] = { "none", "a row", "c itself", "a matrix", "a row in acc", "a matrix in acc" };
 enum { MOST = 80, GAP = 3, OUTSIDE = 99 };
 
-/* What a matrix holds, and its place on the device. */
+/* A matrix: its values, and its place in device memory. */
 struct operand { int64_t rows, columns, stride; int dtype; float values[MOST * (MOST + GAP)]; struct cg_mem mem; };
 
 static size_t bytes_of(const struct operand *x)
@@ -154,7 +154,7 @@ static void test_products(void **state)
 	free_tensors(&t);
 }
 
-/* A backend that has neither slot `gemm` nor slot `rows`: generated kernels give the right products. */
+/* With a backend that has neither slot `gemm` nor slot `rows`, generated kernels give the right products. */
 static void test_without_slots(void **state)
 {
 	const struct cg_backend *whole;
@@ -176,7 +176,7 @@ static void test_without_slots(void **state)
 	free_tensors(&t);
 }
 
-/* Products in f16 and bf16 with a start in f32 that the dtype cannot hold: if the start were rounded, the sum would differ. */
+/* Tests products in f16 and bf16 with a start in f32 that the dtype cannot hold: if the start were rounded, the sum would differ. */
 static void test_rounded_once(void **state)
 {
 	static const struct { int dtype; float start; } rows[] = { { CG_F16, 2049 }, { CG_BF16, 257 } };

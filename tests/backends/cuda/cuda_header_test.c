@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend's declarations of CUDA, compared with NVIDIA's headers by the compiler: types of all calls, values of all
- * constants, sizes of the two structs without a tag and offsets in one of them. There is nothing to run.
+ * The compiler compares the cuda backend's declarations of CUDA with NVIDIA's headers: types of all calls, values of all constants,
+ * sizes of the two structs without a tag and offsets in one of them. At run time the test only prints lines of TAP.
  */
 #include <stdio.h>
 

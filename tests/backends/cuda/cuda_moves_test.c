@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several moves in one launch of the cuda backend: copied bits, zeros, rows gathered, scattered and dropped, in random mixtures of
+ * Tests several moves in one launch of the cuda backend: copied bits, zeros, rows gathered, scattered and dropped, in random mixtures of
  * sizes; the number of launches; and each call failing in turn.
  */
 #include <math.h>
@@ -107,7 +107,7 @@ static void draw(struct trial *c, int k)
 	c->bytes = (size_t)(dst_at + 8) * cg_dtype_bytes(c->dtype);
 }
 
-/* Any bits, but in f32 and bf16 no numbers so small that a device may flush them. */
+/* Fills `at` with random bits, but in f32 and bf16 with no numbers so small that a device may flush them to zero. */
 static void fill(unsigned char *at, int dtype)
 {
 	size_t each = cg_dtype_bytes(dtype);
@@ -253,7 +253,7 @@ static void test_moves(void **unused)
 	free_tensors(&tensors);
 }
 
-/* A device of one multiprocessor, and moves so large that a block takes several turns, along a row or down the rows. */
+/* On a device of one multiprocessor, tests moves so large that a block takes several turns, along a row or down the rows. */
 static void test_turns(void **unused)
 {
 	static const int64_t sizes[][2] = { { 1, 130000 }, { ROWS_MOST - 1, 900 }, { 40000, 3 }, { 2, 60000 } };

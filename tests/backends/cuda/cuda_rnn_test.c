@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on the cuda backend, on route composed, and the calls of the driver: each step enqueues its products and its point kernels
- * and nothing else; a repeated call waits for nothing and allocates no memory, so that it can be captured. On routes composed and cudnn,
+ * Tests networks on the cuda backend. On route composed each step enqueues its products and its point kernels and nothing else; a
+ * repeated call waits for nothing and allocates no memory, so that it can be captured. On routes composed and cudnn the test runs
  * the trials of tests/help/net_trials.h: among them a driver that fails at the n-th call, and host memory, which is staged.
  */
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static long products(const struct calls *c)
 	return c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* The number of waits, copies, allocations, frees, builds and queries, and of calls that create or set an object of a library. */
+/* Returns the number of waits, copies, allocations, frees, builds and queries, and of calls that create or set an object of a library. */
 static long others(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuMemcpyDtoDAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 +

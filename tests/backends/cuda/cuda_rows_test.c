@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows gathered, scattered, added and dropped by the cuda backend: the values, one launch for each call, and each call of the driver
+ * Tests rows gathered, scattered, added and dropped by the cuda backend: the values, one launch for each call, and each call of the driver
  * or the compiler failing in turn.
  */
 #include <setjmp.h>

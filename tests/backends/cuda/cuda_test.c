@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cuda backend and the driver's calls: the calls that are enqueued, one by one; kernels compiled once, for the device or for the
- * newest architecture that the compiler supports; a caller's own context, stream and memory; stream capture; wrong arguments; and no
+ * Tests the cuda backend and its calls of the driver: the calls that are enqueued, one by one; kernels compiled once, for the device or for
+ * the newest architecture that the compiler supports; a caller's own context, stream and memory; stream capture; wrong arguments; and no
  * device.
  */
 #include <dlfcn.h>
@@ -28,8 +28,8 @@ static long products(void)
 	return seen.cublasGemmEx + seen.cublasLtMatmul;
 }
 
-/* Expects that a call made only so many launches and products: no copy, no fill, no wait, no allocation, no query, no build, and no object
-   of a library created or set. */
+/* Expects that a call made `launches` launches and `multiplied` products, and no copy, fill, wait, allocation, query or build, and created
+   or set no object of a library. */
 static void expect_calls(const char *what, long launches, long multiplied)
 {
 	long others = seen.cuMemcpyHtoDAsync_v2 + seen.cuMemcpyDtoHAsync_v2 + seen.cuMemcpyDtoDAsync_v2 + seen.cuMemsetD8Async +
@@ -105,7 +105,7 @@ static unsigned note_launch(struct CUfunc_st *function, unsigned grid_x, unsigne
 	return driver.LaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra);
 }
 
-/* Launches a kernel with one of its outputs; all other arguments are absent. */
+/* Launches a kernel with only one of its outputs; all its other arguments are absent. */
 static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan, int64_t rows, int64_t units)
 {
 	struct cg_arg args[4 * CG_SLOTS_MAX];
@@ -294,7 +294,7 @@ static void test_compiler(void **state)
 
 struct native { struct cg_context *first; struct CUctx_st *context; struct CUstream_st *stream; };
 
-/* The device's context and a stream of it, as a caller has them; the context is not current. */
+/* Makes the device's context and a stream of it, as a caller has them; the context is not current afterwards. */
 static int open_native(struct native *native)
 {
 	struct CUctx_st *popped;
@@ -327,7 +327,7 @@ static void expect_no_context(void)
 	assert_int_not_equal(driver.CtxGetDevice(&device), 0);
 }
 
-/* Forward and gradient in the caller's context, through the caller's stream, without a wait; h and dgates are the cpu's to 1e-6. */
+/* Runs forward and gradient in the caller's context, through the caller's stream, without a wait; h and dgates are the cpu's to 1e-6. */
 static void test_adopted(void **state)
 {
 	struct native native;
@@ -460,7 +460,7 @@ static unsigned none(int *n)
 	return 0;
 }
 
-/* If there is no device, or none of a number, the message has CUDA_VISIBLE_DEVICES where it is set. */
+/* If there is no device, or none with the requested number, the message has CUDA_VISIBLE_DEVICES if that is set. */
 static void test_no_device(void **state)
 {
 	static const char variable[] = "CUDA_VISIBLE_DEVICES";
@@ -586,7 +586,7 @@ static void begin_capture(const struct native *native, unsigned mode)
 	leave();
 }
 
-/* The capture must be valid. */
+/* Ends a capture, which must be valid, and returns its graph. */
 static void *end_capture(const struct native *native)
 {
 	void *graph = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the calls of the driver and its libraries, and makes one fail. */
+/* Counts the cuda backend's calls of the driver, NVRTC, cuBLAS and cuDNN, and makes one fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static int has_word(const char *call, const char *const *text)
 	return *text != NULL;
 }
 
-/* Does the call free something? A call that frees is not made to fail, since the library could not correct the failure. */
+/* Returns whether the call frees something. A call that frees is not made to fail, since the library could not correct the failure. */
 static int gives_back(const char *call)
 {
 	static const char *const text[] = { "Destroy", "MemFree", "Unload", "Release", NULL };
@@ -73,7 +73,7 @@ static void count(const char *call, unsigned code)
 
 static void put_before(void)
 {
-	/* A function that a library lacks stays absent. */
+	/* A function that a library lacks stays NULL. */
 #define CU_CALL(name, parameters, names) cg_cu.name = driver.name ? watch_cu##name : NULL;
 #define NVRTC_CALL(name, parameters, names) cg_nvrtc.name = compiler.name ? watch_nvrtc##name : NULL;
 #define CUBLAS_CALL(name, parameters, names) cg_cublas.name = blas.name ? watch_cublas##name : NULL;

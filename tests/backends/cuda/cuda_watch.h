@@ -9,7 +9,7 @@
 #include "backends/cuda/library.h"
 #include "tests/backends/driver_watch.h"
 
-/* The functions of the libraries themselves, behind the watching ones. */
+/* The libraries' own functions, which the watching functions call. */
 extern struct cg_cu driver;
 extern struct cg_nvrtc compiler;
 extern struct cg_cublas blas;

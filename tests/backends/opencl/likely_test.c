@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When OpenCL's drivers are loaded although no backend is named: the rule looks for device files, and reads the vendors' folder and the
- * loaders' variables, of a system that is made up for each test. The test loads nothing of OpenCL. The rule does not wait for a pipe.
+ * Tests when OpenCL's drivers are loaded although no backend is named: the rule looks for device files, and reads the vendors' folder and
+ * the loaders' variables, of a system that is made up for each test. The test loads nothing of OpenCL. The rule does not wait for a pipe.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* A system with an empty /dev/dri and an empty folder of vendors. */
+/* Makes a system with an empty /dev/dri and an empty folder of vendors. */
 static int begin(void **state)
 {
 	static const char *const folders[] = { "/dev", "/dev/dri", "/etc", "/etc/OpenCL", "/etc/OpenCL/vendors" };
@@ -136,7 +136,7 @@ static void test_drivers(void **state)
 	expect_no("libpocl.so.2");
 }
 
-/* An entry that is no file, or is empty, names no driver, and is not waited for. */
+/* An entry of the vendors' folder that is no file, or an empty file, names no driver, and the rule does not wait for it. */
 static void test_strange_files(void **state)
 {
 	char to[1024];

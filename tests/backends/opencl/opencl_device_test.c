@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend on other devices, for which the test changes what this machine's device reports or computes: one of a single compute
- * unit, where products of 1 and of 512 rows have different tiles, and devices that compute otherwise than promised, whose descriptions must
- * say so. The test also lets two threads launch at the same time.
+ * Tests the opencl backend on other devices, for which the test changes what this machine's device reports or computes: one of a single
+ * compute unit, where products of 1 and of 512 rows have different tiles, and devices that compute otherwise than promised, whose
+ * descriptions must say so. The test also lets two threads launch at the same time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static int step(struct cg_stream *stream, int64_t rows, float out[MOST * WIDE])
 	return cg_lstm_block_forward(stream, &op);
 }
 
-/* The kernel of the first product of a step with so many rows. */
+/* Returns the kernel of the first product of a step with `rows` rows. */
 static struct _cl_kernel *product_of(struct cg_stream *stream, int64_t rows)
 {
 	static float out[MOST * WIDE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend's declarations of OpenCL, compared with <CL/cl.h> by the compiler: types of all calls, values of all constants.
+ * The compiler compares the opencl backend's declarations of OpenCL with <CL/cl.h>: types of all calls, values of all constants.
  * The program itself compares nothing: it prints a pass, or a skip if there is no <CL/cl.h>.
  */
 #include <stdio.h>

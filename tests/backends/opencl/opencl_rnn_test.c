@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks on the opencl backend, and the calls of the driver: each step enqueues its products and its point kernels and nothing
+ * Tests networks on the opencl backend, and its calls of the driver: each step enqueues its products and its point kernels and nothing
  * else; a repeated call waits for nothing and allocates no memory. The test also runs the trials of tests/help/net_trials.h: among them a
  * driver that fails at the n-th call, and host memory, which is staged.
  */
@@ -65,8 +65,8 @@ static void test_launches_of_a_step(void **state)
 	free_tensors(&t);
 }
 
-/* Expects so many waits, copies to the device and allocations in a forward. A call with other lengths than the last call with lengths waits
-   until that call's index of rows was copied, and sends its own; a call with the same lengths does neither. */
+/* Expects in a forward `waits` waits, `sent` copies to the device and `made_buffers` allocations. A call with other lengths than the last
+   call with lengths waits until that call's index of rows was copied, and sends its own; a call with the same lengths does neither. */
 static void expect_index(struct net *n, const int32_t *lengths, long waits, long sent, long made_buffers)
 {
 	n->call.lengths = lengths;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The opencl backend and the driver's calls: the commands that are enqueued, call by call; a driver that fails at the n-th call, for every
- * n, except at calls that free and at clFinish; a caller's own context, queue and memory; and wrong arguments.
+ * Tests the opencl backend and its calls of the driver: the commands that are enqueued, call by call; a driver that fails at the n-th call,
+ * for every n, except at calls that free and at clFinish; a caller's own context, queue and memory; and wrong arguments.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static long enqueued(void)
 	       seen.EnqueueFillBuffer;
 }
 
-/* Expects that a call enqueued only so many kernels: no copy, no fill, no wait, no allocation and no build. */
+/* Expects that a call enqueued `kernels` kernels, and made no copy, fill, wait, allocation or build. */
 static void expect_kernels(const char *what, long kernels)
 {
 	if (seen.EnqueueNDRangeKernel != kernels || enqueued() != kernels)
@@ -33,7 +33,7 @@ static void expect_kernels(const char *what, long kernels)
 	assert_int_equal(cg_memory_fail(0), 0);
 }
 
-/* The first call builds kernels.  A product is a kernel. */
+/* Counts the kernels of a second call, since the first call builds kernels.  A product is a kernel, too. */
 static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
 {
 	assert_int_equal(call(stream, op), CG_OK);
@@ -89,7 +89,7 @@ static void test_failures(void **state)
 
 struct native { struct cg_context *first; struct _cl_context *context; struct _cl_device_id *id; struct _cl_command_queue *queue; };
 
-/* A context and a queue of the caller's, on the first device of the first platform. */
+/* Makes a context and a queue, as a caller has them, on the first device of the first platform. */
 static int open_native(struct native *n, uint64_t properties)
 {
 	struct _cl_platform_id *platforms[8];
@@ -113,7 +113,7 @@ static void close_native(struct native *n)
 	cg_close(n->first);
 }
 
-/* Forward and gradient in the caller's context, through the caller's queue, without a wait; h and dgates are the cpu's to 1e-6. */
+/* Runs forward and gradient in the caller's context, through the caller's queue, without a wait; h and dgates are the cpu's to 1e-6. */
 static void test_adopted(void **state)
 {
 	struct native n;

@@ -14,8 +14,8 @@ struct calls seen;
 
 enum { REFUSAL = -9999 };
 
-/* Does the call free something, or is it clFinish? Neither a call that frees nor clFinish is made to fail, since the library could not
-   correct the failure. */
+/* Returns whether the call frees something or is clFinish. Neither a call that frees nor clFinish is made to fail, since the library could
+   not correct the failure. */
 static int gives_back(const char *call)
 {
 	return !strncmp(call, "Release", 7) || !strcmp(call, "Finish");

@@ -8,7 +8,7 @@
 #include "backends/opencl/library.h"
 #include "tests/backends/driver_watch.h"
 
-extern struct cg_cl driver;              /* the functions of the driver itself, behind the watching ones */
+extern struct cg_cl driver;              /* the driver's own functions, which the watching functions call */
 
 /* The number of calls of each function since forget() or forget_calls(). */
 struct calls {
@@ -20,7 +20,7 @@ struct calls {
 };
 extern struct calls seen;
 
-/* Puts the watching functions before all calls, where there is a driver. */
+/* Puts the watching functions before all of the driver's functions, if there is a driver. */
 void watch(void);
 /* Sets the counts of all calls to 0 and lets no call fail. */
 void forget_calls(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of networks by cuDNN: the number of calls of cuDNN and of the driver, and that a repeated training step creates, queries and waits
- * for nothing; stream capture; reserves that are spent, preserved, moved or of another route; memory at any address; cuDNN's dropout masks
- * and the library's; persistent algorithms that cuDNN refuses; a plan closed before its stream, and after it.
+ * Tests calls of networks on route cudnn: the number of calls of cuDNN and of the driver, and that a repeated training step creates,
+ * queries and waits for nothing; stream capture; reserves that are spent, preserved, moved or of another route; memory at any address;
+ * cuDNN's dropout masks and the library's; persistent algorithms that cuDNN refuses; a plan closed before its stream, and after it.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -65,8 +65,8 @@ static long ours(const struct calls *c)
 	return c->cuLaunchKernel + c->cuMemsetD8Async + c->cuMemcpyDtoDAsync_v2 + c->cublasGemmEx + c->cublasLtMatmul;
 }
 
-/* The number of waits, copies from or to the host, allocations, frees and builds, and of calls that make cuDNN's handle, set its stream or
-   its masks, or build a network for cuDNN (cudnnBuildRNNDynamic). */
+/* Returns the number of waits, copies from or to the host, allocations, frees and builds, and of calls that make cuDNN's handle, set its
+   stream or its masks, or build a network for cuDNN (cudnnBuildRNNDynamic). */
 static long waits(const struct calls *c)
 {
 	return c->cuMemcpyHtoDAsync_v2 + c->cuMemcpyDtoHAsync_v2 + c->cuStreamSynchronize + c->cuMemAlloc_v2 + c->cuMemFree_v2 +
@@ -74,7 +74,7 @@ static long waits(const struct calls *c)
 	       c->cudnnCreate + c->cudnnSetStream + c->cudnnSetDropoutDescriptor + c->cudnnBuildRNNDynamic;
 }
 
-/* The number of calls that create, set or query something on the host alone. */
+/* Returns the number of calls that create, set or query something on the host alone. */
 static long questions(const struct calls *c)
 {
 	return c->cudnnCreateTensorDescriptor + c->cudnnSetTensorNdDescriptor + c->cudnnCreateRNNDescriptor +
@@ -107,10 +107,10 @@ static const struct step {
 	{ "whole rows, reserve spent",    NULL,        2, 1, 1, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, added",            NULL,        2, 1, 1, 1, 0,    3, { 1, 5 } },
 	{ "batch-major",                  NULL,        1, 0, 0, 0, 0,    3, { 2, 4 } },
-	/* With lengths, what lies beyond them is cleared, too: in the output, and in the gradient of the input. */
+	/* With lengths, the elements behind the end of each row are cleared, too, in the output and in the gradient of the input. */
 	{ "lengths",                      uneven,      2, 1, 0, 0, 0,    3, { 3, 4 } },
 	{ "batch-major, lengths",         uneven,      1, 0, 0, 0, 0,    3, { 3, 4 } },
-	/* Before and after each pass the states are gathered and scattered; so are sequences, if a row of the batch has no step. */
+	/* The states are gathered before each pass and scattered after it; so are sequences, if a row of the batch has no step. */
 	{ "batch-major states",           NULL,        2, 0, 0, 0, 0,    3, { 4, 4 } },
 	{ "a row without a step",         one_of_none, 2, 1, 0, 0, 0,    3, { 4, 4 } },
 	/* The library's own masks are applied before each run of a layer, and at the end of each pass. */
@@ -540,7 +540,7 @@ static void test_reserve_of_another_route(void **state)
 	(void)state;
 	if (!open_with_cudnn(&t))
 		return;
-	/* The memory of a reserve of route cudnn is large enough for one of route composed. */
+	/* The memory of a reserve space of route cudnn is large enough for a reserve space of route composed. */
 	begin(&n, &t);
 	n.place = CG_HOST;
 	open_net(&n);
@@ -569,7 +569,7 @@ static void test_reserve_of_another_route(void **state)
 
 /* ---- masks ---- */
 
-/* A repeated call has the same masks of the library; cuDNN's masks, if they are allowed, advance from call to call. */
+/* The library's dropout masks are the same in a repeated call; cuDNN's masks, if they are allowed, advance from call to call. */
 static void test_masks(void **state)
 {
 	struct tensors t;
@@ -669,7 +669,7 @@ static void test_persistent(void **state)
 	run(&n);
 	net_close(&n);
 
-	/* An algorithm that has worked is never given up: reserves of it may exist. */
+	/* An algorithm that has worked is never given up: reserve spaces that it wrote may exist. */
 	begin(&n, &t);
 	n.config.allow_tf32 = 1;
 	open_net(&n);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which networks cuDNN computes on the cuda backend, and the reasons against others: in the plan's route, and in the message where route
- * cudnn was requested by name; a plan that does not open, since one call of cuDNN or the driver fails, leaves nothing behind.
+ * Tests which networks cuDNN computes on the cuda backend, and the reasons why it does not compute others: in the plan's route, and in the
+ * message where route cudnn was requested by name; a plan that does not open, since one call of cuDNN or the driver fails, leaves nothing
+ * behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 #include "tests/help/counted.h"
 #include "tests/backends/cuda/cuda_watch.h"
 
-/* Is there cuDNN? A test may set the version of the stand-in for cuDNN. */
+/* Opens a device with cuDNN and returns 1; without a device returns 0, without cuDNN skips the test. */
 static int opens_with_cudnn(struct cg_context **context)
 {
 	if (!opens(context))
@@ -94,7 +95,7 @@ static void test_networks_of_cudnn(void **state)
 
 /* ---- declined ---- */
 
-/* The reason is in the route of a plan that takes any route, and in the message for a plan that requests cuDNN. */
+/* Expects the reason in the route of a plan for which no route is named, and in the message if route cudnn is named. */
 static void declines(struct cg_context *context, struct cg_rnn_config c, const char *why)
 {
 	char text[256];
@@ -154,7 +155,7 @@ static size_t old(void)
 
 /* ---- how they round ---- */
 
-/* With strict_rounding=1 networks in f16 and bf16 take another route than cudnn; f32 and f64 are rounded the same on every route. */
+/* With strict_rounding=1 networks in f16 and bf16 take another route than cudnn; networks in f32 and f64 take route cudnn. */
 static void test_strict_rounding(void **state)
 {
 	static const char *const names[] = { [CG_F32] = "f32", [CG_F64] = "f64", [CG_F16] = "f16", [CG_BF16] = "bf16" };
