@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Tests that the includes of each file, and the calls of each object file, keep to the lists `arrows` and `headers` in this script.  No
-# files may call each other in a circle, no two files may share a name unless their folders mirror each other, each README.md must name the
-# files of its folder, and no struct may have the name of a function of its folder.  This script runs in the build's top folder.
+# files may call each other in a circle, and no two files may share a name unless their folders mirror each other.  Each README.md must name
+# the files of its folder, and no struct may have the name of a function of its folder.  This script runs in the build's top folder.
 #   srcdir: the top folder of the source
 set -u
 scratch=$(mktemp -d) || exit 99
@@ -178,8 +178,8 @@ twins()
 }
 
 # Prints a line about each file that its README.md does not name, about each name in a README.md that has no file, is there twice or belongs
-# to another README.md, and about each README.md without a link from the one above.  The input lists the files of the folder $1.  A README.md
-# names the files of its folder, and of the folders below it that have no README.md, in the first column of tables whose header begins with
+# to another README.md, and about each README.md to which none above links.  The input lists the files of the folder $1.  A README.md names
+# the files of its folder, and of the folders below it that have no README.md, in the first column of tables whose header begins with
 # "file" or "script".  A table is about a folder below, if the table's header or the heading above the table names that folder.  A name may
 # have a *, and a name with a / at its end stands for all files below that folder.  A README.md may leave out README.md, local.mk,
 # configure.m4 and files without an ending.

@@ -4,7 +4,7 @@
 # installed: a minimal Debian that debootstrap makes in a temporary folder, from the mirror that this machine's apt uses.  The last
 # lines of output and the skipped tests are printed, and all lines if bootstrap fails.
 #
-# The last WHAT, by default, is gpu: all stages of tests/gpu.sh, whole, by a kit of the programs that check has built, on the stand-ins
+# By default the last WHAT is gpu: all stages of tests/gpu.sh, whole, by a kit of the programs that check has built, on the stand-ins
 # for CUDA's libraries and on OpenCL.  The stages run in a second minimal Debian without network, autotools and the libraries that the kit
 # has.  The second Debian has g++, with which the stand-ins compile kernels, and PoCL.  KIT=DIR: takes that kit, which must have the
 # stand-ins, so that check need not run before.

@@ -15,7 +15,7 @@ def find_peer(result, name):
 
 
 def list_present(results, names):
-    """Returns `names` without the other libraries that were not installed in any problem; this library always stays."""
+    """Returns `names` without the libraries that are reported as not installed in every problem; this library always stays."""
     absent = [all("not installed" in (find_peer(result, name).get("lost") or "") for result in results) for name in names]
     return [name for name, is_absent in zip(names, absent) if name == OURS or not is_absent]
 
@@ -60,7 +60,7 @@ class Notes(collections.UserList):
 
 
 def describe_time(peer, notes):
-    """Returns the text of one cell in the table of times: a worker's time, or the number of the reason why it has none."""
+    """Returns the text of one cell in the table of times: a worker's time, or the number of the note that says why it has none."""
     if not peer:
         return ""
     if not peer["ms"]:
@@ -116,7 +116,7 @@ BAR, GAP, LEFT, WIDTH, MOST = 14, 14, 230, 560, 6.0
 
 def draw_group(result, names, top):
     """Draws the bars of a problem; returns them, and the position below them.  A bar that is too long for the picture is cut; each bar has
-    its number beside it."""
+    its ratio and its milliseconds beside it."""
     lines, y = [f'<text x="{LEFT - 8}" y="{top + 11}" text-anchor="end">{result["text"].replace(":", " ")}</text>'], top
     ours = find_peer(result, OURS).get("ms")
     for k, name in enumerate(names):

@@ -116,8 +116,8 @@ def read_answers(problem, path):
 
 
 def compare(right, other):
-    """Returns the largest difference, divided by the largest magnitude in `right`, if that is not 0; infinite if a difference is infinite
-    or NaN."""
+    """Returns the largest difference, divided by the largest magnitude in `right`, if that magnitude is not 0; infinite if a difference is
+    infinite or NaN."""
     apart = list(map(abs, map(operator.sub, right, other)))
     return max(apart) / (max(map(abs, right)) or 1.0) if math.isfinite(sum(apart)) else math.inf
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BlockLSTM over sequences, to the bit: a sequence too short for packed weights equals steps of the cell; input beyond seq_len_max
+ * Tests BlockLSTM over sequences, to the bit: a sequence too short for packed weights equals steps of the cell; input beyond seq_len_max
  * is not read, and output there is zeros; the order of the gates moves columns and changes nothing else in the forward pass; threads and
  * repeats change nothing.
  * To 1e-11, on the cpu alone: a call on a sequence so long that it is computed in spans equals two calls on parts of the sequence.
- * Threads and repeats are tested on
- * the cpu, or on cuda under the stand-ins for CUDA's libraries; the rest on cpu and opencl, if they open, or on cuda under the
- * stand-ins. The conformance suite tests the values.
+ * Threads and repeats are tested on the cpu, or on cuda under the stand-ins for CUDA's libraries; the other bits are compared on the cpu,
+ * and on opencl if it opens, or on cuda under the stand-ins. The conformance suite tests the values.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -157,14 +156,14 @@ static void want_only(struct sequence *s, const char *names)
 
 /* ---- steps of the cell ---- */
 
-/* The number of units of a sequence. On cuda bits are the same only where memory has the same alignment: with 8 units each step of a state
-   or gate begins at a multiple of 16 bytes in every dtype. */
+/* Returns the number of units of a sequence. On cuda bits are the same only where memory has the same alignment: with 8 units each step of
+   a state or gate begins at a multiple of 16 bytes in every dtype. */
 static int64_t units(void)
 {
 	return strncmp(cg_describe(context), "cuda", 4) ? 7 : 8;
 }
 
-/* The memory of step t of a sequence [T, B, columns]. */
+/* Returns the memory of step t of a sequence [T, B, columns]. */
 static struct cg_mem step(struct cg_mem mem, int64_t t)
 {
 	mem.bytes /= T;
@@ -172,7 +171,7 @@ static struct cg_mem step(struct cg_mem mem, int64_t t)
 	return mem;
 }
 
-/* A step of the sequence as a call of the cell, on the arguments of the sequence. */
+/* Returns step t of the sequence as a call of the cell, on the arguments of the sequence. */
 static struct cg_lstm_block cell(const struct sequence *s, int64_t t)
 {
 	struct cg_lstm_block c = s->op;
@@ -323,7 +322,7 @@ static void test_length_is_a_prefix(void **state)
 	on_every_backend(length_is_a_prefix);
 }
 
-/* With seq_len_max 0 all gradients are zero, except that with `accumulate` the weight gradients are unchanged. */
+/* With seq_len_max 0 all gradients are zero, except that with `accumulate` those of w, b and the peepholes are unchanged. */
 static void no_step(int dtype)
 {
 	for (int accumulate = 0; accumulate < 2; accumulate++) {

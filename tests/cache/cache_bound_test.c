@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The size of the cache, which entries are removed, files that writers left behind, and the library's calls by which
+ * Tests the limit on the cache's size, which entries are removed, files that writers left behind, and the library's calls by which
  * `cellgrad cache` lists and clears the cache.
  */
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the cache is, by the environment, and which folders it rejects: those of other users, those that others can write, links, and
- * paths that are not absolute.
+ * Tests where the cache is, by the environment, and which folders the cache rejects: those of other users, those that others can write,
+ * links, and paths that are not absolute.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the cache when each of its calls of the disk fails in turn, and when the power is cut at each call: a later get gives the bytes
- * that
- * were stored or nothing, an entry that was being replaced is there with its old or its new bytes, and the cache is usable again.
+ * Tests the cache when each of its calls of the disk fails in turn, and when the power is cut at each call: a later get gives the
+ * bytes that were stored or nothing, an entry that was being replaced is there with its old or its new bytes, and the cache is usable
+ * again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -283,7 +283,7 @@ static void power_cut(const struct scene *scene, enum loss loss, int loses_names
 	closedir(list);
 }
 
-/* Runs a scene in a child that ends at its n-th call of the disk; returns whether the scene made so many calls. */
+/* Runs a scene in a child that ends at its n-th call of the disk; returns whether the scene made n calls. */
 static int cut_at(const struct scene *scene, long n, enum disk_end end)
 {
 	int status;

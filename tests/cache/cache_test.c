@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache: an entry that was stored is found, also while 32 processes or eight threads use the cache at once. A damaged file, a link,
- * a pipe, a socket or another entry's file in the place of an entry's file is not accepted. cache_directory_test tests the folder,
+ * Tests the cache: an entry that was stored is found, also while 32 processes or eight threads use the cache at once. A damaged file, a
+ * link, a pipe, a socket or another entry's file in the place of an entry's file is not accepted. cache_directory_test tests the folder,
  * cache_bound_test the size, cache_fault_test the failures.
  */
 #include <errno.h>

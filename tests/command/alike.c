@@ -5,7 +5,7 @@
  *
  *	alike GOT WANT DEPTH    DEPTH: the number of terms of the longest sum from which the numbers come
  *
- * Exits with 1 where they differ, with a line for each tensor that does.
+ * Exits with 1 if the files differ, with a line for each tensor that differs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static size_t elements(const struct safetensors_tensor *t)
 	return t->bytes / cg_dtype_bytes(t->cg);
 }
 
-/* The largest magnitude of the file's numbers: its tensors are parts of one tensor of the library's, which is judged as a whole. */
+/* Returns the largest magnitude of the file's numbers: the file's tensors are parts of one tensor of the library, judged as a whole. */
 static double largest_of(const struct safetensors *file)
 {
 	double largest = 0;
@@ -53,7 +53,7 @@ static int differ(const struct safetensors_tensor *got, const struct safetensors
 	return wrong > 0;
 }
 
-/* Does the file lack a wanted tensor, or have it with another dtype, another shape or other numbers? */
+/* Returns whether the file lacks a wanted tensor, or has the tensor with another dtype, another shape or other numbers. */
 static int lacks(const struct safetensors *file, const struct safetensors_tensor *want, struct allowance a)
 {
 	const struct safetensors_tensor *t = safetensors_find(file, want->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries in a child process: an answer arrives whole, without the text that the child prints. If the child crashes, exits, gives no
+ * Tests queries in a child process: an answer arrives whole, without the text that the child prints. If the child crashes, exits, gives no
  * answer within the given seconds or gives one that is not JSON, a message says so.
  */
 #include <setjmp.h>
@@ -63,13 +63,13 @@ static json_t *nothing(const void *about)
 	return NULL;
 }
 
-/* Plays a driver that writes into the child's answer. about: the end of the pipe. */
+/* Plays a driver that writes into the child's answer. *about: the number of the pipe's end for writing. */
 static json_t *damage(const void *about)
 {
 	return write(*(const int *)about, "{", 1) == 1 ? json_null() : NULL;
 }
 
-/* Text that a driver prints is no part of the answer, and a program that it starts and leaves running is not waited for. */
+/* Plays a driver whose printed text is no part of the answer, and that starts a program, for which the parent does not wait. */
 static json_t *noise(const void *about)
 {
 	printf("driver: hello\n");

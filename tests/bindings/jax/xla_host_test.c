@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls the handlers of bindings/jax as XLA does, with call frames that are written here. Outputs, gradients and initial params
- * are the library's own, to the bit; wrong frames are refused, each with its message; calls run in threads; cells are given as text.
+ * equal those of the library's own calls, to the bit; wrong frames are refused, each with its message; calls run in threads; cells are
+ * given as text.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -92,7 +93,7 @@ static void add_text(struct host *h, const char *name, const char *text)
 	add_attribute(h, name, XLA_STRING, &h->texts[k]);
 }
 
-/* The index of an attribute of the frame, which must have it. */
+/* Returns the index of an attribute of the frame, which must have that attribute. */
 static int find(const struct host *h, const char *name)
 {
 	for (int k = 0; k < h->frame.attributes.count; k++)
@@ -138,7 +139,7 @@ static void set_buffer(struct host *h, struct xla_buffer *b, int place, int dtyp
 	assert_true(n * (dtype == XLA_U8 ? 1 : 8) <= MOST);
 }
 
-/* Sets the config of the network of set_attributes() for the library's own calls. */
+/* Sets the config of the same network as set_attributes() sets, for the library's own calls. */
 static void set_config(struct cg_rnn_config *config, int dtype)
 {
 	cg_rnn_config_init(config, sizeof *config);
@@ -237,7 +238,7 @@ static void call_well(struct host *h, struct xla_error *(*handler)(struct xla_fr
 		fail_msg("%s", error->message);
 }
 
-/* Runs a forward, and the backward that reads its reserve. */
+/* Runs a forward, and the backward that reads that forward's reserve space. */
 static void run_both(struct host *forward, struct host *backward, int d)
 {
 	set_frame(forward, 0, d);
@@ -369,7 +370,7 @@ static void test_absent(void **state)
 	call_well(&two, cellgrad_jax_backward);
 	assert_memory_equal(gradients, two.results[3].data, MOST);
 	assert_int_equal(((unsigned char *)two.results[0].data)[0], 0xa5);
-	/* Absent states and lengths mean zeros and whole rows: forward gives the same outputs as with these. */
+	/* Absent states and lengths mean zeros and whole rows: forward gives the same outputs as with states of zeros and lengths of T. */
 	set_frame(&one, 0, 0);
 	set_frame(&two, 0, 0);
 	for (int k = 0; k < B; k++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin in a process without TensorFlow: it loads, says that it registered no kernel and why, and has TF_InitKernel.
+ * In a process without TensorFlow the plugin loads, says that it registered no kernel and why, and has TF_InitKernel.
  */
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -74,7 +74,7 @@ static int is_peephole(size_t at)
 	return (at >= AT(wci) && at <= AT(wco)) || (at >= AT(wci_grad) && at <= AT(wco_grad));
 }
 
-/* Allocates the arguments of the library's own call that the host's call has outputs for, except those of peepholes that are not used. */
+/* Allocates, for the library's own call, an argument for each output of the host's call, except for peepholes that are not used. */
 static void make_block(struct cg_lstm_block *op, const struct host_call *host, const size_t *at, int n)
 {
 	for (int k = 0; k < n; k++)

@@ -232,7 +232,7 @@ bool TF_OpKernelConstruction_HasAttr(TF_OpKernelConstruction *c, const char *nam
 	return find_attribute(c, name, value, sizeof value);
 }
 
-/* The value of an attribute, which the op must have. */
+/* Returns the value of an attribute, which the op must have. */
 static const char *value_of(const TF_OpKernelConstruction *c, const char *name, char value[64])
 {
 	int is_there = find_attribute(c, name, value, 64);
@@ -281,7 +281,7 @@ void TF_OpKernelConstruction_GetAttrBool(TF_OpKernelConstruction *c, const char 
 	TF_SetStatus(status, TF_OK, "");
 }
 
-/* Writes no 0 behind the string; TensorFlow writes none behind a string that fills the memory. */
+/* Copies an attribute's string without a 0 behind it, as TensorFlow does if the string fills the memory. */
 void TF_OpKernelConstruction_GetAttrString(TF_OpKernelConstruction *c, const char *name, char *text, size_t length, TF_Status *status)
 {
 	char value[64];

@@ -31,7 +31,7 @@ extern int host_failing_output;
 int host_load(const char *path, int *registered, const char **state);
 /* Forgets what was registered. */
 void host_forget(void);
-/* The name and the priority of the k-th registered op; NULL past the last. */
+/* Returns the name of the k-th registered op, and in *priority its priority; NULL past the last op. */
 const char *host_op(int k, int *priority);
 
 /* Makes a kernel of an op, with attributes such as "T=double rnn_mode=gru"; returns NULL, with the plugin's message in *words,
@@ -45,7 +45,7 @@ TF_Tensor *host_tensor(TF_DataType type, int rank, const int64_t *dims);
 size_t host_element(TF_DataType type);
 /* Releases each tensor of a call, which frees it unless another holder is left. */
 void host_free(struct host_call *call);
-/* The number of tensors and statuses that are not freed. */
+/* Returns the number of tensors and statuses that are not freed. */
 int host_living(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader for TensorFlow's folder tensorflow-plugins, in a host that plays TensorFlow: where it finds the plugin; and that the loader
- * itself loads, and gives the reason, if the plugin is missing or does not load.
+ * Tests the loader for TensorFlow's folder tensorflow-plugins, in a host that plays TensorFlow: where it finds the plugin; and that the
+ * loader itself loads, and gives the reason, if the plugin is missing or does not load.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -91,7 +91,7 @@ static void need_modules(void)
 		skip();
 }
 
-/* The loader finds the plugin in a package beside it, as in site-packages. */
+/* The loader finds the plugin in the folder cellgrad beside the loader's own folder, as in site-packages. */
 static void test_package(void **unused)
 {
 	const char *state;
@@ -104,7 +104,7 @@ static void test_package(void **unused)
 	assert_non_null(strstr(state, "/tensorflow-plugins/../cellgrad/cellgrad_tensorflow.so"));
 }
 
-/* The file that TensorFlow loads is a link to a loader in the folder cellgrad; the loader finds the plugin that is beside it there. */
+/* The file that TensorFlow loads is a link to a loader in the folder cellgrad; the loader finds the plugin in the folder cellgrad. */
 static void test_link(void **unused)
 {
 	char path[128];
@@ -120,7 +120,8 @@ static void test_link(void **unused)
 	assert_non_null(strstr(state, "/cellgrad/cellgrad_tensorflow.so"));
 }
 
-/* The loader loads the plugin that CELLGRAD_TF_PLUGIN names, and none if that file is absent, although there is one in the package. */
+/* The loader loads the plugin that CELLGRAD_TF_PLUGIN names, and no plugin if that file is absent, although the folder cellgrad has a
+   plugin. */
 static void test_named(void **unused)
 {
 	char path[128];
@@ -152,7 +153,7 @@ static void test_missing(void **unused)
 	assert_non_null(strstr(state, "there is no cellgrad_tensorflow.so for the loader in tensorflow-plugins: install cellgrad"));
 }
 
-/* If the plugin's file is no library, nothing is loaded, and the state names the file. */
+/* If the plugin's file is no library, the loader loads no plugin, and the loader's state names the file. */
 static void test_damaged(void **unused)
 {
 	const char *state;

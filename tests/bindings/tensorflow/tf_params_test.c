@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CudnnRNN's ops on parameters, in a host that plays TensorFlow: the number of parameters, their conversion to the canonical lists of
+ * Tests CudnnRNN's ops on parameters, in a host that plays TensorFlow: the number of parameters, their conversion to the canonical lists of
  * weights and biases and back, and wrong arguments.
  */
 #include <setjmp.h>
@@ -64,7 +64,7 @@ static void test_params_size(void **unused)
 	assert_int_equal(host_living(), 0);
 }
 
-/* num_units that is a vector, of two elements or of none, is rejected. */
+/* A num_units that is a vector, of two elements or of none, is rejected. */
 static void test_wrong_sizes(void **unused)
 {
 	void *kernel = kernel_of("CudnnRNNParamsSize", "float", "rnn_mode=lstm");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin in a host that plays TensorFlow: what it registers, and when it registers nothing; the device, threads and a forked child.
+ * Tests the plugin in a host that plays TensorFlow: what it registers, and when it registers nothing; the device, threads and a forked
+ * child.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -76,7 +76,7 @@ static unsigned random_bits(void)
 	return (seed = seed * 1664525u + 1013904223u) >> 8;
 }
 
-/* Random numbers of magnitude 1/4 to 1, of either sign. */
+/* Makes a tensor of random numbers of magnitude 1/4 to 1, of either sign. */
 TF_Tensor *numbers(TF_DataType type, int rank, const int64_t *dims)
 {
 	TF_Tensor *t = host_tensor(type, rank, dims);

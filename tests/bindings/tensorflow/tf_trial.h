@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the plugin's parts share: the plugin in the host, tensors for calls of its kernels, and networks beside the library.
- * Where the plugin was not built, as without shared libraries, a test that asks for a kernel is skipped.
+ * Declares what the tests of the plugin's parts share: the plugin in the host, tensors for calls of its kernels, and networks beside the
+ * library. Where the plugin was not built, as without shared libraries, a test that asks for a kernel is skipped.
  */
 #ifndef TF_TRIAL_H
 #define TF_TRIAL_H
@@ -12,8 +12,7 @@
 extern const char built_plugin[];
 
 /* Loads a copy of the plugin into a host of this version, whose ops have a kernel for the device "CPU" or "GPU", or for none if `devices`
- * is "";
-   returns for how many ops the plugin says that it registered kernels, or -1 if it found an earlier plugin. */
+   is ""; returns for how many ops the plugin says that it registered kernels, or -1 if it found an earlier plugin. */
 int load_plugin(const char *version, const char *devices, const char **state);
 /* Loads the plugin with all its ops, and sets CELLGRAD_BACKEND to cpu:threads=2; loads nothing if the plugin was not built. */
 int load_usual(void **unused);
