@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests `cellgrad bench`: problems from arguments, measurements, output and pictures; and the lines of CELLGRAD_VERBOSE, which are
-# commands of `cellgrad bench`.
+# Tests `cellgrad bench`: problems from arguments, measurements, output and pictures; and the lines that CELLGRAD_VERBOSE=1
+# prints, each of which is a command of `cellgrad bench`.
 
 load files
 
@@ -278,7 +278,7 @@ field() {
 }
 
 @test "the operations of a network are counted by its mode, layers, directions, projection, input mode and lengths" {
-	# The matrices of an LSTM are [16 3] and [16 4]; layer 1 has two matrices [16 4]. In each step a weight takes two operations for
+	# The matrices of an LSTM are [16 3] and [16 4]; a second layer has two matrices [16 4]. In each step a weight takes two operations for
 	# each row.
 	for case in "CudnnRNNV3:4032" "CudnnRNN:4032" "CudnnRNNBackpropV3:8064" "rnn_backprop:8064" "rnn --what fwd+bwd:12096" \
 		"rnn --layers 2:8640" "rnn --mode gru:3024" "rnn rnn_mode=rnn_relu:1008" "rnn num_proj=2:3168" \
@@ -347,7 +347,7 @@ field() {
 
 # ---- pictures ----
 
-# is_picture FILE: is the file SVG with a title, without the words nan and inf, and, if there is a python3, well-formed XML?
+# is_picture FILE: checks that FILE is SVG with a title, without the words nan and inf, and, if there is a python3, well-formed XML
 is_picture() {
 	[[ $(head -n 1 "$1") == '<svg xmlns="http://www.w3.org/2000/svg"'* ]]
 	[ "$(tail -n 1 "$1")" = "</svg>" ]

@@ -15,7 +15,7 @@ has_rows() {
 }
 
 @test "a short run passes and lists the ops and cells that it checked" {
-	# Two seconds are enough for a case of each op and cell, except on a slow machine.
+	# Two seconds are enough for a case of each of has_rows' ops and cells in each dtype, except on a slow machine.
 	for seconds in 2 20 200; do
 		works check --max-time "$seconds"
 		has_rows && break

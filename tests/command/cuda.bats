@@ -179,7 +179,7 @@ computes() {
 	[[ $output == *"there is no device 7: expected 0 to 0"* ]]
 	CUDA_VISIBLE_DEVICES=0 works info --why cuda:7
 	[[ $output == *"there is no device 7: expected 0 to 0; CUDA_VISIBLE_DEVICES is '0'" ]]
-	# A number of a device beyond the range of int is refused, and does not wrap around to another number.
+	# A device's number beyond the range of int is refused, and does not wrap around to another number.
 	for number in 4294967296 -1 0x ''; do
 		CELLGRAD_BACKEND=cuda:$number refuses "number|device" run GRUBlockCell "$DATA/GRUBlockCell-one.safetensors"
 	done

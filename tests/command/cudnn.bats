@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests networks by cuDNN through the command: versions of cuDNN, reasons against cuDNN, failures, reserve spaces. The stand-ins of
-# tests/fake replace cuDNN and CUDA's libraries.
+# Tests networks by cuDNN through the command: versions of cuDNN, reasons why a network is not for cuDNN, failures, reserve
+# spaces. The stand-ins of tests/fake replace cuDNN and CUDA's libraries.
 
 load files
 

@@ -47,7 +47,7 @@ static void *resize(void *user, void *p, size_t bytes)
 
 enum { LAYERS = 12, UNITS = 192 };
 
-/* Writes an LSTM of PyTorch, whose largest tensors are [4 units, units]. */
+/* Writes a file of PyTorch's tensors of an LSTM, the largest of which are [4 units, units]. */
 static void write_torch(const char *path, int layers, int64_t units)
 {
 	static float numbers[4 * UNITS * UNITS];

@@ -73,7 +73,7 @@ static double grad_of(struct model *m, const struct model_batch *batch)
 
 /* ---- the gradient ---- */
 
-/* The states after the first batch are carried into the second, and are constants there. */
+/* The states after the first batch are carried into the second batch, whose gradient takes these states as constants. */
 enum { STATES = MODEL_LAYERS * ROWS * UNITS };
 struct carried { real h[STATES], c[STATES]; };
 
@@ -106,9 +106,9 @@ static double difference(struct model *m, const struct carried *c, size_t k, dou
 	return (up - down) / (2 * h);
 }
 
-/* Central differences at h and h/2: combined they are exact to the fourth order, and their difference bounds the error. Rounding adds to
-   the error a few units in the last place of the loss, divided by h. Checks n gradients, from p[at] on, and returns their largest
-   magnitude. */
+/* Checks the n gradients from p[at] on, and returns their largest magnitude. Central differences at h and h/2 are combined into one that is
+   exact to the fourth order, and the difference of the two bounds the error. Rounding adds to the error a few units in the last place of
+   the loss, divided by h. */
 static double compare(struct model *m, const struct carried *c, const char *part, size_t at, size_t n, double *worst)
 {
 	const double h = 1e-3, rounding = 64 * DBL_EPSILON / h;
@@ -192,8 +192,8 @@ static double other_loss(struct model *m, const struct model_batch *batch)
 	return loss;
 }
 
-/* A batch cut in time into two, which are read in turn, gives the loss and the states of the whole. A row that has ended passes on its
-   states. */
+/* A batch cut in time into two batches, which are read in turn, gives the loss and the states of the whole batch. A row that has ended
+   passes on its states. */
 static void test_batches_in_turn_are_one_batch(void **state)
 {
 	static const int32_t begin_lengths[ROWS] = { 2, 2, 2 }, end_lengths[ROWS] = { 0, 2, 1 };
@@ -249,7 +249,7 @@ static void test_other_text_and_samples_leave_the_carry(void **state)
 	model_close(&other);
 }
 
-/* Dropout affects only the training text, and its masks change with each step. */
+/* Dropout affects only the training text, and the dropout masks change with each step. */
 static void test_dropout(void **state)
 {
 	const struct model_shape wide = { SYMBOLS, 40, ROWS, STEPS, NULL };
@@ -351,8 +351,8 @@ static void test_samples(void **state)
 	model_close(&m);
 }
 
-/* Adam's first step has the size of the rate, whatever the gradient's size; it makes the mean a tenth of the gradient, which is scaled down
-   before to norm 1 if the gradient's norm is larger. */
+/* Adam's first step has the size of the rate, whatever the gradient's size; the step makes Adam's mean a tenth of the gradient, which is
+   scaled down before to norm 1 if the gradient's norm is larger. */
 static void learn_once(double each)
 {
 	struct model m = opened(shape, 1), before = opened(shape, 1);
