@@ -10,8 +10,8 @@
 # stand-ins, so that check need not run before.
 #
 # Needs a user root that may mount and unshare, debootstrap, git, access to Debian's mirror, and some 3 GB in the folder TMPDIR.
-# The tests get CELLGRAD_TEST_REQUIRE with `root` and `mount` added; if it has nvrtc, pip fetches NVRTC with the settings of this machine's
-# pip.
+# The tests get CELLGRAD_TEST_REQUIRE with `root` and `mount` added; if CELLGRAD_TEST_REQUIRE has nvrtc, pip fetches NVRTC with the settings
+# of this machine's pip.
 # Mounts are made in a separate namespace, and are removed with it, whatever ends the script.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1

@@ -13,7 +13,7 @@
 extern long made, fatal;
 extern const char *failed_call;
 
-/* Counts a call that can be made to fail, and returns whether it must. */
+/* Counts a call that can be made to fail, and returns whether the call must fail. */
 int fails_now(const char *call);
 /* Sets `made` and `fatal` to 0, so that no call fails. */
 void forget_failures(void);
@@ -35,8 +35,9 @@ typedef void count_call(struct cg_stream *, block_call *, const void *op, const 
 block_call call_lstm_forward;
 
 /*
- * A backend with a driver whose calls are counted.  open: makes tensors on a device of it, 0 where there is none; forget: sets the
- * counts to zero; count: runs an op and compares the counts with the expected ones; builds: the number of calls of the backend's compiler.
+ * A backend with a driver whose calls are counted.  open: makes tensors on a device of the backend, returns 0 without a device; forget:
+ * sets the counts to zero; count: runs an op and compares the counts with the expected ones; builds: the number of calls of the backend's
+ * compiler.
  */
 struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call *count; const long *builds; };
 /* The tests below get a struct watched as *state (cmocka_unit_test_prestate).  test_commands tests the commands of LSTMBlockCell and its
@@ -44,7 +45,7 @@ struct watched { int (*open)(struct tensors *); void (*forget)(void); count_call
 void test_commands(void **state);
 /* Tests the commands of BlockLSTM, output by output. */
 void test_commands_of_sequences(void **state);
-/* Tests that a call with another batch size builds no kernel, and one with another dtype does. */
+/* Tests that a call with another batch size builds no kernel, and that a call with another dtype builds kernels. */
 void test_built_once(void **state);
 
 #endif

@@ -20,7 +20,7 @@ def read_problem(words):
 
 
 def take(numbers, *sizes):
-    """Takes the next numbers of an iterator, as nested lists of these sizes."""
+    """Returns the next numbers of an iterator, as nested lists of `sizes`."""
     if len(sizes) == 1:
         return [next(numbers) for _ in range(sizes[0])]
     return [take(numbers, *sizes[1:]) for _ in range(sizes[0])]

@@ -41,7 +41,7 @@ class Machine:
         self.program, self.threads, self.sizes = program, threads, sizes
 
     def run(self, *words, threads=None):
-        """Runs the program in several processes; returns the numbers that it prints, each the least of all processes."""
+        """Runs the program in several processes; returns the numbers that the program prints, each the least of all processes."""
         environment = {**os.environ, "CELLGRAD_CPU_THREADS": str(threads or self.threads)}
         found = []
         for _ in range(self.sizes["processes"]):
@@ -154,7 +154,7 @@ def profile(machine, cell, dtype, shape):
             sys.exit(f"figures.py: perf record: {done.stderr}")
         report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--sort", "dso,symbol"], capture_output=True, text=True, check=True).stdout
     found = [line.replace("%", "").split(maxsplit=3) for line in report.splitlines() if "%" in line and not line.startswith("#")]
-    # Samples in figures' own code are left out: nearly all are taken while it makes the numbers, before the first call.
+    # Samples in figures' own code are left out: nearly all are taken while figures makes the numbers, before the first call.
     shares = [(float(share), symbol.split()[0]) for share, library, _, symbol in found if library != "figures"]
     whole = sum(share for share, _ in shares)
     print_row(f"{cell} {dtype} {name(shape)}", ", ".join(f"{symbol} {100 * share / whole:.0f} %" for share, symbol in shares if share > 0.01 * whole))

@@ -303,7 +303,8 @@ static void put_numbers(const struct problem *p, int which, const struct part *p
 	free(made);
 }
 
-/* Returns the tensor in the layout of a primitive: `plain` itself if it has that layout, else new memory, to which it is reordered. */
+/* Returns the tensor in the layout of a primitive: `plain` itself if `plain` has that layout, else new memory, to which `plain` is
+   reordered. */
 static dnnl_memory_t bring(struct theirs *t, const struct part *part, dnnl_memory_t plain, description about)
 {
 	layout as = part->is_weight ? get_layout(about, part->arg) : part->plain;
@@ -386,7 +387,7 @@ static void get_weights(struct theirs *t, int which, size_t columns, float *to)
 	copy_weights(t->p, to, columns, get_data(plain), 1);
 }
 
-/* Gets the gradients of biases. oneDNN's one bias is the sum of two, so its gradient is that of each; the gru's candidate has
+/* Gets the gradients of biases. oneDNN's bias of a gate is the sum of our two, so both have its gradient; the gru's candidate has
    two biases, with two gradients. */
 static void get_bias(struct theirs *t)
 {

@@ -3,10 +3,11 @@
 files of inputs and answers."""
 import math
 
-# For each cell: the number of its gates, whether it has a cell state c, and whether it has peepholes.
+# For each cell: the number of its gates, whether the cell has a cell state c, and whether the cell has peepholes.
 CELLS = {"lstm": (4, True, False), "lstm_peephole": (4, True, True), "block_lstm": (4, True, False), "gru": (3, False, False),
          "gru_block": (3, False, False), "rnn_tanh": (1, False, False)}
-# For each dtype: the largest difference, divided by the tensor's largest element, that may be due to rounding; a larger one is an error.
+# For each dtype: the largest difference, divided by the tensor's largest element, that may be due to rounding; a larger difference is an
+# error.
 WRONG = {"f32": 1e-3, "f64": 1e-3, "f16": 0.1, "bf16": 0.1}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code that the Python workers of peers.sh share: it reads the problem and its numbers, and has the protocol on stdin and stdout.
+"""The code that the Python workers of peers.sh share: functions that read the problem and its numbers, and the workers' protocol.
 
 A worker reads the problem, prepares, and calls serve() with a function that computes once and a function that returns the answers; peer.h
 describes the files and the protocol.

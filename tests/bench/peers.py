@@ -5,7 +5,7 @@
 peers.sh builds the C programs and starts this script.  For each problem, a worker of each library is started, one after the other; each
 worker reads the same numbers, computes, writes its answers, and prints "ready".  The answers are compared with this library's.  Then each
 worker in turn gets a line "go", calls its library for a tenth of a second after some calls that are not timed, and prints the
-milliseconds of its fastest call and of the mean of its calls.  The next worker gets its turn when the processor time of the last one has
+milliseconds of its fastest call and of the mean of its calls.  The next worker gets its turn when the processor time of the last worker has
 stopped growing, or after two seconds.  The result is the least time of all rounds.
 
 exit 0: measured; 1: this library failed, had an answer that is not finite or, with --busy, was too slow, a rate is above the roof, or the
@@ -91,7 +91,7 @@ def get_roof(roofs, dtype):
 
 
 def judge_run(roofs, results):
-    """Returns the reasons why the run is discarded; an empty list if it is not."""
+    """Returns the reasons why the run is discarded; an empty list if the run counts."""
     reasons = []
     for name in ("f32_gflops", "f64_gflops", "bf16_gflops"):
         before, after = (roof.get(name) for roof in roofs)

@@ -85,7 +85,7 @@ def print_times(results, names):
 
 
 def print_memory(results):
-    """Prints the memory that a call of cellgrad takes beside its arguments, divided by that of oneDNN; no other library reports it."""
+    """Prints the memory that a call of cellgrad takes beside its arguments, divided by oneDNN's; no other library reports its memory."""
     rows = [(result["text"], *((find_peer(result, name).get("about") or {}).get("settings", {}).get("memory") for name in (OURS, "onednn"))) for result in results]
     shown = [f"{text} {ours / theirs:.2f}" for text, ours, theirs in rows if ours and theirs]
     if shown:

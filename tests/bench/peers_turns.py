@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the workers of peers.sh, gives each its turns, and measures the processor time that they and other processes take."""
+"""Starts the workers of peers.sh, gives each its turns, and measures the processor time that workers and other processes take."""
 import array
 import json
 import math
@@ -66,7 +66,7 @@ class Load:
         return sum(read_ticks(os.getpid())) + sum(read_ticks(pid)[0] for pid in self.pids)
 
     def measure_others(self):
-        """Returns the share of the processors that other processes took; None if it is unknown, or if too little time has passed."""
+        """Returns the share of the processors that other processes took; None if the share is unknown, or if too little time has passed."""
         after, ours = read_machine_ticks(), self.count_ours() - self.ours
         if not after or not self.before or after[1] - self.before[1] < TICK / 2:
             return None

@@ -480,7 +480,7 @@ static void add(struct cg_mem sum, struct cg_mem addend)
 		((double *)sum.data)[k] += ((double *)addend.data)[k];
 }
 
-/* Makes weights so small that gradients do not grow from step to step: then those of all steps count in a sum over the steps. */
+/* Makes weights so small that gradients do not grow from step to step: then the terms of all steps count in a sum over the steps. */
 static void tame(struct sequence *s)
 {
 	for (size_t k = 0; k < s->op.w.bytes / sizeof(double); k++)

@@ -140,7 +140,7 @@ static void test_leftovers(void **state)
 	}
 }
 
-/* With a limit on file sizes, beyond which a write ends a process by a signal, an entry that is too large is not stored; a small one is. */
+/* With a limit on file sizes, beyond which a write ends a process by a signal, a too large entry is not stored, but a small entry is. */
 static int use_limited(void)
 {
 	struct rlimit limit;
@@ -208,7 +208,7 @@ static void test_list(void **state)
 	seen = (struct seen){ .failing = CG_NO_MEMORY };
 	assert_int_equal(cg_cache_list(see, &seen), CG_NO_MEMORY);
 	assert_int_equal(seen.n, 1);
-	assert_true(there(path_of("damaged")));          /* listing the entries does not remove the damaged one */
+	assert_true(there(path_of("damaged")));          /* listing the entries does not remove the damaged entry */
 	assert_int_equal(cg_cache_clear(&n, &bytes), CG_OK);
 	assert_int_equal(n, 4);
 	assert_in_range(bytes, 4 * 90, 2000);

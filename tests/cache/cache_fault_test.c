@@ -273,7 +273,7 @@ static void power_cut(const struct scene *scene, enum loss loss, int loses_names
 		assert_int_equal(fstatat(dirfd(list), names[k], &s, AT_SYMLINK_NOFOLLOW), 0);
 		if (loss != KEPT && disk_safety(&s) == DISK_LOST)
 			lose(dirfd(list), names[k], loss, s.st_size);
-		/* A power cut may undo the rename of a file, though the file was synced: the file that it replaced is back. */
+		/* A power cut may undo the rename of a file, though the file was synced: the file that the rename replaced is back. */
 		if (loses_names && disk_safety(&s) != DISK_SAFE && cg_cache_is_entry(names[k])) {
 			renameat(dirfd(list), names[k], dirfd(list), "9-0123456789abcdef.kernel-unfinished");
 			if (scene->has_old)

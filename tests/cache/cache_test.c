@@ -62,7 +62,7 @@ static void test_put_then_get(void **state)
 	assert_int_equal(cg_set_allocator(NULL), CG_OK); /* the allocator can be set: the cache holds no memory */
 }
 
-/* Writes of one byte at a time, and writes and reads that are interrupted, are continued. */
+/* The cache continues writes that write one byte at a time, and writes and reads that are interrupted. */
 static void test_piecewise(void **state)
 {
 	(void)state;
@@ -270,7 +270,7 @@ static void compile(char *bytes, int key)
 		bytes[k] = (char)(k * (key + 3) >> 2);
 }
 
-/* Gets a kernel from the cache; if it is not found, makes and stores it.  Returns the result of has_bytes(). */
+/* Gets a kernel from the cache; if the kernel is not found, makes and stores it.  Returns the result of has_bytes(). */
 static int need(int key)
 {
 	static _Thread_local char bytes[KERNEL];

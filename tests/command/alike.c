@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares two tensor files: they must have the same names, dtypes and shapes, and each number must be within the tolerance of
+ * Compares two tensor files: both must have tensors of the same names, dtypes and shapes, and each number must be within the tolerance of
  * `cellgrad run --expect`.
  *
  *	alike GOT WANT DEPTH    DEPTH: the number of terms of the longest sum from which the numbers come

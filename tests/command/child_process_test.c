@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests queries in a child process: an answer arrives whole, without the text that the child prints. If the child crashes, exits, gives no
- * answer within the given seconds or gives one that is not JSON, a message says so.
+ * answer within the given seconds or gives an answer that is not JSON, a message says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,7 +135,7 @@ static void test_damaged_answer(void **state)
 	int ends[2];
 
 	(void)state;
-	/* The numbers of this pipe are free again when it is closed, so the pipe to the child process gets the same numbers. */
+	/* The file descriptors of this pipe are free again after close(), so the pipe to the child process gets the same descriptors. */
 	assert_int_equal(pipe(ends), 0);
 	close(ends[0]);
 	close(ends[1]);
@@ -167,8 +167,8 @@ static void test_noise(void **state)
 	assert_true(cg_milliseconds() - before < 15000);
 }
 
-/* Tests a child whose answer is NULL, which means that it had no memory; a parent that may open no more files; and a parent that ignores
-   SIGCHLD. */
+/* Tests a child whose answer is NULL, which means that the child had no memory; a parent that may open no more files; and a parent that
+   ignores SIGCHLD. */
 static void test_no_resources(void **state)
 {
 	struct rlimit before, none;

@@ -3,12 +3,11 @@
 """Tests that the output of `cellgrad info OP` is true, and suffices to call the op.
 
 Every op is tried under TensorFlow's name and the library's, with each set of at most two of the attributes on which needs and shapes
-depend.  The test writes a file by the JSON alone, with the tensors that the JSON calls needed and no others.  The op must run on the file
-with the needed tensors alone, and give the described outputs in the described shapes.  With all inputs but opaque ones, needed or not, the
-op must run, too.  If a needed tensor is left out, the op must be refused with that tensor's name: in sets of at most one attribute each
-needed tensor is left out in turn; if more than 20 tensors are needed, five of them are left out in turn, in every set of attributes.
-Wrong words and numbers for attributes must be refused.  The text of `cellgrad info OP` must have all names of the JSON, in at most 80
-columns.  Prints TAP.
+depend.  The test writes its files by the JSON alone.  The op must run on a file with only the tensors that the JSON calls needed, and give
+the described outputs in the described shapes.  With all inputs but opaque ones, needed or not, the op must run, too.  If a needed tensor
+is left out, the op must be refused with that tensor's name: in sets of at most one attribute each needed tensor is left out in turn; if
+more than 20 tensors are needed, five of them are left out in turn, in every set of attributes.  Wrong words and numbers for attributes
+must be refused.  The text of `cellgrad info OP` must have all names of the JSON, in at most 80 columns.  Prints TAP.
 CELLGRAD: the command.
 """
 import itertools

@@ -130,7 +130,7 @@ static int ours(struct cg_stream *stream, float *results)
 
 #define MUST(truth) do { if (!(truth)) return __LINE__; } while (0)
 
-static float *shared;                  /* memory that processes share: the RESULTS numbers of one process, for others to compare with */
+static float *shared;                  /* memory that processes share: the RESULTS numbers of one process, for comparison in another */
 
 static double before[SIZE * SIZE], now[SIZE * SIZE];
 static float first[RESULTS], again[RESULTS];
@@ -242,7 +242,7 @@ static double others_seconds(void)
 }
 
 /* Waits, at most about ten seconds, until the other threads of the process take next to no processor time: the workers that OpenBLAS
-   starts when it is loaded spin for a while before they sleep, on a busy machine for longer. */
+   starts when OpenBLAS is loaded spin for a while before they sleep, on a busy machine for longer. */
 static void wait_for_others(void)
 {
 	const struct timespec pause = { 0, 20000000 };
@@ -410,7 +410,8 @@ int main(void)
 	shared = mmap(NULL, sizeof first, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
-	/* Sets the instruction set "baseline": with any other one the library would use its own, faster product instead of OpenBLAS. */
+	/* Sets the instruction set "baseline": with any other instruction set the library would use its own, faster product instead of
+	   OpenBLAS. */
 	setenv("CELLGRAD_CPU_ISA", "baseline", 1);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests_name("blas", tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void need_two(void)
 	}
 }
 
-/* A process whose affinity mask allows one processor counts one, and its context has one thread. */
+/* A process whose affinity mask allows one processor counts one processor, and the process's context has one thread. */
 static void test_mask(void **state)
 {
 	struct cg_context *context;
@@ -70,7 +70,7 @@ static void test_leaves(void **state)
 	second = cg_get_processor();
 	assert_int_not_equal(second, first);
 	assert_false(may_run_on(first));
-	/* A thread stays where it is if it does not run on the processor to avoid. */
+	/* A thread that does not run on the processor to avoid stays on its own processor. */
 	cg_avoid_processor(&avoided, first);
 	assert_int_equal(avoided.processor, first);
 	assert_true(may_run_on(second));
@@ -167,7 +167,7 @@ static void test_quota(void **state)
 		put("sys/fs/cgroup/a/b/cpu.max", limits[k].text);
 		assert_int_equal(cg_limit_by_quota(root, 8), limits[k].n);
 	}
-	/* Of a control group and the groups that contain it the smallest quota counts. */
+	/* Of the quotas of a control group and of the groups that contain this group the smallest counts. */
 	put("sys/fs/cgroup/a/b/cpu.max", "500000 100000\n");
 	put("sys/fs/cgroup/a/cpu.max", "300000 100000\n");
 	put("sys/fs/cgroup/cpu.max", "400000 100000\n");

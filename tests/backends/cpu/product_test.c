@@ -138,8 +138,8 @@ static struct cg_mem mem_of(void *data, size_t bytes)
 	return (struct cg_mem){ .data = data, .bytes = bytes };
 }
 
-/* Multiplies a problem in a dtype by the backend, which decides whether it packs b; either way the product must be right.  Returns 1 if
-   b was packed. */
+/* Multiplies a problem in a dtype by the backend, which decides whether to pack b; with b packed or not, the product must be right.
+   Returns 1 if b was packed. */
 static int pack_one(struct cg_stream *stream, int dtype, const struct problem *p)
 {
 	int acc = dtype == CG_F64 ? CG_F64 : CG_F32;

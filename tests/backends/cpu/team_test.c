@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests that the threads of the cpu backend run each part of a call once. LSTMBlockCell, GRUBlockCell and their gradients, and an
- * interpreted kernel, give the same bits on 1, 2, 3 and 8 threads, and allocate no memory when they are called again.
+ * interpreted kernel, give the same bits on 1, 2, 3 and 8 threads, and allocate no memory in a second call.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static void meet(void *context, int64_t k, int thread)
 	pthread_barrier_wait(r->barrier);
 }
 
-/* Each part of a call waits for all others, so the call ends only if each part runs on a thread of its own; each thread gets a number of
+/* Each part of a call waits for all others, so the call ends only if each part runs on a thread of its own; each thread has a number of
    its own. */
 static void test_together(void **state)
 {
@@ -151,7 +151,7 @@ static void *hold_all(void *given)
 	return NULL;
 }
 
-/* A call ends while another one holds all threads of the team but the caller's. */
+/* A call ends while another call holds all threads of the team but the calling thread. */
 static void test_held(void **state)
 {
 	struct round r = { .threads = 3, .parts = 9 };

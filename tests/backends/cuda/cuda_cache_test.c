@@ -96,7 +96,7 @@ static void test_warm(void **state)
 	assert_int_equal(start(CG_F32, warm, &calls), 0);
 }
 
-/* If the date of NVRTC's file has changed, kernels are compiled again.  The test changes the date of a stand-in's file; it changes no real
+/* If the date of NVRTC's file has changed, kernels are compiled again.  The test changes the date of the stand-in's file and of no real
    library. */
 static void test_other_compiler(void **state)
 {

@@ -306,7 +306,7 @@ static void test_aligned_operands(void **state)
 	free_tensors(&t);
 }
 
-/* On a device for which cuBLAS has no product in bf16, which it reports by either of two codes, the products of all dtypes are right. */
+/* On a device for which cuBLAS has no product in bf16, reported by either of two codes, the products of all dtypes are right. */
 static unsigned refusal;
 static unsigned not_in_bf16(struct cublasContext *handle, unsigned op_a, unsigned op_b, int m, int n, int k, const void *alpha,
                             const void *x, unsigned type_x, int ldx, const void *y, unsigned type_y, int ldy, const void *beta,

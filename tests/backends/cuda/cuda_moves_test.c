@@ -25,7 +25,7 @@ static unsigned long long state;
 static unsigned char src[BYTES], dst[BYTES], right[BYTES], got[BYTES];
 static int64_t from[MOST][ROWS_MOST], to[MOST][ROWS_MOST], t[ROWS_MOST], b[ROWS_MOST];
 
-/* A move; src, dst: the offsets in elements at which it reads and writes. */
+/* A move; src, dst: the offsets in elements at which the move reads and writes. */
 struct part {
 	int64_t rows, columns, src, dst;
 	int is_zero, has_from, has_to, drop;

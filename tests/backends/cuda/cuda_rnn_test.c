@@ -86,7 +86,7 @@ static void test_launches_of_a_step(void **state)
 			    multiplied != (has_blas ? steps * step_case->products[pass] : 0) || filled)
 				fail_msg("%s, pass %d: %ld steps more are %ld launches, %ld products and %ld fills", step_case->name, pass, steps, launched,
 				         multiplied, filled);
-			/* Which products can begin with a bias depends on cublasLt: the stand-in for it supports all that are requested. */
+			/* Which products can begin with a bias depends on cublasLt: the stand-in for cublasLt supports all that are requested. */
 			if (stand_in && has_blas && few[pass].cuLaunchKernel - launched != once[k][pass])
 				fail_msg("%s, pass %d: %ld launches beside the steps', expected %d", step_case->name, pass,
 				         few[pass].cuLaunchKernel - launched, once[k][pass]);
@@ -174,7 +174,7 @@ static void test_captured(void **state)
 	n.config.bidirectional = 1;
 	n.config.dropout = 0.5;
 	n.config.route = "composed";
-	n.call.lengths = some;                   /* a call with these lengths needs a larger workspace than one without */
+	n.call.lengths = some;                   /* a call with these lengths needs a larger workspace than a call without */
 	assert_int_equal(net_open(&n), CG_OK);
 	expect_uncaptured(&n, "the stream is being captured: an allocation is not allowed");
 	n.call.lengths = NULL;
@@ -182,7 +182,7 @@ static void test_captured(void **state)
 	assert_int_equal(net_backward(&n), CG_OK);
 	expect_captured(&n);
 
-	/* A call with lengths can be captured if they are those of the last call with lengths that succeeded on the stream. */
+	/* A call with lengths can be captured if its lengths are those of the last call with lengths that succeeded on the stream. */
 	n.call.lengths = some;
 	assert_int_equal(net_forward(&n), CG_OK);
 	assert_int_equal(net_backward(&n), CG_OK);

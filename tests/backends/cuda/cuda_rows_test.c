@@ -28,7 +28,7 @@ static void test_moves(void **state)
 	free_tensors(&t);
 }
 
-/* The first call builds the kernel; each call is one launch. */
+/* The first call builds the kernel; each call makes one launch. */
 static void test_calls(void **state)
 {
 	struct tensors t;

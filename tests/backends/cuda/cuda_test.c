@@ -48,7 +48,7 @@ static void expect_calls(const char *what, long launches, long multiplied)
 }
 
 /* The first call builds kernels; the second shows for how many products with a start other than their result's memory cublasLt has an
-   algorithm: each of the others takes one more launch, which spreads the start. */
+   algorithm: each such product without an algorithm takes one more launch, which spreads the start. */
 static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
 {
 	int has_blas = blas.GemmEx != NULL;
@@ -566,7 +566,7 @@ static void find_graphs(void)
 	dlclose(library);
 }
 
-/* enter makes the device's context the current one; leave undoes it. */
+/* enter makes the device's context the thread's current context; leave makes the earlier one current again. */
 static void enter(const struct native *native)
 {
 	assert_int_equal(driver.CtxPushCurrent_v2(native->context), 0);

@@ -160,7 +160,7 @@ static void test_strange_files(void **state)
 	expect_yes();
 }
 
-/* Makes so many .icd files that the rule does not read all: those not read may be a GPU's. */
+/* Makes so many .icd files that the rule does not read all: a file that is not read may name a GPU's driver. */
 static void test_many_drivers(void **state)
 {
 	char name[64];
@@ -248,7 +248,7 @@ static void test_variables(void **state)
 	expect_yes();
 	unsetenv("OCL_ICD_FILENAMES");
 
-	/* A library that CELLGRAD_OPENCL_LIB names need not be in the vendors' folder; it must exist. */
+	/* A library that CELLGRAD_OPENCL_LIB names need not be in the vendors' folder, but must exist. */
 	snprintf(here, sizeof here, "%s/libOpenCL.so", root);
 	setenv("CELLGRAD_OPENCL_LIB", here, 1);
 	assert_int_equal(cg_cl_is_likely(root), CG_BAD_ARGUMENT);

@@ -66,7 +66,8 @@ static void test_launches_of_a_step(void **state)
 }
 
 /* Expects in a forward `waits` waits, `sent` copies to the device and `made_buffers` allocations. A call with other lengths than the last
-   call with lengths waits until that call's index of rows was copied, and sends its own; a call with the same lengths does neither. */
+   call with lengths waits until that call's index of rows was copied, and sends an index of its own; a call with the same lengths does
+   neither. */
 static void expect_index(struct net *n, const int32_t *lengths, long waits, long sent, long made_buffers)
 {
 	n->call.lengths = lengths;

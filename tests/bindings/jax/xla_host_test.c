@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls the handlers of bindings/jax as XLA does, with call frames that are written here. Outputs, gradients and initial params
+ * Calls the handlers of bindings/jax as XLA does, with call frames that this test writes. Outputs, gradients and initial params
  * equal those of the library's own calls, to the bit; wrong frames are refused, each with its message; calls run in threads; cells are
  * given as text.
  */
@@ -502,7 +502,7 @@ static void test_cells(void **state)
 	add_attribute(&two, "value_leak", XLA_SCALAR, &two.scalars[ATTRIBUTES - 2]);
 	call_well(&two, cellgrad_jax_forward);
 	assert_memory_not_equal(one.results[0].data, two.results[0].data, size_of(&one.results[0], 4));
-	/* The handlers get more cells than they keep, and then the first one again. */
+	/* The handlers get more cells than the handlers keep, and then the first cell again. */
 	for (int k = 0; k < 80; k++) {
 		snprintf(text, sizeof text, "%s#%d\n", LEAKY, k);
 		set_cell(&two, text);
@@ -630,8 +630,8 @@ static void test_reserve(void **state)
 {
 	(void)state;
 	run_both(&one, &two, 0);
-	/* Backward rejects the reserve of a call with another counter and of a network with another dropout, one that is too short, and one
-	 * whose first 64 bytes are zeros. */
+	/* Backward rejects the reserve space of a call with another counter and of a network with another dropout, a reserve space that is
+	 * too short, and a reserve space whose first 64 bytes are zeros. */
 	((uint32_t *)two.arguments[COUNTER].data)[0] ^= 1;
 	assert_non_null(call(&two, cellgrad_jax_backward));
 	assert_non_null(strstr(two.error.message, "rnn_backward: "));

@@ -21,7 +21,7 @@ struct host_call {
 	char words[1024];
 };
 
-/* The version that the host says it has, and the device, "CPU" or "GPU", for which it says that each op has a kernel; "": no op has one. */
+/* The version that the host reports, and the device, "CPU" or "GPU", for which the host reports a kernel of each op; "": of no op. */
 extern const char *host_version, *host_devices;
 /* The number, counted from now, of the output whose allocation fails; 0: none fails. */
 extern int host_failing_output;

@@ -156,7 +156,7 @@ static void *work(void *given)
 	return NULL;
 }
 
-/* Six threads run one kernel at the same time; each gets the output of a call that was made before the threads. */
+/* Six threads run one kernel at the same time; each gets the same output as a call before the threads began. */
 static void test_threads(void **unused)
 {
 	enum { WORKERS = 6 };

@@ -214,7 +214,7 @@ static void test_batches_in_turn_are_one_batch(void **state)
 	model_close(&parts);
 }
 
-/* Each of two rows gives what it gives alone, and the loss is the mean over the symbols of both, however many each has. */
+/* Two rows in one batch have the losses that each row has alone; the batch's loss is the mean over the symbols of both rows. */
 static void test_rows_are_apart(void **state)
 {
 	static const int32_t lengths[2] = { 1, 3 }, one = 1, three = 3;

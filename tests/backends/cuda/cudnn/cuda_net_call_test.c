@@ -147,7 +147,7 @@ static void test_calls_of_each_step(void **state)
 	struct tensors t;
 
 	(void)state;
-	/* The stand-in is tested with both layouts, a real cuDNN with the one that it has. */
+	/* The stand-in is tested with both layouts, a real cuDNN with its own layout alone. */
 	for (int permuted = 0; permuted < (getenv("CELLGRAD_FAKE_CUDA") ? 2 : 1); permuted++) {
 		lay_out(permuted ? "1" : "0");
 		if (!open_with_cudnn(&t))
@@ -251,7 +251,7 @@ static uint64_t print_of(struct net *n, struct cg_mem mem)
 	return sum;
 }
 
-/* Backward of cuDNN overwrites the reserve that it reads; the stand-in does so in a way that would make a second backward wrong. */
+/* cuDNN's backward overwrites the reserve space that it reads; the stand-in's overwrites it so that a second backward would be wrong. */
 static void test_reserve(void **state)
 {
 	uint64_t kept, right;
@@ -277,7 +277,7 @@ static void test_reserve(void **state)
 		n.call.spend_reserve = 1;
 		assert_int_equal(net_backward(&n), CG_OK);
 		assert_true(print(&n) == right || !promises_bits("cudnn"));
-		/* With spend_reserve=1 backward of the stand-in changes the reserve space; a real cuDNN may change it or not. */
+		/* With spend_reserve=1 backward of the stand-in changes the reserve space; a real cuDNN may change the reserve space or not. */
 		assert_true(!getenv("CELLGRAD_FAKE_CUDA") || print_of(&n, n.call.reserve) != kept);
 		net_close(&n);
 	}
@@ -285,7 +285,7 @@ static void test_reserve(void **state)
 	free_tensors(&t);
 }
 
-/* The most numbers that forward and backward write, without those of the reserve. */
+/* The most numbers that forward and backward write, without the reserve space. */
 enum { NUMBERS = 2048 };
 static size_t fetch(struct net *n, float numbers[NUMBERS])
 {
@@ -658,7 +658,7 @@ static void test_persistent(void **state)
 	cg_cudnn.RNNForward = unsupported;
 	forget_calls();
 	refusals = 1;
-	run(&n);                                 /* cuDNN refuses the persistent algorithm; the standard one repeats the forward */
+	run(&n);                                 /* cuDNN refuses the persistent algorithm; the standard algorithm repeats the forward */
 	assert_int_equal(seen.cudnnRNNForward, 2);
 	forget_calls();
 	run(&n);

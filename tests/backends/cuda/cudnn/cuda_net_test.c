@@ -369,7 +369,7 @@ static void test_versions_declined(void **state)
 	c.route = "cudnn";
 	assert_int_equal(cg_rnn_open(context, &c, &(struct cg_rnn *){ NULL }), CG_UNSUPPORTED);
 	assert_non_null(strstr(cg_message(), "rnn: route: cudnn: cuda: cudnnSetRNNDescriptor_v8: CUDNN_STATUS_NOT_SUPPORTED"));
-	/* If cuDNN refuses the persistent algorithms, the plan opens with the standard one. */
+	/* If cuDNN refuses the persistent algorithms, the plan opens with the standard algorithm. */
 	from = CUDNN_RNN_ALGO_PERSIST_STATIC;
 	c.allow_tf32 = 1;
 	expect_route(context, &c, "cudnn");

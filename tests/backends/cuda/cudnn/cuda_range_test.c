@@ -125,7 +125,7 @@ static void expect_again(const struct trial *trial, struct net *n)
 	assert_non_null(first);
 	assert_non_null(second);
 	assert_int_equal(bytes ? cg_get(n->stream, first, n->call.reserve, bytes) : 0, CG_OK);
-	/* The end of the reserve holds the states between ranges; what lies there before a run does not matter. */
+	/* The end of the reserve space holds the states between ranges; the bytes at this end before a run do not matter. */
 	memcpy(second, first, bytes);
 	memset(second + bytes - (bytes < HANDED ? bytes : HANDED), 0x55, bytes < HANDED ? bytes : HANDED);
 	assert_int_equal(bytes ? cg_put(n->stream, n->call.reserve, second, bytes) : 0, CG_OK);
