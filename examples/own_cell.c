@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defines a cell by its equations, and runs a step and its derived gradient.  On every processor the program prints these lines:
+ * Defines a cell by its equations, and runs a step and its derived gradient.  On every processor the program prints
  *
  *	h       -0.130797  0.125000 -0.017986
  *	da       0.209987  0.500000  0.035325
@@ -20,7 +20,7 @@ static const char text[] =
 	"h = leak * h_prev + (1 - leak) * c\n"
 	"save c\n";
 
-static struct cg_arg row(const char *name, float *data)         /* the kernel's argument of this name, for a batch of one row */
+static struct cg_arg row(const char *name, float *data)         /* the kernel's argument of this name, with one row */
 {
 	return (struct cg_arg){ name, { data, 0, UNITS * sizeof *data, CG_HOST }, UNITS, 0 };
 }

@@ -77,7 +77,7 @@ enum cg_status {
 	CG_NO_DEVICE    = -3,    /**< No device could be opened; the message says why not. */
 	CG_UNSUPPORTED  = -4,    /**< Not supported here; the message says why, or what supports it. */
 	CG_BUILD        = -5,    /**< A kernel or a cell's text does not compile; the message says why. */
-	/** A call of a driver or of a vendor's library failed; the message has the call's name, code and text.
+	/** A call of a driver or a vendor's library failed; the message has the call's name, code and text.
 	 * The stream may be unusable.  If a wait failed, host memory that was passed to a call may be in use
 	 * until the stream is closed. */
 	CG_DRIVER       = -6,
@@ -99,8 +99,8 @@ enum cg_pass {
 	/** CG_GRAD as a step of a sequence: passes gradients to the step before without rounding them. */
 	CG_SEQ_GRAD
 };
-/** Order of the gate blocks in w, b and dgates; i is the input gate, c the candidate, f the forget gate, o the
- * output gate. */
+/** Order of the gate blocks in w, b and dgates; i is the input gate, c the candidate, f the forget gate, and o
+ * the output gate. */
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
 /** Describes this thread's last failure: for most rejected arguments, names the call or op and the argument,

@@ -67,5 +67,5 @@ install-la-prefix:
 
 # make uninstall removes the project's own folders, if they are empty after all files were removed.
 uninstall-hook:
-	for folder in '$(cmakedir)' '$(libdir)/cmake' '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
+	for folder in '$(cmakedir)' '$(libdir)/cmake' '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)/python' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done

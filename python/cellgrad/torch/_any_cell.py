@@ -15,7 +15,7 @@ from ._spec import spec_of, spec_text
 
 class Cell(Recurrent):
     """Layers of any cell of the library.  cell: the name of a built-in cell or of a cell of the shelf, the path of a .cell file,
-    or the text of a cell.
+    the text of a cell, or a cellgrad.Cell.
 
     The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of the cell's
     params, such as {"leak": 0.3}.
