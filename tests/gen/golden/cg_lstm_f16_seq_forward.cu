@@ -171,7 +171,8 @@ struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
 	element of[n];
 };
 
-/* Is the run whole, and aligned for accesses of 16 bytes, or of the run's size if that is smaller?  For a run of one unit both are true. */
+/* Is the run whole, and aligned for accesses of 16 bytes, or of the run's size if that is smaller?  For a run of one
+   unit both are true. */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {
