@@ -99,8 +99,7 @@ enum cg_pass {
 	/** CG_GRAD as a step of a sequence: passes gradients to the step before without rounding them. */
 	CG_SEQ_GRAD
 };
-/** Order of the gate blocks in w, b and dgates; i is the input gate, c the candidate, f the forget gate, and o
- * the output gate. */
+/** Order of the gate blocks in w, b and dgates: i input gate, c candidate, f forget gate, o output gate. */
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
 /** Describes this thread's last failure: for most rejected arguments, names the call or op and the argument,

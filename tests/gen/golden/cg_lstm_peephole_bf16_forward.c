@@ -64,12 +64,12 @@ static INLINE real to_real(acc x)
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7f800000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1: minus the bits of 2^n, they are the bits of 2^-n */
+#define ACC_INVERSE 0x7f000000u		/* twice the bits of 1; less those of 2^n: the bits of 2^-n */
 #define ACC_FRACTION 23
 #define ACC_SMALLEST 1.17549435e-38f	/* 2^-126, the smallest normal number */
 #define ACC_LARGEST_POWER 8.50705917e37f	/* 2^126, whose inverse is still normal */
 
-#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it has an integer, plus 127, in its low bits */
+#define ACC_ROUND 12583039.0f		/* 1.5 * 2^23 + 127: a sum with it has an integer + 127 in its low bits */
 #define ACC_ROUND_64THS 196735.0f	/* 1.5 * 2^17 + 127: the low bits are in 64ths */
 #define ACC_PER_LN2 1.44269502f
 #define ACC_LN2 0.693145752f		/* the upper 16 bits of ln(2): products with small integers are exact */

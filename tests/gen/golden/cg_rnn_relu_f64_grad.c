@@ -33,12 +33,12 @@ typedef uint64_t word;		/* the bits of an acc */
 #define ACC_ONE 0x3ff0000000000000u		/* the bits of 1 */
 #define ACC_SIGN 0x8000000000000000u		/* the bits of -0 */
 #define ACC_INFINITY 0x7ff0000000000000u	/* the bits of infinity */
-#define ACC_INVERSE 0x7fe0000000000000u		/* twice the bits of 1: minus the bits of 2^n, they are the bits of 2^-n */
+#define ACC_INVERSE 0x7fe0000000000000u		/* twice the bits of 1; less those of 2^n: the bits of 2^-n */
 #define ACC_FRACTION 52
 #define ACC_SMALLEST 2.2250738585072014e-308	/* 2^-1022, the smallest normal number */
 #define ACC_LARGEST_POWER 4.4942328371557898e307	/* 2^1022, whose inverse is normal */
 
-#define ACC_ROUND 6755399441056767.0	/* 1.5 * 2^52 + 1023: a sum with it has an integer, plus 1023, in its low bits */
+#define ACC_ROUND 6755399441056767.0	/* 1.5 * 2^52 + 1023: a sum with it has an integer + 1023 in its low bits */
 #define ACC_ROUND_64THS 105553116267519.0	/* 1.5 * 2^46 + 1023: the low bits are in 64ths */
 #define ACC_PER_LN2 1.4426950408889634
 #define ACC_LN2 0.69314718036912382	/* the upper 32 bits of ln(2): products with small integers are exact */
