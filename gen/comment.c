@@ -94,7 +94,7 @@ void cg_print_about(struct printer *p, struct cg_text *text)
 	else if (function->shape == CG_FUNCTION_SUM_PART)
 		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
 	else if (function->shape == CG_FUNCTION_SUM)
-		cg_text_put(text, "the sums, over the blocks, of the partial sums of the function before it");
+		cg_text_put(text, "the sums over the blocks of the function before it");
 	else if (function->shape == CG_FUNCTION_SUM_UNITS)
 		cg_text_printf(text, "the sums of the partial sums over the blocks and the units, in %d lanes", CG_LANES);
 	else

@@ -41,7 +41,7 @@ void cg_gru_block_s2_f16_grad_sum_part(
 	float *partial);
 
 /*
- * cg_gru_block_s2_f16_grad_sum: the sums, over the blocks, of the partial sums of the function before it, stage 2.
+ * cg_gru_block_s2_f16_grad_sum: the sums over the blocks of the function before it, stage 2.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  float    [blocks, values, units] partial sums of blocks of rows
@@ -101,7 +101,7 @@ void cg_gru_block_s1_f16_grad_sum_part(
 	float *partial);
 
 /*
- * cg_gru_block_s1_f16_grad_sum: the sums, over the blocks, of the partial sums of the function before it, stage 1.
+ * cg_gru_block_s1_f16_grad_sum: the sums over the blocks of the function before it, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  float    [blocks, values, units] partial sums of blocks of rows

@@ -327,7 +327,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
 }
 
 /*
- * cg_gru_f32_gradgrad_sum: the sums, over the blocks, of the partial sums of the function before it.
+ * cg_gru_f32_gradgrad_sum: the sums over the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

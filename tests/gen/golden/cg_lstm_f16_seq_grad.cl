@@ -391,7 +391,7 @@ __kernel void cg_lstm_f16_seq_grad_sum_part(
 }
 
 /*
- * cg_lstm_f16_seq_grad_sum: the sums, over the blocks, of the partial sums of the function before it.
+ * cg_lstm_f16_seq_grad_sum: the sums over the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

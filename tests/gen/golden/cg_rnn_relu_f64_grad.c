@@ -193,7 +193,7 @@ static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64
 }
 
 /*
- * cg_rnn_relu_f64_grad_sum: the sums, over the blocks, of the partial sums of the function before it.
+ * cg_rnn_relu_f64_grad_sum: the sums over the blocks of the function before it.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows
