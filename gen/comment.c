@@ -96,7 +96,7 @@ void cg_print_about(struct printer *p, struct cg_text *text)
 	else if (function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "the sums over the blocks of the function before it");
 	else if (function->shape == CG_FUNCTION_SUM_UNITS)
-		cg_text_printf(text, "the sums of the partial sums over the blocks and the units, in %d lanes", CG_LANES);
+		cg_text_printf(text, "the sums of the blocks over the units, in %d lanes", CG_LANES);
 	else
 		cg_text_printf(text, "means over units, for the functions after it");
 	if (plan->cell->n_stages > 1)
