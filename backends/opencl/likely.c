@@ -174,7 +174,8 @@ static void judge_vendors(struct look *look, const char *root)
 	}
 }
 
-/* Judges the libraries that OCL_ICD_FILENAMES lists, separated by colons; the loader loads these drivers in addition to the others. */
+/* Judges by their names whether libraries that OCL_ICD_FILENAMES lists, separated by colons, may be drivers for a GPU; the loader loads
+ * these drivers in addition to the others. */
 static void judge_filenames(struct look *look)
 {
 	const char *at = cg_variable_get(CG_ENV_OCL_ICD_FILENAMES);

@@ -139,7 +139,7 @@ static void set_numbers(struct cg_tf_kernel *k, const struct given *given)
 {
 	k->config.dropout = given->dropout;
 	k->config.seed = (uint64_t)given->seed << 32 | (uint32_t)given->seed2;
-	/* Modes other than lstm have no projection; in these modes TensorFlow does not read num_proj either. */
+	/* Modes other than lstm have no projection; in these modes TensorFlow's forward and backward kernels ignore num_proj, too. */
 	k->config.proj = k->has_state ? given->num_proj : 0;
 	k->config.training = given->is_training != 0;
 	k->config.time_major = given->time_major != 0;

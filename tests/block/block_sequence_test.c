@@ -455,8 +455,8 @@ static void test_threads(void **state)
 
 /* ---- spans ---- */
 
-/* Returns a call of the steps from `first` to before `end` of a sequence. Its cs_prev and h_prev are the initial states of the whole
-   sequence; for a part that begins later the test replaces them. */
+/* Returns a call of the steps from `first` to before `end` of a sequence. The call has the cs_prev and h_prev of the whole sequence; the
+   test replaces both before it runs a call of a later part. */
 static struct cg_lstm_block part_of(const struct sequence *s, int64_t first, int64_t end)
 {
 	struct cg_lstm_block part = s->op;

@@ -47,7 +47,7 @@ static void answer(int a, int64_t n, double x)
 
 enum { CAPACITY = 512, LAYERS = 3, MOST_UNITS = 8 };
 
-/* One direction of one layer: its values and gradients, [T, B, .], and its regions of params. */
+/* One direction of one layer as the naive implementation computes it: its values and gradients, [T, B, .], and its regions of params. */
 static struct naive {
 	double gate[4][CAPACITY], q[CAPACITY], c[CAPACITY], m[CAPACITY], h[CAPACITY], h_prev[CAPACITY], c_prev[CAPACITY];
 	double da[4][CAPACITY], dq[CAPACITY], dh[CAPACITY];
