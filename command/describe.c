@@ -56,7 +56,7 @@ static int show_symbols(const struct about *a)
 		printf("\nSizes:\n");
 	CG_TRY(print_all_rows(&t, "  "));
 	if (a->row->gates && about_multiples(a))
-		printf("An axis that is a multiple of a size has the gates %s, one after the other.\n", a->row->gates);
+		printf("An axis of a multiple of a size has the gates %s, one after the other.\n", a->row->gates);
 	for (const struct cg_port *p = a->row->ports; p->name && about_order(a); p++) {
 		char list[ABOUT_LIST], rows[ABOUT_LIST];
 

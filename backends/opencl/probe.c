@@ -207,6 +207,6 @@ int cg_cl_probe(struct cg_dev *device)
 	         wrong.subnormals ? "subnormal numbers are not flushed, " : "",
 	         wrong.signless ? "zeros lose their signs, " : "",
 	         wrong.fma || wrong.contracted || wrong.subnormals || wrong.signless
-	                 ? "so results are within the error bound, but may differ in bits from the cpu's" : "arithmetic as promised");
+	                 ? "so results are within the bound, not the same bits" : "arithmetic as promised");
 	return CG_OK;
 }

@@ -245,7 +245,7 @@ indrnn() {
 @test "--shape scan prints the code of the products that the library is compiled from" {
 	for dtype in f32 f64 bf16; do
 		works emit gru --shape scan --pass seq_grad --dtype $dtype
-		tiles=$("$CELLGEN" tiles $dtype | sed -n '/^\/\* Bytes of a vector/,/^extern const struct cg_tiles/p' | sed '$d')
+		tiles=$("$CELLGEN" tiles $dtype | sed -n '/^\/\* VECTOR_BYTES: bytes of a vector/,/^extern const struct cg_tiles/p' | sed '$d')
 		[ "$(wc -l <<<"$tiles")" -gt 200 ]
 		[[ $output == *"$tiles"* ]]
 	done
