@@ -241,7 +241,7 @@ static void expect_described(const char *text)
 
 	assert_int_equal(cg_open("opencl", &context), CG_OK);
 	about = cg_describe(context);
-	if (!strstr(about, text) || !strstr(about, "within the error bound, but may differ in bits from the cpu's"))
+	if (!strstr(about, text) || !strstr(about, "within the bound, not the same bits"))
 		fail_msg("expected '%s' in '%s'", text, about);
 	cg_close(context);
 }
