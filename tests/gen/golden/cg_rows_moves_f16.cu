@@ -108,7 +108,7 @@ struct move {
 	unsigned key0, key1;			/* the key of the dropout mask */
 	int drop;				/* 1: the move has dropout */
 	int wide;				/* log2 of the threads of a block along a row */
-	unsigned across, past;			/* across: blocks along a row; past: blocks of this move and of those before it */
+	unsigned across, past;			/* blocks along a row; blocks of this move and of those before it */
 };
 
 struct moves {
@@ -122,8 +122,8 @@ struct moves {
  *
  *	t, b         in  int64   [rows]          null: p / batch, p % batch
  *
- * Element j of row p is dropped if word j % 4 of Philox(key, j / 4, b[p], first_t + t[p]) is less than `below`: a dropped
- * element becomes 0, any other is multiplied by scale.
+ * Element j of row p is dropped if word j % 4 of Philox(key, j / 4, b[p], first_t + t[p]) is less than `below`: a
+ * dropped element becomes 0, any other is multiplied by scale.
  */
 extern "C" __global__ void cg_rows_moves_f16(
 	const struct moves moves, const long long *__restrict__ t_at, const long long *__restrict__ b_at,
