@@ -105,6 +105,7 @@ unit_tests() {
 	done
 	if [ -n "$emulator" ]; then suites_emulated; else suite conformance '*'; suite sequence '*'; fi
 	run_queue
+	[ -n "$alone" ] || return 0
 	# shellcheck disable=SC2086
 	unit $alone
 	run_queue 1
