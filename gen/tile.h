@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tile: some vectors of columns of a product's matrix b [k columns], packed.  The tile stores `stored` vectors, [k stored lanes], with
  * zeros beyond the last column and the last step of k.  Vector v has the columns from v * apart on,

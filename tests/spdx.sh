@@ -21,10 +21,6 @@ AUTHORS                   a document
 NEWS                      a document
 .gitignore                a list of names
 */py.typed                is empty, as Python's rules have it
-templates/*.cell          printed verbatim by cellgrad emit --source, and installed to start from
-templates/*.in            printed verbatim into emitted kernels
-gen/tile.h                printed verbatim into emitted kernels
-tests/gen/*.cell          their texts are in golden texts
 tests/gen/golden/*        emitted texts
 tests/data/*              answers of other programs, and what made them
 tests/old/*               headers and a program of earlier versions, as they were
