@@ -32,13 +32,14 @@ static const char text[] =
 	"file: a word that contains a / or ends in .cell.\n"
 	"\n"
 	"Prints the cell's gates, states, weights, scalars, params and saved values; for\n"
-	"each pass what a kernel loads, stores and computes again, the bytes of an\n"
-	"element's tensors in the dtype, and an element's operations, and how many of\n"
-	"these are functions such as exp; and how far the derived gradient is from finite\n"
-	"differences of the equations, at up to twelve random points.  Warns of what is\n"
-	"legal but odd: a saved value that no gradient loads, a weight that the cell has\n"
-	"only with an option that is off, a split gate whose name is nearly that of the\n"
-	"recurrent part of a gate, an exp that may be too large for f16.\n"
+	"each pass what a kernel loads, stores and computes again, which gradients are\n"
+	"sums over rows and what these sums load, the bytes of an element's tensors in\n"
+	"the dtype, and an element's operations, and how many of these are functions such\n"
+	"as exp; and how far the derived gradient is from finite differences of the\n"
+	"equations, at up to twelve random points.  Warns of what is legal but odd: a\n"
+	"saved value that no gradient loads, a weight that the cell has only with an\n"
+	"option that is off, a split gate whose name is nearly that of the recurrent part\n"
+	"of a gate, an exp that may be too large for f16.\n"
 	"\n"
 	"Examples:\n"
 	"  cellgrad cell lstm --options peephole\n"
@@ -229,10 +230,10 @@ static int print_pass(const struct work *w, int pass)
 	if (code)
 		return code;
 	if (w->json)
-		code = print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "pass", cg_pass_names[pass], "dtype",
+		code = print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "pass", cg_pass_names[pass], "dtype",
 		                            cg_real_names[w->dtype], "bytes", f.bytes, "operations", f.operations, "functions", f.functions,
 		                            "loads", names_json(&f.loads), "stores", names_json(&f.stores), "recomputes",
-		                            names_json(&f.recomputes), "sums", names_json(&f.sums)));
+		                            names_json(&f.recomputes), "sums", names_json(&f.sums), "sum_loads", names_json(&f.sum_loads)));
 	else {
 		printf("\n%s in %s: %d bytes and %d operations for each element, %d of them functions\n", cg_pass_names[pass],
 		       cg_real_names[w->dtype], f.bytes, f.operations, f.functions);
@@ -240,6 +241,7 @@ static int print_pass(const struct work *w, int pass)
 		print_names("stores", &f.stores);
 		print_names("recomputes", &f.recomputes);
 		print_names("sums", &f.sums);
+		print_names("sums load", &f.sum_loads);
 	}
 	pass_facts_close(&f);
 	return code;

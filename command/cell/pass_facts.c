@@ -35,6 +35,19 @@ static void take_arguments(struct pass_facts *f, const struct cg_function *funct
 	}
 }
 
+/* Adds the arguments of a function that sums, or of a function that computes means over units for it. */
+static void take_sum(struct pass_facts *f, const struct cg_function *function)
+{
+	for (int k = 0; k < function->n_arguments; k++) {
+		const struct cg_argument *a = &function->arguments[k];
+
+		if (a->out && cg_is_sum(function))
+			add(&f->sums, a->name);
+		else if (!a->out && cg_is_array(a))
+			add(&f->sum_loads, a->name);
+	}
+}
+
 static int is_function(int code)
 {
 	static const int codes[] = { CG_OP_RECIP, CG_OP_EXP, CG_OP_TANH, CG_OP_SIGMOID, CG_OP_LOG, CG_OP_LOG1P, CG_OP_EXPM1, CG_OP_SQRT,
@@ -79,10 +92,8 @@ int pass_facts_open(struct pass_facts *f, const struct cg_cell *cell, int option
 		if (function->serves == CG_FUNCTION_POINT) {
 			take_arguments(f, function);
 			take_schedule(f, function);
-		} else if (cg_is_sum(function)) {
-			for (int j = 0; j < function->n_arguments; j++)
-				if (function->arguments[j].out)
-					add(&f->sums, function->arguments[j].name);
+		} else if (function->serves != CG_FUNCTION_POINT) {
+			take_sum(f, function);
 		}
 	}
 	if (is_forward)

@@ -17,6 +17,7 @@ struct pass_facts {
 	struct fact_names loads, stores;         /* tensors and vectors */
 	struct fact_names recomputes;            /* names of values that a gradient computes again, since forward does not save them */
 	struct fact_names sums;                  /* gradients that are sums over rows, or over rows and units */
+	struct fact_names sum_loads;             /* tensors and vectors that the functions of these sums load */
 	int bytes;                               /* bytes of the tensors for one element; vectors and sums do not count */
 	int operations, functions;               /* operations of an element; functions: those that are exp, tanh and the like */
 };

@@ -35,6 +35,7 @@ forward in f16: '* ]]
 	[[ $output == *'
   recomputes  m
   sums        db_i, db_f, db_g, db_o, dp_i, dp_f, dp_o
+  sums load   da_i, da_f, da_g, da_o, c_prev, c
 '* ]]
 	[ -z "$stderr" ]
 	works cell mgu
@@ -112,6 +113,7 @@ forward in f16: '* ]]
 	# In slstm no exp exceeds 1, since the stabiliser is at least each number from which it is subtracted.
 	warns "!exp" cell slstm
 	run -0 --separate-stderr "$CELLGRAD" cell lstm --json
+	[[ $output == *'"sum_loads":["da_i","da_f","da_g","da_o"]'* ]]
 	[[ $stderr == *'{"warning":"'* ]]
 }
 
