@@ -30,12 +30,17 @@ uninstall-calls:
 install_data += install-calls
 uninstall += uninstall-calls
 
-# install-contact appends the address for reports of bugs and the home page to cellgrad(1) and cellgrad(3), if they were set for
-# ./configure.
-install_data_last += install-contact
-install-contact:
-	test -z '$(BUG_REPORT)$(URL)' || for page in man1/cellgrad.1 man3/cellgrad.3; do \
-		test ! -f '$(DESTDIR)$(mandir)'/$$page || { echo '.Sh BUGS'; \
+# complete-pages writes into the installed manual pages in which folder the examples are, and appends the address for reports of bugs and the
+# home page, if these were set for ./configure.
+install_data_last += complete-pages
+complete-pages:
+	prefix='$(prefix)' examples='$(examplesdir)'; examples=$${examples#"$$prefix"/}; \
+	for page in $(notdir $(man_MANS)); do \
+		page='$(DESTDIR)$(mandir)'/man$${page##*.}/$$page; \
+		{ sed "s,share/doc/cellgrad/examples,$$examples," "$$page"; \
+			test -z '$(BUG_REPORT)$(URL)' || echo '.Sh BUGS'; \
 			test -z '$(BUG_REPORT)' || printf '%s\n' 'Report bugs to' '.Lk $(BUG_REPORT) .'; \
-			test -z '$(URL)' || printf '%s\n' 'The home page is' '.Lk $(URL) .'; } >>'$(DESTDIR)$(mandir)'/$$page || exit 1; done
-.PHONY: install-calls uninstall-calls install-contact
+			test -z '$(URL)' || printf '%s\n' 'The home page is' '.Lk $(URL) .'; } >"$$page.new" && \
+			cat "$$page.new" >"$$page" && rm "$$page.new" || exit 1; \
+	done
+.PHONY: install-calls uninstall-calls complete-pages

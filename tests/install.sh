@@ -199,11 +199,13 @@ cmake_programs()
 other_prefix()
 {
 	other=$scratch/other
-	"$make" -s install prefix="$other" BUG_REPORT=bugs@example.org URL=https://example.org/ >"$why" 2>&1 </dev/null || return
+	"$make" -s install prefix="$other" docdir="$other/share/doc/libcellgrad" BUG_REPORT=bugs@example.org URL=https://example.org/ \
+		>"$why" 2>&1 </dev/null || return
 	# A manual page in the source has no address for reports of bugs, unless ./configure was given one.
-	for page in man3/cellgrad.3 $(! has_command || echo man1/cellgrad.1); do
+	for page in $(cd "$other/share/man" && ls man[17]/* man3/cellgrad.3); do
 		grep -q bugs@example.org "$other/share/man/$page" && grep -q https://example.org/ "$other/share/man/$page" ||
 			echo "$page has no address"
+		! grep -q share/doc/cellgrad "$other/share/man/$page" || echo "$page has another folder of documents"
 		{ ! command -v mandoc >/dev/null || mandoc -Tlint -Wwarning "$other/share/man/$page"; } 2>&1
 		[ -n "$(sed -n 's/^BUG_REPORT = //p; s/^URL = //p' Makefile)" ] || ! grep -q '^\.Sh BUGS' "$srcdir/man/${page#*/}" ||
 			echo "$page has an address"
@@ -223,7 +225,7 @@ other_prefix()
 		[ -s "$other/lib/cellgrad/cellgrad_jax.so" ] && [ ! -s "$why" ] || return
 	fi
 	! has_command || (cd "$scratch" && "$other/bin/cellgrad" demo --only compare) >"$scratch/printed" 2>"$why" || return
-	"$make" -s uninstall prefix="$other" >"$why" 2>&1 </dev/null &&
+	"$make" -s uninstall prefix="$other" docdir="$other/share/doc/libcellgrad" >"$why" 2>&1 </dev/null &&
 		find "$other" '(' ! -type d -o -name cellgrad ')' >"$why" && [ ! -s "$why" ]
 }
 

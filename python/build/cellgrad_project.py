@@ -48,11 +48,14 @@ def project(folder=""):
 
 def metadata(folder=""):
     """Returns the text of the files METADATA and PKG-INFO.  A project without a list of dependencies depends on the package cellgrad of its
-    own version."""
+    own version.  The home page and the address for reports of bugs are those of ./configure: the environment's URL and BUG_REPORT."""
     tables = project(folder)
     about, extras = tables["project"], tables.get("project.optional-dependencies", {})
     lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {version()}", f"Summary: {about['description']}",
              f"License: {about['license']}", f"Requires-Python: {about['requires-python']}"]
+    for label, variable in (("Homepage", "URL"), ("Bug reports", "BUG_REPORT")):
+        if os.environ.get(variable):
+            lines.append(f"Project-URL: {label}, {os.environ[variable]}")
     lines += [f"Classifier: {word}" for word in about["classifiers"]]
     lines += [f"Requires-Dist: {word}" for word in about.get("dependencies", [f"cellgrad=={version()}"])]
     for extra, words in extras.items():

@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import unittest
 import zipfile
+from unittest import mock
 
 import py_tap
 
@@ -25,7 +26,7 @@ import cellgrad_project  # noqa: E402
 import cellgrad_wheel  # noqa: E402
 
 LIBRARY = os.environ["CELLGRAD_LIBRARY"]
-for name in [name for name in os.environ if name.startswith(("CELLGRAD_", "MAKE", "MFLAGS", "PYTHONPATH"))]:
+for name in [name for name in os.environ if name.startswith(("CELLGRAD_", "MAKE", "MFLAGS", "PYTHONPATH", "BUG_REPORT", "URL"))]:
     del os.environ[name]
 ROOM = tempfile.TemporaryDirectory()
 unittest.addModuleCleanup(ROOM.cleanup)
@@ -126,6 +127,10 @@ class Wheel(unittest.TestCase):
             metadata = archive.read(info + "METADATA").decode()
         for line in ("Requires-Dist: numpy", 'Requires-Dist: scipy-openblas32; extra == "openblas"'):
             self.assertIn("\n" + line, metadata)
+        self.assertNotIn("\nProject-URL:", metadata)
+        with mock.patch.dict(os.environ, {"URL": "https://example.org/", "BUG_REPORT": "bugs@example.org"}):
+            metadata = cellgrad_project.metadata()
+        self.assertIn("\nProject-URL: Homepage, https://example.org/\nProject-URL: Bug reports, bugs@example.org\n", metadata)
         again = os.path.join(ROOM.name, "again")
         os.mkdir(again)
         command, keywords = hook(f"build_wheel({again!r})", CELLGRAD_PREFIX=self.prefix)
