@@ -16,11 +16,12 @@ report()
 	if [ "$1" -eq 0 ]; then echo "ok 1 - $2"; else red=1; sed 's/^/# /' "$why"; echo "not ok 1 - $2"; fi
 }
 
-# binaries FOLDER: prints which of these binaries the build FOLDER has: cellgen, the command, both libraries, and the modules for JAX and
-# TensorFlow.
+# binaries FOLDER: prints which of these binaries the build FOLDER has: cellgen, the command, both libraries, the modules for JAX and
+# TensorFlow, and the loader of the latter.
 binaries()
 {
-	(cd "$1" && for file in cellgen cellgrad .libs/libcellgrad.so .libs/libcellgrad.a .libs/cellgrad_jax.so .libs/cellgrad_tensorflow.so; do
+	(cd "$1" && for file in cellgen cellgrad .libs/libcellgrad.so .libs/libcellgrad.a .libs/cellgrad_jax.so .libs/cellgrad_tensorflow.so \
+		.libs/cellgrad_tensorflow_loader.so; do
 		[ ! -f "$file" ] || echo "$file"
 	done)
 }
