@@ -173,6 +173,18 @@ class Answers(unittest.TestCase):
                          {"weight_ih_l0": (2 * U, I), "weight_hh_l0": (U, U), "bias_ih_l0": (U,), "bias_hh_l0": (U,)})
         self.assertEqual(dict(ours.LSTM(I, U, peephole=True).named_parameters())["weight_p_l0"].shape, (3, U))
 
+    def test_params(self):
+        """A cellgrad.Network with params() of a module has the module's output, to the bit"""
+        x = torch.randn(4, 3, I, dtype=F64)
+        for module, cell, keywords in (
+                (ours.LSTM(I, U, 2, bidirectional=True, peephole=True, dtype=F64), "lstm", {"options": "peephole", "layers": 2, "bidirectional": True}),
+                (ours.GRU(I, U, bias=False, dtype=F64), "gru", {}), (ours.LSTM(I, U, proj_size=2, dtype=F64), "lstm", {"proj": 2}),
+                (ours.Cell(LEARNT, I, U, 2, dtype=F64), cellgrad.Cell(LEARNT), {"layers": 2}), (ours.Cell(APART, I, U, dtype=F64), cellgrad.Cell(APART), {})):
+            network = cellgrad.Network(cell, input=I, units=U, dtype="float64", **keywords)
+            params = module.params()
+            self.assertEqual((params.shape, params.requires_grad), ((network.params_size,), False))
+            self.same([module(x)[0]], [torch.from_numpy(network.forward(params.numpy(), x).output)], type(module).__name__, 0.0)
+
     def test_learnt(self):
         """Weights per unit and learnt scalars are parameters, start as the cell says, and have the gradients of PyTorch's own equations"""
         module = ours.Cell(LEARNT, I, U, 2, bidirectional=True, dtype=F64)

@@ -125,6 +125,19 @@ class Recurrent(nn.Module):
         return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
                 *(getattr(self, name) for name in self._cell_names)]
 
+    def params(self) -> Tensor:
+        """Returns a copy of the weights in the order of the library's params, [params_size], on the weights' device and without gradient:
+        what a cellgrad.Network of the same cell and sizes takes.  A module without biases has zeros for them.
+
+        >>> import cellgrad.torch, torch
+        >>> lstm = cellgrad.torch.LSTM(3, 8, peephole=True)
+        >>> network = cellgrad.Network("lstm", input=3, units=8, options="peephole")
+        >>> x = torch.randn(5, 2, 3)
+        >>> bool((network.forward(lstm.params().numpy(), x).output == lstm(x)[0].detach().numpy()).all())
+        True
+        """
+        return torch.cat([weight.detach().reshape(-1) for weight in self._owned()])
+
     def flatten_parameters(self) -> None:
         """Makes the weights views of one buffer, as the library reads them, unless they are already.  flatten_parameters() leaves all
         weights alone if one of them is shared, no leaf or of another class, or differs in dtype or device, or if they are on neither cpu
