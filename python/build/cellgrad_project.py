@@ -54,8 +54,9 @@ def metadata(folder=""):
     lines = ["Metadata-Version: 2.1", f"Name: {about['name']}", f"Version: {version()}", f"Summary: {about['description']}",
              f"License: {about['license']}", f"Requires-Python: {about['requires-python']}"]
     for label, variable in (("Homepage", "URL"), ("Bug reports", "BUG_REPORT")):
-        if os.environ.get(variable):
-            lines.append(f"Project-URL: {label}, {os.environ[variable]}")
+        address = os.environ.get(variable)
+        if address:
+            lines.append(f"Project-URL: {label}, {'' if '://' in address else 'mailto:'}{address}")
     lines += [f"Classifier: {word}" for word in about["classifiers"]]
     lines += [f"Requires-Dist: {word}" for word in about.get("dependencies", [f"cellgrad=={version()}"])]
     for extra, words in extras.items():

@@ -130,7 +130,7 @@ class Wheel(unittest.TestCase):
         self.assertNotIn("\nProject-URL:", metadata)
         with mock.patch.dict(os.environ, {"URL": "https://example.org/", "BUG_REPORT": "bugs@example.org"}):
             metadata = cellgrad_project.metadata()
-        self.assertIn("\nProject-URL: Homepage, https://example.org/\nProject-URL: Bug reports, bugs@example.org\n", metadata)
+        self.assertIn("\nProject-URL: Homepage, https://example.org/\nProject-URL: Bug reports, mailto:bugs@example.org\n", metadata)
         again = os.path.join(ROOM.name, "again")
         os.mkdir(again)
         command, keywords = hook(f"build_wheel({again!r})", CELLGRAD_PREFIX=self.prefix)
