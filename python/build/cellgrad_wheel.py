@@ -52,7 +52,7 @@ def configured(room, prefix):
     options = ["--prefix", prefix, "--libdir", os.path.join(prefix, "lib"), "--disable-static", "-q"]
     without = [name for name in ("jansson", "popt") if not has_module(name)]
     if without:
-        print(f"cellgrad: building without the command, since {' and '.join(without)} {'is' if len(without) == 1 else 'are'} missing", file=sys.stderr)
+        print(f"cellgrad: building without the command cellgrad, since pkg-config does not find {' and '.join(without)}", file=sys.stderr)
         options.append("--disable-command")
     configure = os.path.relpath(os.path.join(source, "configure"), build)
     run([configure, *options, *shlex.split(os.environ.get("CELLGRAD_CONFIGURE", ""))], build, "configure")

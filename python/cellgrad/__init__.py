@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of recurrent networks on NumPy arrays, with the same answers, within a bound of the error, on every processor.
+"""Computes recurrent networks and their gradients on NumPy arrays, with the same answers on every CPU and GPU, within an error bound.
 
 >>> import cellgrad, numpy as np
 >>> network = cellgrad.Network("lstm", input=3, units=8)

@@ -19,7 +19,7 @@ def find_command() -> Optional[str]:
     library = os.environ.get("CELLGRAD_LIBRARY")
     prefix = os.path.dirname(os.path.dirname(os.path.abspath(library))) if library else None
     candidates = [os.path.join(prefix, "bin", "cellgrad")] if prefix else []
-    # An empty folder on PATH is the working folder, in which nothing is looked for.
+    # An empty entry of PATH means the working folder, which is not searched.
     on_path = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
     candidates += [os.path.join(folder, "cellgrad") for folder in (os.path.join(FOLDER, "bin"), *on_path)]
     for path in candidates:

@@ -29,7 +29,7 @@ def _read_header() -> str:
 
 
 def _strip(header: str) -> str:
-    """Returns the header's declarations and version, without comments and other preprocessor lines."""
+    """Returns the header's text without comments, and without preprocessor lines except the definitions of CG_VERSION_*."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S).replace("CG_API ", "").replace('extern "C" {', "")
     text = re.sub(r"^#(?!define CG_VERSION_).*$", "", text, flags=re.M)
     return re.sub(r"[ \t]+$", "", text, flags=re.M)

@@ -104,7 +104,7 @@ class Network:
 
     @property
     def context(self) -> Context:
-        """The context on the network's device."""
+        """The `Context` of the network: the constructor's argument `context`, or, if that is None, `default_context()`."""
         return self._context or default_context()
 
     @property
@@ -292,11 +292,11 @@ class Network:
         """Makes params, [params_size], from the tensors of another program.
 
         tensors: arrays by the format's names, each with `prefix` before it.  strict: all tensors must be present, and no other name may
-        begin with the prefix; without strict, missing tensors are zeros.  gradients: the tensors are gradients of weights.  lossy: loads
-        even tensors that save_weights would not restore.
+        begin with the prefix; without strict, missing tensors are zeros.  gradients: the tensors are gradients of weights.  lossy has
+        no effect here: it concerns `save_weights` alone.
 
-        Raises ArgumentError for a wrong name or shape, ArgumentTypeError for a wrong dtype, UnsupportedError for tensors that
-        save_weights would not restore, unless lossy.
+        Raises ArgumentError for a wrong name or shape, ArgumentTypeError for a wrong dtype, UnsupportedError if the format cannot
+        hold the network.
 
         >>> import cellgrad, numpy as np
         >>> network = cellgrad.Network("lstm", input=3, units=4)

@@ -69,7 +69,7 @@ def rnn(network: "Network", x: Array, h0: Optional[Array], c0: Optional[Array], 
 
 def _rnn_forward(network: "Network", *primals: Any) -> Tuple[Results, Any]:
     inputs = jax.tree.map(lambda primal: primal.value, primals, is_leaf=_is_primal)
-    # None and () are no arrays but parts of the pytree's structure, so that they stay static when JAX traces.
+    # The marks () and None in `wanted` are no arrays but parts of the pytree's structure, so that `wanted` stays static when JAX traces.
     wanted = tuple(() if primal is not None and primal.perturbed else None for primal in primals[:4])
     made, reserve = _forward(network, True, inputs)
     return made, (inputs, reserve, wanted)

@@ -32,6 +32,6 @@ def varying(array: Array, axes: Axes) -> Array:
 
 
 def result(shape: Sequence[Any], dtype: Any, axes: Axes) -> Any:
-    """The type, for ffi_call, of a result that varies over the axes.  If there are axes, the type is an array with the result's shape,
-    dtype and axes, whose values ffi_call does not use."""
+    """The type, for ffi_call, of a result that varies over the axes.  If there are axes, an array of zeros with the result's
+    shape, dtype and axes stands for the type; ffi_call does not use the zeros."""
     return varying(jnp.zeros(shape, dtype), axes) if axes else jax.ShapeDtypeStruct(tuple(shape), dtype)

@@ -94,7 +94,8 @@ _CLIP = "clip({x}, {limit}) * (1 - step({x} - {limit}) - step(-{x} - {limit})) +
 
 
 class Functions(NamedTuple):
-    """What determines a node's cell: the operator, its activations as names and as expressions of {x}, and the node's other attributes."""
+    """What determines a node's cell: the operator, its activations as names and as expressions of {x}, and the node's attributes clip,
+    input_forget and linear_before_reset (here reset_after)."""
 
     operator: str
     names: Tuple[str, ...]

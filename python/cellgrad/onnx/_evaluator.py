@@ -81,7 +81,7 @@ def evaluator(model: Any) -> ReferenceEvaluator:
 
 
 def _feeds(names: Sequence[str], inputs: Any) -> Dict[str, Any]:
-    """Returns the inputs as a dict by name."""
+    """Returns a dict of the inputs by name.  inputs: such a dict, or a list or tuple in the order of `names`."""
     if isinstance(inputs, dict):
         return inputs
     if not isinstance(inputs, (list, tuple)) or len(inputs) != len(names):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's CudnnRNN ops on the processor, and Keras's LSTM and GRU layers, which then call these ops.
+"""TensorFlow's CudnnRNN ops on the CPU, and Keras's LSTM and GRU layers, which call these ops after `enable_keras`.
 
 >>> import cellgrad.tensorflow, tensorflow as tf
 >>> ops = tf.raw_ops
@@ -11,8 +11,9 @@
 >>> tape.gradient(y, params).shape
 TensorShape([144])
 
-Importing this package registers its kernels with TensorFlow; nothing else in a program changes.  After `enable_keras` Keras's LSTM and GRU
-use these kernels where their arguments allow it.  python/cellgrad/tensorflow/README.md in the source tree documents the package.
+Importing this package registers the kernels of cellgrad's plugin with TensorFlow, and changes nothing else in a program.  After
+`enable_keras` Keras's LSTM and GRU use these kernels where their arguments allow it.  python/cellgrad/tensorflow/README.md in the source
+tree documents the package.
 """
 try:
     import tensorflow as _tensorflow  # noqa: F401

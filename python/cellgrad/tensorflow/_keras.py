@@ -109,7 +109,8 @@ def enable_keras() -> None:
         before = _asked
         found = [_results(keras, *layer) for layer in LAYERS]
         if _asked < before + len(LAYERS):
-            raise UnsupportedError(f"enable_keras: Keras {keras.__version__} did not ask whether CudnnRNNV3 is available")
+            raise UnsupportedError(f"enable_keras: Keras {keras.__version__} does not check whether CudnnRNNV3 is available, so "
+                                   "enable_keras cannot make its layers call CudnnRNNV3")
         for (kind, backwards), mine, theirs in zip(LAYERS, found, wanted):
             worst = max(float(tf.reduce_max(tf.abs(a - b))) for a, b in zip(mine, theirs))
             if not worst <= TOLERANCE:

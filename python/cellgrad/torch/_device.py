@@ -92,7 +92,8 @@ class Cuda:
         return self._handle
 
     def take(self, context: Handle) -> Any:
-        """Returns a stream of the library over PyTorch's current CUstream.  The number 1 stands for CUDA's default stream."""
+        """Returns a stream of the library over PyTorch's current CUstream.  CUDA's default stream, for which PyTorch has the number 0, has
+        the number 1 in the library."""
         native = native_stream(self.index) or 1
         idle = self._idle.setdefault(native, [])
         try:

@@ -22,7 +22,7 @@ class _OfTorch(Recurrent, nn.RNNBase):
         self.flatten_parameters()
 
     def _adopt(self, peephole: bool = False) -> None:
-        """Completes a module that was just constructed, or converts a module of PyTorch whose class was changed."""
+        """Completes a module that was just constructed, or a module of PyTorch to which `replace` has assigned this class."""
         options = ""
         if peephole:
             options = "peephole"
