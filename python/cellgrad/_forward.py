@@ -88,8 +88,8 @@ def _state_axes(network: "Network", width: str) -> str:
 
 
 def _put_states(call: Any, network: "Network", name: str, c: Optional[Array]) -> None:
-    """Sets the fields of a struct cg_rnn_call that hold the memory of the cell states `c`: input_c and input_s if `name` is "input",
-    input_c_backprop and input_s_backprop if it is "input_backprop", and likewise for "output" and "output_backprop"."""
+    """Sets the fields of a struct cg_rnn_call that describe the memory of the cell states `c`.  If `name` is "input", these fields are
+    input_c and input_s; if `name` is "output_backprop", they are output_c_backprop and output_s_backprop."""
     if c is None:
         return
     first, end = name.split("_")[0], "_backprop" if "_" in name else ""
