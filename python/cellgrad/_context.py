@@ -70,8 +70,8 @@ class Context:
     """One device of one backend.
 
     where: "cpu", "cpu:threads=4", "opencl:0.1", "cuda:1", or several separated by commas, in order of preference.  None stands for the
-    environment variable CELLGRAD_BACKEND, and if that is unset, for the first backend that opens and is not passed over: on Linux, OpenCL
-    drivers are then loaded only if there are signs of a GPU.
+    environment variable CELLGRAD_BACKEND, and if that is unset, for the first backend that opens and is not passed over.  If no backend is
+    named, on Linux OpenCL drivers are loaded only if there are signs of a GPU.
 
     Threads may share a context.  After a fork, the child opens the device anew when it first uses the context.
     A context can be pickled; the copy opens the device that `where` then stands for.
