@@ -20,7 +20,7 @@ enum { ROWS_AT_ONCE = 64 };
  * multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes that the matrices of a recurrence with shares
  * of rows may have, so that each thread keeps the matrices in its cache. */
 enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
-_Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan skips at most CG_PACKED_ALIGN bytes to align its workspace to a line");
+_Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan skips at most CG_PACKED_ALIGN bytes to align its workspace to a cache line");
 
 static char *at(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
@@ -138,12 +138,12 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char
 
 		/* Refuses a product in which units have different numbers of columns, and sizes that would overflow below. */
 		if (!scan->units || (g->n && g->k && (g->n < scan->units || g->n % scan->units))) {
-			snprintf(why, CG_WHY_NOT, "a product of %lld columns for %lld units", (long long)g->n, (long long)scan->units);
+			snprintf(why, CG_WHY_NOT, "a product has %lld columns, no multiple of %lld units", (long long)g->n, (long long)scan->units);
 			return 0;
 		}
 		if (__builtin_mul_overflow(g->n + CG_TILE_VECTORS * LINE, (g->k + g->m) * LINE, &bytes) ||
 		    __builtin_mul_overflow(g->m + LINE, (g->k + g->n) * LINE * SHARES_MAX, &bytes)) {
-			snprintf(why, CG_WHY_NOT, "sizes beyond the address space");
+			snprintf(why, CG_WHY_NOT, "a product has sizes beyond the address space");
 			return 0;
 		}
 	}
@@ -473,7 +473,8 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
 	struct layout l;
 
-	/* A BLAS may add the terms of a sum in another order if the product has another number of rows. */
+	/* With lag 1 a product has the rows of one span of steps, not of all steps, and a BLAS may then add the terms of a sum in another
+	 * order.  So with lag 1 and a BLAS only one recurrence runs at a time. */
 	if (lag && cg_cpu_has_product(d->blas, scan->products[0].dtype))
 		return 1;
 	lay_out(d, scan, &l);

@@ -2,8 +2,8 @@
 # Chooses the instruction sets for which the cpu backend's kernels are compiled, and whether the backend looks for OpenBLAS.
 
 # CG_ISA(NAME, CPUS, FLAGS): compiles kernels for instruction set NAME if the processor is one of CPUS and the compiler accepts FLAGS.
-# Each instruction set but avx512bf16, amxbf16 and neon has a line CG_ISA here, a stanza in local.mk and a row in isa.c; these three have
-# other lines.
+# Each instruction set has a row in isa.c; each but neon, which is compiled as baseline, has a stanza in local.mk; each but avx512bf16,
+# amxbf16 and neon has a line CG_ISA here.
 m4_define([CG_ISA], [AS_CASE([$cg_cpu], [$2], [m4_ifval([$3], [CG_CFLAGS([$3], [cg_isa=$1], [cg_isa=])], [cg_isa=$1])
 	AS_IF([test -n "$cg_isa"], [
 		isa_names="$isa_names, $1" isa_libraries="$isa_libraries backends/cpu/lib$1.la backends/cpu/lib$1_product.la"

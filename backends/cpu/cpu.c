@@ -69,7 +69,7 @@ static int read_threads(const char *where, int *threads)
  * environment names a library that cannot be used as OpenBLAS, choose_blas() fails. */
 static int choose_blas(const struct cg_isa *isa, const struct cg_openblas **blas)
 {
-	static const struct cg_openblas none = { .why = "OpenBLAS is not faster here" };
+	static const struct cg_openblas none = { .why = "OpenBLAS is not faster with this instruction set" };
 
 	*blas = isa->takes_blas ? cg_load_openblas() : &none;
 	return (*blas)->is_refused ? cg_fail(CG_BAD_ARGUMENT, "CELLGRAD_OPENBLAS_LIB: %s", (*blas)->why) : CG_OK;

@@ -16,7 +16,8 @@
 
 #ifdef CPU_COUNT_S
 typedef cpu_set_t processor_set[2048 / sizeof(cpu_set_t)];       /* 16384 processors */
-_Static_assert(sizeof(processor_set) == sizeof ((struct cg_avoided *)0)->mask, "cg_avoided.mask has as many bytes as a processor_set");
+_Static_assert(sizeof(processor_set) == sizeof ((struct cg_avoided *)0)->mask,
+               "an affinity mask in struct cg_avoided has as many bytes as a processor_set");
 #endif
 
 int cg_count_processors(void)

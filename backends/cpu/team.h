@@ -14,7 +14,7 @@ struct cg_team;
 int  cg_team_open(int threads, struct cg_team **);
 /* Makes a team that runs in a caller's thread pool and has no threads of its own. */
 int  cg_team_pool(const struct cg_pool *, struct cg_team **);
-/* Closes a team.  No call may be running. */
+/* Closes a team.  No call of cg_team_run() or cg_team_run_phases() may be running in the team. */
 void cg_team_close(struct cg_team *);
 int  cg_team_threads(const struct cg_team *);
 /* Calls part(context, k, thread) once for each k < parts, in any order and on any of the threads, and returns when all calls have.

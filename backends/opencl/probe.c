@@ -203,10 +203,10 @@ int cg_cl_probe(struct cg_dev *device)
 	if (device->config_f64)
 		CG_TRY(probe(device, CG_F64, in_f64, sizeof in_f64 / sizeof *in_f64, &wrong));
 	snprintf(about + strlen(about), capacity - strlen(about), "; %s%s%s%s%s", wrong.fma ? "fma rounds twice, " : "",
-	         wrong.contracted ? "sums of products are fused unasked, " : "",
-	         wrong.subnormals ? "subnormal numbers are not flushed, " : "",
+	         wrong.contracted ? "the compiler fuses products and sums unasked, " : "",
+	         wrong.subnormals ? "the device does not flush subnormal numbers, " : "",
 	         wrong.signless ? "zeros lose their signs, " : "",
 	         wrong.fma || wrong.contracted || wrong.subnormals || wrong.signless
-	                 ? "so results are within the bound, not the same bits" : "arithmetic as promised");
+	                 ? "so results are within the error bound, but not the same bits as on other devices" : "arithmetic as promised");
 	return CG_OK;
 }

@@ -40,7 +40,7 @@ void jax_copy_text(struct call_frame *f, const char *name, char *to, size_t size
 int jax_has_buffers(struct call_frame *f, int64_t arguments, int64_t results);
 /* The memory of the k-th argument or result, whose elements must have XLA's type `dtype`; for an empty array the memory is absent. */
 struct cg_mem jax_memory(struct call_frame *f, const struct xla_values *values, int k, const char *name, int dtype);
-/* The enum cg_dtype of a buffer's element type; if none is of this type, keeps an error and returns CG_F32. */
+/* The enum cg_dtype of a buffer's element type; if the type is not f32, f64, f16 or bf16, keeps an error and returns CG_F32. */
 int jax_dtype(struct call_frame *f, const struct xla_buffer *b, const char *name);
 
 #endif

@@ -56,7 +56,7 @@ static void load_plugin(void)
 
 	if (!find_plugin(path, sizeof path))
 		snprintf(state, sizeof state, "there is no " NAME " for the loader in tensorflow-plugins: install cellgrad of the same version, or "
-		         "set CELLGRAD_TF_PLUGIN to that file's path");
+		         "set CELLGRAD_TF_PLUGIN to the path of " NAME);
 	else if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
 		snprintf(state, sizeof state, "the plugin does not load: %s", dlerror());
 	else {

@@ -9,7 +9,7 @@
 
 /*
  * Returns for how many ops this plugin registered kernels; 0: none; -1: none, since another copy of the plugin had done so.  *text receives
- * a message that says this, with the reason; the message lives as long as the plugin.  Any thread may call it.
+ * a message that says this, with the reason; the message lives as long as the plugin.  Any thread may call this function.
  */
 CG_API int cellgrad_tensorflow_state(const char **text);
 /* Registers the plugin's kernels, as loading the plugin does, unless registration was tried before.  TensorFlow looks this function up by

@@ -246,7 +246,7 @@ int roof_copy(struct cg_stream *stream, struct cg_mem buffer, long n, double *ms
 	return CG_OK;
 }
 
-/* The same as best() for copies by the device's driver: each turn makes enough copies to fill its time. */
+/* Does the same as best(), for copies by the device's driver: each turn makes enough copies to fill the turn's time. */
 static int best_copy(struct cg_stream *stream, struct cg_mem buffer, double time, double *gbytes)
 {
 	double ms, least;

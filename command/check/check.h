@@ -64,8 +64,8 @@ struct check {
 /* Does the reference compute this op? */
 int  subject_has_reference(const struct cg_op *);
 /* Adds an op or a cell in a dtype as a subject, if the op or cell has all attributes that the user gave, with these values, and the sizes
- * are not too large. If the op or cell does not fit these, the code is CG_BAD_ARGUMENT, and *why (0 to 3) says how much the message helps
- * the user. */
+ * are not too large. If the op or cell lacks an attribute, or a value or size is not possible, the code is CG_BAD_ARGUMENT; the larger *why
+ * (0 to 3) is, the more the message helps the user. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
 /* Sets an example to the next case in the subject's table that is possible with the user's attributes and not too large; returns 0 where

@@ -153,7 +153,7 @@ void cg_dnn_leave_state(struct cg_dnn_state **);
 /* Finds the place of each of a segment's parameters in cuDNN's weight space. */
 int  cg_dnn_lay_out(const struct cg_net *, const struct cg_dnn_segment *, struct cg_dnn_algorithm *);
 void cg_dnn_release_layout(struct cg_dnn_layout *);
-/* Does cuDNN have input matrices for the first layer?  With skip_input cuDNN should have no input matrices for the first layer. */
+/* Does cuDNN have input matrices for the first layer?  With skip_input a cuDNN that has such matrices does not compute the network. */
 int  cg_dnn_has_input(const struct cg_dnn_layout *);
 /* Copy the parameters of a segment, whose first layer is `first`, from this library's buffer to cuDNN's weight space, and back. */
 int  cg_dnn_copy_in(struct cg_queue *, struct cg_cu_moves *, const struct cg_net *, int first, const struct cg_dnn_layout *,

@@ -433,7 +433,7 @@ static int open_reserve(struct range_call *r, int segment, struct backward_memor
 	return copy_bytes(r, b->reserve, theirs, r->shape->reserve[segment > 0]);
 }
 
-/* Prepares the memory of the parameters' gradients, to which cuDNN can only add. */
+/* Prepares the memory of the parameters' gradients, to which cuDNN can only add: writes zeros or, to accumulate, the caller's values. */
 static int open_sums(struct range_call *r, int segment, struct backward_memory *b)
 {
 	const struct cg_dnn_layout *layout = &algorithm_of(r, segment)->layout;

@@ -293,7 +293,7 @@ static int make(struct cg_net *net, char why[CG_WHY_NOT])
 	if (code == CG_UNSUPPORTED)
 		snprintf(why, CG_WHY_NOT, "refused by cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
 	if (!code && net->rnn->skip && cg_dnn_has_input(&net->segments[0].algorithms[0].layout))
-		code = decline(why, "skip_input with matrices in cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
+		code = decline(why, "input matrices despite skip_input in cuDNN %d.%d.%d", CUDNN_PARTS(net->version));
 	return code;
 }
 

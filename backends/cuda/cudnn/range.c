@@ -86,8 +86,8 @@ static struct states carve_states(const struct cg_net *net, int64_t B, struct cg
 	return s;
 }
 
-/* Two sets of states, in the backward pass of gradients of states: one set is at the beginning of a range, the other at its end, and the
- * sets swap their roles from range to range. */
+/* The number of sets of states between ranges; in the backward pass these are sets of gradients of states.  One set is at the beginning of
+ * a range, the other at the range's end, and the sets swap their roles from range to range. */
 enum { TURNS = 2 };
 
 static struct cg_mem carve_bytes(struct cg_work *work, size_t bytes)

@@ -358,7 +358,7 @@ static void test_versions_declined(void **state)
 	c.input_mode = CG_SKIP;
 	setenv("CELLGRAD_FAKE_CUDNN_SKIP", "1", 1);
 	if (getenv("CELLGRAD_FAKE_CUDA"))
-		declines(context, c, versioned("skip_input with matrices in"));
+		declines(context, c, versioned("input matrices despite skip_input in"));
 	unsetenv("CELLGRAD_FAKE_CUDNN_SKIP");
 	expect_route(context, &c, "cudnn");
 
