@@ -41,11 +41,12 @@ static const struct poptOption table[] = {
 static const char usage[] = "[--op OP] [NAME=VALUE]... [OPTION]...";
 static const char text[] =
 	"First bench measures the roofs, which are what the machine can do: multiply and\n"
-	"add in registers, and copy memory (bytes read and written) of 64 KiB to 128 MiB,\n"
-	"or to twice the level 3 cache if that is more.  Then bench measures each problem,\n"
-	"after it has allocated the problem's memory and workspace.\n"
-	"On an OpenCL or CUDA device bench measures only the roof of copies by the driver,\n"
-	"and copies again after each sample of a problem.\n"
+	"add in registers, and copy memory of 64 KiB to 128 MiB, or to twice the level 3\n"
+	"cache if that is more; bytes read and bytes written count.\n"
+	"Then bench measures each problem, whose memory and workspace bench allocates\n"
+	"before the first call.\n"
+	"On an OpenCL or CUDA device only the roof of copies by the driver is measured,\n"
+	"and such copies are measured again after each sample of a problem.\n"
 	"\n"
 	"OP is TensorFlow's name (LSTMBlockCellGrad: TensorFlow's outputs) or cellgrad's\n"
 	"(lstm_block_cell_grad: also the gradients of x, h_prev, w and b).\n"
