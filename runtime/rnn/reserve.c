@@ -89,7 +89,7 @@ int cg_reserve_check(struct cg_stream *stream, const struct cg_rnn *rnn, const s
 	if (want.T != got.T || want.B != got.B)
 		return REFUSE("expected a reserve space of a call with T=%lld, B=%lld, got one of a call with T=%lld, B=%lld",
 		              (long long)want.T, (long long)want.B, (long long)got.T, (long long)got.B);
-	return REFUSE("expected a reserve space of a call like this, got one of a call with %s",
+	return REFUSE("expected a reserve space of a forward call with the arguments of this call, got one of a call with %s",
 	              want.N != got.N || want.lengths != got.lengths ? "other lengths" : want.counter != got.counter ? "another counter" :
 	              want.first_step != got.first_step ? "another first_step" : "another no_dropout");
 }

@@ -484,12 +484,16 @@ static void test_foreign(void **state)
 		{ nothing, with_peepholes, another }, { nothing, another_cell, another },
 		{ nothing, other_sizes, "expected a reserve space of a call with T=3, B=2, got one of a call with T=2, B=3" },
 		{ nothing, more_sizes, "expected a reserve space of a call with T=3, B=2, got one of a call with T=4, B=2" },
-		{ nothing, another_counter, "expected a reserve space of a call like this, got one of a call with another counter" },
-		{ ragged, nothing, "expected a reserve space of a call like this, got one of a call with other lengths" },
-		{ ragged, ragged_otherwise, "expected a reserve space of a call like this, got one of a call with other lengths" },
-		{ nothing, without_dropout, "expected a reserve space of a call like this, got one of a call with another no_dropout" },
+		{ nothing, another_counter,
+		  "expected a reserve space of a forward call with the arguments of this call, got one of a call with another counter" },
+		{ ragged, nothing,
+		  "expected a reserve space of a forward call with the arguments of this call, got one of a call with other lengths" },
+		{ ragged, ragged_otherwise,
+		  "expected a reserve space of a forward call with the arguments of this call, got one of a call with other lengths" },
+		{ nothing, without_dropout,
+		  "expected a reserve space of a forward call with the arguments of this call, got one of a call with another no_dropout" },
 		{ one_direction, another_first,
-		  "expected a reserve space of a call like this, got one of a call with another first_step" },
+		  "expected a reserve space of a forward call with the arguments of this call, got one of a call with another first_step" },
 	};
 	struct net a, b, with;
 
@@ -634,7 +638,8 @@ static void test_lengths_are_copied(void **state)
 	ACCEPTED(&n, 1);
 	assert_int_equal(net_print(&n, &before), CG_OK);
 	lengths[0] = 1;
-	REFUSED(&n, &n, 1, "rnn: reserve: expected a reserve space of a call like this, got one of a call with other lengths");
+	REFUSED(&n, &n, 1, "rnn: reserve: expected a reserve space of a forward call with the arguments of this call, got one of a call "
+	        "with other lengths");
 	lengths[0] = 2;
 	ACCEPTED(&n, 1);
 	assert_int_equal(net_print(&n, &after), CG_OK);
