@@ -2,8 +2,8 @@
 /*
  * Runs a recurrence, one direction of one layer or a block op, step by step or by the backend's scan.  Forward: the input products of a
  * span of steps at once, then, for each step and each stage of the cell, a recurrent product and a launch.  Backward: the steps of a span
- * in reverse order, then the span's part of the gradients of the matrices and of x.  Each argument of a kernel is bound by its role, so
- * that any cell can be run.
+ * in reverse order, then the span's part of the gradient of x and, unless recurrences run with a lag, of the gradients of the matrices.
+ * Each argument of a kernel is bound by its role, so that any cell can be run.
  */
 #include "runtime/rnn/recurrence.h"
 

@@ -63,7 +63,7 @@ struct cg_rnn_shape {
 	int is_vendors;                          /* 1: a vendor's library runs the call; 0: layers.c runs it */
 	/* the number of pseudo-layers that layers.c runs together: 1, the two directions of a layer, or several layers */
 	int at_once;
-	/* bytes of the reserve space, and of the workspace of one pass or, if is_vendors is 1, of the workspaces of both passes */
+	/* bytes of the reserve space, and of the workspace of each pass; with is_vendors 0, of one pass alone: those of the other are 0 */
 	struct cg_net_sizes bytes;
 	struct cg_rnn_workspace workspace;       /* if layers.c runs the call: the workspace's layout for the pass given to cg_rnn_measure() */
 };
@@ -88,7 +88,8 @@ struct cg_rnn {
 	int n_ranges;
 	struct cg_gate_range biases[3 * CG_GATES_MAX];   /* ranges of bR, then of bW; part -1: a range of blocks without biases */
 	int n_biases;
-	int first[CG_STAGES_MAX + 2];            /* first[s]: the first block of stage s + 1; first[n_stages]: the first without a product */
+	/* first[s]: the first block of stage s + 1, where stages count from 1; first[n_stages]: the first block without a product */
+	int first[CG_STAGES_MAX + 2];
 	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that the cell has with the plan's options */
 	/* output: the index of the output among the cell's values of the step before; slot: by that index, the number of a cell state among
 	 * the cell states, or -1 for the output */
@@ -103,7 +104,7 @@ struct cg_rnn {
 	/* the most means over units that a row has in memory: in a forward step, in a step of the gradient, in the gradient's sums over rows */
 	int means, d_means, sum_means;
 	/* 1 if the gradient's sums over rows read: sums_prev_h: h of the step before; sums_prev_c[k]: cell state k of the step before;
-	 * sums_carry: the carried gradients */
+	 * sums_carry: the carried gradients, or gradients of stage inputs */
 	int sums_prev_h, sums_prev_c[CG_STATES_MAX], sums_carry;
 	int uses_h_prev;                         /* 1: an equation of the cell reads h_prev, beside the recurrent product */
 	int keeps_gates;                         /* 1: the reserve space holds the gate pre-activations, which the gradient reads */
@@ -122,7 +123,7 @@ struct cg_packed {
 	/* N: valid steps of all batch rows; S: the length of the longest batch row, the number of steps */
 	int64_t T, B, N, S;
 	int is_dense;                            /* all rows have T steps: packed row p is batch row p % B at time p / B in both directions;
-	                                          * of the arrays below only input and output may be present */
+	                                          * of the arrays for the device only input and output may be present */
 	int64_t *n, *off;                        /* [S] each: the number of rows of a step, and its first packed row; not read if is_dense */
 	/* Arrays of int64 in memory that the device reads.  Direction 0 of a network with `reverse` has the order of direction 1 of other
 	 * networks. */
@@ -163,7 +164,8 @@ int  cg_packed_get(struct cg_stream *, const struct cg_rnn *, const struct cg_rn
 /* Sets the plan's gates, weights and saved values from the cell and its options. */
 int cg_rnn_lay_out_cell(struct cg_rnn *);
 /* Finds, without compiling kernels, which values the kernels of the forward pass and, with training, those of the gradient read.  The
- * reserve space holds the gates if kernels of the gradient read them.  CG_BAD_ARGUMENT: the cell forbids the network's projection. */
+ * reserve space holds the gate pre-activations if kernels of the gradient read them.  CG_BAD_ARGUMENT: the cell forbids the network's
+ * projection. */
 int cg_rnn_analyse_gradient(struct cg_rnn *);
 /* Gets the kernels for routes composed and scan; a context compiles each kernel once. */
 int cg_rnn_compile(struct cg_rnn *);
@@ -291,7 +293,7 @@ struct cg_recurrence {
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
 	 * TensorFlow. */
 	int64_t U, H, P, width;                  /* units; width of the hidden state; width of the projection, or 0; width of x */
-	int skip, by_input;                      /* skip: there is no input matrix; x is added to each gate */
+	int skip, by_input;                      /* skip: there is no input matrix; x is added to each gate that takes x */
 	int in_order;                            /* 1: recurrent products must have the bits of the backend's scan */
 	struct cg_matrix_pair input, recurrent, projection;
 	struct cg_mem vector[CG_WEIGHTS_MAX], d_vector[CG_WEIGHTS_MAX];  /* per-unit weights and their gradients, by the cell's index */
@@ -325,15 +327,15 @@ struct cg_recurrence {
 	 * In a network the carries have type acc, and begin as the gradients of output_h and output_c.  The backward pass reaches a row first
 	 * at the row's last step; no step that ran earlier has written the row's carry, so that this step reads the initial values.
 	 * every_carry: all carries are kept, [N + B, U], one for each packed row and those of the initial states; set for cells whose sums read
-	 * the carries.
+	 * the carries or gradients of stage inputs.
 	 */
 	struct cg_mem carry_h, carry_c[CG_STATES_MAX];
 	struct cg_matrix d_h_first, d_c_first[CG_STATES_MAX];    /* the gradients of h_first and c_first; absent: not computed */
-	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* gradients of stage_input: [B, U], type acc; with every_carry [N, U], as dm is */
+	struct cg_mem d_stage_input[CG_STAGES_MAX]; /* gradients of stage_input, type acc: [B, U], or with every_carry [N, U] */
 	int every_carry;
 	struct cg_matrix dh;                     /* with a projection: the gradient of the hidden state, [N, P], type real, begins as dy;
 	                                          * carry_h is then [B, P], the gradient of h_first */
-	struct cg_mem dm;                        /* with a projection: the gradient of the cell's output */
+	struct cg_mem dm;                        /* with a projection: the gradient of the cell's output, in the shape of d_stage_input */
 	/* h and c of the step before, [N, H] of type real and [N, U]; absent: h and c_first suffice */
 	struct cg_mem prev_h, prev_c[CG_STATES_MAX];
 	struct cg_mem partial, sum;              /* partial: partial sums.  sum: in f16 and bf16, a part of dR of type acc */

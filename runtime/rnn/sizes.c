@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes the shape of a call: the number of valid steps, strides and route from T, B and the lengths, and the bytes that the call needs.
+ * Computes the shape of a call from its T, B, lengths and strides: the number of valid steps, the strides of all sequences, whether the
+ * call runs on a vendor's route, and the bytes that the call needs.
  */
 #include "runtime/rnn/rnn.h"
 

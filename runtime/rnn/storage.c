@@ -22,7 +22,7 @@ int cg_rnn_drops(const struct cg_rnn *rnn)
 	return rnn->net.training && rnn->net.dropout > 0 && rnn->net.layers > 1;
 }
 
-/* Do other steps read saved value k?  A value that other steps read is stored for all steps even without a reserve space. */
+/* Do other steps read saved value k?  Without a reserve space, such a value has memory for all steps, any other for one step. */
 int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 {
 	int later = k == rnn->saved_h;
