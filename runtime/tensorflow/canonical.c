@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CudnnRNNParamsSize, CudnnRNNParamsToCanonical and CudnnRNNCanonicalToParams: the number of params, and copies between the params buffer
- * and separate matrices and biases, in host or device memory.  rnn/params.c gives the region of each.
+ * and separate tensors of weights and biases, in host or device memory.  rnn/params.c gives the region of each tensor in params.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static int check_count(const struct cg_op *row, const void *op, const struct cg_
 {
 	for (const struct cg_attribute *a = row->attributes; a->name; a++)
 		if (!strcmp(a->name, name) && (int64_t)cg_attribute_number(a, op) != want)
-			return REFUSE(row, "%s: expected the value %lld, the number of tensors of weights or of biases of cell %s with L=%d layers, "
+			return REFUSE(row, "%s: expected the value %lld, the length of a list of tensors of cell %s with L=%d layers, "
 			              "D=%d directions%s, got the value %lld", name, (long long)want, rnn->net.cell->name, rnn->net.layers,
 			              rnn->net.directions, rnn->net.P ? " and a projection" : "", (long long)cg_attribute_number(a, op));
 	return CG_OK;
