@@ -101,7 +101,7 @@ struct cg_location cg_layout_locate(const struct cg_layout *, int pseudo_layer, 
 
 /* ---- conversion ---- */
 
-/* Tensors in memory, of any alignment: at[k - first] is tensor k; NULL: all zeros. */
+/* Tensors in memory, of any alignment: at[k - first] is tensor k, or NULL for a tensor of zeros. */
 struct cg_tensors { const struct cg_layout *layout; int dtype, first; unsigned char *const *at; };
 
 struct cg_conversion {
