@@ -20,7 +20,7 @@ void forget_failures(void);
 
 /* Opens a device of the backend; without one the test is skipped with the reason, or fails if the backend is required. */
 int open_or_skip(const char *backend, struct cg_context **context);
-/* Opens a stream on the context for the tensors of a test. */
+/* Sets the context of a test's tensors, and opens a stream on it. */
 int begin_tensors(struct tensors *, struct cg_context *);
 
 /* Runs a whole program up to its first failure, whose code it returns: a device, a stream, memory, copies, an op. closing is

@@ -404,7 +404,7 @@ static void test_bits(void **state)
 				struct tensors one = { .n = 0 };
 
 				if (s == 1 && ops[o] != interpreted)
-					continue;        /* the weights of lstm would be 40002 x 160000 */
+					continue;        /* the weights of lstm would be too large: 40002 x 160000 elements */
 				run_on(1, ops[o], dtype, shapes[s], &one);
 				for (size_t c = 1; c < sizeof counts / sizeof *counts; c++) {
 					struct tensors many = { .n = 0 };

@@ -34,7 +34,7 @@ static long others(const struct calls *c)
 }
 
 /* The launches of forward and of backward besides those of their steps, for the two layers of the networks: biases, moves, gradients of
-   weights, and two for each stage's sums, which fill the gradients of biases bW and bR. */
+   weights, and two for the sums of each stage: one for the partial sums, one for the gradients of both biases, bW and bR. */
 static const int once[STEP_CASES][2] = {
 	/* lstm; ragged; f16 */ { 10, 14 }, { 40, 61 }, { 24, 38 }, /* peepholes; ragged, bf16 */ { 10, 18 }, { 40, 70 },
 	/* projection; ragged */ { 10, 18 }, { 40, 73 }, /* gru; ragged */ { 24, 20 }, { 17, 21 }, /* rnn_tanh */ { 8, 10 },

@@ -45,7 +45,7 @@ static void test_calls(void **state)
 	free_tensors(&t);
 }
 
-/* Makes each call fail in turn: the message names the call. The rows are few, so that memory does not run out. */
+/* Makes each call fail in turn: the message names the call. */
 static void fail_each(struct tensors *t, struct cg_rows *r)
 {
 	for (long at = 1;; at++) {

@@ -113,7 +113,7 @@ static const struct step {
 	/* The states are gathered before each pass and scattered after it; so are sequences, if a row of the batch has no step. */
 	{ "batch-major states",           NULL,        2, 0, 0, 0, 0,    3, { 4, 4 } },
 	{ "a row without a step",         one_of_none, 2, 1, 0, 0, 0,    3, { 4, 4 } },
-	/* The library's own masks are applied before each run of a layer, and at the end of each pass. */
+	/* With the library's own masks each layer is a run of its own; one command comes before each run, one at the end of each pass. */
 	{ "masks of ours",                NULL,        2, 1, 0, 0, 0.25, 6, { 6, 6 } },
 	{ "masks of ours, lengths",       uneven,      3, 0, 0, 0, 0.25, 9, { 8, 8 } },
 	{ "masks of ours, none of a row", one_of_none, 3, 1, 0, 1, 0.25, 9, { 8, 10 } },
