@@ -57,8 +57,8 @@ void transpose(const float *from, size_t rows, size_t columns, float *to);
 
 /* Returns the milliseconds of the fastest of the calls of `run` in 20 ms, after one call that does not count. */
 double time_calls(void (*run)(void *), void *state);
-/* Writes the arrays of p->out to the file p->output, and then times turns of `run`; settings: JSON members behind
-   the version, such as "\"threads\": 2". */
+/* Writes the arrays of p->out to the file p->output, and then times turns of `run`; settings: the members of the
+   JSON object "settings", such as "\"threads\": 2". */
 void serve_turns(const struct problem *p, const char *name, const char *version, const char *settings, void (*run)(void *), void *state);
 
 #endif

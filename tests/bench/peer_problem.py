@@ -21,11 +21,11 @@ class Problem:
         self.G, self.has_c, self.peephole = CELLS[cell]
 
     def count_operations(self):
-        """Returns the number of operations of the products; backward has twice as many as forward."""
+        """Returns the number of operations of the products in all passes of the problem; backward has twice as many as forward."""
         return 2 * self.G * self.H * (self.I + self.H) * self.T * self.B * (3 if self.grad else 1)
 
     def has(self, name):
-        """Returns whether the problem's file of inputs or of answers has the array, if gradients are computed."""
+        """Returns whether the file of inputs or of answers has the array, in a problem with gradients."""
         if name in ("c0", "c_n", "dc0", "dc_n"):
             return self.has_c
         if name in ("peephole", "dpeep"):

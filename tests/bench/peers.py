@@ -8,9 +8,9 @@ worker in turn gets a line "go", calls its library for a tenth of a second after
 milliseconds of its fastest call and of the mean of its calls.  The next worker gets its turn when the processor time of the last worker has
 stopped growing, or after two seconds.  The result is the least time of all rounds.
 
-exit 0: measured; 1: this library failed, had an answer that is not finite or, with --busy, was too slow, a rate is above the roof, or the
-run is discarded since the machine was not quiet; 2: an argument is wrong, or there is no roof.  If another library fails, the table has
-its reason.  This script needs no module beyond Python's own.
+exit 0: measured; 1: this library failed, had an answer that is not finite or, with --busy, was too slow, a rate is above the roof (but not
+in f16), or the run is discarded since the machine was not quiet; 2: an argument is wrong, or there is no roof.  If another library fails,
+the table has its reason.  This script needs no module beyond Python's own.
 """
 import argparse
 import json
