@@ -73,7 +73,7 @@ static int see(const struct cg_cache_entry *e, void *user)
 	return CG_OK;
 }
 
-/* Uses the cache as a backend does: a get, and a put if nothing is found.  A get must succeed though a call of the disk fails. */
+/* Uses the cache as a backend does: a get, and a put if nothing is found.  A get must return CG_OK though a call of the disk fails. */
 static void use(void)
 {
 	size_t bytes;
