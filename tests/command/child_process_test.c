@@ -69,7 +69,7 @@ static json_t *damage(const void *about)
 	return write(*(const int *)about, "{", 1) == 1 ? json_null() : NULL;
 }
 
-/* Plays a driver whose printed text is no part of the answer, and that starts a program, for which the parent does not wait. */
+/* Plays a driver whose printed text is no part of the answer, and that starts a process, for which the parent does not wait. */
 static json_t *noise(const void *about)
 {
 	printf("driver: hello\n");

@@ -24,7 +24,7 @@
 
 static size_t now, most;
 
-/* An allocator whose blocks are those of malloc: after a refusal jansson gets a block from malloc itself, which resize() frees, too. */
+/* An allocator whose blocks are those of malloc: if cg_memory() refuses a block, json_take() takes it from malloc; resize() frees it. */
 static void *resize(void *user, void *p, size_t bytes)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;
