@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Computes the parameters of dropout: the key of a layer's masks, the number below which a random word drops an element, and the scale of
- * the elements that are kept.  The kernels of templates/rows.in draw the masks with the same generator.
+ * the elements that are kept.  The kernels of templates/rows.in draw the masks with the same generator,
+ * Philox4x32-10.
  */
 #include "rows.h"
 

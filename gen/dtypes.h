@@ -2,7 +2,7 @@
 /*
  * The element types: a row for each, in the order of enum cg_dtype of cellgrad.h.
  *
- *	code      the end of CG_F32, and safetensors' name
+ *	code      the dtype's constant without CG_, as F32, which is also safetensors' name
  *	name      the library's name
  *	numpy     numpy's name
  *	tf        TensorFlow's name
@@ -11,10 +11,11 @@
  *	digits    significant binary digits, with the hidden one
  *	top       every finite number is below 2^top
  *	type      the type's name in every dialect; NULL: an unsigned integer holds the bits of an element
- *	holds     what a text says of that integer
- *	bits      what its header says of it
+ *	holds     what that integer holds, in the words of a kernel's source
+ *	bits      what that integer holds, in the words of a kernel's header
  *
- * CG_DTYPES(row, with) is row(with, code, name, numpy, tf, bytes, acc, digits, top, type, holds, bits) of each.
+ * CG_DTYPES(row, with) is row(with, code, name, numpy, tf, bytes, acc, digits, top, type, holds, bits) for each
+ * element type.
  */
 #ifndef CG_DTYPES_H
 #define CG_DTYPES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds the nodes of the graph.  The constructors simplify, and equal expressions become one node.
+ * Builds the nodes of a cell's graph of expressions.  The functions that make nodes simplify, and equal expressions become one node.
  *
  * Each simplification obeys these rules:
  *   1. A simplification makes the expression smaller, or brings it to its one normal form, so that building ends.

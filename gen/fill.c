@@ -94,7 +94,7 @@ void cg_fill(struct cg_text *text, const char *form, size_t length, const char *
 			at = close;
 			continue;
 		}
-		/* A hole with an empty text must not leave a second blank line. */
+		/* A hole with an empty text must not leave two blank lines in a row. */
 		if (*at != '\n' || text->failed || text->length < 2 || memcmp(text->at + text->length - 2, "\n\n", 2))
 			cg_text_put_n(text, at, 1);
 		if (*at == '\n')

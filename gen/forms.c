@@ -45,7 +45,7 @@ int cg_function_names(const char *names[CG_FUNCTION_NAMES_MAX])
 {
 	int n = 0;
 
-	_Static_assert(CG_OP_COUNT + FORMS <= CG_FUNCTION_NAMES_MAX, "there are more functions than CG_FUNCTION_NAMES_MAX");
+	_Static_assert(CG_OP_COUNT + FORMS <= CG_FUNCTION_NAMES_MAX, "there are more operators and forms than CG_FUNCTION_NAMES_MAX");
 	for (int code = CG_OP_LEAF + 1; code < CG_OP_COUNT; code++)
 		if (cg_operators[code].word)
 			names[n++] = cg_operators[code].word;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Matrix products for devices without a BLAS: the tile sizes that suit a device, the text, and its launch.
+ * Matrix products for devices without a BLAS: the tile sizes that suit a device, the kernel's text, and its launch.
  * The text's sections are in templates/gemm.in.  The tile sizes change no bit of a result.
  */
 #include "cell.h"
@@ -12,11 +12,11 @@
 
 struct tile {
 	int rows, columns, depth, item_rows, item_columns;
-	int spare;                               /* the tile is taken only where no other one fits */
+	int spare;                               /* the tile is taken only where no other tile fits the device */
 };
 
-/* The tiles of products by panels, as on a CPU, from the largest down.  `columns` counts blocks of sums here; set_tile() sizes a block by
- * the device's registers. */
+/* The tiles of products by panels, as on a CPU, from the largest down.  In this table `columns` is a number of blocks of sums; set_tile()
+ * multiplies that number by the columns of a block, which depend on the device's vectors. */
 static const struct tile panel_tiles[] = {
 	{ 128, 4, 128, 0, 0, 0 },
 	{  64, 2, 128, 0, 0, 0 },
@@ -382,7 +382,7 @@ int cg_print_gemm(const struct cg_gemm_shape *s, int lang, struct cg_text *text)
 	set_hole(&h, "key", key);
 	set_hole(&h, "about", comment.at ? comment.at : "");
 	set_hole(&h, "parameters", parameters.at ? parameters.at : "");
-	cg_text_printf(text, "/* %s: a matrix product in %s, made by cg_print_gemm */\n\n", key, cg_lang_names[lang]);
+	cg_text_printf(text, "/* %s: a matrix product in language %s, made by cg_print_gemm */\n\n", key, cg_lang_names[lang]);
 	failed = failed || put_text(text, s, lang, &h);
 	text->failed |= comment.failed | parameters.failed;
 	text->resize(comment.at, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the manifest of a text as JSON: all that a program needs to call the functions from a runtime of its own.  Every
+ * Prints the manifest of a kernel's text as JSON: all that a program needs to call the functions from a runtime of its own.  Every
  * parameter of a function has an entry, in order.
  */
 #include "cell.h"
@@ -102,10 +102,11 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_functio
 	cg_text_put(text, "}");
 }
 
-/* Prints the number of threads of a GPU's launch in each direction, the fastest index first; for C, that a function is called once. */
+/* Prints the number of threads of a GPU's launch in each direction, the fastest index first; for C, that a function is called once.
+ * Then prints the shapes of the function's means and scratch. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
-	static const char *const threads[][2] = {                /* [1]: in CUDA C, in which each value of a sum has a row of threads */
+	static const char *const threads[][2] = {                /* entry [1]: for CUDA C, with a row of threads for each value of a sum */
 		[CG_FUNCTION_POINT]    = { "[\"units\", \"rows\"]", "" },
 		[CG_FUNCTION_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
 		[CG_FUNCTION_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },
@@ -138,7 +139,7 @@ static void launch(const struct cg_pass_plan *plan, const struct cg_function *fu
 		               CG_SUM_ROWS, cg_sum_values(function));
 }
 
-/* The function that reads the means of a function: the next one that computes no means. */
+/* The function for which a function computes means: the next function that computes no means. */
 static const struct cg_function *served_by(const struct cg_function *function)
 {
 	while (function->shape == CG_FUNCTION_MEAN)

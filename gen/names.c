@@ -99,7 +99,7 @@ static int begins(const char *name, const char *with)
 	return !strncmp(name, with, strlen(with));
 }
 
-/* Does the name end in `with`, with something before that? The name "at" alone is a name like any other. */
+/* Does the name end in `with`, with something before that? The name "at" does not end in "_at". */
 static int ends(const char *name, const char *with)
 {
 	size_t n = strlen(name), m = strlen(with);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the name of a list that is nearest to a misspelt one, for the messages of all parts.
+ * Finds the name of a list that is nearest to a misspelt one, and writes lists of names, for the messages of the generator, the library
+ * and the command.
  */
 #include "cell.h"
 

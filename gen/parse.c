@@ -294,7 +294,7 @@ static int stage(struct parser *p)
 
 	cg_parse_skip(p);
 	position = p->at;
-	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the next product takes")) < 0)
+	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the new stage's product takes")) < 0)
 		return -1;
 	/* No product may take a state or the output, since that value is an argument of the function already. */
 	for (int k = 0; k < cell->n_prevs; k++)
@@ -380,8 +380,8 @@ static int input_gates(struct parser *p) { return gates(p, 0, OF_X); }
 static int states(struct parser *p)      { return prevs(p, 0); }
 static int output(struct parser *p)      { return prevs(p, 1); }
 
-/* The declarations.  note: what the word does not say; "" for most.  is_free: an equation may have the word as the name of its value, as
- * in cells that are older than the declaration. */
+/* The declarations.  note: what a message adds to the word; "": nothing.  is_free: an equation may have the word as the name of its value,
+ * as in cells that are older than the declaration. */
 static const struct { const char *word; int (*read)(struct parser *); const char *note; int is_free; } declarations[] = {
 	{ "cell", name_cell, "", 0 }, { "gates", whole_gates, "", 0 }, { "split", split_gates, " (of h alone)", 0 },
 	{ "input", input_gates, " (of x alone)", 1 }, { "state", states, "", 0 },

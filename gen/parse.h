@@ -25,7 +25,7 @@ struct expansion { const char *position; int arguments[2]; };
 
 struct parser {
 	struct cg_cell *cell;
-	const char *at;                          /* the parser's place in the cell's text */
+	const char *at;                          /* the parser's place in the cell's text or in a form's expression */
 	const char *cell_position, *stages[CG_STAGES_MAX];       /* where the cell's name is, and the feed of each stage but the first */
 	int depth, signs, stage;                 /* depth: levels of open parentheses; signs: levels of nested minus signs */
 	struct expansion form;                   /* position NULL: the parser reads the cell's own text */

@@ -241,7 +241,7 @@ static void collect(struct maker *m, struct cg_function *p, unsigned char *nodes
 		append_named(m, p, CG_ROLE_ACCUMULATE, "accumulate", 0);
 }
 
-/* Copies a list that was collected into the plan's memory. */
+/* Copies a collected list into the plan's memory. */
 static void *keep(struct maker *m, const void *list, int n, size_t bytes)
 {
 	void *own = cg_arena_alloc(&m->plan->memory, (size_t)n * bytes + 1);
@@ -282,8 +282,8 @@ static void make(struct maker *m, int stage, int shape, int serves, int means, c
 
 /* ---- means ---- */
 
-/* The level of each node on which the outputs depend, computed by the function and not loaded: how many means lie between the node and the
- * inputs, the node included; -1 for any other node.  Returns the highest level, or -1 where memory is exhausted. */
+/* The level of each node whose value the function needs: the most means on a path from an input to the node, the node included; 0 for a
+ * constant or a loaded node.  The level of any other node is -1.  Returns the highest level, or -1 where memory is exhausted. */
 static int find_levels(struct maker *m, signed char **levels)
 {
 	const struct cg_graph *graph = m->graph;
@@ -346,7 +346,7 @@ static int is_mean(const struct maker *m, const signed char *level, int node)
 }
 
 /* Makes, for the outputs collected so far, the functions of their means, level by level; each computes at most CG_MEANS_AT_ONCE means, whose
- * lanes a GPU's group and a thread's stack have room for.  Returns the number of means; *functions: how many functions there are. */
+ * lanes a GPU's group and a thread's stack have room for.  Returns the number of means; *functions: the number of functions made. */
 static int make_means(struct maker *m, int stage, int serves, const char *suffix, int *functions)
 {
 	struct cg_argument *outs = m->outs, list[CG_MEANS_AT_ONCE];

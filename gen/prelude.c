@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the prelude of a text, above its functions: the sections of the dialect's prelude and of the mathematics that they use,
- * each after the sections that it needs itself.
+ * Prints the prelude of a text, above its functions: the sections of the dialect's prelude and of the mathematics that the functions
+ * use, each section after those that it needs.
  */
 #include "cell.h"
 
@@ -39,7 +39,7 @@ static int find(const char *file, const char *name, int dtype, struct cg_section
 	       cg_section_find(file, name, cg_real_names[cg_dtypes[dtype].acc], section);
 }
 
-/* Prints "typedef uint16_t real;" and a comment in the dialect's column. */
+/* Prints a typedef, such as "typedef uint16_t real;", and a comment that begins in the dialect's column for such comments. */
 static void put_typedef(struct cg_text *text, const struct cg_dialect *d, const char *type, const char *name, const char *is,
                         const char *holds)
 {
@@ -55,7 +55,7 @@ static void put_types(struct cg_text *text, const struct cg_dialect *d, int dtyp
 {
 	put_typedef(text, d, cg_type_word(d, dtype), "real", "the type in memory", cg_dtypes[dtype].holds);
 	put_typedef(text, d, cg_type_word(d, cg_dtypes[dtype].acc), "acc", "the type of arithmetic", NULL);
-	put_typedef(text, d, d->bits[cg_acc_bytes(dtype)], "word", "the bits of an acc", NULL);
+	put_typedef(text, d, d->bits[cg_acc_bytes(dtype)], "word", "an unsigned integer with the bits of an acc", NULL);
 }
 
 /* Fills the holes of a section, and puts the math text's section in place of @shared@. */

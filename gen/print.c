@@ -436,7 +436,7 @@ static void add_lists(struct printer *p, const struct cg_text *text, struct hole
 		}
 }
 
-/* Adds the holes for the values of a sum. */
+/* Adds the holes for the values that a function sums, or whose means it computes. */
 static void add_values(struct printer *p, const struct cg_text *text, struct holes *h)
 {
 	static const struct { const char *name, *section; } values[] = {
@@ -497,7 +497,7 @@ static int put_function(struct printer *p, struct cg_text *text, const char *lin
 		struct cg_text *made = new_text(&h, text);
 
 		cg_fill(made, element.at, element.length, h.pairs);
-		/* If the function loads nothing, the text begins with the blank line that stands behind the loads. */
+		/* If the function loads nothing, the text begins with the blank line that stands behind the loads; this line is left out. */
 		add_hole(&h, "element", made->at ? made->at + strspn(made->at, "\n") : NULL);
 	}
 	cg_fill(text, shape.at, shape.length, h.pairs);

@@ -176,7 +176,7 @@ static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes,
 	       (drop && cg_dialects[lang].strips && put(text, "draw", "c", &h));
 }
 
-/* The holes that sections fill, each with its text in `parts`; the last two sections have holes of their own. */
+/* The holes that sections fill, each with its text in `parts`; sections before the last two fill holes of the last two. */
 enum { DROP, DRAW_AT, STRIP, DROP_PARAMETERS, ABOUT, ELEMENT, PARAMETERS, PARTS };
 
 static int set_part_holes(struct holes *h, const struct cg_rows_shape *s, int lang, const char *key, struct cg_text parts[PARTS])
@@ -245,7 +245,7 @@ int cg_print_rows(const struct cg_rows_shape *shape, int lang, struct cg_text *t
 	cg_rows_shapes(shape->dtype, all);
 	s = all[cg_rows_index(shape)];
 	cg_rows_key(&s, key);
-	cg_text_printf(text, "/* %s: row copies in %s, made by cg_print_rows */\n\n", key, cg_lang_names[lang]);
+	cg_text_printf(text, "/* %s: row copies in language %s, made by cg_print_rows */\n\n", key, cg_lang_names[lang]);
 	return cg_print_rows_functions(&s, 1, lang, "", text);
 }
 
@@ -304,7 +304,7 @@ int cg_print_rows_moves(int dtype, struct cg_text *text)
 
 	cg_rows_moves_key(dtype, key);
 	snprintf(most, sizeof most, "%d", CG_ROWS_MOVES);
-	cg_text_printf(text, "/* %s: several row copies in one launch, in %s, made by cg_print_rows_moves */\n\n", key,
+	cg_text_printf(text, "/* %s: several row copies in one launch, in language %s, made by cg_print_rows_moves */\n\n", key,
 	               cg_lang_names[CG_LANG_CUDA]);
 	set_hole(&h, "kernel", cg_dialects[CG_LANG_CUDA].kernel);
 	set_hole(&h, "key", key);

@@ -41,8 +41,8 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
 
 /*
  * Moves of one dtype that a launch makes together, on CUDA devices, whose kernels take the list of moves by value.  A move copies
- * elements unchanged, writes zeros, or applies dropout.  The rows of a move are contiguous in memory, and no move reads or writes memory
- * that another move writes.
+ * elements unchanged, writes zeros, or applies dropout.  The matrices of a move have no gaps between their rows, and no move reads or
+ * writes memory that another move writes.
  */
 enum { CG_ROWS_MOVES = 48 };             /* the arguments of a kernel have at most 4096 bytes */
 struct cg_rows_move {                    /* the text declares the same struct */

@@ -77,7 +77,7 @@ static void add_counts(struct steps *s)
 {
 	static const struct { const char *name, *is; } counts[] = {
 		{ "steps", "number of steps of the sequence" }, { "rows", "number of rows of the batch" },
-		{ "units", "number of units of the layer" }, { "shares", "number of shares into which the units are divided, at least 1" }
+		{ "units", "number of units of the layer" }, { "shares", "number of shares of the units, one for each thread, at least 1" }
 	};
 
 	for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
@@ -106,7 +106,7 @@ static void add_matrices(struct steps *s)
 	}
 	snprintf(add_field(s, COUNT, CG_TYPE_I64, 0, "by_input", "")->is, sizeof s->fields->is,
 	         "1: R is transposed, as in TensorFlow; 0: as in PyTorch");
-	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "scratch memory of _bytes bytes, aligned as by "
+	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "scratch memory of ..._bytes() bytes, aligned as by "
 	         "malloc");
 }
 
@@ -227,7 +227,7 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 		f = add_sequence(s, a, a->type, a->out, a->name);
 		f->required = !a->derivative && (a->out ? !s->backward && (is_state(s, a->name) || is_feed(s, a->name)) : 1);
 		if (!f->is[0])
-			snprintf(f->is, sizeof f->is, "%s%s", a->role == CG_ROLE_OUTPUT ? "adjoint of the output from the layer above" :
+			snprintf(f->is, sizeof f->is, "%s%s", a->role == CG_ROLE_OUTPUT ? "adjoint of the output, given by the layer above" :
 			         a->role == CG_ROLE_FEED ? "operand of the next stage's product" :
 			         is_state(s, a->name) ? "value after each step" : "value that forward saves", f->required ? "" : "; may be NULL");
 		return;

@@ -330,7 +330,7 @@ static int clears(const struct steps *s)
 	return s->backward && (s->plan->cell->n_stages > 1 || !cg_gives_h_prev(s));
 }
 
-/* Do the phases call the function of this name?  The text of the phases is the last hole. */
+/* Does the text of the phases, the parts of a step, call the function of this name?  The text of the phases is the last hole. */
 static int is_called(const struct holes *h, const char *name)
 {
 	const char *phases = h->text[h->n - 1].at;

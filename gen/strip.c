@@ -301,7 +301,7 @@ cg_strip PASTE(cg_strip, CG_DTYPE, CG_ISA);
 void PASTE(cg_strip, CG_DTYPE, CG_ISA)(const struct cg_pass_plan *plan, const struct cg_function *function, int64_t rows,
                                        int64_t units, const struct cg_bound *bound, void *registers)
 {
-	/* The registers stand first, since their memory is aligned. */
+	/* The registers stand first in the caller's memory, whose start is aligned for a double. */
 	acc *values = registers;
 	struct strip s = { plan, function, bound, (const acc **)(values + cg_strip_values(function)), values };
 

@@ -14,7 +14,7 @@ enum { CG_TILE_VECTORS = 4 };                            /* the most vectors tha
 struct cg_tile {
 	int vectors, stored;                             /* vectors to multiply; vectors that the tile stores */
 	int64_t apart;                                   /* columns from one vector to the next */
-	int64_t width, step;                             /* vector v has min(lanes, width - v step) columns */
+	int64_t width, step;                             /* vector v has min(lanes, width - v * step) columns */
 	void *data;
 };
 

@@ -9,7 +9,7 @@
 #include "cell.h"
 #include "tile.h"
 
-/* Must a text call products of the dtype between set_registers(rows) and release_registers()? */
+/* Must a text call set_registers(rows) before products of the dtype, and release_registers() after them? */
 int cg_sets_registers(int dtype);
 /* Prints the functions over tiles for a dtype, without the prelude sections that these functions need.  The text before these
  * functions must declare struct cg_tile.  -1: no memory. */

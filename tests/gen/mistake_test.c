@@ -197,7 +197,7 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "h = b\n", "2:7: gate 'a' is not used" },
 	{ "cell x\ngates a\noutput h\noption o w\nh = a\n", "4:10: per-unit weight 'w' is not used" },
 	{ "cell x\ngates a\noutput h\nparam p\nh = a\n", "4:7: param 'p' is not used" },
-	{ HEAD "v = a + b\nstage\n", "5:6: expected the value that the next product takes" },
+	{ HEAD "v = a + b\nstage\n", "5:6: expected the value that the new stage's product takes" },
 	{ HEAD "v = a + b\nstage a\n", "5:7: 'a' is a gate: expected a value that an equation above computes" },
 	{ HEAD "v = a + b\nstage q\n", "5:7: 'q' is not known here: expected a declared name, or one that an equation above computes" },
 	{ HEAD "v = a + b\nstage v\nh = v\n",
