@@ -497,7 +497,7 @@ static int put_function(struct printer *p, struct cg_text *text, const char *lin
 		struct cg_text *made = new_text(&h, text);
 
 		cg_fill(made, element.at, element.length, h.pairs);
-		/* If the function loads nothing, the text begins with the blank line that stands behind the loads; this line is left out. */
+		/* If the function loads nothing, the text begins with the blank line behind the loads, which is left out. */
 		add_hole(&h, "element", made->at ? made->at + strspn(made->at, "\n") : NULL);
 	}
 	cg_fill(text, shape.at, shape.length, h.pairs);

@@ -227,7 +227,7 @@ static void add_argument(struct steps *s, const struct cg_argument *a)
 		f = add_sequence(s, a, a->type, a->out, a->name);
 		f->required = !a->derivative && (a->out ? !s->backward && (is_state(s, a->name) || is_feed(s, a->name)) : 1);
 		if (!f->is[0])
-			snprintf(f->is, sizeof f->is, "%s%s", a->role == CG_ROLE_OUTPUT ? "adjoint of the output, given by the layer above" :
+			snprintf(f->is, sizeof f->is, "%s%s", a->role == CG_ROLE_OUTPUT ? "adjoint of the output, from the layer above" :
 			         a->role == CG_ROLE_FEED ? "operand of the next stage's product" :
 			         is_state(s, a->name) ? "value after each step" : "value that forward saves", f->required ? "" : "; may be NULL");
 		return;
