@@ -18,8 +18,8 @@
 #include "runtime/device/inspect.h"
 
 enum { FIRST = 1 << 16, MOST = 1 << 24 };
-/* GRACE: milliseconds in which a child that has answered or been killed must end. LOOK: milliseconds between two checks whether the child
- * has ended. */
+/* GRACE: milliseconds in which a child must end after it has answered, closed its end of the pipe or been killed. LOOK: milliseconds
+ * between two checks whether the child has ended. */
 enum { GRACE = 2000, LOOK = 1 };
 
 /* ---- the child ---- */
@@ -73,7 +73,7 @@ static int grow(struct text *t)
 }
 
 /* Reads the child's answer up to the 0 byte. 1: the 0 byte came. 0: the child closed its end of the pipe or took too long, or the text is
- * too long. */
+ * too long for MOST or for the memory. */
 static int read_answer(int fd, double until, struct text *t)
 {
 	struct pollfd wait = { .fd = fd, .events = POLLIN };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files that a command reads and those that it will write. No output may replace an input, another output or a compiled kernel in the
- * cache. Files are compared by device and inode, so their names do not matter. The functions of file.c and safetensors.c claim each file
- * that a command names as input or output, unless it is an input that is not a regular file. The functions here must not run in several
- * threads.
+ * cache. Files that exist are compared by device and inode, so their names do not matter. The functions of file.c and safetensors.c claim
+ * each file that a command names as input or output, unless it is an input that is not a regular file. The functions here must not run in
+ * several threads.
  */
 #ifndef CLAIM_H
 #define CLAIM_H

@@ -102,7 +102,7 @@ struct emit {
 	struct file source_file, manifest_file;
 };
 
-/* Refuses options about a kernel where no kernel is printed. CG_BAD_ARGUMENT: the message names the first of these options. */
+/* Refuses options about a kernel beside --source, which prints no kernel. CG_BAD_ARGUMENT: the message names the first of these options. */
 static int no_kernel(const struct options *o)
 {
 	static const struct { int number; const char *name; } options[] = {
@@ -135,7 +135,7 @@ static int read_stage(struct emit *e, const char *word)
 	e->kernel.stage = (int)stage;
 	if (end > word && !*end && stage >= 0 && stage <= n)
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "--stage: %s has %d stage%s: expected 0 to %d, got \"%s\"", e->kernel.cell->name, n,
+	return cg_fail(CG_BAD_ARGUMENT, "--stage: cell %s has %d stage%s: expected 0 to %d, got \"%s\"", e->kernel.cell->name, n,
 	               n == 1 ? "" : "s", n, print_name(shown, word));
 }
 

@@ -65,13 +65,14 @@ static const char *fault(int which, const char *value, char *why, size_t capacit
 	return why + strlen(cg_variables[which].name) + 2;
 }
 
-/* Is the environment variable one of a driver, that selects the devices of a backend? */
+/* Is the environment variable, which is not cellgrad's, one that a backend's driver or another library of the vendor reads? */
 static int is_of_backend(const struct cg_variable *v)
 {
 	return strncmp(v->name, "CELLGRAD_", 9) && cg_inspect_find(v->reader) >= 0;
 }
 
-/* The k-th entry of the environment that is shown: all variables with the library's prefix, even unknown ones, and those of drivers. */
+/* The k-th entry of the environment that is shown: all variables with the prefix CELLGRAD_, even unknown ones, and those that
+ * is_of_backend() finds. */
 static const char *shown_entry(int k)
 {
 	const char *entry;

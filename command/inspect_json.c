@@ -131,7 +131,8 @@ static json_t *ask_device(const void *about)
 	return device;
 }
 
-/* Opens a device in the child and describes it. about: the name of the device; NULL: the device that cg_open(NULL) chooses. */
+/* Opens a device in the child and describes it. about: the name of a device or backend; NULL: the device that cg_open(NULL)
+ * chooses. */
 static json_t *ask_open(const void *about)
 {
 	const char *where = about;

@@ -25,7 +25,7 @@ static int control(const char *at)
 
 const char *print_name(char shown[PRINT_NAME], const char *name)
 {
-	size_t n = 0, end = 0;                   /* end: where the last whole character ends */
+	size_t n = 0, end = 0;                   /* end: the place in `shown` where the last whole character ends */
 
 	while (*name && n < PRINT_NAME - 12) {
 		int bad = control(name);
@@ -111,7 +111,7 @@ struct print_colour print_colours(FILE *f)
 
 static int trouble;
 
-/* Records why a write to standard output failed; the functions below that print to it call this before another call changes errno. */
+/* Records why a write to standard output failed; the functions below call keep_trouble() after a write, before errno changes. */
 static void keep_trouble(void)
 {
 	if (!trouble && ferror(stdout))

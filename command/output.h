@@ -28,8 +28,8 @@ const char *print_shape(char shown[PRINT_SHAPE], const int64_t *shape, int rank)
 struct print_colour { const char *good, *bad, *strong, *faint, *off; };
 struct print_colour print_colours(FILE *);
 
-/* A table in which a column is as wide as its widest cell. columns: a letter for each column, l or r for left or right. The first failure
- * is kept until print_all_rows returns it. */
+/* A table in which a column is as wide as its widest cell. columns: a letter for each column, l or r for left or right. If there is
+ * no memory for a cell, `failed` is set until print_all_rows returns CG_NO_MEMORY. */
 struct print_table {
 	const char *columns;
 	char **cells;

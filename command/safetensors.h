@@ -54,8 +54,8 @@ const char *safetensors_code(int cg_dtype);
 /* Writes tensors and their metadata, a JSON object of strings, to a file that file_check has checked. Each tensor has the members name, cg,
  * rank, shape, data and bytes set, and dtype if cg is -1; the list of tensors is sorted in place. */
 int safetensors_write(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
-/* The same as safetensors_write without the data, which the caller then writes in the sorted order. The caller also ends or discards the
- * file. */
+/* The same as safetensors_write without the data, which the caller then writes in the sorted order. The caller also ends the file by
+ * file_end, or discards it by file_discard. */
 int safetensors_begin(struct file *, struct safetensors_tensor *, size_t n, json_t *metadata);
 
 #endif

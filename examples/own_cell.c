@@ -20,7 +20,7 @@ static const char text[] =
 	"h = leak * h_prev + (1 - leak) * c\n"
 	"save c\n";
 
-static struct cg_arg row(const char *name, float *data)         /* the kernel's argument of this name, with one row */
+static struct cg_arg row(const char *name, float *data)         /* an argument of a kernel: its name and its memory, one row */
 {
 	return (struct cg_arg){ name, { data, 0, UNITS * sizeof *data, CG_HOST }, UNITS, 0 };
 }

@@ -288,7 +288,7 @@ struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* the function's name in the text */
 	int  stage, shape;
 	int  serves;                     /* of means: the shape of the function that reads them; else the function's own shape */
-	int  means, mean_functions;      /* the number of means of a row in memory; that of functions just before, which compute them */
+	int  means, mean_functions;      /* numbers: of the means of a row in memory; of the functions just before, which compute them */
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
 	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
 	struct cg_operation *operations; int n_operations; /* the operations, in order; the first n_fixed run once for all strips */
@@ -296,8 +296,8 @@ struct cg_function {                     /* one function */
 	int sum_values;                  /* of a sum: the number of values in each block of its scratch; those of scalars stand last */
 };
 
-/* The text of a matrix product.  The caller sets the members from dtype to c_acc, cg_gemm_tiles() those from fma on.  Equal shapes have
- * equal texts.  Shapes with equal members from dtype to fma give the same bits. */
+/* What the text of a matrix product depends on.  The caller sets the members from dtype to c_acc, cg_gemm_tiles() those from fma on.
+ * Equal shapes have equal texts.  Shapes with equal members from dtype to fma give the same bits. */
 struct cg_gemm_shape {
 	int dtype, transpose_a, transpose_b;
 	int start_acc, c_acc;            /* 1: the elements of matrix start, or of the result c, have type acc; 0: type real */
@@ -308,7 +308,7 @@ struct cg_gemm_shape {
 	int vector;                      /* columns of matrix c in a vector or, with local, in a run of neighbours that a work-item computes */
 };
 
-/* The text of row copies: rows gathered, scattered or added, with or without dropout of their elements.  See rows.h. */
+/* What the text of row copies depends on: rows are gathered, scattered or added, with or without dropout of their elements.  See rows.h. */
 struct cg_rows_shape {
 	int dtype;
 	int src_acc, dst_acc;            /* 1: the elements of memory src, or of dst, have type acc; 0: type real */
@@ -354,7 +354,7 @@ int cg_feed_saved(const struct cg_pass_plan *, int feed);
 int cg_is_parameter(const struct cg_function *, const struct cg_argument *);
 /* Is an argument of a cell's function an array of the caller: a tensor, a vector per unit or one element? */
 int cg_is_array(const struct cg_argument *);
-/* Does the function add partial sums? */
+/* Does the function add up partial sums, over the blocks of rows or also over the units? */
 int cg_is_sum(const struct cg_function *);
 /* The index in `prevs` of the state or output that an equation computes; -1: it computes neither. */
 int cg_find_prev(const struct cg_cell *, int value);
@@ -414,7 +414,7 @@ int cg_print_prelude(const struct cg_pass_plan *const *, int n, int lang, struct
 int cg_print_functions(const struct cg_pass_plan *, int lang, const char *linkage, struct cg_text *);
 /* Prints, in C for one dtype, the prelude with every operator: the mathematics with which strip.c interprets functions. */
 int cg_print_math(int dtype, struct cg_text *);
-/* Is the cell a built-in one?  A file of templates/ then has the cell's name and text. */
+/* Is the cell a built-in one, that is, does a file of templates/ have the cell's name and text? */
 int cg_is_template(const struct cg_cell *);
 /* Is the cell a built-in one or one of the shelf, so that cg_cell_find() finds it by its name?  A cell that is neither is identified by its
  * file, which should have the cell's name. */
@@ -437,7 +437,7 @@ struct cg_dialect {
 	const char *i64, *bits[CG_BYTES_MAX + 1]; /* bits[n]: the unsigned integer type of n bytes */
 	int comments;                             /* the column of the comments behind typedefs */
 	const char *row, *row_step, *unit, *unit_step;
-	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* for matrix products by groups */
+	const char *local, *aligned, *item, *group_x, *group_y, *groups_y, *barrier, *bounds;    /* for matrix products by work-groups */
 	int panels;                               /* the dialect has matrix products by panels, too */
 	int offsets, strips;                      /* offsets: an offset follows each buffer; strips: the text works on strips of a row */
 	int builds;                               /* 1: compiler flags choose one form of a text, by section "builds" of the prelude */
@@ -465,7 +465,7 @@ struct cg_gemm_limits {                  /* the limits of a device */
 	int    units;                    /* compute units */
 	int    group;                    /* the most work-items in a group */
 	size_t local_bytes;
-	int    vector_bytes;             /* for a CPU: 4 times its native vector width for float */
+	int    vector_bytes;             /* for a CPU: the bytes of a vector, 4 times its native vector width for float */
 	int    fma;                      /* has a fused multiply-add in acc: CL_FP_FMA */
 };
 

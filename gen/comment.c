@@ -73,7 +73,7 @@ static void about_argument(const struct printer *p, struct cg_text *text, const 
 	else if (a->derivative == CG_VALUE)
 		cg_text_put(text, roles[a->role]);
 	else if (a->role == CG_ROLE_OUTPUT)
-		cg_text_printf(text, "adjoint of %s, too: from the layer above", cell->values[cell->prevs[a->index].value].name);
+		cg_text_printf(text, "second adjoint of %s, from the layer above: both are added", cell->values[cell->prevs[a->index].value].name);
 	else
 		cg_text_printf(text, "adjoint of %s", a->name + 1);
 	if (a->out && a->role == CG_ROLE_PREV && cell->prevs[a->index].output)
@@ -92,11 +92,11 @@ void cg_print_about(struct printer *p, struct cg_text *text)
 		cg_text_printf(text, "the %s of cell %s%s", holes[plan->pass], plan->cell->name,
 		               plan->pass >= CG_PASS_SEQ_FORWARD ? " in a sequence" : "");
 	else if (function->shape == CG_FUNCTION_SUM_PART)
-		cg_text_printf(text, "sums over blocks of %d rows, for the function after it", CG_SUM_ROWS);
+		cg_text_printf(text, "partial sums over blocks of %d rows, for later functions", CG_SUM_ROWS);
 	else if (function->shape == CG_FUNCTION_SUM)
-		cg_text_put(text, "the sums over the blocks of the function before it");
+		cg_text_put(text, "the sums of partial sums over all blocks of rows");
 	else if (function->shape == CG_FUNCTION_SUM_UNITS)
-		cg_text_printf(text, "the sums of the blocks over the units, in %d lanes", CG_LANES);
+		cg_text_printf(text, "the sums of partial sums over all blocks and units, in %d lanes", CG_LANES);
 	else
 		cg_text_printf(text, "means over units, for the functions after it");
 	if (plan->cell->n_stages > 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds the subjects of `cellgrad check`, and chooses the next case of each. Fields that the user gave have the user's values in all cases.
+ * Adds the subjects of `cellgrad check`, and chooses the next case of each. A field, such as a size, that the user
+ * gave as NAME=VALUE has the user's value in all cases.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ void check_skip(struct check *c, const char *what, const char *why, long cases)
 struct subject_kind {
 	void (*small)(const struct subject *, struct example *);
 	void (*fields)(struct example *, struct fields *);
-	/* CG_OK if the case is possible with the user's fields; *why: as in subject_add. */
+	/* CG_OK: the case, in which the user's fields are set, is possible; *why: as in subject_add. */
 	int  (*legal)(const struct example *, int *why);
 	int  (*too_large)(const struct example *);
 	int  (*next)(struct subject *, unsigned long long seed, struct example *);
@@ -234,7 +235,7 @@ static int add_op(const struct check *c, struct subject *s, int *why)
 	return accepts(c, &e, why);
 }
 
-/* Adds a cell's kernels to the subject, and keeps those that the user's fields describe. */
+/* Adds to the subject those of the cell's kernels that are possible with the user's fields. */
 static int add_cell(const struct check *c, struct subject *s, int *why)
 {
 	struct example e = { .subject = s };

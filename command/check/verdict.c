@@ -69,7 +69,7 @@ static void reproduce(const struct check *c, struct example *e, char line[COMMAN
 	}
 }
 
-/* ---- cases that end the program: if a driver crashes or hangs, the command is printed first ---- */
+/* ---- cases that end the program: if a driver crashes, or the user interrupts one that hangs, the command is printed first ---- */
 
 /* The command of the current case, with a newline. There are two buffers, so that a signal handler always finds a complete command. */
 static char commands[2][COMMAND_LINE];
@@ -158,7 +158,7 @@ void verdict_progress(const struct check *c)
 
 int verdict_begin(const struct check *c)
 {
-	const char *kernels = c->other.context ? cg_describe(c->other.context) : "the same cell given as text";
+	const char *kernels = c->other.context ? cg_describe(c->other.context) : "the kernels of the same cell, parsed from its text";
 	const char *ref = c->n_sides > 1 ? cg_describe(c->sides[1].context) : NULL;
 
 	if (c->json)

@@ -23,7 +23,7 @@ with_value()
 	"$cellgrad" "$1" --help | sed -n "s/^  -\([a-zA-Z]\), --\([a-zA-Z][a-zA-Z-]*\)=.*/$1:--\2 $1:-\1/p; s/^      --\([a-zA-Z][a-zA-Z-]*\)=.*/$1:--\1/p"
 }
 
-# The tables: a pattern of "subcommand:word", a bar that stands alone, and the words that the completion offers.  The word @files stands for
+# The tables: patterns of "subcommand:word", two bars, and the words that the completion offers.  The word @files stands for
 # files, @folders for folders, @cells for files of cells, and @options for the options of the cell on the command line.
 # listed: prints the table of the options whose values the completion knows.
 listed()

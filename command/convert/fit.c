@@ -379,7 +379,7 @@ static int with_cell(struct network_search *s, const struct cg_cell *cell)
 	return CG_OK;
 }
 
-/* The cell, or gru_block in place of gru if linear_before_reset is 0 and no attribute `cell` is given. */
+/* Returns the cell, or cell gru_block in place of cell gru if linear_before_reset is 0 and no attribute `cell` is given. */
 static const struct cg_cell *other_reset(const struct network *n, const struct cg_cell *cell)
 {
 	int64_t linear = n->attributes.linear_before_reset;

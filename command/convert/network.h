@@ -59,12 +59,12 @@ struct network_trial {
 	struct cg_layout layout;
 	int no_biases, matched;
 	int problems, extra;                     /* problems: tensors that are missing, misshapen or extra; extra: those that are extra */
-	int refused;                             /* the error code, with a message, where the format has no such network; else 0 */
+	int refused;                             /* the error code, with a message: no such network in the format, or `names` does not fit */
 };
 struct network_search {
 	struct network *n;
 	struct network_trial best, other;        /* best: the network that fits best; other: one that fits as well, if `fits` is above 1 */
-	/* fits: how many networks fit as well as the best; 0: in the file a tensor of the best network is missing or has another shape */
+	/* fits: how many networks, the best included, fit equally well; 0: in the file a tensor of the best is missing or has another shape */
 	int tried, fits;
 };
 

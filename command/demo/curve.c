@@ -67,7 +67,7 @@ static struct svg_axis axis_of(const struct curve *c, int n)
 /* ---- in a terminal ---- */
 
 enum { ROWS = 15, LABEL = 6, WIDEST = 100, NARROWEST = 24 };
-enum { LEVEL = 256, POINT = 512 };               /* bits of a cell, above the eight bits of the dots of a braille cell */
+enum { LEVEL = 256, POINT = 512 };               /* marks in a cell of the screen; its eight lower bits are the dots of a braille cell */
 
 struct screen {
 	int columns, across, down;               /* columns: cells in a row; across, down: dots of a cell */

@@ -13,7 +13,7 @@ struct curve_point { int step; double loss; };
 struct curve {
 	const char *title, *unit;                /* "bits per character" */
 	const char *loss_name, *points_name, *level_name;
-	const double *loss;                      /* [n]: steps 1 to n */
+	const double *loss;                      /* [n]: the losses of steps 1 to n */
 	int n, steps;                            /* n: steps done; steps: width of the axis */
 	const struct curve_point *points;
 	int n_points;

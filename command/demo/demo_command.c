@@ -110,7 +110,7 @@ struct demo {
 	struct outcome worst[WORST];     /* the min(tensors, WORST) worst tensors: mismatches first, then by error / allowed error */
 	struct train_plan plan;
 	struct cg_cell *parsed;          /* the cell of --cell, if it is from a file */
-	int untrained;                   /* 1: after all steps the loss on the part held out is not below the bigram entropy */
+	int untrained;                   /* 1: after all steps the loss on the part held out is not below its target */
 };
 
 /* ---- the cases ---- */

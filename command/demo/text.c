@@ -65,7 +65,7 @@ struct text_part text_held_out(const struct text *t)
 
 void text_rows(struct text_part part, int rows, int round, struct text_row *row)
 {
-	size_t n = part.n ? part.n - 1 : 0;              /* the last character of a part has no successor */
+	size_t n = part.n ? part.n - 1 : 0;              /* the last character of a part has no next one in that part */
 
 	for (int r = 0; r < rows; r++) {
 		size_t at = part.first + n * (size_t)r / (size_t)rows, end = part.first + n * (size_t)(r + 1) / (size_t)rows;

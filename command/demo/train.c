@@ -21,12 +21,12 @@
 extern const struct cg_embedded command_texts[];
 static const char title[] = "Alice's Adventures in Wonderland";
 
-enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* U, B, and T, the largest length of a row in a batch */
+enum { UNITS = 96, ROWS = 16, LENGTH = 80 };            /* the model's U, B, and T, which is the largest length of a row */
 enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
 /* REPORTS: the most JSON reports after that of step 0. The report of step 0, every MEASURE-th report after it and the last one have the
  * loss on the part held out. */
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };
-enum { WARM = 50 };                                      /* steps in which the learning rate rises; with fewer, rounding shows in losses */
+enum { WARM = 50 };                                      /* steps in which the learning rate rises; fewer let rounding show in losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
 static const double rate_most = 0.02, rate_of_others = 0.005, temperature = 0.7;
 
@@ -43,7 +43,7 @@ struct training {
 	int reported, measured;                  /* reported: step of the last report; measured: of the last measurement */
 	struct curve_point points[POINTS];       /* losses on the part held out */
 	int n_points;
-	double entropy;                          /* the less of text_pair_entropy() and text_pair_loss() */
+	double entropy;                          /* the target: the lesser of text_pair_entropy() and text_pair_loss() */
 	double began, seconds, shown;            /* began: start; seconds: duration; shown: when progress was last shown */
 };
 

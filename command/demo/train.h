@@ -17,7 +17,7 @@ struct train_plan {
 	int steps;
 	double seconds;
 	int64_t seed;
-	const struct cg_cell *cell;              /* NULL: the LSTM with peepholes */
+	const struct cg_cell *cell;              /* the model's cell; NULL: the LSTM with peepholes */
 	int svg, svg_named;                      /* svg: write an SVG; svg_named: the user named its file */
 	struct file file;
 	int json;
@@ -28,7 +28,7 @@ struct train_plan {
  * TRAIN_SVG is written if possible. CG_BAD_ARGUMENT: a value is wrong. CG_FILE: the SVG file cannot be written. */
 int train_read(struct train_plan *, const char *steps, const char *seconds, const char *seed, const char *svg);
 /* Trains the model and prints the progress. The second half of the steps runs in the context `other`, unless `other` is NULL. *failed: 1:
- * all steps are done, and the loss on the part held out is not below the bigram entropy, the less of the two results of text.h. */
+ * all steps are done, and the loss on the part held out is not below its target, the lesser of text_pair_entropy() and text_pair_loss(). */
 int train(struct train_plan *, struct cg_context *, struct cg_context *other, int *failed);
 
 #endif

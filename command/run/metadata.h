@@ -35,7 +35,7 @@ const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE
 int  metadata_attributes(struct call *);
 /* Checks that the files agree with the properties that the op fixes without an attribute. */
 int  metadata_means(const struct call *);
-/* Does the attribute T, from NAME=VALUE or a file, agree with the dtype of the tensors? */
+/* Checks that the attribute T, from NAME=VALUE or a file, agrees with the dtype of the tensors. */
 int  metadata_type(const struct call *, int dtype);
 /* Checks the sizes in the metadata of files, once the shapes of tensors have set the op's sizes. bound: a bit for each size that is set,
  * as in cg_op_bind. */

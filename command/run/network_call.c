@@ -197,8 +197,8 @@ static void set_sizes(struct cg_rnn_op *op)
 	op->num_units = op->U;
 }
 
-/* Keeps the name of the format of the route's reserve space. The first word of the route's text names the route; the rest, which says why
- * no other route was taken, does not matter for a reserve space. */
+/* Keeps, in the call's plan, the name for the format of the reserve space that the call's route makes. The first word of the route's text
+ * names the route; the rest, which says why no other route was taken, does not matter for a reserve space. */
 static void read_route(const struct call *c)
 {
 	const char *route = c->row->route(c->op);

@@ -221,8 +221,7 @@ static void dtype_of_none(struct call *c)
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
 }
 
-/* Copies to the host's memory those inputs that the op reads there. An input that the op reads there may be needed before a device is
- * open. */
+/* Copies to the host's memory those inputs that the op reads there. The op may read such an input before a device is open. */
 static int copy_inputs(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
