@@ -56,8 +56,7 @@ static int opens(const json_t *object)
 
 /* ---- the environment ---- */
 
-/* A text that says what is wrong with the value of an environment variable, to be printed after the variable's name; "": nothing is
- * wrong. */
+/* A text that says what is wrong with the value of an environment variable, without the variable's name; "": nothing is wrong. */
 static const char *fault(int which, const char *value, char *why, size_t capacity)
 {
 	if (!*value || cg_variable_judge(which, value, NULL, why, capacity))

@@ -71,7 +71,7 @@ convert:* || @files
 cache:* || path list clear
 END
 }
-# The options of each built-in cell that has some.
+# Prints the options of each cell of `cellgrad emit --list` that has some.
 cell_options() { "$cellgrad" emit --list | awk 'NR > 1 && $3 != "-" { print $1 "|" $3 }' | tr , ' '; }
 
 # The options of a cell in a file are the words after `option` in its text.

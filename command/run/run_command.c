@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `cellgrad run`: runs an op on tensors from files, and writes the outputs to a file, prints them, or compares them with expected
- * ones. This file reads the arguments; the call of the op is in op_call.c, the comparison in compare.c.
+ * ones. This file reads the arguments; the call of the op is in op_call.c, the comparison in expected.c and compare.c.
  */
 #include <ctype.h>
 #include <math.h>
