@@ -75,7 +75,7 @@ enum cg_status {
 	CG_BAD_ARGUMENT = -1,    /**< An argument is wrong or missing, or an environment variable is wrong. */
 	CG_NO_MEMORY    = -2,    /**< Host or device memory is exhausted. */
 	CG_NO_DEVICE    = -3,    /**< No device could be opened; the message says why not. */
-	CG_UNSUPPORTED  = -4,    /**< Not supported here; the message says why, or what supports it. */
+	CG_UNSUPPORTED  = -4,    /**< The call is not supported; the message says why, or what supports it. */
 	CG_BUILD        = -5,    /**< A kernel or a cell's text does not compile; the message says why. */
 	/** A call of a driver or a vendor's library failed; the message has the call's name, code and text.
 	 * The stream may be unusable.  If a wait failed, host memory that was passed to a call may be in use
@@ -93,7 +93,7 @@ enum cg_place { CG_HOST, /**< Host memory. */ CG_DEVICE /**< Memory of a context
 /** What a kernel computes.  The CG_SEQ_ passes exist only for kernels (cg_kernel). */
 enum cg_pass {
 	CG_FORWARD, /**< The cell's equations. */  CG_GRAD, /**< Their gradient. */
-	CG_GRADGRAD, /**< The gradient of what CG_GRAD computes. */
+	CG_GRADGRAD, /**< The gradient of the gradient: second derivatives. */
 	/** CG_FORWARD as a step of a sequence: passes the cell state to the next step without rounding it. */
 	CG_SEQ_FORWARD,
 	/** CG_GRAD as a step of a sequence: passes gradients to the step before without rounding them. */
@@ -457,7 +457,7 @@ struct cg_kernel {
  * arguments.  lang is "c", "opencl" or "cuda".  The text compiles alone.  C text is C++ text too; its
  * functions have C linkage there.  The caller frees the text with cg_text_free().  CG_UNSUPPORTED: CG_SUM
  * alone, or CG_SCAN of a pass other than CG_SEQ_FORWARD and CG_SEQ_GRAD.  CG_BAD_ARGUMENT: CG_SCAN of one
- * stage or in another language.  CG_BUILD: a name in the cell has another meaning in such a text. */
+ * stage or in another language.  CG_BUILD: a name in the cell has another meaning in that language. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 /** Prints, as JSON, what a program needs in order to call the functions that cg_kernel_emit() prints; fails
  * as that call does.  Member "command" names a cell from a file as ./NAME.cell.  The caller frees the text
@@ -600,8 +600,8 @@ CG_API void cg_rnn_hold(struct cg_rnn *rnn);
  * The text lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 /** Names the route of calls of T steps: the plan's route, or "composed (more than 65535 steps in both
- * directions: not cudnn)" if that route does not take T steps.  Call it together with cg_rnn_sizes(), which
- * fails if cudnn was requested by name and does not take T steps. */
+ * directions: not cudnn)" if that route does not take T steps.  Call cg_rnn_route_at() together with
+ * cg_rnn_sizes(), which fails if cudnn was requested by name and does not take T steps. */
 CG_API const char *cg_rnn_route_at(const struct cg_rnn *rnn, int64_t T);
 
 /** Sizes of a call's memory, in bytes. */

@@ -9,7 +9,7 @@
 #include "runtime/op/run.h"
 #include "runtime/block/block.h"
 
-/* The functions of a pass over all stages, in their order: forward stage 1 and 2; grad stage 2 and its sums, then stage 1 and its sums. */
+/* The numbers of a kernel's functions, for all stages: forward has stage 1, then 2; grad has stage 2 and its sums, then 1 and its sums. */
 enum { FORWARD_1 = 0, FORWARD_2 };
 enum { GRAD_2 = 0, SUM_PART_2, SUM_2, GRAD_1, SUM_PART_1, SUM_1 };
 
@@ -93,11 +93,11 @@ int cg_gru_block_work(const struct cg_gru_block *op, enum cg_pass pass, size_t *
 /* The pre-activations of the gates r and u are in one matrix of 2U columns, those of the candidate in another of U columns. */
 enum { GATES = 3, CANDIDATE = 2 };
 
-/* The memory of the kernels' arguments, by index in the cell.  In an array of two, entry 0 is the value and entry 1 its gradient.
- * Memory of a value that is not computed is absent. */
+/* The memory of the kernels' arguments: gates, biases and saved values in the order of the cell.  In an array of two, entry 0 is the value
+ * and entry 1 its gradient.  Memory of a value that is not computed is absent. */
 struct kernel_memory {
 	const struct cg_gru_block *op;
-	struct cg_mem gates[2][GATES], bias[GATES];      /* gate pre-activations; the gradients of the biases */
+	struct cg_mem gates[2][GATES], bias[GATES];      /* gates: pre-activations; bias: the biases' gradients */
 	struct cg_mem saved[4];                          /* the values r, u, c and h that the forward pass saves */
 	/* prev: [0] h_prev, [1] its gradient without the product through the gates r and u; stage_input: [0] h_prev r, [1] its gradient */
 	struct cg_mem prev[2], stage_input[2];
@@ -148,7 +148,7 @@ static struct cg_matrix side(const struct cg_gru_block *op, struct cg_mem w, int
 	return (struct cg_matrix){ cg_part(w, at, (size_t)((which ? op->U : op->I) * wide) * real), wide, 0 };
 }
 
-/* Computes c = x W_x + v W_v + b, the gate pre-activations of one stage. */
+/* Computes c = x W_x + v W_v + b, the gate pre-activations of one stage; v is h_prev in stage 1, h_prev r in stage 2. */
 static int multiply_gates(struct cg_stream *stream, const struct cg_gru_block *op, struct cg_mem v, struct cg_mem w, struct cg_mem b,
                           int64_t wide, struct cg_mem c)
 {

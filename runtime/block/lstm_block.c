@@ -15,7 +15,7 @@
 
 enum { GATES = 4, PARAMS = 2, SUMS = GATES + 3 };
 
-/* By enum cg_gates: for each gate of the cell, i ci f o, the number of its block of columns in w, b and dgates. */
+/* For each enum cg_gates and each gate of the cell, i ci f o, the number of the gate's block of columns in w, b and dgates. */
 #define GATE(block) { { block, block, block, -1 }, block }
 static const struct cg_rnn_gate gates[][GATES] = {
 	[CG_ICFO] = { GATE(0), GATE(1), GATE(2), GATE(3) },
@@ -59,7 +59,7 @@ struct forward_work { struct cg_mem gates, cs, h, packed; };             /* gate
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
 /* Allocates memory for a packed copy of the rows of w that multiply h, a matrix of k rows and n columns, if T is at least CG_STEPS_TO_PACK.
- * The memory has one row more than the matrix, to leave space for CG_PACKED_ALIGN bytes: no row is shorter than that. */
+ * The memory has one row more than the matrix: a scan may skip CG_PACKED_ALIGN bytes to align the copy, and no row is shorter than that. */
 static struct cg_mem carve_packed(const struct cg_lstm_block *op, struct cg_work *work, int64_t k, int64_t n)
 {
 	if (op->T < CG_STEPS_TO_PACK)
@@ -110,7 +110,7 @@ static size_t work_bytes(const struct cg_lstm_block *op, int pass)
 }
 
 /* Would the size of the workspace overflow, apart from matrices of U x 4U elements and from padding?  The other parts take less than 64
- * bytes for each of the T B U elements, and for each element of one more row; cg_lstm_block_work() checks the whole size. */
+ * bytes for each of the T B U elements, and for each of U more elements; cg_lstm_block_work() checks the whole size. */
 static int is_too_large(const struct cg_lstm_block *op)
 {
 	const int64_t most = PTRDIFF_MAX / 256;
@@ -448,7 +448,7 @@ static const struct cg_dim block_lstm_dims[] = {
 
 /* The default of seq_len_max, -1, stands for T. */
 #define SEQ_LEN_MAX { .name = "seq_len_max", .kind = CG_INTEGER, .range = "0 T", .scalar = 1, .required = 1, .fallback = -1, \
-                      .at = LSTM(seq_len_max), .about = "steps to compute, the first of the T steps" }
+                      .at = LSTM(seq_len_max), .about = "how many steps to compute, from step 0 on" }
 
 static const struct cg_attribute block_lstm_attributes[] = {
 	SEQ_LEN_MAX,

@@ -81,7 +81,7 @@ struct cg_rows {
  * the arguments, and copies those in host memory to the device: every struct cg_mem of the call is device memory or absent.
  */
 struct cg_rnn_call;
-struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes of the reserve space with its header, and of two workspaces */
+struct cg_net_sizes { size_t reserve, forward, backward; };      /* bytes: the reserve space with its header; the workspaces */
 enum { CG_WHY_NOT = 128 };
 struct cg_net_route {
 	const char *name;                /* the route's name in cg_rnn_config and cg_rnn_route */
@@ -111,7 +111,7 @@ struct cg_phase {
 	struct cg_gemm product;
 	struct cg_matrix sum, addend;            /* [rows units] real: matrix addend is added to matrix sum; absent: no addition */
 	int function;                            /* the number of the function that is launched, in its module; -1: there is no launch */
-	int64_t step;                            /* the step of the launch */
+	int64_t step;                            /* the number of the step that the launch computes */
 	int64_t rows;                            /* rows of the sum and the launch */
 	struct cg_operand operands[CG_SLOTS_MAX];
 };

@@ -92,7 +92,7 @@ struct cg_kernel_entry {
 	struct cg_pass_plan *plan;
 	struct cg_module *built;
 };
-/* Gets a kernel of a built-in cell, compiled at its first use; options as cg_parse_options reads them. */
+/* Gets a kernel of a built-in cell, compiled at its first use.  options: the text of the options that are on, "peephole". */
 int cg_open_kernel(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_kernel_entry **);
 /* Gets a kernel of any cell; the context keeps a reference to the cell. */
 int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,

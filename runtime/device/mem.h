@@ -7,7 +7,7 @@
 
 #include "runtime/core/core.h"
 
-/* Is the memory present, that is, not absent?  Inline, since a small call makes some hundred of these calls. */
+/* Is the memory present, that is, not absent?  The function is inline, since one small call of an op calls it about a hundred times. */
 static inline int cg_present(struct cg_mem mem)
 {
 	return mem.data != NULL;

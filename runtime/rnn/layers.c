@@ -85,7 +85,8 @@ static int zero(const struct layers *q, struct cg_mem mem, size_t bytes)
 enum { SMALL_ON_HOST = 2048, SMALL_ON_DEVICE = 1 << 18 };
 
 /* Clears the bytes between the blocks of the reserve space, or all of a small reserve space, so that equal calls leave equal bytes.  On a
- * device, one row copy clears the gaps after the same block of all pseudo-layers; its source is the header, zeros until the call ends. */
+ * device, one row copy clears the gaps after one block of all pseudo-layers; its source is the reserve space's header, which is zero until
+ * the call ends. */
 static int clear_gaps(const struct layers *q)
 {
 	const struct cg_rnn *rnn = q->rnn;
@@ -224,7 +225,7 @@ static int begin(struct layers *q, struct pseudo_layer *p)
 	const struct cg_rnn *rnn = q->rnn;
 	struct cg_recurrence *w = &p->recurrence;
 
-	/* A compiler may clear so large a struct word by word, where memset takes the widest stores. */
+	/* memset clears by the widest stores; an initialiser of so large a struct may be compiled to stores of single words. */
 	memset(w, 0, sizeof *w);
 	w->stream = q->stream;
 	w->sequence = &q->sequence;

@@ -21,14 +21,14 @@ struct cg_rnn_shape;
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* the first field, so that call.size is where ops have their size */
 	const struct cg_rnn *rnn;                /* the plan; for TensorFlow's ops set by `open` of the row, and NULL before that */
-	const struct cg_rnn_shape *shape;        /* the shape of the call, set by call.c; else NULL */
+	const struct cg_rnn_shape *shape;        /* sizes, strides and workspace of the call, set by call.c; else NULL */
 
 	/* attributes */
 	/* rnn_mode, input_mode, direction and S: the index of the attribute's word in its list of words; input_mode is also an enum cg_input */
 	int rnn_mode, input_mode, direction, is_training, strict_rounding, S;
 	int64_t seed, seed2, num_proj;
 	double dropout;
-	int64_t num_layers, num_units, input_size;               /* each is 0 if it is to be inferred from the shapes of the arguments */
+	int64_t num_layers, num_units, input_size;               /* a field that is 0 is inferred from the arguments' shapes */
 	int64_t num_params, num_params_weights, num_params_biases;
 	const char *cell_name, *options, *values_text, *route;
 	const struct cg_cell *cell;              /* the cell of cell_name; NULL: that of rnn_mode.  values: those of values_text */

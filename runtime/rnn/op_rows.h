@@ -53,7 +53,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, separated by commas" }, \
 	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER separated by commas" }
 /* Attributes that the library's own calls have and TensorFlow's ops lack. */
-#define ABOUT_NO_STATES "0: by the shapes of input_h and input_c"
+#define ABOUT_NO_STATES "0: the shapes of input_h and input_c give the number"
 #define OURS \
 	ANY_CELL, \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers), .about = ABOUT_NO_STATES }, \
@@ -63,7 +63,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	  .about = "the number of the first step in a longer sequence" }, \
 	{ .name = "no_dropout", .kind = CG_BOOL, .extra = 1, .at = CALL(no_dropout), .about = "true: this call has no dropout" }, \
 	{ .name = "reverse",    .kind = CG_BOOL, .extra = 1, .at = RNN(reverse), \
-	  .about = "true: each row of the batch begins at its last valid step" }, \
+	  .about = "true: each batch row runs from its last valid step to its first" }, \
 	{ .name = "states_major", .kind = CG_BOOL, .extra = 1, .at = RNN(states_major), \
 	  .about = "true: states are [L*D B .] with time_major=false, too" }, \
 	{ .name = "route",      .kind = CG_TEXT, .extra = 1, .at = RNN(route), .about = "a route that info lists; if it is not possible, an error" }, \

@@ -54,7 +54,7 @@ def _rnn(input: Tensor, weights: List[Tensor], h0: Optional[Tensor], c0: Optiona
          counter: Optional[Tensor], network: str) -> Tuple[Tensor, ...]:
     spec = spec_of(network)
     size = _reserve_size(spec, input, place_of(input.device)) if input.dim() == 3 and input.dtype in CODES else None
-    # The operator computes on dense tensors, so that its results are dense, as its fake implementation declares.
+    # Both operators compute on a dense input, so that the gradient of the input is dense, as the fake cellgrad::rnn_backward declares.
     return forward(spec, input.contiguous(), weights, h0, c0, lengths, _number(counter), size)
 
 

@@ -51,7 +51,8 @@ class Recurrent(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, nn.Parameter) and type(value) is not nn.Parameter:
-            # PyTorch's fully_shard sets parameters of class DTensor: the module must not move tensors that fully_shard gathers for a call.
+            # PyTorch's fully_shard makes the parameters DTensors, and for a call gathers plain tensors from them: the module must not move
+            # these plain tensors to its own buffer.
             self.__dict__["_are_lent"] = True
 
     def _ready(self, cell: str, options: str = "", values: Sequence[Tuple[str, float]] = ()) -> None:
@@ -80,7 +81,7 @@ class Recurrent(nn.Module):
         """Returns two texts that describe the network: for calls without a reserve space and for calls with one."""
         if torch.compiler.is_compiling():
             return self._networks_of(dropout)
-        # The key has every setting in the network's text that a user may change after the module was made.
+        # A key of _texts has all settings that are in the network's text and that a user may change after the module was made.
         key = (dropout, self.batch_first, self.input_size, self.hidden_size, self.num_layers, self.bidirectional, self.proj_size)
         found = self._texts.get(key)
         if found is None:
@@ -119,7 +120,7 @@ class Recurrent(nn.Module):
             return None
 
     def _owned(self) -> List[Tensor]:
-        """Returns the tensors that own the weights; in a module without biases one tensor of zeros stands for all biases."""
+        """Returns the weights; in a module without biases, the list has one tensor of zeros in place of all biases."""
         if self.bias:
             return self._weights()
         return [*(getattr(self, name) for name in self._matrix_names), self._no_bias,
@@ -140,8 +141,8 @@ class Recurrent(nn.Module):
 
     def flatten_parameters(self) -> None:
         """Makes the weights views of one buffer, as the library reads them, unless they are already.  flatten_parameters() leaves all
-        weights alone if one of them is shared, no leaf or of another class, or differs in dtype or device, or if they are on neither cpu
-        nor cuda.
+        weights alone if two of them are the same tensor or differ in dtype or device, if one is no leaf or of a class other than
+        Parameter and Tensor, or if they are on neither cpu nor cuda.
 
         A call of the module also calls flatten_parameters() if the module's own weights are no longer views of one buffer: after `.to()`,
         `load_state_dict(assign=True)` or `weight.data = ...`.

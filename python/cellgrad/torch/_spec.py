@@ -19,7 +19,7 @@ from . import _stable
 from ._errors import TensorError, TensorTypeError, check
 
 CODES: Dict[torch.dtype, int] = {torch.float32: C.CG_F32, torch.float64: C.CG_F64, torch.float16: C.CG_F16, torch.bfloat16: C.CG_BF16}
-# A plan keeps structs for at most this many pairs of T and B.
+# A Plan keeps a struct cg_rnn_call for each of at most this many pairs of T and B.
 KEPT_CALLS = 256
 
 
@@ -94,11 +94,11 @@ class Spec:
         size = ctypes.c_size_t()
         check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
         if size.value != self.params * dtype.itemsize:
-            raise TensorError(f"network: expected {size.value // dtype.itemsize} parameters, got weights with {self.params}")
+            raise TensorError(f"network: the library expects {size.value // dtype.itemsize} elements in all weights, got {self.params}")
         return config, values
 
     def names(self) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
-        """Returns the kinds of matrices and of biases that each layer and direction has, by the names of nn.LSTM's parameters."""
+        """Returns the names of the matrices and of the biases of each layer and direction, as "weight_ih" and "bias_ih" in nn.LSTM."""
         has = self.cell.gates_with
         matrices = ("weight_ih", *(("weight_hh",) if has(C.CG_HAS_RECURRENT) else ()), *(("weight_hr",) if self.proj else ()))
         return matrices, tuple(name for name, weight in (("bias_ih", C.CG_HAS_BIAS_W), ("bias_hh", C.CG_HAS_BIAS_R)) if has(weight))

@@ -49,7 +49,7 @@ def _is_own(path: str) -> bool:
 def _open(path: str) -> Any:
     """Loads the extension in a file.
 
-    Raises ImportError if the extension does not load, or is of another version.
+    Raises ImportError if the extension does not load, or was built for another version of cellgrad.
     """
     loader = importlib.machinery.ExtensionFileLoader("_extension", path)
     spec = importlib.util.spec_from_file_location("_extension", path, loader=loader)
@@ -64,7 +64,7 @@ def _open(path: str) -> Any:
 
 
 def _find() -> Tuple[Any, str]:
-    """Returns the extension or None, and the text in parentheses of `route`."""
+    """Returns the extension or None, and the text that `route` puts in parentheses: the extension's path, or why there is none."""
     named = os.environ.get(VARIABLE)
     if named == "":
         return None, f"{VARIABLE} is empty"
