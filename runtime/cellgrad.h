@@ -32,8 +32,8 @@
  *
  * @par Compatibility
  * A struct whose first field is `size` may gain fields at its end in a later version.  A program compiled
- * with this header then still runs: fields that it does not have keep the values that _init gives them.  A
- * struct without `size` never changes.
+ * with this header still runs with a later library: fields that the program does not have keep the values
+ * that _init gives them.  A struct without `size` never changes.
  */
 #ifndef CELLGRAD_H
 #define CELLGRAD_H
@@ -78,8 +78,8 @@ enum cg_status {
 	CG_UNSUPPORTED  = -4,    /**< The call is not supported; the message says why, or what supports it. */
 	CG_BUILD        = -5,    /**< A kernel or a cell's text does not compile; the message says why. */
 	/** A call of a driver or a vendor's library failed; the message has the call's name, code and text.
-	 * The stream may be unusable.  If a wait failed, host memory that was passed to a call may be in use
-	 * until the stream is closed. */
+	 * The stream of the failed call may be unusable.  If a wait failed, host memory that was passed to a
+	 * call may be in use until the stream is closed. */
 	CG_DRIVER       = -6,
 	CG_FILE         = -7     /**< A file could not be read or written. */
 };
@@ -103,7 +103,7 @@ enum cg_pass {
 enum cg_gates { CG_ICFO, /**< LSTMBlockCell, BlockLSTM. */ CG_IFCO /**< BlockLSTMV2. */ };
 
 /** Describes this thread's last failure: for most rejected arguments, names the call or op and the argument,
- * and says what was expected.  Never NULL; valid until this thread's next call that fails. */
+ * and says what was expected.  The text is never NULL, and valid until this thread's next call that fails. */
 CG_API const char *cg_message(void);
 /** Version of the running library, such as "0.2.0"; CG_VERSION_* are those of the header compiled against. */
 CG_API const char *cg_version(void);
@@ -111,12 +111,12 @@ CG_API const char *cg_version(void);
 /** Allocator for the library's own host memory. */
 struct cg_allocator {
 	/** Works as realloc: allocates if p is NULL, frees p if bytes is 0, returns NULL if memory is
-	 * exhausted.  The memory must be aligned as malloc's.  Called from any thread. */
+	 * exhausted.  `resize` must align memory as malloc() does.  Called from any thread. */
 	void *(*resize)(void *user, void *p, size_t bytes);
 	void *user;              /**< First argument of `resize`. */
 };
-/** Sets the allocator; NULL restores realloc() and free().  Call it before any other call and before other
- * threads call the library.  CG_UNSUPPORTED: the library holds memory already. */
+/** Sets the allocator; NULL restores realloc() and free().  Call cg_set_allocator() before any other call and
+ * before other threads call the library.  CG_UNSUPPORTED: the library holds memory already. */
 CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 
 /** @} */
@@ -163,7 +163,7 @@ CG_API int  cg_adopt(const char *backend, void *native, void *device, struct cg_
 /** Closes a context; NULL is allowed. */
 CG_API void cg_close(struct cg_context *context);
 /** Describes a context in one line, such as its device, instruction set, libraries and their paths.  The text
- * lives as long as the context. */
+ * of cg_describe() lives as long as the context. */
 CG_API const char *cg_describe(const struct cg_context *context);
 /** Returns the i-th device as a name for cg_open(), or NULL past the last.  Unless about is NULL, *about
  * receives a description of the device, or why it cannot be opened.  Loads the drivers of all backends up to
@@ -183,8 +183,8 @@ struct cg_pool {
 };
 /** Sets the field `size` and zeroes the rest.  size: sizeof the struct. */
 CG_API void cg_pool_init(struct cg_pool *pool, size_t size);
-/** Makes a context use the caller's threads; the library then starts none for it.  The answers have
- * the same bits as with the library's threads.  Call cg_pool_set() before the context has a stream or a plan.
+/** Makes a context use the caller's threads; the library then starts none for it.  The caller's
+ * threads give the same bits as the library's.  Call cg_pool_set() before the context has a stream or a plan.
  * *pool is copied, and replaces an earlier pool.  CG_BAD_ARGUMENT: the context has a stream or a plan,
  * cg_stream_take() or cg_rnn_get() was called for it, `run` is NULL, or `threads` is out of range.
  * CG_UNSUPPORTED: the backend does not compute on host threads. */
@@ -251,9 +251,9 @@ CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
 /** Frees memory of cg_alloc() and zeroes the struct.  If the memory is absent, cg_free() frees nothing. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);
-/** Copies bytes from host memory to `to`.  Returns when the host memory may be reused. */
+/** Copies bytes from host memory to `to`.  cg_put() returns when the host memory may be reused. */
 CG_API int  cg_put(struct cg_stream *stream, struct cg_mem to, const void *from, size_t bytes);
-/** Copies bytes from `from` to host memory.  Returns when the host memory may be used. */
+/** Copies bytes from `from` to host memory.  cg_get() returns when the host memory has the bytes. */
 CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_t bytes);
 
 /** @} */
@@ -370,19 +370,19 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
  * Errors: CG_BUILD for a text with a mistake, CG_FILE for a file that is not readable text or is too long,
  * CG_BAD_ARGUMENT, CG_NO_MEMORY.
  *
- * Threads: all calls are safe from any thread, and in forked children.
+ * Threads: all calls for cells are safe from any thread, and in forked children.
  * @{
  */
 
 struct cg_cell;                  /**< A cell: equations that were read from a text. */
 /** Returns a built-in cell (lstm gru rnn_tanh rnn_relu lstm_block gru_block) or a cell of the shelf, or NULL.
- * The library owns the cell: the caller must not close it. */
+ * The library owns the cells that cg_cell_find() returns: the caller must not close them. */
 CG_API const struct cg_cell *cg_cell_find(const char *name);
 /** Returns the i-th built-in cell's name, or NULL past the last. */
 CG_API const char *cg_cell_name(int i);
 /** Returns the name of the i-th cell of the shelf, or NULL past the last.  The shelf has cells from papers,
- * of which the library has the text, but no compiled kernels.  The kernels of these cells are made at run
- * time, as those of a cell from a file are. */
+ * of which the library has the text, but no compiled kernels.  The kernels of the shelf's cells are made
+ * at run time, as those of a cell from a file are. */
 CG_API const char *cg_shelf_name(int i);
 /** Reads a cell from text in the language of cellgrad-cell(7).  CG_BUILD: the text has a mistake; the message
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
@@ -400,7 +400,7 @@ enum {
 	CG_HAS_BIAS_W = 4, /**< An input bias. */  CG_HAS_BIAS_R = 8 /**< A recurrent bias. */
 };
 enum { CG_CELL_NAMES = 32 /**< Maximum number of names of one kind in cg_cell_parts. */ };
-/** Description of a cell, for programs that build networks of any cell.  The cell owns the names. */
+/** Description of a cell, for programs that build networks of any cell.  The cell owns the struct's names. */
 struct cg_cell_parts {
 	size_t      size;        /**< sizeof the struct; set by _init. */
 	const char *name;        /**< Name of the cell. */
@@ -454,8 +454,8 @@ struct cg_kernel {
 };
 
 /** Prints the source of every function that a pass needs, in call order, each with a description of its
- * arguments.  lang is "c", "opencl" or "cuda".  The text compiles alone.  C text is C++ text too; its
- * functions have C linkage there.  The caller frees the text with cg_text_free().  CG_UNSUPPORTED: CG_SUM
+ * arguments.  lang is "c", "opencl" or "cuda".  The text compiles alone.  C text is also C++ text; in
+ * C++ its functions have C linkage.  The caller frees the text with cg_text_free().  CG_UNSUPPORTED: CG_SUM
  * alone, or CG_SCAN of a pass other than CG_SEQ_FORWARD and CG_SEQ_GRAD.  CG_BAD_ARGUMENT: CG_SCAN of one
  * stage or in another language.  CG_BUILD: a name in the cell has another meaning in that language. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
@@ -597,7 +597,7 @@ CG_API int  cg_rnn_get(struct cg_context *context, const struct cg_rnn_config *c
  * cg_rnn_get() and cg_rnn_hold(). */
 CG_API void cg_rnn_hold(struct cg_rnn *rnn);
 /** Names the route and, if a faster one declined, why: "scan", "cudnn", "composed (peephole: not cudnn)".
- * The text lives as long as the plan. */
+ * The text of cg_rnn_route() lives as long as the plan. */
 CG_API const char *cg_rnn_route(const struct cg_rnn *rnn);
 /** Names the route of calls of T steps: the plan's route, or "composed (more than 65535 steps in both
  * directions: not cudnn)" if that route does not take T steps.  Call cg_rnn_route_at() together with
@@ -746,8 +746,8 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * The reserve space must be aligned for acc: to 4 bytes, in f64 to 8; on route cudnn an alignment below 256
  * costs a copy.  If rows differ in length, or do not lie evenly in the order of steps, as without time_major,
  * the stream keeps an index of the rows.  A call that needs an index of the rows for other sizes, lengths or
- * strides waits for all work that may read the host's copy of the old index.  Then this call sends a new
- * index of the rows to the device.  On route cudnn a stream keeps an index of each plan's last four sizes and
+ * strides waits for all work that may read the host's copy of the old index, and then sends a new index to
+ * the device.  On route cudnn a stream keeps an index of each plan's last four sizes and
  * lengths; each part of a long sequence counts as one of them.  A call that sends no index of the rows to the
  * device can be captured with a CUstream, with device memory only and the caller's workspace.  A captured
  * call that reads an index of the rows is valid until the stream is used with other sizes, lengths or
@@ -779,7 +779,7 @@ CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *
  * Errors: CG_BAD_ARGUMENT, for example for an unknown format (the message has the nearest name, or all names)
  * or a wrong network; CG_UNSUPPORTED for what a format cannot hold.
  *
- * Threads: all calls are safe from any thread.
+ * Threads: all calls for formats are safe from any thread.
  * @{
  */
 
@@ -821,11 +821,11 @@ CG_API int  cg_weights_tensor(const struct cg_weights *weights, int k, struct cg
  * Each load writes its own regions: params are complete when all tensors are loaded.  If a file lacks a
  * tensor that may be absent (biases), clear params first.  Where a format has one bias for two, the bias goes
  * into bR and bW is zero; format checkpoint puts a half into each.  The gradient of one bias for two goes
- * into both. */
+ * into the gradients of both biases. */
 CG_API int  cg_weights_load(const struct cg_weights *weights, int k, const void *tensor, size_t bytes);
 /** Copies the k-th tensor, of the size from cg_weights_tensor(), out of params.  Where a format has one bias
  * for two, that bias is the sum; CG_UNSUPPORTED if load would restore the two with other bits, unless
- * `lossy` is set.  The gradient of that bias is one of the gradients of the two biases; CG_UNSUPPORTED if
+ * `lossy` is set.  The gradient of one bias for two is one of the gradients of the two; CG_UNSUPPORTED if
  * these two gradients differ in any bit, unless `lossy` is set. */
 CG_API int  cg_weights_save(const struct cg_weights *weights, int k, void *tensor, size_t bytes);
 

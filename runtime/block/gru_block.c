@@ -318,8 +318,8 @@ static const struct cg_port gru_ports[] = {
 	{ .name = NULL }
 };
 
-/* The outputs that depend on d_r_bar, the gradient of gate r's pre-activation.  These outputs need w_c and r, since d_r_bar passes through
- * w_c and is multiplied by r (1 - r).  d_w_c needs r for h_prev r. */
+/* The outputs that depend on d_r_bar, the gradient of gate r's pre-activation.  All outputs that depend on d_r_bar need w_c and r, since
+ * d_r_bar passes through w_c and is multiplied by r (1 - r).  d_w_c needs r for h_prev r. */
 #define READS_D_R_BAR "d_x d_h_prev d_r_bar_u_bar d_w_ru d_b_ru"
 
 static const struct cg_port gru_grad_ports[] = {

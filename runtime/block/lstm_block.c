@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LSTMBlockCell, and BlockLSTM, which is T steps of it, and their gradients.  All these ops run as a recurrence whose states cs and h are
- * rounded to the dtype at every step.  The equations are in templates/lstm_block.cell, the checks of arguments in runtime/op/check.c.
+ * LSTMBlockCell, BlockLSTM, which runs T such steps, and the gradients of both.  All ops of this file run as a recurrence whose states cs
+ * and h are rounded to the dtype at every step.  The equations are in templates/lstm_block.cell, the checks of arguments in
+ * runtime/op/check.c.
  */
 #include <stddef.h>
 
@@ -145,8 +146,8 @@ int cg_lstm_block_work(const struct cg_lstm_block *op, enum cg_pass pass, size_t
 	return CG_OK;
 }
 
-/* The number of steps that are computed; for the other steps outputs are zero and inputs are not read.  If there are no batch rows, the
- * number is 0, since T may then have any value. */
+/* The number of steps that are computed; for the other steps outputs are zero and inputs are not read.  If there are no batch rows, no
+ * step is computed, since T may then have any value. */
 static int64_t steps(const struct cg_lstm_block *op)
 {
 	return !op->B ? 0 : op->seq_len_max < 0 ? op->T : op->seq_len_max;

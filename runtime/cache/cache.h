@@ -2,7 +2,7 @@
 /*
  * Cache of compiled kernels on disk, for backends with slow compilers: maps a key to bytes.  Each entry is one file; it holds the whole
  * key, and a digest that detects damage.  Anyone who can write to the folder can insert kernels, so the cache refuses a folder that other
- * users may write to.  The process keeps no state: any thread, and a forked child, may call these functions.
+ * users may write to.  The cache keeps no state in the process: any thread, and a forked child, may call its functions.
  */
 #ifndef CG_CACHE_H
 #define CG_CACHE_H

@@ -4,7 +4,7 @@
  *
  * The name of a file is the SHA-256 of its record, in hexadecimal digits, and ".kernel".  A file consists of the text "cellgrad"; the
  * number 1; the number of bytes of the record; the number of bytes of the payload; the record; the payload; and the SHA-256 of everything
- * before it.  A record has two parts, the library's version and the key; before each part is its length.  Each of these numbers and lengths
+ * before it.  A record has two parts, the library's version and the key; before each part is its length.  Each number and length in a file
  * has 8 bytes, the lowest first.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public calls for cells and kernel texts.  These calls use the compiler of cells in gen/ and turn the mistakes that it finds into
- * messages.
+ * The public calls for cells and kernel texts.  The calls use the compiler of cells in gen/ and turn the mistakes in a cell that the
+ * compiler finds into messages.
  */
 #include <math.h>
 #include <pthread.h>

@@ -91,8 +91,8 @@ struct cg_net_route {
 	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_dev *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* a hash of all that the reserve space depends on beside the network */
-	/* Do calls of T steps run on route composed although the vendor's library supports the network?  If they do, `why` receives the
-	 * reason in a few words. */
+	/* Do calls of T steps run on route composed although the vendor's library supports the network?  If such calls run on composed,
+	 * `why` receives the reason in a few words. */
 	int  (*declines)(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
 	int  (*sizes)(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
 	/* work: the workspace, of the size from sizes().  The runtime reads and writes the header of the reserve space. */
@@ -185,7 +185,7 @@ struct cg_backend {
 	struct cg_gemm_limits (*limits)(const struct cg_dev *, int dtype);
 	/* For products that are repeated with the same b.  packed: bytes of b in the layout that the product reads fastest; 0: b is not
 	 * packed. pack: writes b in that layout to `packed`.  A packed b has at most as many bytes as op(b) in acc with the number of its
-	 * columns rounded up to a multiple of CG_PACKED_COLUMNS.  Both NULL: the backend does not pack. */
+	 * columns rounded up to a multiple of CG_PACKED_COLUMNS.  Functions packed and pack NULL: the backend does not pack. */
 	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/*

@@ -45,7 +45,7 @@ void cg_stream_free(struct cg_stream *);
 
 /* Data that a source file attaches to a context until the context closes.  The source file declares a struct whose first field is a struct
  * cg_context_attachment; the struct is one block of cg_memory, zeroed before `open` is called.  `close` is called before the device closes,
- * and then the struct is freed.  A kind is identified by its address. */
+ * and then the struct is freed.  The address of its cg_context_attachment_kind identifies a kind of attachment. */
 struct cg_context_attachment;
 struct cg_context_attachment_kind {
 	void (*open)(struct cg_context_attachment *);
@@ -57,8 +57,8 @@ struct cg_context_attachment *cg_context_get_attachment(struct cg_context *, con
 
 /* Data that a source file attaches to a stream from call to call.  The source file declares a struct whose first field is a struct
  * cg_attachment; the struct is one block of cg_memory.  When the stream closes, free_device frees device memory before the queue stops.
- * free_host frees host memory after the queue stopped, since a copy may read it until then.  After free_host the struct itself is freed.  A
- * kind is identified by its address. */
+ * free_host frees host memory after the queue stopped, since a copy may read it until then.  After free_host the struct itself is freed.
+ * The address of its cg_attachment_kind identifies a kind of attachment. */
 struct cg_attachment_kind {
 	void (*free_device)(struct cg_stream *, struct cg_attachment *);
 	void (*free_host)(struct cg_attachment *);

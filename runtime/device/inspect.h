@@ -25,7 +25,7 @@ enum { CG_DEVICE_NAME = 64 };
 /* Sets name to the argument of cg_open for the k-th device of a backend, "cuda:0", and about to a description or to the reason why it
  * cannot be opened; returns 0 past the last device.  May load a driver, and a faulty driver may end the process. */
 int cg_inspect_device(int backend, int k, char name[CG_DEVICE_NAME], char *about, size_t bytes);
-/* The reason why cg_open(NULL), if CELLGRAD_BACKEND is unset, passes the backend over without loading its driver; NULL: it does not. */
+/* The reason why cg_open(NULL), if CELLGRAD_BACKEND is unset, passes the backend over without loading its driver; NULL: there is none. */
 const char *cg_inspect_passed_over(int backend);
 /* Can the backend compute whole networks by a vendor's library? */
 int cg_inspect_has_networks(int backend);

@@ -153,7 +153,7 @@ static int open_unasked(const struct cg_backend *backend, struct cg_context **co
 	return open_one(backend, backend->unasked, context);
 }
 
-/* Prints which backend was opened, and the reasons against those before it. */
+/* Prints which backend was opened, and why the backends before it in the list were not. */
 static void report_choice(const struct cg_context *context, const char *reasons)
 {
 	char line[CG_LINE] = "";
@@ -165,8 +165,8 @@ static void report_choice(const struct cg_context *context, const char *reasons)
 	cg_line_write(line);
 }
 
-/* Opens the first backend that can be opened, for a caller that named none.  If there is none, the message lists all reasons; a mistake in
- * the environment, or lack of memory, is reported at once and alone. */
+/* Opens the first backend that can be opened, for a caller that named none.  If none can be opened, the message lists all reasons; a
+ * mistake in the environment, or lack of memory, is reported at once and alone. */
 static int open_any(int verbose, struct cg_context **context)
 {
 	char reasons[REASONS] = "";

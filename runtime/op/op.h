@@ -165,8 +165,8 @@ struct cg_op {
 	 * `close` closes the plan.  A call that `open` did not precede makes a plan itself.  NULL: the op needs no plan. */
 	int  (*open)(struct cg_stream *, const struct cg_op *, void *op);
 	void (*close)(void *op);
-	/* Function `items` gives the number of tensors in the op's lists, or fails.  Function `item` gives the port of the k-th of these
-	 * tensors, except its offset.  NULL: the op has no lists. */
+	/* Function `items` gives the number of tensors in the op's lists, or fails.  Function `item` gives the port of the k-th tensor of
+	 * the lists, except the port's offset.  NULL: the op has no lists. */
 	int  (*items)(const struct cg_op *, const void *op, int *n);
 	int  (*item)(const struct cg_op *, const void *op, int k, struct cg_port *, char name[CG_ITEM_NAME]);
 };
@@ -198,7 +198,7 @@ int         cg_op_type(const struct cg_op *, const struct cg_port *, const void 
 const char *cg_op_type_name(const struct cg_op *, const struct cg_port *, const void *op);
 size_t      cg_op_type_bytes(const struct cg_op *, const struct cg_port *, const void *op);
 
-/* Computes the bytes of a whole argument.  CG_BAD_ARGUMENT: their number is more than an int64_t or a size_t can hold. */
+/* Computes the bytes of a whole argument.  CG_BAD_ARGUMENT: the number of bytes is more than an int64_t or a size_t can hold. */
 int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, size_t *bytes);
 
 /* Sets sizes of an op from the shape of one argument.  Bit k of *bound is set if the row's k-th size is known.  A dimension whose symbols
@@ -207,8 +207,8 @@ int cg_op_bytes(const struct cg_op *, const struct cg_port *, const void *op, si
  * "op: w: expected [I+U=7, 4*U=16], got [7, 12]". */
 int cg_op_bind(const struct cg_op *, const struct cg_port *, void *op, unsigned *bound, const int64_t *shape, int rank);
 
-/* Copies a row, with a port for each tensor in place of the lists of tensors.  The op's struct grows: a cg_mem for each such port follows
- * it; on failure *op is unchanged.  The new row is one block of cg_memory that the caller frees; the old row must outlive it. */
+/* Copies a row, with a port for each tensor in place of the lists of tensors.  The op's struct grows: a cg_mem for each tensor of the lists
+ * follows it; on failure *op is unchanged.  The new row is one block of cg_memory that the caller frees; the old row must outlive it. */
 int cg_op_widen(const struct cg_op *, void **op, struct cg_op **wide);
 
 /* The number of steps, among the T steps of the sequence, that the op computes. */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# link_filter.sh FILE.md: prints a Markdown page in which some links are replaced by their text.  These are links to headings of the same
-# page, and to files other than README.md and docs/*.md, which Doxygen does not follow.  Blocks of code in the page are not changed.
+# link_filter.sh FILE.md: prints a Markdown page in which the links that Doxygen does not follow are replaced by their text.  Doxygen does
+# not follow links to headings of the same page, and to files other than README.md and docs/*.md.  Blocks of code are not changed.
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 case $1 in */docs/*) here=docs/ ;; *) here= ;; esac
 awk -v top="$top" -v here="$here" '

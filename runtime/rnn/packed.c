@@ -113,7 +113,7 @@ static int64_t length(const struct cache *cache, int64_t b)
 	return cache->lengths ? cache->lengths[b] : cache->packed.T;
 }
 
-/* Sorts the batch rows by falling length, stably, into order; sets n and off of each step.  The method is a counting sort. */
+/* Sorts the batch rows by falling length, stably, by a counting sort, into order; sets n and off of each step. */
 static void sort_rows(struct cache *cache, int64_t *n, int64_t *off, int64_t *order)
 {
 	const struct cg_packed *packed = &cache->packed;

@@ -18,8 +18,8 @@ KEPT_TEXTS = 16
 def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
     """Converts lengths to int32 for the library.
 
-    Raises TensorTypeError unless they are integers, TensorError unless there is one for each row, on the cpu, from 0 to T.  Under
-    torch.compile the number and the values of lengths are not checked here.
+    Raises TensorTypeError unless lengths are integers, TensorError unless there is one length for each row, on the cpu, from 0 to T.
+    Under torch.compile the number and the values of lengths are not checked here.
     """
     tensor = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:

@@ -117,8 +117,8 @@ def plan_of(plan: Any) -> Any:
 def forward(spec: Any, x: Any, weights: Sequence[Any], h0: Any, c0: Any, counter: int = 0) -> Optional[Tuple[Any, ...]]:
     """Computes output, h and c, and the reserve space if the network has one, by the extension.
 
-    Returns None if there is no extension, if `is_off` switches it off, if it does not support the call, if the call fails, or if no earlier
-    call opened the network's plan.
+    Returns None if there is no extension, if `is_off` switches it off, if the extension does not support the call, if the call fails, or if
+    no earlier call opened the network's plan.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
@@ -131,7 +131,7 @@ def backward(spec: Any, gradients: Sequence[Any], x: Any, weights: Sequence[Any]
              needs: Tuple[bool, ...]) -> Optional[Tuple[Any, ...]]:
     """Computes the gradients of input, h0, c0 and each weight by the extension; None for those whose `needs` is False.
 
-    Returns None if the function `forward` of this file would return None.
+    Returns None in the cases in which the function `forward` of this file returns None.
     """
     plan = spec.stable(x.dtype)
     if plan is None or is_off:
