@@ -24,7 +24,7 @@ extern char **environ;
 
 const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 	[CG_ENV_BACKEND] = { "CELLGRAD_BACKEND", "cg_open", CG_ENV_TEXT, NULL, 0, "NAME or NAME:DEVICE, or several, separated by commas",
-		"the first backend that opens; opencl only if there are signs of a GPU", "the backend of programs that name none", 0 },
+		"the first backend that opens and is not passed over", "the backend of programs that name none", 0 },
 	[CG_ENV_CACHE] = { "CELLGRAD_CACHE", "cache", CG_ENV_WORD, "off ro rw", 0, NULL,
 		"rw", "whether compiled kernels on disk are read and written", 1 },
 	[CG_ENV_CACHE_DIR] = { "CELLGRAD_CACHE_DIR", "cache", CG_ENV_PATH, NULL, 0, "an absolute path",
@@ -34,7 +34,7 @@ const struct cg_variable cg_variables[CG_ENV_VARIABLES] = {
 	[CG_ENV_CHECK] = { "CELLGRAD_CHECK", "networks", CG_ENV_WORD, "0 1", 0, NULL,
 		"0", "whether networks check the header of a reserve space in device memory; the check waits for the device", 0 },
 	[CG_ENV_CPU_ISA] = { "CELLGRAD_CPU_ISA", "cpu", CG_ENV_WORD, "baseline avx2 avx512 avx512bf16 amxbf16 neon", 0, NULL,
-		"the best instruction set of this build that the processor has", "the instruction set of the cpu backend", 0 },
+		"the best instruction set that the processor has, of those of this build", "the instruction set of the cpu backend", 0 },
 	[CG_ENV_CPU_THREADS] = { "CELLGRAD_CPU_THREADS", "cpu", CG_ENV_NUMBER, NULL, 1, "a whole number from 1 to the number of processors",
 		"one thread for each processor, or fewer if quotas allow fewer", "the maximum number of threads of a call on the cpu backend", 0 },
 	[CG_ENV_CUBLAS_LIB] = { "CELLGRAD_CUBLAS_LIB", "cuda", CG_ENV_PATH, "none", 0, LIBRARY,
