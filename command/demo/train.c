@@ -350,8 +350,8 @@ static void show_verdict(const struct training *t, double held_out, int below)
 		printf("Stopped by the time limit of %g s, at step %d of %d.\n", t->plan->seconds, t->done, t->plan->steps);
 	printf("%d steps in %.1f s, %.1f steps/s, seed %lld.\n", t->done, t->seconds, t->done / t->seconds,
 	       (long long)t->plan->seed);
-	printf("%sHeld out: %.3f bits a character, %s the text's bigram entropy of %.3f%s; cellgrad demo --help says what that "
-	       "is.\n", below ? colour->good : colour->bad, held_out, below ? "below" : "not below", t->entropy, colour->off);
+	printf("%sHeld out: %.3f bits a character, %s the target of %.3f%s; cellgrad demo --help says what the target is.\n",
+	       below ? colour->good : colour->bad, held_out, below ? "below" : "not below", t->entropy, colour->off);
 }
 
 static int show_end_json(const struct training *t, double held_out, int below, const char *characters, int drawn)
@@ -370,7 +370,7 @@ static int show_end(struct training *t, int *failed)
 {
 	const struct curve c = {
 		.title = "A character model learns Alice's Adventures in Wonderland", .unit = "bits a character",
-		.loss_name = "training", .points_name = "held out", .level_name = "bigram entropy",
+		.loss_name = "training", .points_name = "held out", .level_name = "target",
 		.loss = t->loss, .n = t->done, .steps = t->plan->steps, .points = t->points, .n_points = t->n_points,
 		.level = t->entropy
 	};

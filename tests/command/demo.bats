@@ -65,15 +65,15 @@ learns() {
 	[[ $end == '{"kind":"training",'* ]]
 }
 
-@test "a training of a few steps prints losses, a text, and the bigram entropy that it did not reach" {
+@test "a training of a few steps prints losses, a text, and the target that it did not reach" {
 	LC_ALL=C run -1 --separate-stderr "$CELLGRAD" demo --only train --steps 4
 	[ -z "$stderr" ]
 	[[ $output == *"step"*"loss"*"held out"* ]]
-	[[ $output == *"-- bigram entropy 3."* ]]
+	[[ $output == *"-- target 3."* ]]
 	[ -z "$(LC_ALL=C tr -d '\n -~' <<< "$output")" ]
 	[[ $output == *"What it has learnt to write"* ]]
 	[[ $output == *"4 steps in "*"steps/s, seed 1."* ]]
-	[[ $output == *"not below the text's bigram entropy"* ]]
+	[[ $output == *"not below the target"* ]]
 	[[ $output == *"The curve is in cellgrad-demo.svg."* ]]
 	[[ $output != *$'\033'* ]]
 	[[ $output != *MISMATCH* ]]
@@ -123,7 +123,7 @@ learns() {
 @test "--svg writes the curve of the losses" {
 	LC_ALL=C.UTF-8 works demo --only train --time 0.001 --svg curve.svg
 	[[ $output == *"Stopped by the time limit of 0.001 s, at step 1 of 800."*"seed 1."* ]]
-	[[ $output == *"●"*"╌╌ bigram entropy"* ]]
+	[[ $output == *"●"*"╌╌ target"* ]]
 	[[ ${lines[-1]} == *"curve.svg." ]]
 	[ "$(find . -name '*.svg' -o -name '.cellgrad*')" = ./curve.svg ]
 	[[ $(head -n 1 curve.svg) == '<svg xmlns="http://www.w3.org/2000/svg"'* ]]
