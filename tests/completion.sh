@@ -49,7 +49,7 @@ if command -v bash >/dev/null; then
 	mkdir files files/folder && cd files || exit 99
 	printf 'cell mine\n\toption near w\noption far v\n' >mine.cell
 	: >other
-	# expect WORDS WORD...: what bash must offer for the last of the words, in any order.
+	# expect WORDS WORD...: prints a complaint unless bash offers the sorted WORDS, in any order, for the last WORD.
 	expect()
 	{
 		want=$1

@@ -5,8 +5,8 @@
 Every op is tried under TensorFlow's name and the library's, with each set of at most two of the attributes on which needs and shapes
 depend.  The test writes its files by the JSON alone.  The op must run on a file with only the tensors that the JSON calls needed, and give
 the described outputs in the described shapes.  With all inputs but opaque ones, needed or not, the op must run, too.  If a needed tensor
-is left out, the op must be refused with that tensor's name: in sets of at most one attribute each needed tensor is left out in turn; if
-more than 20 tensors are needed, five of them are left out in turn, in every set of attributes.  Wrong words and numbers for attributes
+is left out, the op must be refused with that tensor's name.  The test leaves out five needed tensors, one at a time, if more than 20 are
+needed; else each needed tensor, one at a time, with sets of at most one attribute.  Wrong words and numbers for attributes
 must be refused.  The text of `cellgrad info OP` must have all names of the JSON, in at most 80 columns.  Prints TAP.
 CELLGRAD: the command.
 """

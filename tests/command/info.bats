@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests `cellgrad info`: it lists the devices, ops and cells that are available, and says why a backend is not.
+# Tests `cellgrad info`: it lists the devices, ops and cells that are available, and says why a backend is not available.
 
 load files
 

@@ -114,7 +114,7 @@ table() {
 		2 :: -|input|./- :: cellgrad emit -
 	END
 	if [ "$length" -le 292 ]; then
-		false                            # the row of cut.st assumes that the file is cut within its header, but it is not
+		false                            # cut.st has its whole header, but the row of cut.st needs a file that is cut within the header
 	fi
 }
 

@@ -125,7 +125,8 @@ keeps() {
 	CELLGRAD_BACKEND=cpu works "${bench[@]}" x.svg
 	ln -f x.svg x.svg.tsv
 	keeps "x.svg.tsv|x.svg" "${bench[@]}" x.svg
-	# If cellgrad-demo.svg, the default file of the demo's curve, is no picture, the demo keeps the file, and its last line names it.
+	# If cellgrad-demo.svg, the default file of the demo's curve, is no picture, the demo keeps the file, and the last line of output names
+	# the file.
 	echo notes > cellgrad-demo.svg
 	CELLGRAD_BACKEND=cpu works demo --only train --time 0.001
 	[[ ${lines[-1]} == *cellgrad-demo.svg* ]]

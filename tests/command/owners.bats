@@ -8,7 +8,8 @@ alike=$(dirname "$CELLGRAD")/tests/command/alike
 # The cases that run on opencl and cuda: at least one of each format but block_v2, and not all, since a process with OpenCL is slow.
 some='pytorch-lstm-proj keras-lstm-deep keras-gru_before-deep block-lstm-peephole block-gru-deep checkpoint-gru-deep onnx-lstm-peephole'
 
-# case_of RUN: sets $case, the case of a file; $format; $file, the beginning of its files' names; and $prefix, that of its weights' names
+# case_of RUN: sets, from the path of a case's file, $case, the name of the case; $format; $file, the beginning of the names of the case's
+# files; and $prefix, the beginning of the names of the weights
 case_of() {
 	case=${1##*/}
 	case=${case%.run.safetensors}
@@ -29,8 +30,8 @@ ours() {
 	works convert --from "$format" --to cellgrad ${prefix:+--from-prefix "$prefix"} "$file.weights.safetensors" params.safetensors "$@"
 }
 
-# sizes: prints the sizes of the network in params.safetensors as arguments, since OUT of `cellgrad run` has sizes of 0, which stand for
-# those of the tensors
+# sizes: prints the sizes of the network in params.safetensors as arguments, since a file that `cellgrad run` writes has sizes of 0, which
+# stand for the sizes of the tensors
 sizes() {
 	metadata params.safetensors | grep -E '^(num_layers|num_units|input_size):' | tr : =
 }

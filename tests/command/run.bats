@@ -232,7 +232,7 @@ step() {
 			[[ $stderr == "cellgrad run: $file: lstm_block_cell: $name: "* ]]
 		done
 	done
-	# If two tensors contradict each other, but no third tensor, either may be wrong, and the message names both.
+	# If two tensors contradict each other, and no third tensor agrees with one of the two, either may be wrong, and the message names both.
 	tensors in.safetensors "" x:F32:2,1 h_prev:F32:3,3 w_ru:F32:4,6 w_c:F32:4,3 b_ru:F32:6 b_c:F32:3
 	refuses "in.safetensors|h_prev|[3, 3]|x|[2, 1]" run GRUBlockCell in.safetensors
 	# Two tensors have wrong shapes.

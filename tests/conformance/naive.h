@@ -43,7 +43,7 @@ static inline double halves(int from, int n)
 	return A(halves(from, n / 2) + halves(from + n / 2, n - n / 2));
 }
 
-/* Removes the terms from number `from` on, and returns the sum of the products of the removed terms. */
+/* Removes the terms left[j] * right[j] from j = `from` on, and returns the sum of the removed terms. */
 static inline double sum_from(int from)
 {
 	double s = 0;

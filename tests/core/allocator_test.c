@@ -15,7 +15,7 @@
 
 #include "runtime/cellgrad.h"
 
-/* A block has a header that distinguishes it from blocks of the C library: one that resize() did not make aborts the test. */
+/* A block has a header that distinguishes it from blocks of the C library: a block that resize() did not make aborts the test. */
 enum { HEAD = 64 };
 struct pool { long blocks, most; int full; };
 
@@ -119,7 +119,7 @@ static int shows_who_asks(void)
 #endif
 }
 
-/* A program's own memory: cg_prefer_huge_pages() asks for its huge pages, but not with NULL, half a page or a size that no memory has. */
+/* cg_prefer_huge_pages() asks for huge pages for a program's own memory, but not with NULL, half a page or a size that no memory has. */
 static void test_own_memory(void **state)
 {
 	enum { HUGE = 2 << 20 };

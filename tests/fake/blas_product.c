@@ -81,8 +81,8 @@ static size_t scribbled(const struct product *p)
 
 /*
  * A bias of cublasLt's epilogue is read 16 bytes at a time: the preferences of cublasLt give the alignments of A, B, C and D but not that
- * of the bias, so that the algorithm may assume an alignment of the bias.  An algorithm that assumes one was seen on a GTX 1660 Ti with
- * CUDA 13.3: pytorch/pytorch#194497.
+ * of the bias, so that the algorithm may assume an alignment of the bias.  An algorithm that assumes an alignment of the bias was seen on
+ * a GTX 1660 Ti with CUDA 13.3: pytorch/pytorch#194497.
  */
 static int check_bias(const struct product *p)
 {
@@ -142,7 +142,7 @@ static int run(void *data)
 
 	if (code)
 		return code;
-	/* Fills the first bytes of the workspace with NaNs: its contents are undefined. */
+	/* Fills the first bytes of the workspace with NaNs, since the workspace's contents are undefined. */
 	if (p->workspace_bytes)
 		memset(fake_data(p->workspace), 0xff, scribbled(p));
 	a = widen(p, p->k ? p->a : p->d, p->m, p->k, p->lda, p->transpose_a);

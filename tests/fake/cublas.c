@@ -31,7 +31,7 @@ FAKE_API int cublasCreate_v2(struct cublas **result)
 	struct cublas *handle;
 
 	BLAS_CALL(cublasCreate_v2);
-	/* cuBLAS allocates a workspace of its own in device memory here, which a capture does not permit. */
+	/* cublasCreate of cuBLAS allocates a workspace of cuBLAS in device memory, which a capture does not permit. */
 	if (fake_capturing("cublasCreate"))
 		return BLAS_ALLOC_FAILED;
 	handle = fake_new(BLAS_HANDLE, sizeof *handle);
@@ -58,7 +58,7 @@ FAKE_API int cublasGetVersion_v2(struct cublas *handle, int *version)
 	return 0;
 }
 
-/* Type 0 is the major number of the version, 1 the minor, 2 the patch level; the call needs no handle and no device. */
+/* Type 0 is the major number of cuBLAS's version, 1 the minor, 2 the patch level; cublasGetProperty needs no handle and no device. */
 FAKE_API int cublasGetProperty(unsigned type, int *value)
 {
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter("cublasGetProperty", ANY_TIME);

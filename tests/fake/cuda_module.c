@@ -50,8 +50,8 @@ static int suits(const struct fake_image *image, int ptx)
 	return 0;
 }
 
-/* Loads an image's shared object from a file in memory, which stays open while it is loaded: the loader knows the file by the number in its
-   path. */
+/* Loads an image's shared object from a file in memory, which stays open while the object is loaded: the loader knows the file by the
+   number in the file's path. */
 static void *load(const struct fake_image *image, int *file)
 {
 	char path[40];

@@ -309,7 +309,7 @@ FAKE_API int cudnnDropoutGetStatesSize(struct dnn *handle, size_t *bytes)
 	return 0;
 }
 
-/* Absent states, without which no masks can be drawn, are accepted if the rate is 0. */
+/* cudnnSetDropoutDescriptor accepts a null pointer for `states`, from which masks are drawn, if the rate is 0. */
 FAKE_API int cudnnSetDropoutDescriptor(struct dropout *dropout, struct dnn *handle, float rate, void *states, size_t bytes,
                                        unsigned long long seed)
 {

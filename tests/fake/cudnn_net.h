@@ -7,7 +7,7 @@
 
 #define DNN_MARK UINT64_C(0x66616b65636e6e21)            /* the mark of a reserve that a forward has written */
 
-/* ---- memory, when the work runs: a code of CUDA after a report ---- */
+/* ---- memory, when the work runs; fake_reach_...() return 0, or a code of CUDA after a report ---- */
 
 int fake_reach_sequence(const struct net *, const struct sequence *, int how);
 int fake_reach_state(const struct net *, uint64_t at, int64_t width, int how);

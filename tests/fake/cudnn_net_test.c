@@ -204,7 +204,7 @@ static void halved_sums(void)
 /* Parameters of an lstm of one unit, by whose biases gates i, f and o are 1, and gate g is tanh(g). */
 #define GATES_OF_1(g) { 0, 0, 0, 0, 0, 0, 0, 0, 40, 40, g, 40, 0, 0, 0, 0 }
 
-/* Each of four steps adds a quarter of the last bit of 1 to a state of 1, which is lost if each step's state is rounded. */
+/* Each of four steps adds a quarter of the last bit of 1 to a state of 1; these quarters are lost if each step's state is rounded. */
 static void one_state(int type, int algorithm, double bit, double expected)
 {
 	open_unit(LSTM, type, algorithm, 4);

@@ -158,7 +158,7 @@ static void test_handles(void **state)
 
 /* ---- values ---- */
 
-/* Each value of `all` is refused as wrong; the trials compare two of the reports. */
+/* The stand-in refuses and reports each value of `all`; two trials each look for the report of one value. */
 static void wrong_values(void)
 {
 	static const struct { size_t at; int value; } all[] = {
@@ -273,7 +273,7 @@ static void test_values(void **state)
 
 /* ---- what does not go together ---- */
 
-/* The call is refused; the trial compares the report. */
+/* Expects that cudnnRNNForward is refused; the trial compares the report with the expected one. */
 static void refuse(void)
 {
 	EXPECT(net_forward(&net, 1) == BAD_PARAM);

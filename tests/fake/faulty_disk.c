@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches the calls of the cache's disk. Which files were written, and which were synced, is noted in memory that a child process
- * shares with its parent.
+ * Watches the calls that the cache makes of its disk. Which files were written, and which were synced, is noted in memory that a child
+ * process shares with its parent.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -74,7 +74,8 @@ static char mistake[256];
 
 /* ---- what tests query ---- */
 
-/* Called under the lock, and so are uses(), find(), release(), is_right(), append(), finish(), run_first(), drain() and unlink_queue(). */
+/* wrong() is called under the lock, and so are uses(), find(), release(), is_right(), append(), finish(), run_first(), drain() and
+   unlink_queue(). */
 __attribute__((format(printf, 1, 2)))
 static int wrong(const char *format, ...)
 {
@@ -227,7 +228,7 @@ static void free_mem(struct cg_dev *device, struct cg_queue *queue, struct cg_me
 	pthread_mutex_unlock(&lock);
 }
 
-/* Called outside the lock. */
+/* check() is called outside the lock. */
 static int check(struct cg_dev *device, struct cg_mem mem)
 {
 	struct block *b;
@@ -285,7 +286,7 @@ static int append(struct cg_queue *queue, struct command *c)
 	return CG_OK;
 }
 
-/* Called outside the lock. The queue owns the command from here on. */
+/* enqueue() is called outside the lock. The queue owns a command from the call of enqueue() on. */
 static int enqueue(struct cg_queue *queue, struct command *c)
 {
 	int code;
@@ -410,7 +411,7 @@ static int rows(struct cg_queue *queue, const struct cg_rows *r)
 
 /* ---- running ---- */
 
-/* Called outside the lock: a command may take long, and other queues run at the same time. */
+/* run_command() is called outside the lock: a command may take long, and other queues run at the same time. */
 static int run_command(struct cg_queue *queue, struct command *c)
 {
 	const struct cg_backend *cpu = &cg_backend_cpu;

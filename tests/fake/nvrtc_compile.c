@@ -243,7 +243,7 @@ static void remove_folder(const char *folder)
 	rmdir(folder);
 }
 
-/* Do kernels of the text flush subnormals to zero? Not if the text has doubles: such a text does no arithmetic in float, and the
+/* Do kernels of the text flush subnormals to zero? Kernels of a text with doubles do not: such a text does no arithmetic in float, and the
    processor's flag that flushes floats would flush doubles, too, which a device does not do. */
 static int flushes(const char *text, const struct options *o)
 {

@@ -108,7 +108,8 @@ class Building(unittest.TestCase):
                             ignore=shutil.ignore_patterns("*.so", "__pycache__"))
             os.makedirs(os.path.join(package, "include"), exist_ok=True)
             shutil.copy(os.path.join(build.header_folder(), "cellgrad.h"), os.path.join(package, "include"))
-            # CELLGRAD_TORCH_EXTENSION is removed, since an empty one switches the extension off; without it the extension is searched for.
+            # CELLGRAD_TORCH_EXTENSION is removed, since an empty variable switches the extension off; without the variable the extension is
+            # searched for.
             there = {"PYTHONPATH": room, "CELLGRAD_CACHE_DIR": cache}
             with unittest.mock.patch.dict(os.environ):
                 del os.environ["CELLGRAD_TORCH_EXTENSION"]

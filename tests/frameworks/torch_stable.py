@@ -278,7 +278,7 @@ def gradients(module, x, hx=None, upstream=(0, 1, 2), needs=None, dense=True, tw
     """Returns the outputs of a module, and the gradients of the input, the initial states and the weights from those of the outputs.
 
     upstream: the indices of the outputs that have upstream gradients; needs: the names of the tensors that get gradients, None for all;
-    dense: whether upstream gradients are random and dense, or ones that are expanded; twice: the dense gradients are added twice.
+    dense: whether upstream gradients are random and dense, or 1 everywhere and expanded; twice: the dense gradients are added twice.
     """
     named = {"x": x, **({} if hx is None else {f"h{k}": state for k, state in enumerate(hx if isinstance(hx, tuple) else (hx,))}),
              **dict(module.named_parameters())}

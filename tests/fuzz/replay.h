@@ -18,7 +18,7 @@ struct replay {
 	const char *(*begin)(void);              /* adds seeds; returns NULL, or the reason why the tests are skipped */
 	size_t (*mutate)(unsigned char *, size_t n);
 	void (*refuse)(int on);                  /* 1: memory may run out in the next input; 0: it does not run out */
-	void (*replayed)(int has_files);         /* called after all seeds; ended: called after all mutations; either may be NULL */
+	void (*replayed)(int has_files);         /* replayed: called after all seeds; ended: after all mutations; either may be NULL */
 	void (*ended)(unsigned long long count);
 };
 

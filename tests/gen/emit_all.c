@@ -235,7 +235,7 @@ static int has_means(const struct cg_cell *cell)
 }
 
 /* Writes the texts of the shelf's cells in f32, those of the tests' own cells in f32 and f16, and those of the cell `names` in all
-   dtypes. */
+   dtypes; those of a step of a sequence in f16, and for the cell `names` in f32, too. */
 static int emit_of_tests(const char *folder)
 {
 	static const struct { const char *text, *name; int step; } cells[] = {

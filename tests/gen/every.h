@@ -13,7 +13,7 @@
 
 #include "gen/cell.h"
 
-/* Requests for memory are counted; if fail_at is not 0, this request and all after it are refused.  live: blocks not yet freed. */
+/* Requests for memory are counted; if fail_at is not 0, request number fail_at and all later ones are refused.  live: blocks not freed. */
 static struct { long requests, fail_at, live; } memory;
 
 static inline void *resize(void *p, size_t bytes)

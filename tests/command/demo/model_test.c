@@ -447,8 +447,8 @@ static void batch_is(const struct text *t, struct text_row *row, const char *con
 	assert_int_equal(steps, longest);
 }
 
-/* Of 27 characters for training 26 are in the rows; the last one is only a successor. If the two rows go round, a row that has
- * ended goes on at the beginning of the other row. */
+/* Of 27 characters for training 26 are in the rows; the last one is only a successor. If text_rows() gets round = 1, a row
+ * that has ended goes on at the beginning of the other row. */
 static void test_batches(void **state)
 {
 	static const char *const parts[][2] = {

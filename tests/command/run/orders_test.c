@@ -229,7 +229,8 @@ static void word_in_two_files(struct example *e)
 		/* A digest counts only beside its cell, so the file that gets the digest gets the cell's word, too. */
 		if (is_name(w, "cell_digest"))
 			example_add(e, example_word(e, example_word(e, "cell") ? "cell" : "rnn_mode")->text, 0)->in = to;
-		/* If a word is no attribute, the message may name, instead of the first file, the op or the tensors, which contradict the second. */
+		/* If a word is no attribute, the message may name, instead of the first file, the op or the tensors, which contradict the second
+		   file. */
 		is_refused(e, none, cell ? "cell " : name, file_in(cell || w->attribute ? w->in : to), file_in(to), "--ignore-metadata", NULL);
 		e->n_words = n;
 	}
