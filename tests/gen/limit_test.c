@@ -15,7 +15,8 @@
 #include "tests/gen/every.h"
 #include "runtime/core/core.h"
 
-enum { CAPACITY = 12 << 20, PEAK = 32 << 20 }; /* CAPACITY: bytes of a hostile text; PEAK: the most that the compiler may hold for it */
+/* CAPACITY: bytes of a hostile text; PEAK: the most bytes of memory that the compiler may hold for the text. */
+enum { CAPACITY = 12 << 20, PEAK = 32 << 20 };
 enum { TANHS = 3200 };
 
 /* The most seconds of processor time that one step of the compiler may take, on a processor that is not slow. */
