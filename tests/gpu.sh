@@ -658,7 +658,7 @@ persistent='for mode in lstm gru rnn_tanh; do
 done'
 
 # In stage right the suites sequences and conformance come first, and steps of our own kernels before those of cuDNN.  A rehearsal only
-# tests this script, so it runs a part of these suites, which `make check` runs whole.
+# tests this script, so it runs a part of the suites sequences and conformance, which `make check` runs whole.
 stage_right()
 {
 	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*'
@@ -821,7 +821,7 @@ stage_clean()
 		else
 			quiet=
 			[ $tool != memcheck ] || quiet='--report-api-errors no'
-			# Only our own kernels run, without cuBLAS and cuDNN, and they are compiled anew, without the cache.
+			# Under each of the four tools only our own kernels run, without cuBLAS and cuDNN, compiled anew, without the cache.
 			# shellcheck disable=SC2086
 			step $tool 90 words env CELLGRAD_CACHE=off CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none "$sanitizer" --tool $tool $quiet \
 				--target-processes all --error-exitcode 9 "$bin/cellgrad" check --suite quick --max-time "$sanitize_time"

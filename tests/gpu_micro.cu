@@ -91,7 +91,8 @@ extern "C" __global__ void layout(const unsigned short *a, const unsigned short 
 #endif
 
 #if __CUDA_ARCH__ >= 900
-/* The same hand-over in a cluster: each block writes its word into the shared memory of all, then all wait at a barrier. */
+/* Hands words over in a cluster: in each step each block writes its word into the shared memory of all blocks, then all wait at a
+   barrier. */
 static __device__ __forceinline__ void step_cluster(unsigned *broken, int steps)
 {
 	__shared__ unsigned words[2][16];

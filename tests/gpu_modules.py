@@ -57,7 +57,7 @@ def run(modules, name, check):
 
 
 def times(modules, given, to):
-    """Prints the least times of a training step, a forward and a backward pass, by both modules, which run alternately."""
+    """Prints the least time of a training step (a forward and a backward pass) by each of both modules, which run alternately."""
     print("\n| T, B, H | dtype | nn.LSTM ms | cellgrad.torch.LSTM ms | ratio |\n|---|---|---|---|---|")
     for (steps, rows, units), name in itertools.product(SMALL if given.small else SIZES, ("f32", "f16")):
         kind = {"device": given.device, "dtype": modules.DTYPES[name]}

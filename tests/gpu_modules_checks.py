@@ -62,7 +62,7 @@ def pair(kind, dtype, **more):
 
 
 def strided(whole, batch_first):
-    """Returns a view of every second step of a tensor that is longer and wider than the input."""
+    """Returns the input as a view of `whole`, a longer and wider tensor: every second step, and I of the features."""
     part = whole[:, ::2, 1:I + 1]
     return part if batch_first else part.transpose(0, 1)
 
@@ -101,7 +101,7 @@ def results(module, dtype, held, form):
 
 
 def error(right, found):
-    """Returns the largest difference, divided by the largest magnitude of the right tensor, for the tensor with the largest such error."""
+    """Returns the largest error of all tensors: a tensor's largest difference, divided by the right tensor's largest magnitude."""
     if len(right) != len(found) or any(a.shape != b.shape for a, b in zip(right, found)):
         raise AssertionError(f"expected {[list(a.shape) for a in right]}, got {[list(b.shape) for b in found]}")
     worst = max(float((a.double() - b.double()).abs().max() / a.double().abs().max()) for a, b in zip(right, found))

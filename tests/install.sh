@@ -218,7 +218,7 @@ other_prefix()
 	done >"$why"
 	[ -s "$other/lib/libcellgrad.la" ] && [ ! -s "$why" ] || return
 	if has_shared; then
-		# This test leaves out the loader for TensorFlow, since the loader is linked with the C library alone.
+		# The loop leaves out the loader for TensorFlow, which is linked with the C library alone and not with libcellgrad.
 		for module in $(ls "$other"/lib/cellgrad/*.so | grep -v _loader); do
 			ldd "$module" | grep -q "libcellgrad.* => $other/lib/" || echo "${module##*/} does not find the library beside it"
 		done >"$why"

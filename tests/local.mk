@@ -285,7 +285,7 @@ TESTS += $(fake_tests) $(device_tests) $(script_tests) $(long_tests)
 make-check-needs-bats make-check-needs-libcmocka-dev make-check-needs-libjansson-dev:
 	@echo "$@ (Debian's name of the package): install it and run configure again" >&2; exit 1
 
-# Tests that measure time run after all others, one after the other; a make without filter-out runs them beside others.
+# Tests that measure time run after all others, one after the other; a make that lacks the function filter-out runs them beside others.
 timed_1 = %D%/gen/print_test.log
 timed_2 = %D%/gen/limit_test.log
 timed_3 = %D%/fuzz/cell_fuzz.log
@@ -344,7 +344,8 @@ installcheck-local:
 cleancheck:
 	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)
 
-# What all test scripts need, except gpu_rehearsal.sh, which runs unit tests, too.  make mutate builds no more than this for a script.
+# script-programs is what all test scripts need, except gpu_rehearsal.sh, which runs unit tests, too.  For a script make mutate builds
+# script-programs and no more.
 script-programs: all $(helpers) %D%/conformance/conformance %D%/sequence/sequence $(check_DATA)
 
 # make mutate: each seeded defect must make its tests fail.  make mutate MUTANTS='ID...' takes these defects alone, make mutate

@@ -10,7 +10,7 @@ if sh "$srcdir/tests/mutate.sh" --applies | sed -n '/^#/p; /^not ok/w '"$scratch
 else
 	echo 'not ok 1 - every seeded defect applies'
 fi
-# Each of the two defects has one mistake: a text that its file does not have, or a test that does not exist.
+# mutate.sh must report each of two defects: one replaces a text that its file lacks, the other names a test that does not exist.
 missed=
 for mistake in 's/text that the file does not have$/&/ tests/mutants.sh' 's/^set -u$/set -e/ tests/nothing.sh'; do
 	cat >"$scratch" <<-END

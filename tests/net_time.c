@@ -5,8 +5,8 @@
  * turn are compared, so that clocks that drift do not count: the median of the turns' ratios, and the band that holds eight in ten.
  *
  *	net_time [--most PERCENT] [--least US] [DTYPE]...    a table in Markdown; exit 1 if, with setting "favourable", ours is slower by more
- *	                                                     than both.  "favourable" adds to gradients and spends the reserve, "default"
- *	                                                     does neither, and its times have no limit
+ *	                                                     than both.  With "favourable" calls set accumulate and spend_reserve, with
+ *	                                                     "default" neither, and the times of "default" have no limit
  *	net_time --census N [DTYPE]...                       how many of N repeats on route cudnn have other bits than the first
  *	net_time --algorithms [DTYPE]...                     cuDNN alone with each of its algorithms: milliseconds, or cuDNN's refusal, and how
  *	                                                     far the algorithm's output is from the standard algorithm's; the replayed

@@ -24,7 +24,7 @@
  *     In an LSTM block dgates are read back before x_grad, h_prev_grad, w_grad, b_grad and the sums of the peepholes are computed from
  *     them, but not before cs_prev_grad, which the same kernel computes.  In a GRU block r and u are read back before anything is computed
  *     from them, h_prev * r before its product and before d_w_c, and d_c_bar and d_r_bar_u_bar before products and sums.  Results of matrix
- *     products (pre-activations, d_hr) stay in acc.  f32 and f64 pay one u for storing.
+ *     products (pre-activations, d_hr) stay in acc.  In f32 and f64 storing costs one u.
  *  8. Small numbers.  Where acc is f32, its subnormal numbers may be flushed when read and when written: an operation may lose 2^-126, a
  *     subnormal input may lose its whole value.  In f64 an operation loses 2^-1074, but sigmoid and tanh may lose everything below
  *     2^-1022, where 1 / (1 + exp(x)) ends.  A loss to underflow inside a product is multiplied by the later factors, at most by all
@@ -34,7 +34,7 @@
  * 10. Infinities and NaN among the inputs are exact and stay so.  A value that is not finite has bound 0, and an implementation must
  *     give the same; but the bound is infinite where a factor of an infinity may be 0 or of either sign.
  * 11. Terms of second order are left out; the factor 2 in ref_tolerance covers them.  Products include terms of second order where values
- *     are stored in real (rule f of reference_rnn.c): there a factor of a saturated gate may be little but error, and the first-order
+ *     are stored in real (rule f of reference_rnn.c): there a factor of a saturated gate may be nearly all error, and the first-order
  *     error of a product of two such factors is 0.
  */
 #ifndef BOUND_H
@@ -51,7 +51,7 @@ struct kind {
 	long double max;
 	long double u_real, lost_real, max_real;
 	long double u_argument, u_tanh; /* rule 5: extra relative error of sigmoid's argument; of tanh's result */
-	int keeps;                      /* 1: sums and carried values are stored in real: rule f of reference_rnn.c */
+	int keeps;                      /* 1: sums, and values passed from step to step, are stored in real: rule f of reference_rnn.c */
 };
 
 extern const struct kind ref_kinds[];           /* by enum ref_dtype */

@@ -21,7 +21,7 @@ static const struct size large[] = { { 260, 3, 130 } };
 /* A small size, for cases with every subset of the optional arguments absent. */
 static const struct size small = { 2, 3, 4 };
 
-/* Lengths of a sequence: T steps, of which seq_len_max are computed; -1: all. Small cases have the first row. */
+/* Lengths of a sequence: T steps, of which seq_len_max are computed; -1: all. Small cases have the lengths of the first row. */
 static const struct { int64_t T, seq_len_max; } lengths[] = { { 3, -1 }, { 2, -1 }, { 4, 2 }, { 1, -1 }, { 3, 0 }, { 0, -1 }, { 9, 8 } };
 
 /* Values of an op's scalar attributes forget_bias and cell_clip; the first row has the defaults of TensorFlow's BlockLSTM. */

@@ -90,7 +90,7 @@ static int is_shared(const struct cg_leaf *leaf)
 	return leaf->role == CG_ROLE_SCALAR || leaf->role == CG_ROLE_PARAM;
 }
 
-/* Draws all variables: numbers of either sign, some of them above 1. */
+/* Draws all variables, numbers of either sign, some of them above 1, except the params: a param is its default, or else 1. */
 static void draw(struct check *c, unsigned long long *state)
 {
 	for (int k = 0; k < c->graph.n; k++) {

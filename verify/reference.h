@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The independent reference of the block ops: each answer in long double, with a bound of the error that a correct implementation may have.
- * The reference is written from the papers and TensorFlow's sources and shares no code with the rest of the tree. Only the files of this
- * reference and of sequence.h write gradients by hand. trial.c runs an implementation and compares it; cases.c chooses the cases.
+ * The reference is written from the papers and TensorFlow's sources and shares no code with the rest of the tree. In verify/ only the files
+ * of this reference and of sequence.h write gradients by hand. trial.c runs an implementation and compares it; cases.c chooses the cases.
  */
 #ifndef REFERENCE_H
 #define REFERENCE_H

@@ -57,7 +57,7 @@ int ref_block_lstm_forward(const struct ref_block_lstm *p)
 	const struct ref_lstm_block *c = &p->cell;
 	const struct ref_out *out[] = { &c->i_out, &c->cs_out, &c->f_out, &c->o_out, &c->ci_out, &c->co_out, &c->h_out };
 	int64_t n = c->B * c->U;
-	struct ref_out was = space(2 * n), is = space(2 * n);   /* states cs, then h; was: before a step; is: after it */
+	struct ref_out was = space(2 * n), is = space(2 * n);   /* the states before and after a step: first cs, then h */
 	int bad = !was.v || !is.v;
 
 	for (int64_t t = 0; t < p->seq_len_max && !bad; t++) {

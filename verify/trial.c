@@ -264,7 +264,7 @@ static int look(struct trial_state *r, const struct side *side, int which, int a
 	const struct cg_port *ports = r->trial->op->ports;
 
 	if (area_touched(&r->work, 0))
-		return finding_format(r->finding, FINDING_TOUCHED, "%s: memory beside work was written", side->name);
+		return finding_format(r->finding, FINDING_TOUCHED, "%s: the call wrote beside its workspace", side->name);
 	/* A second call whose bits need not repeat those of the first is judged by its error bounds, as the first was. */
 	again = again && lies_alike(side->context, r->trial->memory);
 	for (int k = 0; ports[k].name && !r->finding->kind; k++)

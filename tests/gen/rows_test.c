@@ -28,7 +28,7 @@ static void test_texts(void **state)
 				assert_int_equal(cg_rows_index(&shapes[k]), k);
 				assert_int_equal(cg_print_rows(&shapes[k], lang, &text), 0);
 				cg_rows_key(&shapes[k], key);
-				/* No text has vectors of four doubles, which have more bytes than a processor's smallest vector. */
+				/* No text has vectors of four doubles, since these have 32 bytes and no load is wider than 16 bytes. */
 				assert_true(!strstr(text.at, "vload4") || cg_dtypes[dtype].acc != CG_DTYPE_F64);
 				check_text(text, key);
 			}
@@ -51,7 +51,7 @@ static void expect_key(struct cg_rows_shape s, const char *expected)
 	resize(text.at, 0);
 }
 
-/* In f32 and f64 the type acc is the dtype itself, so that the key of a kernel does not say whether src or dst is in acc. */
+/* In f32 and f64 the type acc is the dtype itself, so the key of a kernel does not say whether src or dst is in acc. */
 static void test_keys(void **state)
 {
 	(void)state;
@@ -112,7 +112,7 @@ static void test_arguments_of_moves(void **state)
 	(void)state;
 	assert_int_equal(cg_print_rows_moves(dtype, &text), 0);
 	cg_rows_moves_key(dtype, key);
-	/* The kernel's parameters follow the last place of the text that has the kernel's key. */
+	/* In the text the kernel's parameters follow the last occurrence of the kernel's key. */
 	for (const char *next = text.at; (next = strstr(next, key)); next++)
 		at = next;
 	for (int k = 0; k < CG_MOVES_ARGUMENTS; k++) {

@@ -4,14 +4,15 @@
  * compared with the kernels that the build compiled, or with the text of a pass that the build did not compile, compiled here. Texts in
  * CUDA C, of every built-in cell and pass with all options in one dtype or more, are compiled as C++, in both forms, and called for each
  * thread of grids that are too small and too large. Inputs have every magnitude and the values at the edges; views have strides and begin
- * at any element; arguments are absent in turn; rows and units are those where blocks, strips and runs begin and end. NaN equals NaN.
+ * at any element; arguments are absent in turn; the numbers of rows and units are small, or near multiples of a block's
+ * 64 rows and a strip's 256 units. NaN equals NaN.
  *
  * Subnormal floats are flushed, as in the library's threads. With the flush on, the test fails if a compiler leaves out an operation that
  * changes nothing but subnormals.
  *
- * Built with the bundles of every built-in cell and dtype and strip.c for every dtype, all with CG_ISA=baseline, and with the header
- * of `cellgen cells`. CC and CXX, in the environment, or else cc and c++ compile texts; without them tests are
- * skipped.
+ * Built with the bundles (the compiled kernels) of every built-in cell and dtype, with the interpreter strip.c for every dtype, all with
+ * CG_ISA=baseline, and with the header of `cellgen cells`. CC and CXX, in the environment, or else cc and c++ compile texts; without
+ * them tests are skipped.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -95,7 +96,7 @@ static void fill_pool(int dtype)
 			if (dtype == 0)
 				pool[0].f32[k] = x;
 			else if (random_below(8))
-				/* Numbers of magnitudes near 1, in f16 and in bf16: the exponent's upper bits are those of 0.5. */
+				/* Numbers of magnitudes from 0.5 to below 1 in f16, and to below 2 in bf16. */
 				pool[0].bits16[k] = (uint16_t)((random_bits() & 0x83ff) | (dtype == 2 ? 0x3800 : 0x3f00));
 			else
 				pool[0].bits16[k] = (uint16_t)random_bits();
@@ -157,7 +158,7 @@ static int is_compared(const struct cg_argument *a)
 	return cg_is_array(a) || a->kind == CG_KIND_MEANS;
 }
 
-/* The elements from the first one of an argument to the end of its last row, which may have a longer stride. */
+/* The number of elements that an argument takes in memory with the longest stride of its rows. */
 static size_t count_of(const struct cg_function *function, const struct cg_argument *a, int64_t rows, int64_t units)
 {
 	if (a->kind == CG_KIND_MEANS)

@@ -21,8 +21,8 @@ extern unsigned char arena[SLOTS * SLOT];
 /* Sets every argument of the op `row`, each in memory of its own: T 3 for a sequence, B 2, I 3, U 4, f32, booleans on. */
 void fill(const struct cg_op *row, union args *a);
 
-/* The next row of the op table after `row`, or the first for NULL, that has no plan, so that its arguments are made from shapes alone. In
-   the first pass over the table the names of skipped rows are printed. */
+/* The next row of the op table after `row`, or the first for NULL, whose op has no plan: shapes alone make the arguments of such an op.
+   In the first pass over the table plain_row() prints the names of the rows that it skips. */
 const struct cg_op *plain_row(const struct cg_op *row);
 /* Return the row or the argument of this name, and fail the test when there is none. */
 const struct cg_op   *row_of(const char *name);

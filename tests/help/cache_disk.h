@@ -31,8 +31,8 @@ int files(void);
 size_t read_file(const char *path, unsigned char *to, size_t most);
 void write_file(const char *path, const void *from, size_t n);
 
-/* Returns what `body` returns in a child process.  unprivileged: if this process is root's, the child runs as user STRANGER; a child that
-   cannot do so does not run `body`, and the result is 77. */
+/* Returns what `body` returns in a child process.  unprivileged: if root runs this process, the child runs as user STRANGER; a child that
+   cannot become this user does not run `body`, and the result is 77. */
 int in_child(int (*body)(void), int unprivileged);
 
 #endif

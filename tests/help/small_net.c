@@ -53,7 +53,7 @@ static int is(const struct net_port *port, const char *start)
 	return !strncmp(port->name, start, strlen(start));
 }
 
-/* Has the cell a cell state? Only then calls get arguments of cell states. */
+/* Has the cell a cell state? Calls get arguments of cell states only if the cell has one. */
 static int has_state(const struct net *n)
 {
 	struct cg_cell_parts parts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Block ops, kernels, networks and copies on a backend whose n-th call fails, counted over all functions of its table, for every n: the
+ * Block ops, kernels, networks and copies on a backend whose n-th call of a function that can fail does fail, for every n: the
  * message names the function that failed, and no memory of the device or the host leaks. After a failure an LSTM and a network work with
  * the same context and stream. Results have the bits of backend cpu, although the runtime copies all host memory to the backend.
  * Enqueued work runs at once, or, in late_fault_test, when the host waits for it.

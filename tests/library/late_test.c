@@ -94,7 +94,7 @@ static struct cg_cell *open_net(struct net *n, const struct network_case *networ
 	return own;
 }
 
-/* Sets the lengths of the k-th call; pass() overwrites them when the call has returned. */
+/* Sets the lengths of the k-th call; pass() overwrites the lengths when the call has returned. */
 static void set_lengths(int32_t *lengths, const struct network_case *network_case, int k)
 {
 	for (int b = 0; b < B; b++)
@@ -112,7 +112,7 @@ static void pass(struct net *n, const struct network_case *network_case, int k, 
 		fail_msg("%s: a call with the host's memory returned before it was done", network_case->name);
 }
 
-/* ---- the cpu's bits ---- */
+/* ---- results with the bits of backend cpu ---- */
 
 /* Runs three networks of a case forward, then backward, in a ragged case with different lengths; the test itself does not wait between
  * these calls. */

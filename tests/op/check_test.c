@@ -261,7 +261,7 @@ static void test_every_subset_of_outputs(void **state)
 	}
 }
 
-/* Prints the words of a shape, as "[I+U=7, 4*U=16]", by other code than the library's; the numbers are those of cg_op_shape(). */
+/* Prints a shape, as "[I+U=7, 4*U=16]", by code of this test and not of the library; only the numbers come from cg_op_shape(). */
 static const char *shape_words(const struct cg_op *row, const struct cg_port *p, const union args *a)
 {
 	static char text[128];

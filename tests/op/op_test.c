@@ -155,7 +155,7 @@ static void test_texts_are_read_once(void **state)
 		assert_int_equal(readings[n].state, 2);
 	assert_int_equal(ranges[0].state, 2);
 
-	/* The library parses the texts of a row of the op table only once: a change of their parsed form has effect. */
+	/* The library parses the texts of a row of the op table only once: later calls read the parsed form that this test changes. */
 	readings[0].rank = 0;
 	assert_int_equal(cg_op_check(&fresh, &valid), CG_BAD_ARGUMENT);
 	ranges[0].most.number = 0;
@@ -493,7 +493,7 @@ static void test_bind(void **state)
 	UNBOUND("dicfo", &a, &bound, 2, 2, 15, "lstm_block_cell_grad: dicfo: expected [B=2, 4*U=16], got [2, 15]");
 }
 
-/* A symbol inside a sum is found when it is the only unknown one. */
+/* The size of a symbol in a sum, such as I in I+U, is computed from the shape if no other symbol of the sum is unknown. */
 static void test_bind_solves_for_one_symbol(void **state)
 {
 	unsigned bound = 0;

@@ -239,8 +239,8 @@ static void test_notes(void **state)
 	close_both(context, stream);
 }
 
-/* The line of a sequence names LSTMBlockCell if the sequence is one whole step; if not, BlockLSTMV2 where that op can express the call,
-   else BlockLSTM. */
+/* The line of a sequence names LSTMBlockCell if the sequence has one step, which seq_len_max includes; if not, BlockLSTMV2 where that op
+   can express the call, else BlockLSTM. */
 static void test_sequences(void **state)
 {
 	const struct cg_op *row = cg_op_find("block_lstm", NULL);

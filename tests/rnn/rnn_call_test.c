@@ -40,7 +40,7 @@ static void small(struct net *n)
 	begin(n);
 }
 
-/* Computes checksums of all memory of a call; `whole`: a right call, which has the addresses and sizes. */
+/* Computes checksums of all memory of the right call `whole`, whose addresses and sizes a spoilt copy of the call may lack. */
 static void sums(const struct net *whole, uint64_t to[NET_PORTS + 1])
 {
 	struct net n = *whole;
@@ -54,8 +54,8 @@ static void sums(const struct net *whole, uint64_t to[NET_PORTS + 1])
 	}
 }
 
-/* Expects that the call is rejected with this message, and that neither the call nor its memory is changed. whole: has the
-   addresses of the memory. */
+/* Expects that the call is rejected with this message, and that neither the call nor its memory is changed. whole: a right
+   call with the same memory. */
 __attribute__((format(printf, 6, 7)))
 static void refused(int line, struct net *n, const struct net *whole, int pass, int code, const char *format, ...)
 {

@@ -214,7 +214,7 @@ static void refused(int line, const struct cg_rnn_call *call, const char *messag
 	n.call = *call;
 	_assert_int_equal((LargestIntegralType)net_forward(&n), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
 	_assert_string_equal(cg_message(), message, __FILE__, line);
-	/* cg_rnn_call_sizes also rejects the call, unless only its memory is wrong. */
+	/* cg_rnn_call_sizes also rejects the call, unless only the memory of an argument is wrong. */
 	if (!strstr(message, "rnn: input: ") && !strstr(message, "rnn: output: "))
 		_assert_int_equal((LargestIntegralType)cg_rnn_call_sizes(n.rnn, call, &sizes), (LargestIntegralType)CG_BAD_ARGUMENT, __FILE__, line);
 }

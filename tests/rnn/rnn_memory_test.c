@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each request for host memory by the programs of five networks on the cpu is refused in turn: the code is CG_NO_MEMORY, and nothing
- * leaks; a pass that failed so is repeated on the same objects and gives the right bits. Calls that
- * repeat a successful forward and backward make no request.
+ * Opens and runs each of five networks on the cpu, and refuses each of its requests for host memory in turn: the code is CG_NO_MEMORY, and
+ * nothing leaks; a pass that failed so is repeated on the same objects and gives the right bits. Calls that repeat a successful forward
+ * and backward make no request.
  */
 #include <setjmp.h>
 #include <stdarg.h>

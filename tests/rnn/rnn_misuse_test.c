@@ -298,8 +298,8 @@ static size_t largest(const struct cg_rnn_sizes *s)
 	return most > s->params ? most : s->params;
 }
 
-/* Doubles a size again and again: the largest memory that the network needs never shrinks, until a size is rejected, as all larger ones
-   are.  With the last accepted size the network must need at least PTRDIFF_MAX / times - 4096 bytes. */
+/* Doubles a size again and again: the largest memory that the network needs never shrinks; once a size is rejected, all larger sizes are
+   rejected, too.  With the last accepted size the network must need at least PTRDIFF_MAX / times - 4096 bytes. */
 static void grow(const char *what, int64_t *size, int *count, size_t times)
 {
 	int refusals = 0, accepted = 0;

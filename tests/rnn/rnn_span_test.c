@@ -293,8 +293,8 @@ static void test_layers_at_once(void **state)
 	try_at_once(&like, 2, FEW_U, 1);
 }
 
-/* With 130 units a matrix in f64 is so large that threads share the units of each step.  On 16 threads three layers, or with a BLAS one, or
-   two directions run at once. */
+/* With 130 units a matrix in f64 is so large that threads share the units of each step.  On 16 threads three layers run at once (with a BLAS
+   only one), and so do the two directions of one layer. */
 static void test_units_at_once(void **state)
 {
 	struct net like;
@@ -406,8 +406,8 @@ static void test_work_of_fewer_steps(void **state)
 		n.config.bidirectional = k / 4;
 		set_sizes(&n, 1, 1, FEW_U);
 		assert_int_equal(net_open(&n), CG_OK);
-		/* From some number of steps on layers run at once, span by span, and need less memory for gates than with one step
-		   fewer. */
+		/* From some number of steps on, layers run at once, span by span; such a call needs less memory for gates than a call
+		   with one step fewer. */
 		for (int rows = 1; rows <= 4; rows++)
 			expect_served(&n, 128, rows, 127, rows);
 		for (int call = 0; call < CALLS; call++) {

@@ -51,7 +51,7 @@ static void offer(struct drawn *d, int item, int index, int used)
 	d->pool[d->n_pool++].used = used;
 }
 
-/* Reads a random value of the pool, mostly one that is not used. */
+/* Adds a term that reads a random value of the pool, mostly a value whose `used` is 0. */
 static int read_any(struct drawn *d, unsigned long long *state)
 {
 	for (int tries = below(state, 3) ? 8 : 0; tries > 0; tries--) {
@@ -132,7 +132,7 @@ static void draw_gates(struct drawn *d, unsigned long long *state, int stage)
 
 	if (!below(state, 3))
 		alone = below(state, 2) ? NO_X : NO_H;
-	/* A stage after the first needs a gate to which its product is added. A cell needs a gate that takes x, here one in the first
+	/* A stage after the first needs a gate to which its product is added. A cell needs a gate that takes x, and gets it in the first
 	 * stage. */
 	if (alone && !below(state, 4))
 		whole = stage ? alone == NO_H : alone == NO_X;
@@ -183,8 +183,8 @@ static void draw_scalars(struct drawn *d, unsigned long long *state)
 		offer(d, SCALAR, k, 0);
 }
 
-/* Adds the equation of a state or of the output. The equation reads all gates of the pool that are not used; all: every value that is not
- * used. */
+/* Adds the equation of a state or of the output. The equation reads the gates of the pool whose `used` is 0 or, with `all`, every value
+ * whose `used` is 0. */
 static int result(struct drawn *d, unsigned long long *state, int stage, int all)
 {
 	int x = expression(d, state);

@@ -112,7 +112,7 @@ static int is_on(const struct drawn *d, int weight)
 	return d->option[weight] < 0 || d->on[d->option[weight]];
 }
 
-/* A per-unit weight. The weight's derivative in a step may equal the derivative of a gate, which is rounded when it is stored. */
+/* A per-unit weight. A step's part of the weight's derivative may equal a gate's derivative, which is rounded when it is stored. */
 static int vector_of(const struct evaluation *w, const struct step *s, int weight, int unit)
 {
 	int id = 2 * n_weights(w->d) + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same network stated in two ways: the answers of one way are within the reference's bounds of the other way, or, where both compute
- * the same, are compared with those of the other way. Gradients for upstream gradients that are doubled or added are compared, too.
+ * States each network in two ways: the answers of one way are within the reference's bounds for the other way, or, where both ways make
+ * the same computation, are compared with the answers of the other way. Gradients for upstream gradients that are doubled or added are compared, too.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -198,7 +198,7 @@ void test_skip(void **nothing)
 
 /* ---- linearity in the upstream gradient ---- */
 
-/* Makes and runs the same network with upstream gradients and old sums multiplied by k. */
+/* Makes and runs the same network with the upstream gradients and the old params_backprop multiplied by k. */
 static void scaled(const struct network *net, double k, struct network *other)
 {
 	*other = *net;

@@ -127,7 +127,7 @@ static void test_vectors(void **state)
 
 /* ---- biases ---- */
 
-/* Formats that store two biases of a gate, and below formats that store one, each with a cell; keras stores two for cell gru, and
+/* twos: formats that store two biases of a gate; ones: formats that store one; each with a cell. keras stores two for cell gru, and
    checkpoint two for one gate of gru. */
 static const struct format_case twos[] = {
 	{ "cellgrad", "lstm" }, { "canonical", "lstm" }, { "pytorch", "lstm" }, { "onnx", "lstm" },

@@ -186,7 +186,7 @@ static void test_one_bias(void **state)
 	assert_int_equal(cg_weights_save(&w, 1, bias, sizeof bias), CG_OK);
 }
 
-/* Format checkpoint loads halves of a bias; a bias that has no exact half, -0 and infinity are saved with the bits that were loaded. */
+/* A bias of format checkpoint is loaded as two halves; a bias without an exact half, -0 and infinity are saved with the loaded bits. */
 static void test_halves(void **state)
 {
 	static const double odd[] = { 5e-324, -1.5e-323, 0.1, -0.0, INFINITY };
