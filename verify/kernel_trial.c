@@ -271,13 +271,14 @@ static int compare(struct trial_state *r, const struct side *side, int k, int ki
 		const unsigned char *x = now + j * each, *y = r->first[k] + j * each;
 
 		if (j % stride >= (size_t)t->units && memcmp(x, start + j * each, each))
-			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: the kernel wrote between the rows of this argument", side->name, a->name);
+			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: the kernel wrote between the rows of this argument",
+			                      side->name, a->name);
 		if (kind == FINDING_NONE || numbers_same(dtype, x, y))
 			continue;
 		if (!flushed(dtype, x, y))
 			return finding_format(r->finding, kind, "%s: %s[%zu, %zu]: %s: %.17g and %.17g", side->name, a->name, j / stride, j % stride,
-			                      kind == FINDING_REPEAT ? "a second run of the kernel gave other bits" : "other bits", numbers_decode(dtype, y),
-			                      numbers_decode(dtype, x));
+			                      kind == FINDING_REPEAT ? "a second run of the kernel gave other bits" : "other bits",
+			                      numbers_decode(dtype, y), numbers_decode(dtype, x));
 		r->finding->flushed++;
 	}
 	r->finding->elements += n;
@@ -293,8 +294,8 @@ static int look(struct trial_state *r, const struct side *side, int kind)
 		int given = !(r->trial->absent >> k & 1);
 
 		if (area_touched(&r->areas[k], !a->out || !given))
-			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: the kernel wrote beside this argument or, if it is an input, into it",
-			                      side->name, a->name);
+			return finding_format(r->finding, FINDING_TOUCHED,
+			                      "%s: %s: the kernel wrote beside this argument or, if it is an input, into it", side->name, a->name);
 		if (a->out && given)
 			CG_TRY(compare(r, side, k, kind));
 		if (!kind)

@@ -4,9 +4,9 @@
 
 The texts of each of CASES are compiled without cellgrad's headers, for the instruction set that the library uses, and called by their
 manifest: in one share, and in two shares by two threads.  The output and the gradients of the initial states have the bits of route scan;
-the gradients of the gates add up to the gradient of the input, within a bound.  Prints TAP.  Runs in the build's top folder, and needs tests/gen/scan_net there.
-CELLGRAD: the command; CC, CXX: compilers.  A case is skipped if this processor lacks its instruction set; a case in C++ also if CXX is
-empty.
+the gradients of the gates add up to the gradient of the input, within a bound.  Prints TAP.  Runs in the build's top
+folder, and needs tests/gen/scan_net there.  CELLGRAD: the command; CC, CXX: compilers.  A case is skipped if this processor lacks its
+instruction set; a case in C++ also if CXX is empty.
 """
 import ctypes
 import json

@@ -293,8 +293,8 @@ static void test_layers_at_once(void **state)
 	try_at_once(&like, 2, FEW_U, 1);
 }
 
-/* With 130 units a matrix in f64 is so large that threads share the units of each step.  On 16 threads three layers run at once (with a BLAS
-   only one), and so do the two directions of one layer. */
+/* With 130 units a matrix in f64 is so large that threads share the units of each step.  On 16 threads three layers run at once (with a
+   BLAS only one), and so do the two directions of one layer. */
 static void test_units_at_once(void **state)
 {
 	struct net like;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * States each network in two ways: the answers of one way are within the reference's bounds for the other way, or, where both ways make
- * the same computation, are compared with the answers of the other way. Gradients for upstream gradients that are doubled or added are compared, too.
+ * the same computation, are compared with the answers of the other way. Gradients for upstream gradients that are doubled or added are
+ * compared, too.
  */
 #include <math.h>
 #include <setjmp.h>
