@@ -783,8 +783,8 @@ stage_fast()
 		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed micro 60 table "$bin/gpu_probe" micro "$kit/tests/gpu_micro.cu"
 	fi
-	# Step parts runs ops without their products.  Such an op reads memory that no product has written, which a stand-in reports as a
-	# mistake.
+	# Step parts runs ops without their products.  An op without its products reads memory that no product has written, which a
+	# stand-in reports as a mistake.
 	if [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; then
 		not_run parts 'a stand-in does not let an op run without its products'
 	else

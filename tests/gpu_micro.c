@@ -199,7 +199,7 @@ static int measure_broadcast(struct micro *m, unsigned blocks)
 	return CG_OK;
 }
 
-/* Returns a small whole number in f16, which has it exactly; sums of products of such numbers are exact in f32. */
+/* Returns the small whole number n in f16, which holds n exactly; sums of products of such numbers are exact in f32. */
 static unsigned short half_of(int n)
 {
 	unsigned exponent = 15, bits;

@@ -137,7 +137,7 @@ report $? 'a cuDNN for another CUDA than that of cuBLAS is refused in the report
 CELLGRAD_FAKE_FAIL=nvrtcCompileProgram:1:6 gpu 2 right && verdict '^# REFUSED: .*a kernel does not go: .*NVRTC_ERROR_COMPILATION'
 report $? 'a device for which no kernel can be built is refused in the report'
 
-# These scripts replace nvidia-smi, compute-sanitizer and ncu.
+# Short scripts in $scratch/bin replace nvidia-smi, compute-sanitizer and ncu.
 cat >"$scratch/bin/nvidia-smi" <<'END'
 #!/bin/sh
 case $* in

@@ -66,7 +66,7 @@ EXTRA_DIST += \
 	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)
 
-# Unit tests may use the library's internal names.  This part lists the sources of tests that have more than one source file.
+# Unit tests may use the library's internal names.  From here on local.mk lists the sources of tests with more than one source file.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \
@@ -99,7 +99,7 @@ device = %D%/conformance/suite_device.h %D%/conformance/suite_device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/help/small_net.h %D%/help/small_net.c $(numbers)
-# These programs run on the backends of tests/fake, which stand in the list of backends instead of the real ones.
+# fault_test, late_fault_test and late_test run on the backends of tests/fake, which replace the real ones in the list of backends.
 fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_fault_test_SOURCES = %D%/library/fault_test.c $(fakes) $(counted) $(net)
@@ -108,7 +108,7 @@ fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_late_fault_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list) -DFAULTY_BEHIND=cg_backend_late
 %C%_library_late_test_SOURCES = %D%/library/late_test.c $(fakes) $(net_trials) $(net)
 %C%_library_late_test_CPPFLAGS = $(AM_CPPFLAGS) $(fakes_list)
-# These programs test the cache of compiled kernels; wrappers of file functions count calls to the disk and can fail them.
+# The tests of tests/cache test the cache of compiled kernels; wrappers of file functions count calls to the disk and can fail them.
 cache_disk = %D%/help/cache_disk.h %D%/help/cache_disk.c %D%/fake/faulty_disk.h %D%/fake/faulty_disk.c
 %C%_cache_cache_test_SOURCES = %D%/cache/cache_test.c $(cache_disk)
 %C%_cache_cache_directory_test_SOURCES = %D%/cache/cache_directory_test.c $(cache_disk)
@@ -173,7 +173,7 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_rnn_rnn_span_test_SOURCES = %D%/rnn/rnn_span_test.c $(net) $(counted) $(shared_stream) $(asked_pool)
 %C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
 %C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_lay_out_workspace
-# These programs replace TensorFlow, whose functions are in the process that loads the plugin, and act as users of the library.
+# Tests with tf_host.c replace TensorFlow, whose functions are in the process that loads the plugin, and act as users of the library.
 tf_host = %D%/bindings/tensorflow/tf_host.h %D%/bindings/tensorflow/tf_host.c bindings/tensorflow/tf_api.h
 tf_trial = %D%/bindings/tensorflow/tf_trial.h %D%/bindings/tensorflow/tf_trial.c $(tf_host)
 if SHARED
@@ -339,7 +339,7 @@ AM_TESTS_ENVIRONMENT = \
 installcheck-local:
 	$(AM_TESTS_ENVIRONMENT) DESTDIR='$(DESTDIR)' $(SHELL) $(srcdir)/%D%/install.sh installed
 
-# make cleancheck: tests the committed files in a minimal Debian in a temporary folder.  This goal runs as root, and needs what
+# make cleancheck: tests the committed files in a minimal Debian in a temporary folder.  make cleancheck runs as root, and needs what
 # tests/clean.sh lists.
 cleancheck:
 	$(SHELL) $(srcdir)/%D%/clean.sh $(CLEANCHECK)

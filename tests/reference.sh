@@ -49,7 +49,7 @@ fi
 if command -v "$doxygen" >/dev/null; then
 	reference "$header"
 	report $? 'every public name of the header is documented'
-	# This shows that the test above works: a name whose comment is removed is reported.
+	# A public name whose comment is removed is reported, which shows that the test of documented names works.
 	for what in 'CG_NO_MEMORY,< Host or device memory is exhausted[.]' 'cg_cell_name, Returns the i-th built-in.*last[.]' \
 		'place,< An enum cg_place[.]'; do
 		sed "s,/[*][*]${what#*,} [*]/,," "$header" >"$scratch/cellgrad.h"

@@ -123,7 +123,7 @@ static int is_plain(const struct check *c)
 struct variable { int node, unit, is_shared; };
 
 /* The derivatives of all results by one variable, found by differences; change: by how much the last step of the extrapolation changed
- * each; slack: how far the rounding of the results may have moved each.  The units of a result stand side by side. */
+ * each; slack: how far the rounding of the results may have moved each.  In each array the units of a result are adjacent. */
 struct slopes { long double d[RESULTS * UNITS], change[RESULTS * UNITS], slack[RESULTS * UNITS]; };
 
 static long double result_of(const struct check *c, int r)

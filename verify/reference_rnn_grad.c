@@ -336,8 +336,8 @@ static struct val read_back_below(const struct kind *k, struct val a, long doubl
 	return a;
 }
 
-/* Computes an element of a gradient by adding its products one after the other. Where there are more than two products, any order is
- * right. */
+/* Computes an element of a gradient by adding its products one after the other. More than two products may be added in any
+ * order. */
 static struct val add_products(const struct weight *a, term_of *term, int has_start, struct val start)
 {
 	const struct kind *k = a->s->k;

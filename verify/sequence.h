@@ -37,7 +37,7 @@ struct ref_rnn {
 	int input_mode;                 /* with REF_SKIP, I is U */
 	int time_major, states_major, reverse, is_training;       /* states_major: states are [L*D, B, .] even without time_major */
 	int peephole;                   /* REF_LSTM only: the vectors p_i p_f p_o */
-	int accumulate;                 /* 1: params_backprop is added to params_backprop_old */
+	int accumulate;                 /* 1: params_backprop gets the gradient plus params_backprop_old */
 	int by_vendor;                  /* 1, for route cudnn: the same values with other bounds, by rules f to h of reference_rnn.c */
 	const int32_t *lengths;         /* [B], each 0..T, in any order; NULL: all T */
 
@@ -61,7 +61,8 @@ struct ref_rnn {
 	struct ref_out input_backprop, input_h_backprop, input_c_backprop, params_backprop;
 };
 
-/* Both functions return 0, or -1 if memory is exhausted; T = 0 and B = 0 are legal. ref_rnn_backward runs the forward pass itself. */
+/* ref_rnn_forward and ref_rnn_backward return 0, or -1 if memory is exhausted; T = 0 and B = 0 are legal. ref_rnn_backward runs the
+ * forward pass itself. */
 int ref_rnn_forward(const struct ref_rnn *p);
 int ref_rnn_backward(const struct ref_rnn *p);
 

@@ -6,7 +6,7 @@
  *	scan_net CELL OPTIONS DTYPE T B U    reads elements of the dtype from standard input: the network's input [T B U], the initial h and
  *	                                     c [B U], recurrent matrices [G U U] and vectors [V U], gradients of the output [T B U] and of
  *	                                     the final h and c, if any.  Writes to standard output: output, gradients of the initial h and
- *	                                     c, and of the input.  Exit 77: the cpu does not open.
+ *	                                     c, and of the input.  Exit 77: backend cpu does not open.
  */
 #include <stdio.h>
 #include <stdlib.h>

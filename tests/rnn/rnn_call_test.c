@@ -2,7 +2,7 @@
 /*
  * Wrong calls of networks: memory of each argument that is too short, absent, misaligned, of no known place or beyond the address space,
  * numbers out of range, reserves of other networks or calls; each is rejected with a message, and most tests also check that nothing is
- * written. Also eight orders in which a plan, its cell, context and stream are closed.
+ * written. Also tests eight orders in which a plan, its cell, context and stream are closed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

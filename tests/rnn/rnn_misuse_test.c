@@ -335,8 +335,8 @@ static void test_growth(void **state)
 
 	(void)state;
 	for (int k = 0; k < 4 * 4 * 2 * 2; k++) {
-		/* A batch-major call has an index array: the place of each row in memory. This array may be larger than all other memory of the
-		 * call, and is not part of the sizes. */
+		/* A batch-major call has an index array: the place of each row in memory. The index array may be larger than all other memory of
+		 * the call, and is not part of the sizes. */
 		size_t times = k / 32 ? 2 : 8;
 
 #define GROW(name, size, count, n) do { \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a config says of a network without a device: the size of params and where in params their regions lie, by name. Also a plan's
+ * What a config says of a network without a device: the size of params and where in params their regions lie, by name. Also tests a plan's
  * initial params, a bound of its reserve before the sizes of a call are known, and the dropout counter that a reserve holds.
  */
 #include <math.h>

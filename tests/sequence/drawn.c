@@ -408,8 +408,8 @@ static void try(struct drawn *d, int k, unsigned long long *state)
 	cg_cell_close(d->cell);
 }
 
-/* CELLGRAD_TEST_CELLS is the number of cells, 1000 if it is unset.  Where kernels take long to compile, the first hundredth of these
-   cells is tested. */
+/* CELLGRAD_TEST_CELLS is the number of cells, 1000 if it is unset.  Where kernels take long to compile, only the first hundredth of
+   the cells is tested. */
 void test_drawn(void **nothing)
 {
 	const char *many = getenv("CELLGRAD_TEST_CELLS");

@@ -45,11 +45,12 @@ struct network {
 	struct area areas[ARRAYS], work;
 };
 
-/* These functions run networks on the suite's device. Messages of failures name the case that network_case began last. */
+/* The functions of this header run networks on the suite's device. Messages of failures name the case that network_case began last. */
 void network_case(const char *test, int number, unsigned long long *state);  /* begins a case; seeds its random numbers, *state */
 void network_fail(const struct network *, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Is the device one where kernels take long to compile and calls long to start? If so, network_cases() gives fewer cases. */
+/* Is the device one where kernels take long to compile and calls long to start? */
 int  network_is_slow(void);
+/* Returns `many`, or a smaller number of cases where network_is_slow() is 1. */
 int  network_cases(int many);
 int  network_has(int dtype);
 

@@ -2,7 +2,7 @@
 /*
  * Repeated calls: backward twice, another context, other numbers of threads; on routes that promise bits, the answers have the same bits
  * each time.
- * Also calls in a row, whose answers are within the reference's bounds.
+ * Also tests calls in a row without waiting between them, whose answers are within the reference's bounds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
