@@ -56,7 +56,7 @@ enum { OPTION_HELP = 1, OPTION_JSON, OPTION_FIRST, OPTION_MAX = 24 };
 struct options {
 	char name[24];                   /* "cellgrad run" */
 	poptContext popt;
-	/* by the option's number; NULL: the option is not given; popt allocates a value, but the entry of an option without a value is static */
+	/* by the option's number; NULL: the option is not given; popt allocates a value; an option without a value has a static entry */
 	char *value[OPTION_MAX];
 	const char **operands;           /* the words that are not options; ends with NULL */
 };

@@ -63,8 +63,8 @@ static int slope(struct cg_graph *graph, int node, int which)
 	return 0;
 }
 
-/* The part of an operand's adjoint that comes from a node.  A mean over U units has 1 / U of each unit's operand, so the operand's adjoint is
- * the mean of the adjoints of all units. */
+/* The part of an operand's adjoint that comes from a node.  A mean over U units has 1 / U of each unit's operand, so the operand's adjoint
+ * is the mean of the adjoints of all units. */
 static int part_of(struct cg_graph *graph, int node, int which, int adjoint)
 {
 	if (graph->nodes[node].code == CG_OP_MEAN)

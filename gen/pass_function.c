@@ -345,8 +345,8 @@ static int is_mean(const struct maker *m, const signed char *level, int node)
 	return level[node] > 0 && m->graph->nodes[node].code == CG_OP_MEAN && !m->cuts[node].name;
 }
 
-/* Makes, for the outputs collected so far, the functions of their means, level by level; each computes at most CG_MEANS_AT_ONCE means, whose
- * lanes a GPU's group and a thread's stack have room for.  Returns the number of means; *functions: the number of functions made. */
+/* Makes, for the outputs collected so far, the functions of their means, level by level; each computes at most CG_MEANS_AT_ONCE means,
+ * whose lanes a GPU's group and a thread's stack have room for.  Returns the number of means; *functions: the number of functions made. */
 static int make_means(struct maker *m, int stage, int serves, const char *suffix, int *functions)
 {
 	struct cg_argument *outs = m->outs, list[CG_MEANS_AT_ONCE];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declares what the files that print functions share: print.c prints functions, comment.c the comments above them, infix.c the expressions in
- * them.
+ * Declares what the files that print functions share: print.c prints functions, comment.c the comments above them, infix.c the expressions
+ * in them.
  */
 #ifndef CG_PRINT_H
 #define CG_PRINT_H

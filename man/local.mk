@@ -30,8 +30,8 @@ uninstall-calls:
 install_data += install-calls
 uninstall += uninstall-calls
 
-# complete-pages writes into the installed manual pages in which folder the examples are, and appends the address for reports of bugs and the
-# home page, if these were set for ./configure.
+# complete-pages writes into the installed manual pages in which folder the examples are, and appends the address for reports of bugs and
+# the home page, if these were set for ./configure.
 install_data_last += complete-pages
 complete-pages:
 	prefix='$(prefix)' examples='$(examplesdir)'; examples=$${examples#"$$prefix"/}; \

@@ -10,8 +10,8 @@ echo
 echo "const struct cg_embedded $array[] = {"
 for file; do
 	printf '{ "%s",\n' "${file##*/}"
-	# The line with the licence of a C file is left out, since the rest is printed into emitted kernels.  A question mark is escaped, since it
-	# may begin a trigraph.
+	# The line with the licence of a C file is left out, since the rest is printed into emitted kernels.  A question mark is escaped, since
+	# it may begin a trigraph.
 	sed '/^\/\* SPDX-License-Identifier: .*\*\/$/d; s/[\\"?]/\\&/g; s/.*/"&\\n"/' "$file"
 	printf '"" },\n'
 done

@@ -13,8 +13,8 @@
 #include "runtime/core/core.h"
 #include "verify/numbers.h"
 
-/* WORK_MOST: the most values to evaluate before the last point, a few seconds of work; a cell with very many operations is compared at fewer
- * points. */
+/* WORK_MOST: the most values to evaluate before the last point, a few seconds of work; a cell with very many operations is compared at
+ * fewer points. */
 enum { TRIES = 400, STEPS = 4, SMALLER = 5, WORK_MOST = 200000000, RESULTS = CG_STATES_MAX + 1 + CG_STAGES_MAX, UNITS = 3 };
 static const long double first_step = 4e-3L;
 

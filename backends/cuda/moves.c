@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes several moves, which are copies of rows, in one launch of a generated kernel.  Each dtype has such a kernel, built at the first call
- * that needs it.
+ * Makes several moves, which are copies of rows, in one launch of a generated kernel.  Each dtype has such a kernel, built at the first
+ * call that needs it.
  */
 #include <pthread.h>
 

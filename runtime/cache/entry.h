@@ -25,8 +25,8 @@ int cg_cache_is_temporary(const char *name);
 /* CG_CACHE_MISS: there is no file, or it was not judged; CG_CACHE_BAD: the caller of cg_cache_read() may remove the file */
 enum cg_cache_verdict { CG_CACHE_MISS, CG_CACHE_BAD, CG_CACHE_GOOD };
 
-/* Reads the payload of a file that is undamaged and has this record; *at is from cg_memory(); the caller frees it.  CG_CACHE_BAD: the file is
- * damaged, has another record, is no regular file, or has another owner or a mode by which others may write to it: the caller may remove
+/* Reads the payload of a file that is undamaged and has this record; *at is from cg_memory(); the caller frees it.  CG_CACHE_BAD: the file
+ * is damaged, has another record, is no regular file, or has another owner or a mode by which others may write to it: the caller may remove
  * it.  Argument `touch` 1: sets the date of a good file to now, since the oldest files are removed first.  CG_NO_MEMORY: the file was not
  * judged; the verdict is CG_CACHE_MISS. */
 int cg_cache_read(int folder, const char *name, const struct cg_cache_record *, int touch, void **at, size_t *bytes,

@@ -7,8 +7,8 @@
 #include "runtime/device/device.h"
 #include "runtime/op/op.h"
 
-/* Without means over units, a stage has at most five functions: for its input, for its elements, for partial sums, for the sums, and for sums
- * over units. */
+/* Without means over units, a stage has at most five functions: for its input, for its elements, for partial sums, for the sums, and for
+ * sums over units. */
 enum { ARGS_MAX = 4 * CG_SLOTS_MAX, FUNCTIONS = 5 };
 
 struct call {

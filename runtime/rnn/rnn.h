@@ -304,7 +304,7 @@ struct cg_recurrence {
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent: an output of a block op that is not requested */
 	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: it holds n steps in turn, [n B, U] */
 	struct cg_matrix h;                      /* [N, H]: the hidden state, that is the saved output or its projection */
-	/* the initial states, with batch rows in the sorted order: h_first [B, H], type real; c_first [B, U], type acc, or real in a block op */
+	/* the initial states, batch rows in the sorted order: h_first [B, H], type real; c_first [B, U], type acc, or real in a block op */
 	struct cg_matrix h_first, c_first[CG_STATES_MAX];
 	struct cg_matrix bias;                   /* the biases: one row with the column blocks of all gates */
 	/*

@@ -25,8 +25,8 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
 /* ---- which algorithm ---- */
 
 /*
- * The functions from here to choose_algorithm() decide whether one of cuDNN's persistent algorithms is faster.  A persistent algorithm keeps
- * the recurrent weights in registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
+ * The functions from here to choose_algorithm() decide whether one of cuDNN's persistent algorithms is faster.  A persistent algorithm
+ * keeps the recurrent weights in registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
  */
 
 /* The cell whose measured times apply to the network: RNN_TANH also for RNN_RELU, which takes the same time. */

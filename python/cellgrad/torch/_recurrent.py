@@ -141,8 +141,8 @@ class Recurrent(nn.Module):
 
     def flatten_parameters(self) -> None:
         """Makes the weights views of one buffer, as the library reads them, unless they are already.  flatten_parameters() leaves all
-        weights alone if two of them are the same tensor or differ in dtype or device, if one is no leaf or of a class other than
-        Parameter and Tensor, or if they are on neither cpu nor cuda.
+        weights alone if two of them are the same tensor or differ in dtype or device.  It also leaves them alone if one is no leaf or of a
+        class other than Parameter and Tensor, or if they are on neither cpu nor cuda.
 
         A call of the module also calls flatten_parameters() if the module's own weights are no longer views of one buffer: after `.to()`,
         `load_state_dict(assign=True)` or `weight.data = ...`.
