@@ -1,11 +1,11 @@
-/* cg_gemm_f16_nt_32x48: a matrix product in opencl, made by cg_print_gemm */
+/* cg_gemm_f16_nt_32x48: a matrix product in language opencl, made by cg_print_gemm */
 
 /* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
 typedef ushort real;		/* the type in memory: a half's bits */
 typedef float acc;		/* the type of arithmetic */
-typedef uint word;		/* the bits of an acc */
+typedef uint word;		/* an unsigned integer with the bits of an acc */
 
 static inline word bits_of(acc x)
 {

@@ -1,8 +1,8 @@
-/* cg_gemm_f16_nt_c_acc_local_64x64: a matrix product in cuda, made by cg_print_gemm */
+/* cg_gemm_f16_nt_c_acc_local_64x64: a matrix product in language cuda, made by cg_print_gemm */
 
 typedef unsigned short real;		/* the type in memory: a half's bits */
 typedef float acc;			/* the type of arithmetic */
-typedef unsigned int word;		/* the bits of an acc */
+typedef unsigned int word;		/* an unsigned integer with the bits of an acc */
 
 static __device__ __forceinline__ word bits_of(acc x)
 {

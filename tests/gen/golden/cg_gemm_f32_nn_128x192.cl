@@ -1,11 +1,11 @@
-/* cg_gemm_f32_nn_128x192: a matrix product in opencl, made by cg_print_gemm */
+/* cg_gemm_f32_nn_128x192: a matrix product in language opencl, made by cg_print_gemm */
 
 /* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
 typedef float real;		/* the type in memory */
 typedef float acc;		/* the type of arithmetic */
-typedef uint word;		/* the bits of an acc */
+typedef uint word;		/* an unsigned integer with the bits of an acc */
 
 enum {
 	ROWS = 128, COLUMNS = 192,		/* rows and columns of c in a work-item's tile */

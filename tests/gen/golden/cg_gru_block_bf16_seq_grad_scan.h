@@ -33,14 +33,14 @@ struct cg_gru_block_bf16_seq_grad_scan {
 	int64_t steps;                                   /* number of steps of the sequence */
 	int64_t rows;                                    /* number of rows of the batch */
 	int64_t units;                                   /* number of units of the layer */
-	int64_t shares;                                  /* number of shares into which the units are divided, at least 1 */
+	int64_t shares;                                  /* number of shares of the units, one for each thread, at least 1 */
 	const uint16_t *R_s1; int64_t R_s1_stride;       /* in     [2 units, units]  weights of a_r a_u */
 	const uint16_t *R_s2; int64_t R_s2_stride;       /* in     [units, units]  weights of a_c */
 	int64_t by_input;                                /* 1: R is transposed, as in TensorFlow; 0: as in PyTorch */
-	void *work;                                      /* scratch memory of _bytes bytes, aligned as by malloc */
+	void *work;                                      /* scratch memory of ..._bytes() bytes, aligned as by malloc */
 	uint16_t *dgates; int64_t dgates_stride, dgates_step; /* out    [steps, rows, 3 units]  da_r da_u da_c */
 	const float *dh; int64_t dh_stride;              /* in     [rows, units]  adjoint of h after the last step; may be NULL */
-	const uint16_t *dh_out; int64_t dh_out_stride, dh_out_step; /* in     [steps, rows, units]  adjoint of the output from the layer above; may be NULL */
+	const uint16_t *dh_out; int64_t dh_out_stride, dh_out_step; /* in     [steps, rows, units]  adjoint of the output, from the layer above; may be NULL */
 	const uint16_t *u; int64_t u_stride, u_step;     /* in     [steps, rows, units]  value that forward saves */
 	const uint16_t *c; int64_t c_stride, c_step;     /* in     [steps, rows, units]  value that forward saves */
 	const uint16_t *h_first; int64_t h_first_stride; /* in     [rows, units]  value before the first step; may be NULL */

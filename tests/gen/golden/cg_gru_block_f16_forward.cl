@@ -5,7 +5,7 @@
 
 typedef ushort real;		/* the type in memory: a half's bits */
 typedef float acc;		/* the type of arithmetic */
-typedef uint word;		/* the bits of an acc */
+typedef uint word;		/* an unsigned integer with the bits of an acc */
 
 /* For a compiler that vectorises loops, such as that of a CPU: -DSTRIP=1024, the number of units that a work-item takes
    of each row or sum, while the grid's height decides how many rows a work-item takes; and -DLANES=16, the number of
@@ -140,9 +140,9 @@ static inline acc acc_rough_inverse(acc d)
 }
 
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
-   64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
-   plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
-   so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
+   64ths, and then down to n; with 1/4 and not 1/2, the two terms of the variable e cancel little where n is 1. The low
+   bits of k are n plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b
+   nearly cancels it, so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;

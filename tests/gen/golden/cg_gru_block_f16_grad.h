@@ -27,7 +27,7 @@ void cg_gru_block_s2_f16_grad(
 	uint16_t *da_c, int64_t da_c_stride);
 
 /*
- * cg_gru_block_s2_f16_grad_sum_part: sums over blocks of 64 rows, for the function after it, stage 2.
+ * cg_gru_block_s2_f16_grad_sum_part: partial sums over blocks of 64 rows, for later functions, stage 2.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	da_c         in  uint16_t [rows, units]   adjoint of a_c
@@ -41,7 +41,7 @@ void cg_gru_block_s2_f16_grad_sum_part(
 	float *partial);
 
 /*
- * cg_gru_block_s2_f16_grad_sum: the sums over the blocks of the function before it, stage 2.
+ * cg_gru_block_s2_f16_grad_sum: the sums of partial sums over all blocks of rows, stage 2.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  float    [blocks, values, units] partial sums of blocks of rows
@@ -85,7 +85,7 @@ void cg_gru_block_s1_f16_grad(
 	float *dh_prev, int64_t dh_prev_stride);
 
 /*
- * cg_gru_block_s1_f16_grad_sum_part: sums over blocks of 64 rows, for the function after it, stage 1.
+ * cg_gru_block_s1_f16_grad_sum_part: partial sums over blocks of 64 rows, for later functions, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	da_r         in  uint16_t [rows, units]   adjoint of a_r
@@ -101,7 +101,7 @@ void cg_gru_block_s1_f16_grad_sum_part(
 	float *partial);
 
 /*
- * cg_gru_block_s1_f16_grad_sum: the sums over the blocks of the function before it, stage 1.
+ * cg_gru_block_s1_f16_grad_sum: the sums of partial sums over all blocks of rows, stage 1.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  float    [blocks, values, units] partial sums of blocks of rows

@@ -2,7 +2,7 @@
 
 typedef float real;			/* the type in memory */
 typedef float acc;			/* the type of arithmetic */
-typedef unsigned int word;		/* the bits of an acc */
+typedef unsigned int word;		/* an unsigned integer with the bits of an acc */
 
 /* Consecutive units of a row for one thread: 16 bytes of reals, or fewer, or one unit. */
 template <class element, int n>
@@ -278,7 +278,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad_one(
 }
 
 /*
- * cg_gru_f32_gradgrad_sum_part: sums over blocks of 64 rows, for the function after it.
+ * cg_gru_f32_gradgrad_sum_part: partial sums over blocks of 64 rows, for later functions.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	ga_r         in  real    [rows, units]   adjoint of a_r
@@ -327,7 +327,7 @@ extern "C" __global__ void cg_gru_f32_gradgrad_sum_part(
 }
 
 /*
- * cg_gru_f32_gradgrad_sum: the sums over the blocks of the function before it.
+ * cg_gru_f32_gradgrad_sum: the sums of partial sums over all blocks of rows.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

@@ -28,7 +28,7 @@
 
 typedef float real;		/* the type in memory */
 typedef float acc;		/* the type of arithmetic */
-typedef uint32_t word;		/* the bits of an acc */
+typedef uint32_t word;		/* an unsigned integer with the bits of an acc */
 
 #ifdef __cplusplus
 extern "C" {
@@ -214,7 +214,7 @@ static APART void cg_lstm_block_peephole_f32_grad_sum_part_run(int count,
 }
 
 /*
- * cg_lstm_block_peephole_f32_grad_sum_part: sums over blocks of 64 rows, for the function after it.
+ * cg_lstm_block_peephole_f32_grad_sum_part: partial sums over blocks of 64 rows, for later functions.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	da_i         in  real    [rows, units]   adjoint of a_i
@@ -282,7 +282,7 @@ static void cg_lstm_block_peephole_f32_grad_sum_total(int64_t blocks, int64_t st
 }
 
 /*
- * cg_lstm_block_peephole_f32_grad_sum: the sums over the blocks of the function before it.
+ * cg_lstm_block_peephole_f32_grad_sum: the sums of partial sums over all blocks of rows.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

@@ -31,10 +31,10 @@ struct cg_lstm_block_peephole_f32_seq_forward_scan {
 	int64_t steps;                                  /* number of steps of the sequence */
 	int64_t rows;                                   /* number of rows of the batch */
 	int64_t units;                                  /* number of units of the layer */
-	int64_t shares;                                 /* number of shares into which the units are divided, at least 1 */
+	int64_t shares;                                 /* number of shares of the units, one for each thread, at least 1 */
 	const float *R; int64_t R_stride;               /* in     [4 units, units]  weights of a_i a_ci a_f a_o */
 	int64_t by_input;                               /* 1: R is transposed, as in TensorFlow; 0: as in PyTorch */
-	void *work;                                     /* scratch memory of _bytes bytes, aligned as by malloc */
+	void *work;                                     /* scratch memory of ..._bytes() bytes, aligned as by malloc */
 	float *gates; int64_t gates_stride, gates_step; /* in out [steps, rows, 4 units]  x W + b, to which each step adds its recurrent products: a_i a_ci a_f a_o */
 	const float *cs_first; int64_t cs_first_stride; /* in     [rows, units]  value before the first step; may be NULL */
 	const float *wci;                               /* in     [units]  a weight per unit; may be NULL */
@@ -93,7 +93,7 @@ void cg_lstm_block_peephole_f32_seq_forward_scan(const struct cg_lstm_block_peep
 
 typedef float real;		/* the type in memory */
 typedef float acc;		/* the type of arithmetic */
-typedef uint32_t word;		/* the bits of an acc */
+typedef uint32_t word;		/* an unsigned integer with the bits of an acc */
 
 #define ACC_ONE 0x3f800000u		/* the bits of 1 */
 #define ACC_SIGN 0x80000000u		/* the bits of -0 */
@@ -183,9 +183,9 @@ static INLINE acc acc_rough_inverse(acc d)
 }
 
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
-   64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
-   plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
-   so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
+   64ths, and then down to n; with 1/4 and not 1/2, the two terms of the variable e cancel little where n is 1. The low
+   bits of k are n plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b
+   nearly cancels it, so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
 static INLINE acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -429,7 +429,7 @@ enum { CG_TILE_VECTORS = 4 };                            /* the most vectors tha
 struct cg_tile {
 	int vectors, stored;                             /* vectors to multiply; vectors that the tile stores */
 	int64_t apart;                                   /* columns from one vector to the next */
-	int64_t width, step;                             /* vector v has min(lanes, width - v step) columns */
+	int64_t width, step;                             /* vector v has min(lanes, width - v * step) columns */
 	void *data;
 };
 

@@ -2,7 +2,7 @@
 
 typedef unsigned short real;		/* the type in memory: a half's bits */
 typedef float acc;			/* the type of arithmetic */
-typedef unsigned int word;		/* the bits of an acc */
+typedef unsigned int word;		/* an unsigned integer with the bits of an acc */
 
 static __device__ __forceinline__ word bits_of(acc x)
 {
@@ -91,9 +91,9 @@ static __device__ __forceinline__ acc acc_rough_inverse(acc d)
 }
 
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
-   64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
-   plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
-   so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
+   64ths, and then down to n; with 1/4 and not 1/2, the two terms of the variable e cancel little where n is 1. The low
+   bits of k are n plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b
+   nearly cancels it, so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
 static __device__ __forceinline__ acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;

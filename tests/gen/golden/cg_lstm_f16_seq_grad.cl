@@ -5,7 +5,7 @@
 
 typedef ushort real;		/* the type in memory: a half's bits */
 typedef float acc;		/* the type of arithmetic */
-typedef uint word;		/* the bits of an acc */
+typedef uint word;		/* an unsigned integer with the bits of an acc */
 
 /* For a compiler that vectorises loops, such as that of a CPU: -DSTRIP=1024, the number of units that a work-item takes
    of each row or sum, while the grid's height decides how many rows a work-item takes; and -DLANES=16, the number of
@@ -140,9 +140,9 @@ static inline acc acc_rough_inverse(acc d)
 }
 
 /* tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), where e^2|x| is 2^n (1 + u) / (1 - u). 2|x|/ln(2) + 1/4 is rounded to
-   64ths, and then down to n; with 1/4 and not 1/2, the terms of e cancel little where n is 1. The low bits of k are n
-   plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b nearly cancels it,
-   so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
+   64ths, and then down to n; with 1/4 and not 1/2, the two terms of the variable e cancel little where n is 1. The low
+   bits of k are n plus the exponent of 1, then 6 bits of 64ths, which are cleared. n ln(2)/2 is not exact, but b
+   nearly cancels it, so that muladd rounds once. The last step corrects the quotient q by its remainder, f - q d. */
 static inline acc acc_tanh(acc x)
 {
 	word sign = bits_of(x) & ACC_SIGN;
@@ -238,7 +238,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_element(
  *	c_prev       in  acc     [rows, units]   state before the step
  *	dc           in  acc     [rows, units]   adjoint of c
  *	dh           in  acc     [rows, units]   adjoint of h
- *	dh_out       in  real    [rows, units]   adjoint of h, too: from the layer above
+ *	dh_out       in  real    [rows, units]   second adjoint of h, from the layer above: both are added
  *	i            in  real    [rows, units]   value that forward saves
  *	f            in  real    [rows, units]   value that forward saves
  *	g            in  real    [rows, units]   value that forward saves
@@ -316,7 +316,7 @@ __kernel void cg_lstm_f16_seq_grad(
 	}
 }
 
-/* Adds the terms of one element to their sums.  Always inline: no compiler vectorises a loop with a call. */
+/* Adds each term of one element to the term's sum.  Always inline: no compiler vectorises a loop with a call. */
 static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_sum_part_element(
 	long row, long unit,
 	long rows, long units,
@@ -339,7 +339,7 @@ static inline __attribute__((always_inline)) void cg_lstm_f16_seq_grad_sum_part_
 }
 
 /*
- * cg_lstm_f16_seq_grad_sum_part: sums over blocks of 64 rows, for the function after it.
+ * cg_lstm_f16_seq_grad_sum_part: partial sums over blocks of 64 rows, for later functions.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	da_i         in  real    [rows, units]   adjoint of a_i
@@ -391,7 +391,7 @@ __kernel void cg_lstm_f16_seq_grad_sum_part(
 }
 
 /*
- * cg_lstm_f16_seq_grad_sum: the sums over the blocks of the function before it.
+ * cg_lstm_f16_seq_grad_sum: the sums of partial sums over all blocks of rows.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

@@ -28,7 +28,7 @@
 
 typedef double real;		/* the type in memory */
 typedef double acc;		/* the type of arithmetic */
-typedef uint64_t word;		/* the bits of an acc */
+typedef uint64_t word;		/* an unsigned integer with the bits of an acc */
 
 #define ACC_ONE 0x3ff0000000000000u		/* the bits of 1 */
 #define ACC_SIGN 0x8000000000000000u		/* the bits of -0 */
@@ -146,7 +146,7 @@ static APART void cg_rnn_relu_f64_grad_sum_part_run(int count,
 }
 
 /*
- * cg_rnn_relu_f64_grad_sum_part: sums over blocks of 64 rows, for the function after it.
+ * cg_rnn_relu_f64_grad_sum_part: partial sums over blocks of 64 rows, for later functions.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	da           in  real    [rows, units]   adjoint of a
@@ -193,7 +193,7 @@ static void cg_rnn_relu_f64_grad_sum_total(int64_t blocks, int64_t stride, int64
 }
 
 /*
- * cg_rnn_relu_f64_grad_sum: the sums over the blocks of the function before it.
+ * cg_rnn_relu_f64_grad_sum: the sums of partial sums over all blocks of rows.
  * A null input reads as zeros; a null output is not written.  Strides are in elements.
  *
  *	partial      in  acc     [blocks, values, units] partial sums of blocks of rows

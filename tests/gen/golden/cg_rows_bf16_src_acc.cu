@@ -1,8 +1,8 @@
-/* cg_rows_bf16_src_acc: row copies in cuda, made by cg_print_rows */
+/* cg_rows_bf16_src_acc: row copies in language cuda, made by cg_print_rows */
 
 typedef unsigned short real;		/* the type in memory: a float's upper half */
 typedef float acc;			/* the type of arithmetic */
-typedef unsigned int word;		/* the bits of an acc */
+typedef unsigned int word;		/* an unsigned integer with the bits of an acc */
 
 static __device__ __forceinline__ acc from_bits(word bits)
 {

@@ -1,4 +1,4 @@
-/* cg_rows_f16_dst_acc_drop: row copies in c, made by cg_print_rows */
+/* cg_rows_f16_dst_acc_drop: row copies in language c, made by cg_print_rows */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@
 
 typedef uint16_t real;		/* the type in memory: a half's bits */
 typedef float acc;		/* the type of arithmetic */
-typedef uint32_t word;		/* the bits of an acc */
+typedef uint32_t word;		/* an unsigned integer with the bits of an acc */
 
 static INLINE word bits_of(acc x)
 {

@@ -1,11 +1,11 @@
-/* cg_rows_f32_drop: row copies in opencl, made by cg_print_rows */
+/* cg_rows_f32_drop: row copies in language opencl, made by cg_print_rows */
 
 /* Every operation must round once, to its own type. */
 #pragma OPENCL FP_CONTRACT OFF
 
 typedef float real;		/* the type in memory */
 typedef float acc;		/* the type of arithmetic */
-typedef uint word;		/* the bits of an acc */
+typedef uint word;		/* an unsigned integer with the bits of an acc */
 
 /* Philox4x32-10: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011. */
 struct words {

@@ -1,8 +1,8 @@
-/* cg_rows_moves_f16: several row copies in one launch, in cuda, made by cg_print_rows_moves */
+/* cg_rows_moves_f16: several row copies in one launch, in language cuda, made by cg_print_rows_moves */
 
 typedef unsigned short real;		/* the type in memory: a half's bits */
 typedef float acc;			/* the type of arithmetic */
-typedef unsigned int word;		/* the bits of an acc */
+typedef unsigned int word;		/* an unsigned integer with the bits of an acc */
 
 static __device__ __forceinline__ word bits_of(acc x)
 {
