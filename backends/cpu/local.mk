@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The cpu backend: generated C, compiled once for each instruction set.
+# The cpu backend: files compiled once, and kernels, generated C, compiled for each instruction set that has kernels of its own.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
 	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/processors.h %D%/team.h \

@@ -218,7 +218,7 @@ static int draw_bars(struct svg *s, const struct result *results, size_t n)
 		        svg_across(s, 100 * results[k].share) - s->area.left);
 	}
 	svg_marks_below(s);
-	svg_frame(s, "percent of the roof, the least time that the machine allows", NULL);
+	svg_frame(s, "the least time that the machine allows, the roof, in percent of the measured time", NULL);
 	svg_put(s, "<path d=\"M%.1f %dV%d\" stroke=\"#c62828\" stroke-width=\"1.5\" stroke-dasharray=\"7 5\"/>\n", svg_across(s, 100),
 	        s->area.top, s->area.height - s->area.bottom);
 	svg_put(s, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"end\">roof</text>\n", svg_across(s, 100) - 4, s->area.top - 6);

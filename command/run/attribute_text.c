@@ -176,14 +176,14 @@ int attribute_scalar(const struct cg_attribute *a, const struct safetensors *fil
 	int32_t half;
 
 	if (t->rank)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected a scalar, [], got %s", file->path, a->name,
+		return cg_fail(CG_BAD_ARGUMENT, "%s: tensor %s: expected a scalar, of shape [], got %s", file->path, a->name,
 		               print_shape(shape, t->shape, t->rank));
 	if (!strcmp(t->dtype, "I64") && t->bytes == sizeof *value) {
 		memcpy(value, t->data, sizeof *value);
 		return CG_OK;
 	}
 	if (strcmp(t->dtype, "I32") || t->bytes != sizeof half)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected I64 or I32, got %s", file->path, a->name,
+		return cg_fail(CG_BAD_ARGUMENT, "%s: tensor %s: expected I64 or I32, got %s", file->path, a->name,
 		               print_name(shown, t->dtype));
 	memcpy(&half, t->data, sizeof half);
 	*value = half;

@@ -103,7 +103,7 @@ static int differ(const struct call *c, const struct named *a, const struct name
 
 	if (strcmp(a->name, b->name))
 		return metadata_differ(c, "cell", (struct statement){ a->by, a->name }, (struct statement){ b->by, b->name });
-	snprintf(one, sizeof one, "that its text has digest %016llx", (unsigned long long)a->digest);
+	snprintf(one, sizeof one, "that the text of its cell has digest %016llx", (unsigned long long)a->digest);
 	snprintf(two, sizeof two, "%016llx", (unsigned long long)b->digest);
 	metadata_differ(c, "cell", (struct statement){ a->by, one }, (struct statement){ b->by, two });
 	return cg_fail_in(CG_BAD_ARGUMENT, "two cells are called %s", print_name(name, a->name));

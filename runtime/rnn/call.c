@@ -100,8 +100,8 @@ int cg_rnn_check_call(struct cg_stream *stream, const struct cg_rnn *rnn, int pa
 		return REFUSE("no_dropout: expected 0 or 1, got %d", c->no_dropout);
 	/* At dropout rate 1 the vendor's library makes no masks, so no_dropout is allowed. */
 	if (c->no_dropout && shape->is_vendors && rnn->net.allow_vendor_dropout && cg_rnn_drops(rnn) && rnn->net.dropout < 1)
-		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: expected 0 on route %s with allow_vendor_dropout, which lets the "
-		               "vendor's library make the masks",
+		return cg_fail(CG_UNSUPPORTED, "rnn: no_dropout: expected 0 on route %s with allow_vendor_dropout: the vendor's "
+		               "library makes the masks, and no call can go without them",
 		               rnn->route);
 	return CG_OK;
 }

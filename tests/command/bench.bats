@@ -395,7 +395,7 @@ is_picture() {
 @test "--plot draws shares of the roof as bars, if no size varies" {
 	bench_works --B 2 --I 3 --H 4 --plot shares.svg
 	is_picture shares.svg
-	grep -q ">percent of the roof" shares.svg
+	grep -q ">the least time that the machine allows" shares.svg
 	grep -q ">GRUBlockCellGrad bwd f32 B=2 I=3 H=4<" shares.svg
 	grep -q ">roof<" shares.svg
 	[ "$(grep -c '<rect x=' shares.svg)" -eq "$(($(wc -l < shares.svg.tsv) - 1))" ]

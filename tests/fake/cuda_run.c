@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a launch: the blocks one after the other in random order, and the threads of each likewise. In a kernel with barriers each
+ * Runs a launch: its blocks one after the other in random order, and in each block its threads likewise. In a kernel with barriers each
  * thread has a stack of its own, and the threads run in random order from one barrier to the next. Each memory
  * access is checked for which the compiler emitted a call.
  */

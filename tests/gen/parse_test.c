@@ -43,7 +43,7 @@ static void advice(const char *name, char expression[200])
 	assert_true(at && end && at < end);
 	at += strlen(strncmp(at, " is nearly ", 11) ? " is " : " is nearly ");
 	for (; at < end; at++) {
-		/* The advice has the names x, low and high, in whose place `expression` gets a, -b and b. */
+		/* The advice has the names x, low and high; its copy in `expression` has a, -b and b in their place. */
 		int first = !isalpha((unsigned char)at[-1]), name = 0;
 
 		while (first && name < 3 && strncmp(at, names[name].name, strlen(names[name].name)))

@@ -258,9 +258,9 @@ static void test_what_the_command_refuses(void **state)
 		{ "on=1", "", NO_STEPS, "MadeUp: steps has no default: add steps=VALUE, an integer, or a file with a tensor of that name" },
 		{ "on=1", META("\"steps\":\"two\""), NO_STEPS, "first: __metadata__: steps: expected an integer, got \"two\"" },
 		{ "on=1", "", "\"steps\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[20,28]}",
-		  "first: steps: expected a scalar, [], got [1]" },
+		  "first: tensor steps: expected a scalar, of shape [], got [1]" },
 		{ "on=1", "", "\"steps\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[20,28]}",
-		  "first: steps: expected I64 or I32, got F64" },
+		  "first: tensor steps: expected I64 or I32, got F64" },
 	};
 	struct made_up op;
 

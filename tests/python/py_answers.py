@@ -125,7 +125,7 @@ class Answers(unittest.TestCase):
             return {name: getattr(run, name) for name in ("i", "cs", "f", "o", "ci", "co", "h")}
         saved = {name: t[name] for name in ("i", "cs", "f", "o", "ci", "co", "h") if name in t}
         got = cellgrad.LSTMBlock(**arguments, **saved, **options).grad(t.get("cs_grad"), t.get("h_grad"))
-        # If peepholes are off, TensorFlow's op gives zeros for their gradients.
+        # If peepholes are off, TensorFlow's op gives zeros for their gradients, and cellgrad gives none: zeros stand in for them.
         for name in ("wci", "wcf", "wco"):
             got.setdefault(f"{name}_grad", np.zeros_like(t.get(name, t["b"][:t["h_prev"].shape[1]])))
         return {**got, "dicfo": got["dgates"]}

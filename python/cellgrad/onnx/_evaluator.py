@@ -132,5 +132,5 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Returns whether the device is the CPU."""
+        """Returns whether a device has the name CPU, the only one on which models run."""
         return device == "CPU"
