@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests copies of rows that gather, scatter, add to old values or apply dropout to elements, on the cpu with every instruction set that
- * runs here, on one thread and on all, and on an OpenCL device: the values, and on OpenCL the numbers of builds and launches. In f32 the cpu's dropout words are those of Random123's Philox.
+ * runs here, on one thread and on all, and on an OpenCL device: the values, and on OpenCL the numbers of builds and launches. In f32
+ * the cpu's dropout words are those of Random123's Philox.
  */
 #include <setjmp.h>
 #include <stdarg.h>
