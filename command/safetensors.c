@@ -60,7 +60,7 @@ const char *safetensors_dtype(const struct safetensors_tensor *t)
 
 #define WRONG(...) cg_fail(CG_FILE, __VA_ARGS__)
 
-/* Reads a JSON list of numbers, none of them negative.  The message about a mistake contains the list's key. */
+/* Reads a JSON list of whole numbers.  An item that is negative, or no whole number, is an error, whose message contains the list's key. */
 static int numbers(const char *path, const char *name, const char *key, const json_t *list, int64_t *out,
                    int most, int *n)
 {
@@ -68,13 +68,13 @@ static int numbers(const char *path, const char *name, const char *key, const js
 	json_t *item;
 
 	if (!json_is_array(list))
-		return WRONG("%s: %s: \"%s\" is missing or not a list", path, name, key);
+		return WRONG("%s: tensor %s: \"%s\" is missing or not a list", path, name, key);
 	if (json_array_size(list) > (size_t)most)
-		return WRONG("%s: %s: \"%s\": expected at most %d numbers, got %zu", path, name, key, most,
+		return WRONG("%s: tensor %s: \"%s\": expected at most %d numbers, got %zu", path, name, key, most,
 		             json_array_size(list));
 	json_array_foreach(list, k, item) {
 		if (!json_is_integer(item) || json_integer_value(item) < 0)
-			return WRONG("%s: %s: \"%s\": expected whole numbers of at least 0, got something else", path,
+			return WRONG("%s: tensor %s: \"%s\": expected whole numbers of at least 0, got something else", path,
 			             name, key);
 		out[k] = json_integer_value(item);
 	}
@@ -91,10 +91,10 @@ static int size_of(const char *path, const char *name, const struct safetensors_
 
 	for (int k = 0; k < t->rank; k++)
 		if (__builtin_mul_overflow(bits, (uint64_t)t->shape[k], &bits))
-			return WRONG("%s: %s: a tensor of %s %s is too large", path, name, t->dtype,
+			return WRONG("%s: tensor %s: a tensor of dtype %s and shape %s is too large", path, name, t->dtype,
 			             print_shape(shape, t->shape, t->rank));
 	if (bits % 8)
-		return WRONG("%s: %s: a tensor of %s %s is no whole number of bytes", path, name, t->dtype,
+		return WRONG("%s: tensor %s: a tensor of dtype %s and shape %s is no whole number of bytes", path, name, t->dtype,
 		             print_shape(shape, t->shape, t->rank));
 	*bytes = bits / 8;
 	return CG_OK;
@@ -111,28 +111,28 @@ static int tensor(const char *path, const char *key, const json_t *entry, const 
 
 	print_name(name, key);
 	if (!json_is_object(entry))
-		return WRONG("%s: %s: expected an object with dtype, shape and data_offsets", path, name);
+		return WRONG("%s: tensor %s: expected an object with dtype, shape and data_offsets", path, name);
 	t->name = key;
 	t->dtype = json_string_value(json_object_get(entry, "dtype"));
 	if (!t->dtype)
-		return WRONG("%s: %s: \"dtype\" is missing or no string", path, name);
+		return WRONG("%s: tensor %s: \"dtype\" is missing or no string", path, name);
 	CG_TRY(numbers(path, name, "shape", json_object_get(entry, "shape"), t->shape, SAFETENSORS_RANK,
 	               &t->rank));
 	CG_TRY(numbers(path, name, "data_offsets", json_object_get(entry, "data_offsets"), at, 2, &n));
 	if (n != 2 || at[0] > at[1])
-		return WRONG("%s: %s: \"data_offsets\": expected the beginning and the end of the tensor, got other numbers", path, name);
+		return WRONG("%s: tensor %s: \"data_offsets\": expected the beginning and the end of the tensor, got other numbers", path, name);
 	if ((uint64_t)at[1] > total)
-		return WRONG("%s: %s: the tensor ends at byte %lld of the data, which has %llu bytes: the file is cut short or damaged",
+		return WRONG("%s: tensor %s ends at byte %lld of the data, which has %llu bytes: the file is cut short or damaged",
 		             path, name, (long long)at[1], (unsigned long long)total);
 	t->data = data + at[0];
 	t->bytes = (size_t)(at[1] - at[0]);
 	dtype = dtype_of(t->dtype);
 	t->cg = dtype ? dtype->cg : -1;
 	if (!dtype)
-		return CG_OK;                    /* no op reads such a tensor, but other programs may */
+		return CG_OK;                    /* no op reads a tensor of an unknown dtype, but other programs may */
 	CG_TRY(size_of(path, name, t, dtype, &bytes));
 	if (bytes != t->bytes)
-		return WRONG("%s: %s: %s %s takes %llu bytes, but \"data_offsets\" give it %zu", path, name,
+		return WRONG("%s: tensor %s: dtype %s and shape %s take %llu bytes, but \"data_offsets\" give %zu", path, name,
 		             print_name(code, t->dtype), print_shape(shape, t->shape, t->rank),
 		             (unsigned long long)bytes, t->bytes);
 	return CG_OK;
@@ -162,11 +162,11 @@ static int tile(struct safetensors *s, const unsigned char *data, uint64_t total
 
 		print_name(name, t->name);
 		if (begin < end)
-			return WRONG("%s: %s: the tensor begins at byte %llu of the data, inside %s, which ends at %llu",
+			return WRONG("%s: tensor %s begins at byte %llu of the data, inside tensor %s, which ends at byte %llu",
 			             s->path, name, (unsigned long long)begin,
 			             print_name(before, s->tensors[k - 1].name), (unsigned long long)end);
 		if (begin > end)
-			return WRONG("%s: %s: the tensor begins at byte %llu of the data, but the bytes from %llu up to there belong to no tensor",
+			return WRONG("%s: tensor %s begins at byte %llu of the data, but the bytes from %llu up to there belong to no tensor",
 			             s->path, name, (unsigned long long)begin, (unsigned long long)end);
 		end = begin + t->bytes;
 	}
@@ -188,7 +188,7 @@ static const struct foreign { const char *beginning, *is, *instead; } foreign[] 
 	{ "\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras's .h5 is", SAVE },
 	{ "GGUF",             "a GGUF file", SAVE },
 	{ "\x1f\x8b",         "compressed by gzip", "decompress it" },
-	{ "version https://git-lfs", "what Git LFS leaves in the place of a file", "git lfs pull fetches it" },
+	{ "version https://git-lfs", "what Git LFS leaves in the place of a file", "git lfs pull fetches the file" },
 	{ "<!DOCTYPE",        "a page of the web", "get the file itself" },
 	{ "<html",            "a page of the web", "get the file itself" },
 };

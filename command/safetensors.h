@@ -27,8 +27,8 @@ struct safetensors_tensor {
 
 struct safetensors {
 	char   *path;
-	struct claim *claim;             /* NULL: the bytes are the caller's */
-	void   *map;                     /* NULL: the bytes are the caller's */
+	struct claim *claim;             /* the claim of the file; NULL: the caller has the file's bytes in memory */
+	void   *map;                     /* the mapped file; NULL: the caller has the file's bytes in memory */
 	size_t  mapped;
 	json_t *header;                  /* owns the names */
 	json_t *metadata;                /* object of strings, or NULL */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the pictures of `cellgrad demo`, `cellgrad bench` and `cellgrad cell` share: SVG elements written to a file, the frame of a plot,
- * and axes.  Lengths are in pixels, from the picture's left upper corner.
+ * and axes.  Lengths are in pixels; positions are measured from the picture's left upper corner.
  */
 #ifndef SVG_H
 #define SVG_H
@@ -40,8 +40,8 @@ struct svg_axis svg_log_axis(double low, double high);
 /* The place of a value on the horizontal axis (svg_across) or the vertical one, in pixels of the picture. */
 double svg_across(const struct svg *, double x);
 double svg_down(const struct svg *, double y);
-/* Appends a text to the picture; a text of more than 511 bytes is a failure. The caller passes no text with a character that XML
- * reserves. */
+/* Appends a text to the picture; a text of more than 511 bytes is a failure. svg_put() escapes
+ * nothing: the caller passes no content, such as a title, with a character that XML reserves. */
 void svg_put(struct svg *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the picture's head, title and white background. */
 void svg_begin(struct svg *, const char *title);
