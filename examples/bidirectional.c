@@ -5,7 +5,7 @@
 
 enum { T = 5, B = 3, I = 4, U = 6, LAYERS = 2, DIRECTIONS = 2 };
 
-static struct cg_mem floats(size_t bytes)       /* host memory of this size, with small numbers that all differ */
+static struct cg_mem floats(size_t bytes)       /* host memory of this size, filled with numbers from -0.6 to 1 */
 {
 	static float room[1 << 15], next;
 	static size_t used;
@@ -53,7 +53,7 @@ int main(void)
 	for (int layer = 0; layer < LAYERS; layer++) {
 		struct cg_rnn_region bias;
 
-		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* the forget gate's input bias in the first direction */
+		cg_rnn_region(rnn, layer * DIRECTIONS, 1, 1, &bias);     /* the region of the forget gate's input bias, first direction */
 		printf(" %9.5f", ((float *)call.params_backprop.data)[bias.offset]);
 	}
 	printf("\n");

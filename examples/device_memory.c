@@ -14,7 +14,7 @@
 
 enum { T = 20, B = 16, U = 16, LAYERS = 2, LATE = 1, STEPS = 301, EACH = 30, HELD = 3, N = T * B * U, MEMS = 16 };
 
-/* ---- OpenCL: the functions that this program calls, declared here so that it needs no CL/cl.h and no -lOpenCL ---- */
+/* ---- OpenCL: the functions that this program calls, declared so that the program needs no CL/cl.h and no -lOpenCL ---- */
 
 #define CALLS \
 	CALL(int, clGetPlatformIDs, (unsigned room, void **platforms, unsigned *n)) \

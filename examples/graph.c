@@ -16,7 +16,7 @@
 
 enum { T = 20, B = 8, U = 16, LAYERS = 2, STEPS = 3, N = T * B * U, MEMS = 16 };
 
-/* ---- CUDA: the functions that this program calls, declared here so that it needs no cuda.h and no -lcuda ---- */
+/* ---- CUDA: the functions that this program calls, declared so that the program needs no cuda.h and no -lcuda ---- */
 
 typedef unsigned long long address;
 
@@ -141,7 +141,7 @@ static struct cg_rnn *open_network(struct cg_context *cg, struct cg_rnn_call *ca
 	call->output_backprop = buffer(N * sizeof(float), 0.1f);
 	call->input_backprop = buffer(N * sizeof(float), 0);
 	call->reserve = buffer(sizes.reserve, 0);
-	call->work = buffer(sizes.work, 0);             /* allocated here, since cellgrad cannot allocate a workspace during a capture */
+	call->work = buffer(sizes.work, 0);             /* the program's workspace, since cellgrad cannot allocate one in a capture */
 	return rnn;
 }
 
@@ -211,7 +211,8 @@ int main(void)
 	struct cg_rnn *rnn;
 	int equal;
 
-	/* With this CUBLAS_WORKSPACE_CONFIG cuDNN's sums repeat to the bit.  The variable must be set before any CUDA library is loaded. */
+	/* With CUBLAS_WORKSPACE_CONFIG=:4096:2 cuDNN's sums repeat to the bit.  CUBLAS_WORKSPACE_CONFIG must be set before any CUDA library is
+	 * loaded. */
 	setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:2", 0);
 	open_cuda();
 	if (cg_adopt("cuda", context, NULL, &cg))

@@ -197,7 +197,7 @@ static double step(struct training *t)
 	call.T = LENGTH;
 	call.B = ROWS;
 	call.counter = (uint64_t)t->place.pass;          /* each pass over the text is one long sequence, with its own dropout masks */
-	call.first_step = t->place.at;                   /* the time step of that sequence at which this piece begins */
+	call.first_step = t->place.at;                   /* the time step at which the piece begins, from the start of the pass */
 	call.params = host(t->weights, t->n);
 	call.reserve = t->reserve;
 	call.input = host(t->x, piece);

@@ -133,7 +133,7 @@ static struct foreign kernel(enum cg_pass pass)
 	check(cg_kernel_manifest(&f.kernel, "c", &json));
 	read_manifest(&f, json);
 	compile(&f, text);
-	printf("%s: %d arguments, compiled with the flags %s\n", f.function, f.n, f.flags);
+	printf("function %s: %d arguments, compiled with the flags %s\n", f.function, f.n, f.flags);
 	cg_text_free(json);
 	cg_text_free(text);
 	return f;
@@ -238,7 +238,8 @@ int main(void)
 		prepare(&grad, &steps[t], t < STEPS - 1 ? &steps[t + 1] : NULL, "dc", "dc_prev");
 		run(&grad, &steps[t], stream);
 	}
-	printf("%d steps there and back: h %.9g at the end, dc_prev %.9g at the start, all %d tensors of each step with the library's bits\n",
+	printf("%d steps forward and backward: the first element of h is %.9g after the last step, that of dc_prev %.9g at the first step; "
+	       "all %d tensors of each step with the library's bits\n",
 	       STEPS, (double)*room(&steps[STEPS - 1], "h"), (double)*room(&steps[0], "dc_prev"), steps[0].n);
 	cg_stream_close(stream);
 	cg_close(context);

@@ -7,8 +7,8 @@
  *	mpirun -n 2 ./parallel [-B ROWS] [-T STEPS] [-U UNITS] [-L LAYERS] [-n REPEATS] [-o FILE]
  *
  * The program prints the loss of each training step, rank 0's least time for the passes of its share, its least time for the sum of the
- * gradients, and whether the weights are equal on all ranks.  With -o it writes the weights, the batch and the gradient of the first
- * training step to FILE as floats, so that another program can check them.
+ * gradients, and whether the weights are equal on all ranks.  With -o the program writes the weights, the batch and the gradient of the
+ * first training step to FILE as floats, so that another program can check them.
  */
 #include <cellgrad.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
 
 enum { B = 2, I = 3, U = 4 };
 
-static struct cg_mem tensor(int n)              /* n floats in host memory: small numbers that all differ */
+static struct cg_mem tensor(int n)              /* n floats in host memory: numbers from -0.6 to 1 */
 {
 	static float room[1024], next;
 	static int used;

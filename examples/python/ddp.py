@@ -5,8 +5,8 @@
 	torchrun --nproc_per_node=2 ddp.py
 
 Each process takes its share of every batch.  The gradients are averaged, so that all processes have the same weights, to the bit, after
-each step.  These gradients differ from those of one process with the whole batch by rounding alone, since sums are in another order.  This
-program checks the weights after the last step, and the gradients of the first step.  torchrun sets LOCAL_WORLD_SIZE, by which
+each step.  The averaged gradients differ from those of one process with the whole batch by rounding alone, since sums are in another
+order.  This program checks the weights after the last step, and the gradients of the first step.  torchrun sets LOCAL_WORLD_SIZE, by which
 cellgrad.torch gives each process its share of the processors; CELLGRAD_CPU_THREADS sets another number of threads.
 """
 import os

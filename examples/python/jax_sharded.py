@@ -29,8 +29,8 @@ network = cellgrad.jax.Network("lstm", input=WIDTH, units=UNITS, layers=2)
 
 
 def shard_map(function, **keywords):
-    """jax.shard_map, or its predecessor in older versions of JAX.  Without the check that is switched off here, JAX does not sum the
-    gradients; the function `share_of_step` does."""
+    """jax.shard_map, or its predecessor in older versions of JAX.  With check_vma=False, or check_rep=False
+    in older versions, JAX does not sum the gradients; the function `share_of_step` does."""
     if hasattr(jax, "shard_map"):
         return jax.shard_map(function, check_vma=False, **keywords)
     from jax.experimental.shard_map import shard_map as older
@@ -73,7 +73,7 @@ def main():
     is_equal = all(np.array_equal(leaf[0], copy) for leaf in copies for copy in leaf)
     worst = max(float(jnp.abs(np.asarray(a) - np.asarray(b)).max()) for a, b in zip(jax.tree.leaves(shared), jax.tree.leaves(alone)))
     print(f"{len(jax.devices())} devices: loss {losses[0]:.4f} to {losses[-1]:.4f}, weights {'' if is_equal else 'NOT '}equal on all devices, "
-          f"within {worst:.1e} of one device's")
+          f"within {worst:.1e} of the weights from one device")
     return 0 if is_equal and worst < 1e-5 and losses[-1] < losses[0] else 1
 
 
