@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers what a function and its arguments are, and which values of a cell are states. */
+/* Answers what a function and its arguments are, and which equations of a cell compute a state or the output. */
 #include "cell.h"
 
 int cg_is_parameter(const struct cg_function *function, const struct cg_argument *a)

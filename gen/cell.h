@@ -10,7 +10,7 @@
  *	pass     cell, options, pass -> functions  which functions a pass needs, and the arguments of each
  *	order    function -> statements            the order of the computation, and the name of each variable
  *	print    functions -> text, manifest       by the dialect's templates
- *	eval     function -> values                the cell's meaning, with which tests compare printed kernels
+ *	eval     graph -> values                   the cell's meaning, with which tests compare printed kernels
  */
 #ifndef CG_CELL_H
 #define CG_CELL_H
@@ -36,7 +36,7 @@ enum {
 	CG_MEANS_AT_ONCE = 16,           /* means that one function computes */
 	CG_SAVES_MAX    = 64,
 	CG_VALUES_MAX   = 256,           /* equations */
-	CG_TERMS_MAX    = 1 << 14,       /* operations in all equations of a cell */
+	CG_TERMS_MAX    = 1 << 14,       /* operations and operands in all equations of a cell */
 	CG_DEPTH_MAX    = 64,            /* levels of nested parentheses */
 	CG_NODES_MAX    = 1 << 16,       /* nodes of a graph, with those of its derivatives */
 	CG_TEXT_MAX     = 1 << 20,       /* bytes of a .cell */
@@ -73,8 +73,8 @@ void cg_text_printf(struct cg_text *, const char *format, ...) __attribute__((fo
 
 struct cg_mistake { char text[640]; };   /* "name:line:column: message", then the line and a caret; or the message alone */
 
-/* What uses a name as a reserved word, in words that fit behind "a reserved word of": a dialect, some compilers, the kernels' text or other
- * texts.  NULL: the name is not reserved. */
+/* What uses a name as a reserved word, in words that fit behind "a reserved word of": a dialect, some compilers or their libraries, the
+ * kernels' text or the language of cells.  NULL: the name is not reserved. */
 const char *cg_find_reserved(const char *name);
 /* The name in a list that is nearest to a misspelt name, or NULL where no name of the list is near. */
 const char *cg_nearest(const char *name, const char *const *names, int n);
@@ -120,7 +120,7 @@ enum cg_op_code {
 struct cg_operator {
 	const char *word;                /* the operator's name in a .cell; NULL: a .cell has a sign for it, or has no such operator */
 	int         arity;
-	const char *section;             /* the section of templates/math.in that computes it; NULL: every dialect has a sign for it */
+	const char *section;             /* the operator's section of templates/math.in; NULL: each dialect has its sign, or it is the mean */
 };
 extern const struct cg_operator cg_operators[CG_OP_COUNT];
 
@@ -208,7 +208,7 @@ enum cg_role {
 	CG_ROLE_PARAM,
 	CG_ROLE_ROWS, CG_ROLE_UNITS, CG_ROLE_SCRATCH, CG_ROLE_ACCUMULATE,
 	CG_ROLE_MEANS,                   /* the memory of means: those of a row stand side by side */
-	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: that of the argument */
+	CG_ROLE_OPERAND                  /* an operand of a matrix product or of row copies; index: its place among the function's arguments */
 };
 enum cg_derivative { CG_VALUE, CG_D, CG_G, CG_GD };  /* value v; its adjoint dv; in gradgrad the adjoint gv of v, and gdv of dv */
 
@@ -276,7 +276,7 @@ struct cg_argument {
 	const char *name;
 	int role, index, derivative;
 	int kind, type, out;
-	int node;                        /* the node of an input, which is a leaf, or the node that an output stores */
+	int node;                        /* the node whose value an input loads, or the node that an output stores */
 	int place;                       /* of an output: the interpreter's register that has its values */
 };
 
@@ -288,9 +288,9 @@ struct cg_function {                     /* one function */
 	char key[CG_KEY_MAX];            /* the function's name in the text */
 	int  stage, shape;
 	int  serves;                     /* of means: the shape of the function that reads them; else the function's own shape */
-	int  means, mean_functions;      /* numbers: of the means of a row in memory; of the functions just before, which compute them */
+	int  means, mean_functions;      /* the means of a row in memory; how many functions just before this one compute these means */
 	struct cg_argument *arguments; int n_arguments;  /* in the order of the function's parameters */
-	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without the leaves */
+	int *schedule; int n_schedule;   /* the nodes to compute, operands first, without constants and loaded nodes */
 	struct cg_operation *operations; int n_operations; /* the operations, in order; the first n_fixed run once for all strips */
 	int n_fixed, registers;          /* registers: how many the interpreter needs, each for a strip of values */
 	int sum_values;                  /* of a sum: the number of values in each block of its scratch; those of scalars stand last */
@@ -367,7 +367,7 @@ int cg_run_units(const struct cg_pass_plan *, const struct cg_function *);
  * 1. */
 void cg_one_key(const struct cg_function *, char key[CG_KEY_MAX]);
 /* Which form of a function is to be launched?  1: the first, where its launch has at least CG_RUN_THREADS threads for each
- * multiprocessor; 0: the second, in which a thread takes one unit. */
+ * multiprocessor; 0: the second, or the only one, in which a thread takes one unit. */
 enum { CG_RUN_THREADS = 256 };
 int cg_takes_runs(const struct cg_pass_plan *, const struct cg_function *, int64_t rows, int64_t units, int multiprocessors);
 /* Does the function write the argument?  A function that computes means writes the memory of means. */
@@ -497,7 +497,7 @@ struct cg_pass_plan *cg_gemm_plan(const struct cg_gemm_shape *, cg_resize *);
 /* Computes the values of the graph's first n nodes in long double: value[k] is that of node k.  The caller sets the values of the leaves
  * before. */
 void cg_eval(const struct cg_graph *, long double *value, int n);
-/* The same for a row of several units: value[k * units + u] is the value of node k in unit u. */
+/* The same as cg_eval() for a row of several units: value[k * units + u] is the value of node k in unit u. */
 void cg_eval_row(const struct cg_graph *, long double *value, int n, int units);
 
 /* The value of one argument in a call of a function. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a plan of one function that belongs to no cell: a matrix product or row copies.  A backend builds and launches such a plan like
- * the plan of a cell.
+ * Makes a plan of one function that belongs to no cell: a matrix product or row copies.  A backend builds and launches a plan without a
+ * cell like the plan of a cell.
  */
 #include "cell.h"
 

@@ -153,7 +153,7 @@ void cg_gemm_key(const struct cg_gemm_shape *s, char key[CG_KEY_MAX])
 }
 
 /* How an operand of the product is read into a panel: copied, or transposed.  Panels of matrix a hold its rows and panels of matrix b its
- * columns, so where one of them copies, the other, stored in the same order, must transpose. */
+ * columns, so of two matrices stored in the same order one is copied, the other transposed. */
 static const struct access {
 	const char *panel, *across, *along, *pack;
 } beside = { "@x@", "1", "stride", "copy" }, apart = { "@x@ * stride", "stride", "1", "turn" };

@@ -106,8 +106,8 @@ static void join(const struct cg_cell *cell, int options, const char *between, c
 			n += snprintf(text + n, CG_KEY_MAX - (size_t)n, "%s%s", n ? between : "", cell->options[k].name);
 }
 
-/* Finds options of the cell, from number `from` on, whose names joined by "_" make the text. Returns a bit for each of these options, or
- * 0 where no options make the text. */
+/* Finds options of the cell, from number `from` on, whose names joined by "_" make the text. Returns a bit for each option found, or 0
+ * where no options make the text. */
 static int joined(const struct cg_cell *cell, int from, const char *text)
 {
 	for (int k = from; k < cell->n_options; k++) {
@@ -664,7 +664,7 @@ int cg_check_split(const struct cg_cell *cell, struct cg_mistake *mistake)
 			before++;
 		if (gate->whole < 0 || before == k)
 			continue;
-		snprintf(words, sizeof words, "split gate '%s': gate '%s' has the split gate '%s' already", gate->name,
+		snprintf(words, sizeof words, "split gate '%s' would be the recurrent part of gate '%s', which has the split gate '%s' already", gate->name,
 		         cell->gates[gate->whole].name, cell->gates[before].name);
 		cg_mistake_at(mistake, cell, gate->position, words);
 		return -1;

@@ -361,7 +361,7 @@ static void report_failure(const struct cg_pass_plan *plan, int wrong, struct cg
 		snprintf(mistake->text, sizeof mistake->text, "cell %s: pass %s needs more than %d functions for its means over units", cell->name,
 		         cg_pass_names[plan->pass], CG_FUNCTIONS_MAX);
 	else if (!plan->memory.failed)
-		snprintf(mistake->text, sizeof mistake->text, "cell %s: pass %s has more than %d operations", cell->name,
+		snprintf(mistake->text, sizeof mistake->text, "cell %s: pass %s has more than %d operations and operands", cell->name,
 		         cg_pass_names[plan->pass], CG_NODES_MAX);
 }
 

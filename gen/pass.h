@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what the files that plan a pass share: pass.c chooses the functions and where the graph is cut,
- * pass_function.c makes them.
+ * pass_function.c makes the functions.
  */
 #ifndef CG_PASS_H
 #define CG_PASS_H
@@ -32,9 +32,9 @@ struct cg_argument cg_function_argument(struct maker *, int role, int index, int
  * is not 0. */
 int cg_function_key(const struct cg_pass_plan *, char key[CG_KEY_MAX], int stage, const char *suffix);
 /* Makes a function that computes the outputs collected so far from the values in memory.  After a point function cg_function_make() empties
- * the list of outputs; after a sum part, a sum or a sum over units the list stays.  Before that function, cg_function_make() makes the
- * functions that compute the means over units which that function reads, level by level: a mean of means is one level above the means
- * that it reads.  A sum part computes partial sums of the outputs over blocks of rows.  The sum stores the gradients of biases and
+ * the list of outputs; after a sum part, a sum or a sum over units the list stays.  Before a function that reads means over units,
+ * cg_function_make() makes the functions that compute these means, level by level: a mean of means is one level above the means that it
+ * reads.  A sum part computes partial sums of the outputs over blocks of rows.  The sum stores the gradients of biases and
  * weights, the sum over units those of scalars. */
 void cg_function_make(struct maker *, int stage, int shape, const char *suffix);
 

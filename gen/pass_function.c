@@ -174,7 +174,7 @@ static void insert(struct cg_function *p, int first, struct cg_argument a)
 
 enum { COMPUTED = 1, LOADED };
 
-/* Finds the inputs from which the outputs are computed, and the nodes between them.  For a function that computes means these nodes end at
+/* Finds the inputs from which the outputs are computed, and the nodes between them.  For a function that computes means the nodes end at
  * the operands of the means. */
 static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 {

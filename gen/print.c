@@ -114,7 +114,7 @@ static void put_names(struct printer *p, struct cg_text *text)
 	}
 }
 
-/* Prints the parameters of the C text's function over a strip of a row: pointers to the strip's elements. */
+/* Prints the parameters of the C text's function over a strip of a row: pointers to the strip's elements, and numbers by value. */
 static void run_parameters(struct printer *p, struct cg_text *text)
 {
 	for (int k = 0; k < p->function->n_arguments; k++) {

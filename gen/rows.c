@@ -146,7 +146,7 @@ static int put_four(struct cg_text *text, const struct cg_rows_shape *s, int acc
 		return 0;
 	set_hole(&h, "inline", cg_dialects[lang].inlined);
 	set_hole(&h, "type", acc ? "acc" : "real");
-	/* No vector of these loads is wider than 16 bytes: four elements of 8 bytes are loaded as two vectors. */
+	/* No load or store of a vector has more than 16 bytes: four elements of 8 bytes are two vectors. */
 	set_hole(&h, "align", bytes < 16 ? "8" : "16");
 	set_hole(&h, "load_four", bytes > 16 ? "vstore2(vload2(0, row + first), 0, x.of), vstore2(vload2(1, row + first), 1, x.of)"
 	                             : "vstore4(vload4(0, row + first), 0, x.of)");

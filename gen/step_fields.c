@@ -62,7 +62,7 @@ static struct field *add_field(struct steps *s, int kind, int type, int out, con
 	return f;
 }
 
-/* Adds a field for an argument that has one value for all steps.  Returns NULL where there is such a field already. */
+/* Adds a field for an argument that has one value for all steps.  Returns NULL where the struct has the argument's field already. */
 static struct field *add_constant(struct steps *s, const struct cg_argument *a, int kind)
 {
 	return find_field(s, kind, a->name) ? NULL : add_field(s, kind, a->type, 0, a->name, "");

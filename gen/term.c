@@ -14,7 +14,7 @@ static int term(struct parser *p, int code, int a, int b, long double value)
 	struct cg_cell *cell = p->cell;
 
 	if (cell->n_terms == CG_TERMS_MAX)
-		return cg_parse_wrong(p, p->at, "the equations have more than %d operations", CG_TERMS_MAX);
+		return cg_parse_wrong(p, p->at, "the equations have more than %d operations and operands", CG_TERMS_MAX);
 	if (!(cell->n_terms & (cell->n_terms - 1))) {
 		int capacity = cell->n_terms ? cell->n_terms * 2 : 1;
 		struct cg_term *terms = cg_arena_alloc(&cell->memory, (size_t)capacity * sizeof *terms);
@@ -136,7 +136,7 @@ static int factor(struct parser *p)
 	if (*p->at == '-') {
 		p->at++;
 		if (++p->signs > CG_DEPTH_MAX)
-			return cg_parse_wrong(p, position, "signs are nested more than %d deep", CG_DEPTH_MAX);
+			return cg_parse_wrong(p, position, "minus signs are nested more than %d deep", CG_DEPTH_MAX);
 		a = factor(p);
 		p->signs--;
 		return a < 0 ? -1 : term(p, CG_OP_NEG, a, -1, 0);

@@ -250,15 +250,15 @@ static void most(void)
 
 enum { NEVER = CG_PASS_COUNT };
 
-#define NODES "more than 65536 operations"
+#define NODES "more than 65536 operations and operands"
 
 static const struct { const char *name; void (*make)(void); const char *message; int pass; } texts[] = {
 	{ "million operations",   million_operations,   "a cell has at most 1048576 bytes, this one 2000032", 0 },
-	{ "many operations",      many_operations,      "x:4:16390: the equations have more than 16384 operations", 0 },
+	{ "many operations",      many_operations,      "x:4:16390: the equations have more than 16384 operations and operands", 0 },
 	{ "million equations",    million_equations,    "a cell has at most 1048576 bytes, this one 9888922", 0 },
 	{ "many equations",       many_equations,       "x:260:6: a cell has at most 256 equations", 0 },
 	{ "million parentheses",  million_parentheses,  "x:4:70: parentheses are nested more than 64 deep", 0 },
-	{ "million signs",        million_signs,        "x:4:69: signs are nested more than 64 deep", 0 },
+	{ "million signs",        million_signs,        "x:4:69: minus signs are nested more than 64 deep", 0 },
 	{ "million functions",    million_functions,    "x:4:330: parentheses are nested more than 64 deep", 0 },
 	{ "nested in turn",       nested_in_turn,       "a cell has at most 1048576 bytes, this one 1400030", 0 },
 	{ "nested clips",         nested_clips,         "a cell has at most 1048576 bytes, this one 1400030", 0 },
@@ -290,7 +290,7 @@ static const struct { const char *name; void (*make)(void); const char *message;
 	{ "nested forms",         nested_forms,         NULL, NEVER },
 	{ "chain of forms",       chain_of_forms,       NULL, NEVER },
 	{ "million forms",        million_forms,        "x:4:330: parentheses are nested more than 64 deep", 0 },
-	{ "long sum of forms",    long_sum_of_forms,    "x:4:13401: the equations have more than 16384 operations", 0 },
+	{ "long sum of forms",    long_sum_of_forms,    "x:4:13401: the equations have more than 16384 operations and operands", 0 },
 	{ "nested means",         nested_means,         NULL, NEVER },
 	{ "million means",        million_means,        "x:4:330: parentheses are nested more than 64 deep", 0 },
 	{ "many means",           many_means,           NULL, NEVER },

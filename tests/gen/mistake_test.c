@@ -300,7 +300,7 @@ static void test_form_limit(void **state)
 		n += (size_t)sprintf(text + n, " + b");
 	sprintf(text + n, " +\n  hard_sigmoid(b))\n");
 	assert_null(cg_parse(text, "x.cell", resize, &mistake));
-	assert_string_equal(mistake.text, "x.cell:5:3: the equations have more than 16384 operations\n  hard_sigmoid(b))\n  ^");
+	assert_string_equal(mistake.text, "x.cell:5:3: the equations have more than 16384 operations and operands\n  hard_sigmoid(b))\n  ^");
 }
 
 /* Files in another encoding, binary, without a declaration, or with carriage returns alone, and the first line of each message. */

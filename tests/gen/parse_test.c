@@ -279,7 +279,7 @@ static void test_split(void **state)
 		{ "cell x\ngates a_n\noutput h\nu = a_n\nstage u\ngates b_m\nsplit q_n\nh = b_m + q_n\n", "---", NULL },
 		{ "cell x\ninput a_n\nsplit q_n\noutput h\nh = a_n + q_n\n", "--", NULL },
 		{ "cell x\ngates a_n\nsplit q_n p_n\noutput h\nh = a_n + q_n + p_n\n", "-00",
-		  "3:11: split gate 'p_n': gate 'a_n' has the split gate 'q_n' already" },
+		  "3:11: split gate 'p_n' would be the recurrent part of gate 'a_n', which has the split gate 'q_n' already" },
 	};
 
 	(void)state;
@@ -422,7 +422,7 @@ static void test_limits(void **state)
 	accepted(text);
 	strcat(text, " + b");
 	assert_null(cg_parse(text, "x", resize, &mistake));
-	assert_non_null(strstr(mistake.text, "the equations have more than 16384 operations"));
+	assert_non_null(strstr(mistake.text, "the equations have more than 16384 operations and operands"));
 
 	strcpy(text, HEAD "h = ");
 	for (int k = 0; k < CG_DEPTH_MAX; k++)
@@ -436,7 +436,7 @@ static void test_limits(void **state)
 	        "h = ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((( a\n"
 	        "                                                                     ^");
 	refused(HEAD "h = a ------------------------------------------------------------------b",
-	        "x.cell:4:72: signs are nested more than 64 deep\n"
+	        "x.cell:4:72: minus signs are nested more than 64 deep\n"
 	        "h = a ------------------------------------------------------------------b\n"
 	        "                                                                       ^");
 

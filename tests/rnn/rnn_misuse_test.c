@@ -210,7 +210,7 @@ static void test_cells(void **state)
 	cell_refused("cell x\nsplit q_n\noutput h\nh = tanh(q_n)\n", 0, CG_UNSUPPORTED,
 	             "rnn: cell x: expected a gate that takes x, of a line 'gates' or 'input', since a network has an input");
 	cell_refused("cell x\ngates a_n\nsplit q_n p_n\noutput h\nh = tanh(a_n + q_n * p_n)\n", 0, CG_UNSUPPORTED,
-	             "rnn: x:3:11: split gate 'p_n': gate 'a_n' has the split gate 'q_n' already\nsplit q_n p_n\n          ^");
+	             "rnn: x:3:11: split gate 'p_n' would be the recurrent part of gate 'a_n', which has the split gate 'q_n' already\nsplit q_n p_n\n          ^");
 	cell_refused("cell x\ngates a\nstate c\noutput h\nc = a + c_prev\nh = tanh(c) * h_prev\n", 2, CG_BAD_ARGUMENT,
 	             "rnn: proj: cell x: a projection needs a cell with a cell state, one stage, a recurrent product, and equations that do "
 	             "not read h_prev");
