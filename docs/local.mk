@@ -6,7 +6,8 @@ docs_pages = \
 nobase_doc_DATA = README.md NEWS LICENSE $(docs_pages)
 EXTRA_DIST += $(docs_pages)
 
-# The documents have links to source files that are not installed.  In the installed documents such a link is plain text.
+# The documents have links to source files that are not installed.  In the installed documents a link to a file that
+# is not installed is plain text.
 not_installed = (\.\./)*((gen|backends|bindings|command|packaging|python|runtime|templates|tests|verify)/|CONTRIBUTING|SECURITY|CODE_OF_CONDUCT)
 install_data_last += install-links
 install-links:

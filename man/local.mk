@@ -9,8 +9,8 @@ man_MANS += $(command_pages)
 endif
 EXTRA_DIST += %D%/cellgrad.3 %D%/cellgrad-cell.7 %D%/cellgrad-weights.7 $(command_pages)
 
-# Every function of cellgrad.h has a manual page under its name, which is an alias of cellgrad(3).  tests/man.sh compares this list
-# with cellgrad.h.
+# Every function of cellgrad.h has a manual page under its name, which is an alias of cellgrad(3).  tests/man.sh compares the list
+# `calls` with cellgrad.h.
 calls = \
 	cg_message cg_version cg_set_allocator cg_open cg_adopt cg_close cg_describe cg_device cg_pool_init cg_pool_set \
 	cg_supports cg_stream_open cg_stream_sync cg_stream_close cg_stream_take cg_stream_give cg_host cg_prefer_huge_pages \

@@ -26,7 +26,7 @@ def version():
 
 
 def project(folder=""):
-    """Returns the tables of a pyproject.toml by name, without the tables [tool.*].  The values in these tables are strings and lists of
+    """Returns the tables of a pyproject.toml by name, without the tables [tool.*].  The values in the tables are strings and lists of
     strings, whose syntax is the same in TOML and Python."""
     tables, table, key = {}, {}, None
     for line in read(folder, "pyproject.toml").splitlines():

@@ -13,7 +13,7 @@ from cellgrad_wheel import name_of
 
 def moment():
     """Returns the date of the files in the sdist: SOURCE_DATE_EPOCH, else the date of the last commit, else that of the file configure.ac.
-    All files of an sdist have this date, so an unpacked sdist gives the same date again."""
+    All files of an sdist have the returned date, so an unpacked sdist gives the same date again."""
     if os.environ.get("SOURCE_DATE_EPOCH"):
         return int(os.environ["SOURCE_DATE_EPOCH"])
     if os.path.exists(os.path.join(TOP, ".git")):

@@ -77,7 +77,7 @@ class Network:
             raise ArgumentTypeError(f"values: expected a mapping of names to numbers, got {type(values).__name__}")
         self._context = context
         config = self.config = struct_of("cg_rnn_config", lib.cg_rnn_config_init)
-        # The struct cg_rnn_config points to these objects, so the network keeps references to them.
+        # The struct cg_rnn_config points to the options, the route and the values, so the network keeps references to them.
         self._options, self._route = words("options", options), None if route is None else text("route", route)
         numbers = [C.cg_value(name=text("values", name), value=real(f"values: {name}", value)) for name, value in (values or {}).items()]
         self._values = (C.cg_value * max(1, len(numbers)))(*numbers)
@@ -136,7 +136,8 @@ class Network:
         return plan
 
     def replace(self, **changes: Any) -> "Network":
-        """Returns a new network with these arguments changed; `network.replace(training=False)` takes the same params as `network`.
+        """Returns a new network with the arguments in `changes` changed.  `network.replace(training=False)` takes the same params as
+        `network`.
 
         >>> import cellgrad
         >>> network = cellgrad.Network("gru", input=3, units=4, dropout=0.5, layers=2)
