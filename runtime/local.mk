@@ -24,7 +24,8 @@ EXTRA_%C%_libwhole_la_DEPENDENCIES = $(backend_libraries)
 EXTRA_DIST += %D%/README.md \
 	%D%/core/README.md %D%/cache/README.md %D%/device/README.md %D%/op/README.md %D%/rnn/README.md %D%/block/README.md %D%/tensorflow/README.md %D%/weights/README.md
 include_HEADERS = %D%/cellgrad.h
-# The files by which pkg-config and CMake find the library; make install writes its prefix into them.
+# The files by which pkg-config and CMake find the library; make install writes the prefix into cellgrad.pc, and the folder of headers and
+# the library's file name into cellgrad-config.cmake.
 pkgconfigdir = $(libdir)/pkgconfig
 cmakedir = $(libdir)/cmake/cellgrad
 install_data += install-finders
@@ -41,8 +42,8 @@ uninstall-finders:
 		'$(DESTDIR)$(cmakedir)/cellgrad-config-version.cmake'
 .PHONY: install-finders uninstall-finders
 
-# libtool's version is current:revision:age.  Before a release: if code changed, add 1 to revision; if functions were added, removed or
-# changed, add 1 to current and set revision to 0; then, if functions were only added, add 1 to age, else set age to 0.
+# libtool's version is current:revision:age.  Before a release: if only code changed, add 1 to revision.  If functions were added, removed
+# or changed, add 1 to current and set revision to 0; in that case, if functions were only added, add 1 to age, else set age to 0.
 # The versions of releases:
 #   0.1.0  0:0:0
 #   0.2.0  1:0:1
@@ -65,7 +66,7 @@ install-la-prefix:
 	done
 .PHONY: install-la-prefix
 
-# make uninstall removes the project's own folders, if they are empty after all files were removed.
+# make uninstall removes the project's own folders, and lib/cmake, each only if it is empty after all files were removed.
 uninstall-hook:
 	for folder in '$(cmakedir)' '$(libdir)/cmake' '$(pkgdatadir)/cells' '$(pkgdatadir)' '$(pkglibdir)' '$(examplesdir)/python' '$(examplesdir)' '$(docdir)/docs' '$(docdir)'; do \
 		rmdir "$(DESTDIR)$$folder" 2>/dev/null || :; done

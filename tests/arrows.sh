@@ -117,8 +117,9 @@ against()
 }
 
 # Prints those lines "A B SYMBOL" of the input that are part of a circle of two or more files, or of a path between circles.  A call is not
-# part of a circle if no file calls the calling file, or if the called file calls no file.  Such calls are removed, again and again, until
-# only circles and the paths between them are left.
+# part of a circle if no file calls the calling file, or if the called file calls no file.  The function removes
+# calls from a file that no file calls, and calls to a file that calls no file, again and again, until only circles and the paths between
+# them are left.
 circles()
 {
 	awk '

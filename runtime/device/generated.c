@@ -35,8 +35,8 @@ static int is_of(const struct cg_pass_plan *plan, const struct text *t)
 	               : plan->functions->shape == CG_FUNCTION_ROWS && !memcmp(&plan->rows, t->rows, sizeof *t->rows);
 }
 
-/* Finds a generated kernel of the context; NULL: it has not been built yet.  Needs no lock, since kernels are only ever added, at the
- * front of the list. */
+/* Finds a generated kernel of the context; NULL: it has not been built yet.  The search needs no lock: until the
+ * context closes, kernels are only added, at the front of the context's list. */
 static const struct cg_generated *find(const struct cg_context *context, const struct text *t)
 {
 	const struct cg_generated *g = __atomic_load_n(&context->generated, __ATOMIC_ACQUIRE);
@@ -108,8 +108,8 @@ static int get_product(struct cg_context *context, const struct cg_gemm *g, cons
 	int n = cg_gemm_tiles(&shape, &limits, tiles), chosen = cg_gemm_choose(tiles, n, &limits, g->m, g->n);
 
 	if (!n)
-		return cg_fail(CG_UNSUPPORTED, "%s: no tile of the matrix products fits the device's %zu bytes of local memory and groups of at "
-		               "most %d threads", backend->name, limits.local_bytes, limits.group);
+		return cg_fail(CG_UNSUPPORTED, "backend %s: no tile of the matrix products fits the device's %zu bytes of local memory and groups "
+		               "of at most %d threads", backend->name, limits.local_bytes, limits.group);
 	*result = find(context, &(struct text){ .gemm = &tiles[chosen] });
 	for (int k = 0; k < n && !*result && backend->all_tiles; k++) {
 		const struct cg_generated *other;
@@ -132,8 +132,8 @@ static int multiply(struct cg_stream *stream, const struct cg_gemm *g)
 	return launch(stream, product, g->m, g->n, operands);
 }
 
-/* Writes the start of a product to c, as a product with k = 0.  A product with k = 0 does not read a and b, so that the kernel for
- * operands that are not transposed serves for transposed ones, too. */
+/* Writes `start`, the matrix that a product is added to, to c: runs the product with k = 0.  A product with k = 0 does not read a and b,
+ * so that the kernel for operands that are not transposed serves for transposed ones, too. */
 static int spread_start(struct cg_stream *stream, const struct cg_gemm *g)
 {
 	struct cg_gemm start = *g;

@@ -2,7 +2,7 @@
 /*
  * The command's interface to the library beside cellgrad.h: the cell language; the tables that the command prints or reads its arguments by
  * (environment variables, ops, weight formats, roundings); the files of the cache; and facts of backends and devices.  The interface
- * exposes no fields of contexts, backends or plans.
+ * exposes no fields of contexts, backends or network plans.
  */
 #ifndef CG_INSPECT_H
 #define CG_INSPECT_H

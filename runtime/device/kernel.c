@@ -41,7 +41,8 @@ static int make(struct cg_context *context, const struct cg_kernel_entry *key, s
 	return CG_OK;
 }
 
-/* Finds the kernel of a key among those built so far, or NULL.  Needs no lock, since kernels are only ever added. */
+/* Finds the kernel of a key among those built so far, or NULL.  The search needs no lock: until the context closes, kernels are only
+ * added. */
 static struct cg_kernel_entry *find(struct cg_context *context, const struct cg_kernel_entry *key)
 {
 	struct cg_kernel_entry *entry = atomic_load_explicit(&context->kernels, memory_order_acquire);

@@ -14,7 +14,7 @@ struct cg_network {
 	const char *name, *options;
 	int dtype, layers, directions, skip, time_major, training;
 	int reverse;                             /* the network has one direction, which begins at the last valid step */
-	int states_major;                        /* states are [L*D B .], as time_major or the caller's states_major demands */
+	int states_major;                        /* 1: states are [L*D B .], since time_major or the caller's states_major is 1; 0: [B L*D .] */
 	int64_t I, U, P, H;                      /* width of the input; units; width of the projection, or 0; width of one direction's output */
 	double dropout;
 	uint64_t seed;

@@ -169,7 +169,7 @@ static size_t count_shared(const struct range *a, const struct range *b)
 /* ---- rows that are not dense ---- */
 
 /* A range as blocks of bytes; each block begins a multiple of `stride` bytes after the first.  With two strides, `stride` is their greatest
- * common divisor; with 0 there is one block. */
+ * common divisor; if `stride` is 0, there is one block. */
 struct blocks { uint64_t stride, bytes; };
 
 /* inner 1: each row is a block; 0: all rows within one step of the larger stride, with the gaps between them, are a block. */

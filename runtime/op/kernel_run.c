@@ -330,7 +330,8 @@ static int launch(const struct call *c, const struct operands *all, struct cg_me
 	return CG_OK;
 }
 
-/* Checks and binds all arguments before anything is allocated or launched, so that a call that fails its checks changes nothing. */
+/* Checks and binds all arguments before the call gets its workspace or launches a function, so that a call that fails its checks changes no
+ * argument. */
 static int run_with(const struct call *c, struct operands *all)
 {
 	const struct cg_pass_plan *plan = c->entry->plan;

@@ -28,7 +28,7 @@ enum cg_attribute_kind {
 	CG_BOOL,                         /* an int in the op's struct, 0 or 1 */
 	CG_INTEGER,                      /* an int64_t in the op's struct, within the attribute's range */
 	CG_WORD,                         /* an int in the op's struct: the index of one of the attribute's words */
-	CG_TEXT,                         /* a const char * in the op's struct, NULL for no text; the row has no check of it */
+	CG_TEXT,                         /* a const char * in the op's struct, NULL for no text; cg_attribute_check() does not check the text */
 	CG_NATURAL                       /* a uint64_t in the op's struct, with any value */
 };
 
@@ -82,7 +82,7 @@ enum cg_port_flag {
 	CG_ON_HOST     = 1,              /* the command passes the argument in host memory; `info --json`: "host_in_c": true */
 	CG_OPAQUE      = 2,              /* the bytes are private to this library: `cellgrad run` compares them with no file */
 	CG_MAY_LACK    = 4,              /* TensorFlow's op requires the argument; in this library it may be absent */
-	/* the command's user may leave the argument out, but only if the option --op has the library's name of the op and not TensorFlow's */
+	/* the command's user may leave the argument out, but only if the user names the op by the library's name and not by TensorFlow's */
 	CG_OURS_LACKS  = 8,
 	/* the argument is a list of tensors NAME_0, NAME_1, ...; function `item` of the row gives the shape of each */
 	CG_LIST        = 16,
@@ -116,7 +116,7 @@ struct cg_range     { int state, has_most; struct cg_range_end { int64_t number;
 struct cg_spacing {
 	struct { int64_t n, stride; } of[2];
 	int64_t width;
-	int is_packed;                   /* a packed sequence, which has dimension 0 alone */
+	int is_packed;                   /* 1: the argument is a packed sequence, whose rows lie in dimension 0 alone */
 };
 
 struct cg_op {

@@ -97,7 +97,7 @@ static const char *read_dimension(const struct cg_op *row, const char *s, struct
 		length = cg_word_length(s, '+');
 		of->dim = (short)cg_size_find(row, s, length);
 		s += length;
-		/* the dimension ends here; no row has more terms than fit, which a test of all rows checks */
+		/* the dimension ends here; a test of all rows checks that no dimension has more than CG_MULTIPLES_MAX terms */
 		if (*s != '+' || d->n == CG_MULTIPLES_MAX)
 			return s;
 	}

@@ -18,7 +18,7 @@ static inline int cg_is_given(const struct cg_mem *m)
 void cg_sizes_read(const struct cg_op *, const void *op, int64_t size[CG_DIMS_MAX]);
 /* The index of the size with this symbol; -1: there is none. */
 int  cg_size_find(const struct cg_op *, const char *symbol, size_t length);
-/* The length of a word, which ends at a blank or at `end`. */
+/* The length of a word, which ends at a blank, at the character `end`, or at the end of the text. */
 size_t cg_word_length(const char *, char end);
 int  cg_word_is(const char *name, const char *word, size_t length);
 

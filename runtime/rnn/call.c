@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of networks: checks a call by its row in the op table, and runs it on its route.  reserve.c writes and checks the header of the
- * reserve space.
+ * Calls of networks: checks a call by its row, which is like a row of the op table, and runs the call on its route.  reserve.c writes and
+ * checks the header of the reserve space.
  */
 #include <string.h>
 
@@ -133,8 +133,8 @@ static int check_states(const struct cg_rnn *rnn, const struct cg_rnn_op *op, co
 	return CG_OK;
 }
 
-/* Checks that the reserve space is aligned for acc, since it holds values in acc; the call's row in the op table checks only the dtype's
- * alignment. */
+/* Checks that the reserve space is aligned for acc, since it holds values in acc; cg_op_check() checks by the call's row only the alignment
+ * for the dtype. */
 static int check_alignment(const struct cg_rnn_op *op)
 {
 	const struct cg_mem *m = &op->call.reserve;
@@ -168,7 +168,7 @@ static int check_reserve(const struct cg_rnn *rnn, const struct cg_rnn_op *op, i
 struct call {
 	struct cg_op_call run;
 	struct cg_rnn_shape shape;
-	/* the op struct of the call, for the call's row in the op table; op.call.size is 0 until the fields are set */
+	/* the op struct of the call, which the call's row describes; op.call.size is 0 until the fields are set */
 	struct cg_rnn_op op;
 	/* storage for the call of a program that was compiled against an earlier header, completed by the missing fields */
 	struct cg_rnn_call whole;
@@ -184,7 +184,7 @@ static void make_op(struct call *c, const struct cg_rnn *rnn)
 	c->op.reserve = cg_rnn_reserve_elements(rnn, &c->shape);
 }
 
-/* Makes arguments absent that the pass neither reads nor writes. */
+/* Makes those arguments of the call's row absent that the pass neither reads nor writes. */
 static void leave_out(struct cg_rnn_call *call, const struct cg_rnn *rnn, int pass)
 {
 	static const struct cg_mem absent = { .bytes = 0 };

@@ -227,7 +227,7 @@ static int fill_part(const struct filling *f, int pseudo_layer, enum cg_rnn_part
 		sizeof place),
 	};
 
-	/* The first gate may lack the part; then another gate's region has the sizes. */
+	/* If the first gate lacks the part, the region's sizes are those of the first gate that has the part. */
 	for (int k = 1; !region.rows && k < net->n_weights && part != CG_RNN_PROJECTION && part != CG_RNN_VECTOR; k++)
 		region = cg_network_part(net, pseudo_layer, part, k);
 	m.rows = count * region.rows;

@@ -14,9 +14,9 @@ struct cg_rnn;
 struct cg_rnn_shape;
 
 /*
- * The attributes, sizes and arguments of a network's op.  For TensorFlow's ops, tensorflow/cudnn_rnn.c makes a plan and a call from this
- * struct.  Each plan has one such struct with all fields that its calls share; rnn/call.c copies it, adds the call, and checks the copy by
- * the call's row.  A struct cg_mem for each tensor of a list (CG_LIST) follows the struct.
+ * The attributes, sizes and arguments of a network's op.  For TensorFlow's ops, tensorflow/cudnn_rnn.c makes a plan and a call from
+ * struct cg_rnn_op.  Each plan has a struct cg_rnn_op with all fields that the plan's calls share; rnn/call.c copies that struct, adds the
+ * call, and checks the copy by the call's row.  A struct cg_mem for each tensor of a list (CG_LIST) follows struct cg_rnn_op.
  */
 struct cg_rnn_op {
 	struct cg_rnn_call call;                 /* the first field, so that call.size is where ops have their size */
@@ -31,7 +31,8 @@ struct cg_rnn_op {
 	int64_t num_layers, num_units, input_size;               /* a field that is 0 is inferred from the arguments' shapes */
 	int64_t num_params, num_params_weights, num_params_biases;
 	const char *cell_name, *options, *values_text, *route;
-	const struct cg_cell *cell;              /* the cell of cell_name; NULL: that of rnn_mode.  values: those of values_text */
+	/* cell: the cell of cell_name, or the plan's cell; NULL: the cell of rnn_mode.  values: those of values_text */
+	const struct cg_cell *cell;
 	const struct cg_value *values;
 	int n_values;
 

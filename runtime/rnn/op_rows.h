@@ -76,8 +76,8 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 #define ABOUT_PARAMS  "all weights and biases in one buffer; cellgrad convert makes it from other formats"
 #define ABOUT_RESERVE "the reserve space, which the gradient reads; its format is private"
 
-/* For a cell without a cell state, input_c is not read and output_c is empty.  Argument `lack` of this macro: the flag of port input_h,
- * which may be absent if attributes give the sizes that its shape would give. */
+/* For a cell without a cell state, input_c is not read and output_c is empty.  Argument `lack` of INPUTS: the flag of port input_h, which
+ * may be absent if attributes give the sizes that its shape would give. */
 #define INPUTS(lack) \
 	{ "input",   "T B I",   CG_IN, NULL, 0, .at = CALL(input) }, \
 	{ "input_h", "L*D B H", CG_IN, "",   0, .at = CALL(input_h), .flags = lack }, \

@@ -201,8 +201,8 @@ void cg_rnn_hold(struct cg_rnn *rnn)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* Drops a reference to a cached plan.  The plan stays in the cache.  If more than IDLE_MAX plans there then have no reference, the one of
- * them that cg_rnn_get() returned longest ago is freed; that may be this plan. */
+/* Drops a reference to a cached plan.  The plan stays in the cache.  If more than IDLE_MAX cached plans then have no reference, the one
+ * of them that cg_rnn_get() returned longest ago is freed; that may be the plan whose reference was dropped. */
 static void give_back(struct cg_rnn *rnn)
 {
 	struct cg_context *context = rnn->context;

@@ -355,8 +355,8 @@ static void describe_launch(const struct cg_recurrence *w, int function, int64_t
 	(void)cg_bind(&w->kernel->plan->functions[function], bind, &at, p->operands);
 }
 
-/* The function of the forward pass that computes the elements of a stage.  In the plan the functions for the stage's means precede that
- * one. */
+/* The function of the forward pass that computes the elements of a stage.  In the plan the functions that compute the
+ * stage's means precede the function that computes its elements. */
 static int function_of(const struct cg_recurrence *w, int stage)
 {
 	const struct cg_function *functions = w->kernel->plan->functions;

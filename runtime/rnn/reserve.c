@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The header of the reserve space.  The header identifies the network and the forward call that wrote it.  A backward call that checks
- * it rejects the reserve space of another network, and of a forward call with another T, B, lengths, counter, first_step or
+ * the header rejects the reserve space of another network, and of a forward call with another T, B, lengths, counter, first_step or
  * no_dropout.
  */
 #include <string.h>

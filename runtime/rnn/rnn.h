@@ -117,7 +117,7 @@ struct cg_rnn {
  * A packed sequence: the order of a call's valid steps, so that no kernel reads a length.  Batch rows are sorted by falling length; step s
  * consists of the first n[s] of them, in packed rows from off[s] on.  In a reversed direction, step s of a row of length n is time
  * n - 1 - s.  If all rows have T steps (dense), packed rows are ordered by time in both directions, and a reversed direction takes them
- * from the end.  The reserve space has this order too, so that it does not depend on the layout of the caller's rows.
+ * from the end.  The reserve space has the order of packed rows, too, so that it does not depend on the layout of the caller's rows.
  */
 struct cg_packed {
 	/* N: valid steps of all batch rows; S: the length of the longest batch row, the number of steps */
@@ -187,8 +187,8 @@ const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *,
 int cg_rnn_measure(const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* Computes the bytes of params, of the reserve space, and of a workspace that is large enough for both passes. */
 int cg_rnn_measure_sizes(const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_sizes *);
-/* Checks what the call's row in the op table does not check and needs no memory: stream, plan, sizes, lengths, strides, first_step and
- * flags.  Sets the call's shape. */
+/* Checks what cg_op_check() does not check by the call's row and needs no memory: stream, plan, sizes, lengths, strides, first_step
+ * and flags.  Sets the call's shape. */
 int cg_rnn_check_call(struct cg_stream *, const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* The size of the reserve space in elements of the plan's dtype. */
 int64_t cg_rnn_reserve_elements(const struct cg_rnn *, const struct cg_rnn_shape *);

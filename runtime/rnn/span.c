@@ -178,7 +178,7 @@ int cg_span_multiply_weights(const struct cg_recurrence *w, const struct cg_span
 }
 
 /* Computes the gradient of x: the sums so far, if `add` is set, plus the product of each range of gates, or with `skip` plus the gradient
- * of each gate. */
+ * of each gate that takes x. */
 int cg_span_multiply_gradients(const struct cg_recurrence *w, const struct cg_span *span)
 {
 	const struct cg_matrix sums = at(w, w->dx.sums, span->row, 0), dx = at(w, w->dx.result, span->row, 0);

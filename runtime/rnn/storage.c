@@ -22,7 +22,8 @@ int cg_rnn_drops(const struct cg_rnn *rnn)
 	return rnn->net.training && rnn->net.dropout > 0 && rnn->net.layers > 1;
 }
 
-/* Do other steps read saved value k?  Without a reserve space, such a value has memory for all steps, any other for one step. */
+/* Do other steps read saved value k?  Without a reserve space, a saved value that other steps read has memory for all
+ * steps, any other saved value for one step. */
 int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 {
 	int later = k == rnn->saved_h;
@@ -162,7 +163,7 @@ static void carve_own(const struct cg_rnn *rnn, int pass, struct cg_work *work, 
 		r->c_first[c] = cg_work_alloc(work, B, rnn->net.U, acc);
 	/* Only the first of the pseudo-layers has memory for a copy of its input, since layers that run at once read the output of the
 	 * layer below, and both directions of a dense call share one input.  In a call with rows of different lengths each direction has
-	 * such memory. */
+	 * memory for a copy of its input. */
 	if (!k || (rnn->net.directions == 2 && !shape->is_whole))
 		r->x = cg_work_alloc(work, N, widest(rnn), real);
 	if (scan)

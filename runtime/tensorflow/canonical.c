@@ -67,7 +67,7 @@ int cg_rnn_params_size(struct cg_stream *stream, const void *given)
 
 /* ---- lists ---- */
 
-/* The number of weight tensors of a pseudo-layer; the function below gives the number of its bias tensors. */
+/* The number of weight tensors of a pseudo-layer; n_biases() gives the number of the pseudo-layer's bias tensors. */
 static int n_weights(const struct cg_rnn *rnn)
 {
 	return 2 * rnn->net.n_weights + (rnn->net.P > 0) + rnn->net.n_vectors;
@@ -118,8 +118,8 @@ int cg_rnn_items(const struct cg_op *row, const void *op, int *n)
 
 struct part { int pseudo_layer, id, bias; };
 
-/* The k-th tensor: weights by pseudo-layer and id, then biases.  Id 2 G is the projection's, and is skipped in a network without a
- * projection. */
+/* The k-th tensor: weights by pseudo-layer and id, then biases.  With G gates, id 2 G is the projection's, and is skipped in a
+ * network without a projection. */
 static struct part part_of(const struct cg_rnn *rnn, int k)
 {
 	int weights = rnn->net.layers * rnn->net.directions * n_weights(rnn), each = n_weights(rnn), id = k % each;

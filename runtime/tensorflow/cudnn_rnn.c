@@ -208,7 +208,8 @@ int cg_rnn_op_open(struct cg_stream *stream, const struct cg_op *row, void *give
 	op->rnn = rnn;
 	CG_TRY(cg_rnn_check_call(stream, rnn, pass_of(row), &call, &shape));
 	op->reserve = cg_rnn_reserve_elements(rnn, &shape);
-	/* A reserve space of another size is refused later, by its size. */
+	/* A reserve space of another size than expected is checked later, by the backward call: a smaller one is refused, and of a larger one
+	 * the header is checked. */
 	if (pass_of(row) != CG_GRAD || call.reserve.bytes != (size_t)op->reserve * cg_dtype_bytes(op->dtype))
 		return CG_OK;
 	return cg_reserve_check(stream, rnn, &call, &shape);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The op table: joins the lists of rows, which are at the ends of the source files of block/ and of cudnn_rnn_rows.c, and finds a row by
- * name.  To add an op, add its row to such a list, and a new list to `lists` here; the tests read all rows.
+ * name.  To add an op, add its row to such a list, and a new list to `lists` in this file; the tests read all rows.
  */
 #include <stdio.h>
 #include <string.h>

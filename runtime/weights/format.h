@@ -72,7 +72,8 @@ struct cg_layout {
 	struct cg_network network;
 	struct cg_network_text text;
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded to the dtype */
-	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1], scalars[CG_SCALARS_MAX + 1];  /* a character each, in the cell's order */
+	/* a character for each gate, per-unit vector or scalar, in the cell's order */
+	char gates[CG_GATES_MAX + 1], vectors[CG_WEIGHTS_MAX + 1], scalars[CG_SCALARS_MAX + 1];
 	int gradients;
 	int each, groups, n;                     /* each: tensors of a group; groups: the number of groups; n: tensors in all */
 };
@@ -94,8 +95,9 @@ int  cg_layout_extents(const struct cg_layout *, int k, struct cg_extent extents
 struct cg_layer_range { int first, end; };
 struct cg_layer_range cg_layout_layers(const struct cg_layout *, int k);
 
-/* The location of a matrix, bias or vector of the network.  Element (r, c) of this part is element offset + r * row + c * column of a
- * tensor.  Field `tensor` -1: the format does not hold the part.  shared: the tensor holds the sum bW + bR. */
+/* The location of a matrix, bias or vector of the network.  Element (r, c) of the matrix, bias or vector is element
+ * offset + r * row + c * column of a tensor.  Field `tensor` -1: the format does not hold the part.  shared: the tensor holds the sum
+ * bW + bR. */
 struct cg_location { int tensor, shared; int64_t offset, row, column, rows, columns; };
 struct cg_location cg_layout_locate(const struct cg_layout *, int pseudo_layer, enum cg_rnn_part, char gate);
 
