@@ -26,8 +26,8 @@ struct cg_network {
 	int64_t matrices[2];                     /* elements of all matrices of a pseudo-layer: of layer 0, of another layer */
 };
 
-/* Texts of a network's cell, options and values for messages: "./mine.cell", "peephole", "k=0.5".  Field `values` has the params whose
- * values differ from their defaults. */
+/* Texts of a network's cell, options and values for messages: "./mine.cell", "peephole", "k=0.5".  Field `values` has the params that
+ * have no default or whose values differ from their defaults. */
 struct cg_network_text {
 	char cell[CG_NAME_MAX + 8], options[CG_OPTIONS_MAX * (CG_NAME_MAX + 1)], values[CG_PARAMS_MAX * (CG_NAME_MAX + 26)];
 };

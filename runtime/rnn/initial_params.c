@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Initial params of a network, by named rules for each kind of weight.  The rules only add, subtract, multiply, divide and take square
- * roots of doubles, in a fixed order, so that every machine gives the same numbers.
+ * Initial params of a network, by named rules for each kind of weight.  Beside the integer operations that draw random numbers, the rules
+ * only add, subtract, multiply, divide and take square roots of doubles, in a fixed order, so that every machine gives the same numbers.
  */
 #include <math.h>
 #include <string.h>

@@ -172,7 +172,7 @@ int cg_rnn_compile(struct cg_rnn *);
 
 /* ---- plan.c ---- */
 
-/* Checks a config and fills the part of a plan that does not depend on a device: layout and number of params. */
+/* Checks a config and fills the part of a plan that does not depend on a device, for example the layout and the number of params. */
 int cg_rnn_describe(const struct cg_rnn_config *, struct cg_rnn *);
 /* Frees a plan without references; the caller drops the plan's reference to its context. */
 void cg_rnn_free(struct cg_rnn *);
