@@ -9,7 +9,7 @@
 #include "runtime/op/op.h"
 
 /* The state of a call from its checks to its end. */
-enum { CG_OP_BYTES = 4096 };             /* the most bytes of an op's struct */
+enum { CG_OP_BYTES = 4096 };             /* the most bytes of an op's struct; tests/op/op_test compares each row of the op table */
 struct cg_op_call {
 	struct cg_stream *stream;
 	const struct cg_op *row;

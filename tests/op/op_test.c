@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/op/run.h"
 #include "runtime/op/shape.h"
 #include "tests/help/args.h"
 
@@ -25,6 +26,7 @@ static void row_is_sound(const struct cg_op *row)
 	union args a;
 	int state = 0, n = 0;
 
+	assert_true(row->size <= CG_OP_BYTES);
 	for (p = row->ports; p->name; p++, n++) {
 		int now = p->flow == CG_IN ? 0 : p->extra ? 2 : 1;
 		int64_t shape[CG_RANK];
