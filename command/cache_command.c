@@ -74,7 +74,7 @@ struct cache_listing {
 	uint64_t bytes;
 };
 
-/* Prints an age, as "3 min". */
+/* Prints how long ago a kernel was last used, as "3 min ago". */
 static void print_age(struct print_table *t, int64_t age)
 {
 	static const struct { int seconds; const char *name; } units[] = {

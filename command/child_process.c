@@ -130,11 +130,12 @@ static void end(pid_t child, int answered, int late, int seconds, char why[CHILD
 	if (answered)
 		return;
 	if (late || !gone)
-		snprintf(why, CHILD_WHY, "its driver gave no answer in %d s, and the process that asked it was ended", seconds);
+		snprintf(why, CHILD_WHY, "the driver gave no answer in %d s, and the process that asked the driver was ended", seconds);
 	else if (WIFSIGNALED(status))
-		snprintf(why, CHILD_WHY, "its driver ended the process: signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		snprintf(why, CHILD_WHY, "the driver ended the process that asked it: signal %d (%s)", WTERMSIG(status),
+		         strsignal(WTERMSIG(status)));
 	else
-		snprintf(why, CHILD_WHY, "its driver ended the process: exit status %d", WEXITSTATUS(status));
+		snprintf(why, CHILD_WHY, "the driver ended the process that asked it: exit status %d", WEXITSTATUS(status));
 }
 
 /* Starts a child process that answers, and returns the end of the pipe from which the parent reads; -1: `why` says what failed. */

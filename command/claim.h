@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a command reads and those that it will write. No output may replace an input, another output or a compiled kernel in the
- * cache. Files that exist are compared by device and inode, so their names do not matter. The functions of file.c and safetensors.c claim
- * each file that a command names as input or output, unless it is an input that is not a regular file. The functions here must not run in
- * several threads.
+ * Claims on files: on those that a command reads, and on those that a command will write. No output may replace an input, another output or
+ * a compiled kernel in the cache. Files that exist are compared by device and inode, so their names do not matter. The functions of file.c
+ * and safetensors.c claim each file that a command names as input or output, unless it is an input that is not a regular file. The
+ * functions of this header must not run in several threads at the same time.
  */
 #ifndef CLAIM_H
 #define CLAIM_H
@@ -21,7 +21,7 @@ int  claim_output(const char *path, const char *resolved, const struct stat *the
 /* Is the file a claimed input? */
 int  claim_is_input(const struct stat *);
 
-/* claim_end ends one claim, which may be NULL; claim_end_all ends all of them, when a command is done. */
+/* claim_end ends one claim, which may be NULL; claim_end_all ends all claims, when a command is done. */
 void claim_end(struct claim *);
 void claim_end_all(void);
 

@@ -2,7 +2,7 @@
 /*
  * What the subcommands share: their functions, exit status, options, and one way to fail. A subcommand is a function command_NAME()
  * in NAME_command.c; main.c has the table. Functions that can fail return an enum cg_status and leave the text in cg_message(), as
- * the library does; only command_fail() prints that text and turns the code into an exit status.
+ * the library does; command_fail() prints that text and turns the code into an exit status.
  */
 #ifndef COMMAND_H
 #define COMMAND_H
@@ -13,7 +13,7 @@
 
 enum {
 	EXIT_OK      = 0,
-	EXIT_WORK    = 1,                /* a mismatch, a failure during the work, or at any time a failure of a driver or of memory */
+	EXIT_WORK    = 1,                /* outputs differ, the work failed, or, at any time, a driver failed or memory is exhausted */
 	EXIT_REFUSED = 2                 /* refused before any work */
 };
 
@@ -32,8 +32,8 @@ void command_words(int argc, const char *const *argv);
 /* Prints "cellgrad run: " and this thread's message to standard error, or {"error": ..., "command": "run"}, and returns the exit
  * status. working: the work had begun. */
 int  command_fail(const char *command, int code, int working);
-/* Rewords the message of a failed library call for the command's user: removes the name of the library's call at its front, and puts the
- * name of an option there; option = NULL: none. Returns `code`. */
+/* Rewords the message of a failed library call for the command's user: removes the name of the library's call, or `dtype`, at the message's
+ * front, and puts the name of an option there; option = NULL: none. Returns `code`. */
 int  command_reword(int code, const char *option);
 /* Prints a warning the way command_fail prints an error: one line, "cellgrad run: warning: ...", or {"warning": ..., "command": "run"}. */
 void command_warn(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -56,7 +56,8 @@ enum { OPTION_HELP = 1, OPTION_JSON, OPTION_FIRST, OPTION_MAX = 24 };
 struct options {
 	char name[24];                   /* "cellgrad run" */
 	poptContext popt;
-	/* by the option's number; NULL: the option is not given; popt allocates a value; an option without a value has a static entry */
+	/* the value of each option by the option's number, in memory of popt; a static text if the option takes no value; NULL: the option is
+	 * not given */
 	char *value[OPTION_MAX];
 	const char **operands;           /* the words that are not options; ends with NULL */
 };

@@ -148,7 +148,8 @@ static int check_scan(const struct emit *e, const struct options *o)
 	if (e->kernel.pass != CG_SEQ_FORWARD && e->kernel.pass != CG_SEQ_GRAD)
 		return cg_fail(CG_BAD_ARGUMENT, "--shape scan: expected --pass seq_forward or seq_grad, got %s", cg_pass_names[e->kernel.pass]);
 	if (strcmp(e->lang, cg_lang_names[CG_LANG_C]))
-		return cg_fail(CG_BAD_ARGUMENT, "--shape scan: expected --lang c, got %s, where the host launches each step", e->lang);
+		return cg_fail(CG_BAD_ARGUMENT, "--shape scan: expected --lang c, got %s, a language in which the host launches each step",
+		               e->lang);
 	if (o->value[STAGE])
 		return cg_fail(CG_BAD_ARGUMENT, "--shape scan has all stages: give it without --stage");
 	return CG_OK;
@@ -166,7 +167,7 @@ static int read_kernel(struct emit *e, const struct options *o)
 		return cg_fail(CG_BAD_ARGUMENT,
 		               "which cell?  --list shows the built-in cells and those of the shelf, --help has examples");
 	if (o->operands[1])
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected one cell, got a second", print_name(shown, o->operands[1]));
+		return cg_fail(CG_BAD_ARGUMENT, "cell %s: expected one cell, got a second", print_name(shown, o->operands[1]));
 	CG_TRY(options_choose("--shape", shape ? shape : "point", shapes, 2, &k));
 	e->kernel.shape = shape_codes[k];
 	e->kernel.options = o->value[OPTIONS];

@@ -147,7 +147,7 @@ static int make_temporary(char path[PATH_MAX], const char *directory)
 		if (fd < 0 && errno != EEXIST)
 			return -1;
 		if (fd >= 0)
-			close(fd);               /* another process locked it as a leftover */
+			close(fd);               /* another process took the file for a leftover and locked or removed it */
 	}
 	errno = EEXIST;
 	return -1;
@@ -299,7 +299,7 @@ int file_begin(struct file *f)
 	}
 	mask_signals(SIG_UNBLOCK);
 	if (f->fd < 0)
-		return cg_fail(CG_FILE, "%s: cannot make a file in %s: %s", f->path, directory, strerror(why));
+		return cg_fail(CG_FILE, "%s: cannot make a temporary file in folder %s: %s", f->path, directory, strerror(why));
 	remove_leftovers(directory);
 	if (f->mode >= 0 && fchmod(f->fd, (mode_t)f->mode))
 		return cg_fail(CG_FILE, "%s: fchmod: %s", f->path, strerror(errno));
@@ -334,8 +334,8 @@ static void forget(struct file *f)
 	f->temporary[0] = '\0';
 }
 
-/* Network filesystems report a full disk when a descriptor is closed. This error is found by closing a duplicate of the descriptor, since
- * the file's lock ends when the last descriptor is closed. */
+/* Network filesystems report a full disk when a descriptor is closed. flush() finds a full disk by closing a duplicate of the descriptor,
+ * since the file's lock ends when the last descriptor is closed. */
 static int flush(int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);

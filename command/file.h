@@ -2,7 +2,7 @@
 /*
  * Files that appear whole or not at all: each is written under a temporary name in the same directory and then renamed, so that an older
  * file of that name stays until the new one is complete. A temporary file is locked while it is written; a temporary file without a
- * lock, where the filesystem has locks, is the leftover of a killed process. The functions here also read text files.
+ * lock, where the filesystem has locks, is the leftover of a killed process. The functions of this header also read text files.
  */
 #ifndef FILE_H
 #define FILE_H
@@ -44,7 +44,8 @@ int  file_check_name(const char *path, const char *done);
  * the file cannot be read, is longer than `most` bytes, or is no text. */
 int file_text(const char *path, int any, size_t most, char **text);
 
-/* Is the word the path of a cell's file? Such a word has a slash or ends in .cell; no cell of the library has such a name. */
+/* Is the word the path of a cell's file? The path of a cell's file has a slash or ends in .cell; the name of a cell of the library does
+ * neither. */
 int file_is_cell(const char *word);
 /* Finds the cell that a word names: a cell of cg_cell_find(), or one in a file. *parsed: the cell from the file, which the caller closes;
  * NULL: the cell is one of the library. given: 1: the user wrote the word, so it may name a pipe; 0: it is from a file's metadata, and may

@@ -220,7 +220,7 @@ static int show_ops(json_t *devices)
 	return code;
 }
 
-/* Is this dtype the first in `routes` whose route is this one? */
+/* Is `dtype` the first dtype in `routes` with the route `route`? */
 static int is_first(json_t *routes, const char *dtype, const json_t *route)
 {
 	const char *other;
@@ -362,7 +362,7 @@ static int show(json_t *devices, json_t *unnamed)
 	return show_rounding();
 }
 
-/* ---- as JSON: one object, since nothing here is a list of results ---- */
+/* ---- as JSON: one object, since info prints no list of results ---- */
 
 static json_t *cache_json(void)
 {
@@ -468,7 +468,7 @@ int command_info(int argc, const char **argv)
 	if (!code && o.value[OPTION_HELP])
 		options_help(&o, usage, text);
 	else if (!code && o.operands[0] && (o.operands[1] || o.value[WHY]))
-		code = cg_fail(CG_BAD_ARGUMENT, "%s: expected one op or --why, got both or several ops",
+		code = cg_fail(CG_BAD_ARGUMENT, "op %s: expected one op, or --why without an op, got several ops or both",
 		               print_name(shown, o.operands[o.operands[1] ? 1 : 0]));
 	else if (!code && o.operands[0])
 		code = describe_op(o.operands[0], json);

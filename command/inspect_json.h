@@ -16,8 +16,8 @@ json_t *inspect_devices(void);
 /* The device that cg_open(NULL) chooses: { "opens": true, "about": its line, or why none opens }, and in "passed_over", if
  * CELLGRAD_BACKEND is unset, the reason for each backend that cg_open passes over without loading its driver. */
 json_t *inspect_default(void);
-/* Whether a backend or a device opens, or one of a list of them: { "opens", "about", "devices": [[name, line]] }, where the devices are
- * those of the backend; and "passed_over", the message of a backend that cg_open does not try unless it is named. */
+/* Whether a backend or a device opens, or any of a list of backends and devices: { "opens", "about", "devices": [[name, line]] }, where the
+ * devices are those of the backend; and "passed_over", the message of a backend that cg_open does not try unless it is named. */
 json_t *inspect_why(const char *where);
 
 /* Finds the k-th kind of network for which routes are shown: every built-in cell makes one kind without options and, if it has options, one

@@ -12,7 +12,7 @@
 #include "command/output.h"
 #include "runtime/device/inspect.h"
 
-/* The length in bytes of the control character at this place, or 0 where there is none.  Terminals also obey the control characters
+/* The length in bytes of the control character that begins at `at`; 0 if none begins there. Terminals also obey the control characters
  * U+0080 to U+009F, which are C2 80 to C2 9F in UTF-8. */
 static int control(const char *at)
 {
@@ -53,7 +53,7 @@ void print_plain(FILE *f, const char *text)
 	}
 }
 
-/* The length in bytes of the UTF-8 character at this place; 0: there is none. */
+/* The length in bytes of the UTF-8 character that begins at `at`; 0 if none begins there. */
 static int character(const unsigned char *at)
 {
 	int n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;

@@ -53,7 +53,7 @@ void print_text(const char *);
 /* The errno of a failed write by print_text, print_all_rows or print_json; 0 where none is known. */
 int  print_trouble(void);
 
-/* Prints one JSON object on a line and frees the object; CG_NO_MEMORY where it is NULL or an allocation by jansson failed before. */
+/* Prints one JSON object on a line and frees the object; CG_NO_MEMORY if the object is NULL or an allocation by jansson failed before. */
 int     print_json(json_t *object);
 /* A JSON string of a text; where the text is not UTF-8, each byte of it that is not ASCII becomes "?". */
 json_t *print_string(const char *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocates a problem's memory in a context, fills it, warms up and measures. The op's rows in the op table say what is allocated, read
- * and multiplied; roof.c measures the roofs with which the times are compared.
+ * Allocates a problem's memory in a context, fills the memory, calls the op to warm up, and measures calls. The op's rows in the op table
+ * say what is allocated, read and multiplied; roof.c measures the roofs with which the times are compared.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ struct timing {
 	const struct problem *problem;
 	struct cg_context *context;
 	struct cg_stream *stream;
-	void *op;                                /* the problem's struct, with memory */
+	void *op;                                /* a copy of the op's struct in `problem`, with memory */
 	const struct cg_op *rows[2];
 	int n_rows, first;                       /* the ops of the rows from `first` on are measured */
 	struct cg_mem buffer;                    /* the device's driver copies the buffer's first half to the second; absent: no copies */
@@ -106,7 +106,8 @@ static uint64_t random_bits(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* Fills memory with numbers of either sign, of magnitude 2^exponent to twice that, with random low bits: no number is zero or subnormal. */
+/* Fills memory with numbers of either sign and with random low bits: of magnitude 2^exponent to twice that or, so that no number is
+ * subnormal, the dtype's least normal number to twice that. */
 static void draw(int dtype, int exponent, char *to, size_t bytes, uint64_t *state)
 {
 	const unsigned digits = (unsigned)cg_dtypes[dtype].digits - 1, bias = (unsigned)cg_dtypes[dtype].top - 1;
@@ -188,7 +189,7 @@ static int prepare(struct timing *t)
 			}
 	}
 	CG_TRY(alloc_work(t));
-	/* The gradient reads the gates that a forward pass saved, so one pass runs first. */
+	/* The gradient reads what a forward pass saved; if only the gradient is measured, one forward pass runs first. */
 	return t->first ? t->rows[0]->call(t->stream, t->op) : CG_OK;
 }
 
@@ -219,12 +220,12 @@ static int count(const struct timing *t, struct result *result)
 			if (!is_wanted(t->problem, t->rows[r], port) && !cg_op_needs(t->rows[r], port, t->op) &&
 			    !is_upstream(t->problem, t->rows[r], port))
 				continue;
-			/* If no row of the batch has a valid step, the op reads no input. */
+			/* If no row of the batch has a valid step, the bytes of inputs do not count. */
 			if (rows == 0 && port->flow == CG_IN)
 				continue;
 			CG_TRY(cg_op_bytes(t->rows[r], port, t->op, &bytes));
 			result->bytes += (double)bytes;
-			/* Each weight is a factor once for every valid row of every step, and its gradient has as many products. */
+			/* A call multiplies by each weight once for every valid row of every step; the gradient of a weight takes as many products. */
 			if (is_weights(t->rows[r], port))
 				result->flops += 2 * rows * (t->rows[r]->weights ? (double)t->rows[r]->weights(t->op) : (double)bytes / element);
 		}
@@ -245,8 +246,8 @@ static int sample(const struct timing *t, long calls, double *ms)
 	return CG_OK;
 }
 
-/* Where the device's driver copies memory: allocates a buffer for copies that move as many bytes as the problem, or up to 128 more, in two
- * halves on separate cache lines, and sets the number of copies that take `least` milliseconds. */
+/* Where the device's driver copies memory: allocates a buffer for copies that move the problem's bytes and 1 to 128 more, in two halves on
+ * separate cache lines, and finds a number of copies, 2^20 at most, that take `least` milliseconds or more. */
 static int alloc_buffer(struct timing *t, double bytes, double least)
 {
 	enum { LINES = 2 * 64 };
@@ -323,7 +324,7 @@ static int grow(double *samples[2], long buffer)
 static int collect(struct timing *t, double time, long reps, struct result *r)
 {
 	enum { LEAST = 3 };
-	double *samples[2] = { NULL, NULL }, start, ms;  /* samples of calls and of copies */
+	double *samples[2] = { NULL, NULL }, start, ms;  /* milliseconds in each sample: of a call, of a copy */
 	long buffer = 0;
 	int code = warm_up(t, time, r->bytes, &r->calls);
 

@@ -68,7 +68,7 @@ static const char *parts_of(const struct cg_gate *gate)
 	return texts[(h << 2 | x << 1) + bias];
 }
 
-/* A row with a label and words; a row without words is left out. */
+/* A row of the output, with a label and words; a row without words is not printed. */
 struct row { const char *label; int n; };
 
 static void begin_word(struct row *r)
@@ -208,7 +208,7 @@ static json_t *names_json(const struct fact_names *names)
 	return list;
 }
 
-/* Prints why the cell has no such pass, for example since its gradient of the gradient has too many operations. */
+/* Prints why the cell does not have a pass, for example because the gradient of the cell's gradient has too many operations. */
 static int print_no_pass(const struct work *w, int pass)
 {
 	if (w->json)
@@ -284,7 +284,7 @@ static int read_arguments(struct work *w, const struct options *o)
 		return cg_fail(CG_BAD_ARGUMENT, "which cell?  cellgrad emit --list shows the built-in cells and those of the shelf, --help "
 		               "has examples");
 	if (o->operands[1])
-		return cg_fail(CG_BAD_ARGUMENT, "%s: expected one cell, got a second", print_name(shown, o->operands[1]));
+		return cg_fail(CG_BAD_ARGUMENT, "cell %s: expected one cell, got a second", print_name(shown, o->operands[1]));
 	CG_TRY(options_choose("--dtype", dtype ? dtype : "f32", cg_real_names, CG_DTYPE_COUNT, &w->dtype));
 	w->seed = 1;
 	if (o->value[SEED])

@@ -6,8 +6,8 @@
 #include "command/file.h"
 #include "runtime/device/inspect.h"
 
-/* Draws which value each equation reads, from the gates and the states before the step on the left to the output and the states after the
- * step on the right. Argument `file`: the picture's file, which file_check_picture() has checked. */
+/* Draws which values each equation reads: gates, states before the step, weights, scalars and params are on the left, and the value of an
+ * equation is right of all values that the equation reads. Argument `file`: the picture's file, which file_check_picture() has checked. */
 int cell_picture_draw(const struct cg_cell *, struct file *);
 
 #endif

@@ -56,7 +56,7 @@ static int is_kept(const struct cg_cell *cell, int value)
 	return cg_find_prev(cell, value) >= 0;
 }
 
-/* Finds what a pass loads; a cell that has no such pass loads nothing in it. */
+/* Finds what a pass of the cell loads; if the cell does not have the pass, finds nothing. */
 static int find_loads(const struct oddities *o, int pass, struct pass_facts *f)
 {
 	int code = pass_facts_open(f, o->cell, o->options, pass, CG_DTYPE_F64);
@@ -96,7 +96,7 @@ static int find_idle(const struct oddities *o)
 /* Bounds of a term for all numbers that gates, states, weights and scalars may have. */
 struct range { double low, high; };
 
-/* The most terms that one comparison looks at, since a text may nest values so that they have very many. */
+/* The most terms that one comparison of two terms visits, since values that are nested in a cell's text may have very many terms. */
 enum { LOOKS = 1000 };
 
 static int same_term(const struct cg_cell *cell, int a, int b, int *looks)
@@ -148,7 +148,7 @@ static struct range square_of(struct range a)
 	return (struct range){ a.low <= 0 && a.high >= 0 ? 0 : fmin(p, q), fmax(p, q) };
 }
 
-/* 1 / a; without bounds where a may be 0. */
+/* The range of 1 / a; without bounds if a may be 0. */
 static struct range range_of_reciprocal(struct range a)
 {
 	return a.low > 0 || a.high < 0 ? (struct range){ 1 / a.high, 1 / a.low } : (struct range){ -INFINITY, INFINITY };
@@ -212,7 +212,7 @@ static struct range range_of(const struct cg_cell *cell, int term, const struct 
 	}
 }
 
-/* Finds stored values in which an exp or expm1 may be larger than f16_most and is not bounded by what is done with it.  In
+/* Finds stored values in which an exp or expm1 may be larger than f16_most and no operation on the exp or expm1 bounds the result. In
  * cell->terms a term stands behind its operands, and an equation behind the equations whose values it reads. */
 static int find_large(const struct oddities *o)
 {

@@ -18,8 +18,8 @@ static void add(struct fact_names *names, const char *name)
 		names->name[names->n++] = name;
 }
 
-/* Adds the arguments of a function over elements, or of a function that computes means over units for it.  A tensor that two functions load
- * counts once for each. */
+/* Adds the arguments of a function over elements, or of a function that computes means over units for a function over elements. The bytes
+ * of a tensor that two functions load count twice. */
 static void take_arguments(struct pass_facts *f, const struct cg_function *function)
 {
 	int dtype = f->plan->dtype;
@@ -35,7 +35,7 @@ static void take_arguments(struct pass_facts *f, const struct cg_function *funct
 	}
 }
 
-/* Adds the arguments of a function that sums, or of a function that computes means over units for it. */
+/* Adds the arguments of a function that sums, or of a function that computes means over units for a function that sums. */
 static void take_sum(struct pass_facts *f, const struct cg_function *function)
 {
 	for (int k = 0; k < function->n_arguments; k++) {
@@ -59,8 +59,8 @@ static int is_function(int code)
 	return 0;
 }
 
-/* Counts the operations of a function over elements, or of a function that computes means over units for it, and adds the names of the
- * equations' values that these operations compute and the pass does not store. */
+/* Counts the operations of a function over elements, or of a function that computes means over units for a function over elements. Adds the
+ * names of the equations' values that these operations compute and the pass does not store. */
 static void take_schedule(struct pass_facts *f, const struct cg_function *function)
 {
 	const struct cg_cell *cell = f->plan->cell;

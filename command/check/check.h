@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of `cellgrad check` share: the subjects, their counts, and the verdict. The trials and the comparison with the
- * reference are those of the conformance suite, in verify/.
+ * Declares what the parts of `cellgrad check` share: the subjects, the counts of their cases, and the verdict. The trials and the
+ * comparison with the reference are those of the conformance suite, in verify/.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -10,17 +10,17 @@
 #include "verify/kernel_trial.h"
 #include "verify/network_trial.h"
 
-/* One thing that is checked, in one dtype: an op (block op or network), compared with the reference; or the kernels of a cell,
- * compared with another way of computing them. */
+/* A subject, one thing that is checked in one dtype: an op (block op or network), compared with the reference; or the kernels of a cell,
+ * compared with the same kernels on another device or interpreted. */
 struct subject {
 	const char *name;
 	const struct cg_op *op;          /* the op, or NULL: the subject is `cell` */
 	const struct cg_cell *cell;
 	int dtype;
 	const struct subject_kind *kind; /* the kind of the subject's trials, in subject.c */
-	struct kernel_kind *kinds;       /* those of the cell's kernels that have the user's attributes */
+	struct kernel_kind *kinds;       /* the kinds of the cell's kernels that the user's NAME=VALUE allow */
 	int n_kinds, left_out;
-	struct cg_cell *again;           /* the cell parsed from text, whose kernels are interpreted; NULL: another device computes */
+	struct cg_cell *again;           /* `cell` parsed from its text, to be interpreted for the comparison; NULL: another device computes */
 	struct trial_cursor at;          /* the next case of an op's table */
 	/* absent: the number of an op's next case with absent arguments, after the op's table; number: that of the next case of a network or of
 	 * kernels */
@@ -68,15 +68,15 @@ int  subject_has_reference(const struct cg_op *);
  * (0 to 3) is, the more the message helps the user. */
 int  subject_add(struct check *, const struct cg_op *, const struct cg_cell *, int dtype, int *why);
 void subjects_close(struct check *);
-/* Sets an example to the next case in the subject's table that is possible with the user's attributes and not too large; returns 0 where
- * none is left. */
+/* Sets an example to the next case of the subject that is not random, is possible with the user's attributes and is not too large: the
+ * cases of a table and, for a block op, the cases with absent arguments after it. Returns 0 where none is left. */
 int  subject_next(const struct check *, struct subject *, unsigned long long seed, struct example *);
 /* Sets an example to a random case of the subject. Returns 0 if each of many random cases is too large or impossible with the user's
  * attributes. */
 int  subject_any(const struct check *, struct subject *, unsigned long long seed, struct example *);
 /* Sets an example to the case that has the user's attributes and is otherwise small and plain. */
 void subject_only(const struct check *, struct subject *, struct example *);
-/* The number of cases in the subject's table that are possible with the user's attributes and not too large. */
+/* The number of all cases of the subject to which subject_next() sets an example. */
 long subject_table(const struct check *, const struct subject *);
 void example_fields(struct example *, struct fields *);
 int  example_run(const struct check *, struct example *, struct finding *);

@@ -210,7 +210,8 @@ static int add_subjects(struct check *c, const struct request *r)
 	return cg_fail(CG_BAD_ARGUMENT, "%s", most > 0 ? message : "there is no kernel with this stage, pass, shape and options");
 }
 
-/* Chooses the ops and cells to check: those that the user named, or all. */
+/* Chooses the ops and cells to check: those that the user named or, if the user named none, all ops and all built-in cells. Leaves out ops
+ * that the reference does not compute. */
 static int choose(struct check *c, struct request *r)
 {
 	int named = r->n_ops + r->n_cells;
@@ -269,8 +270,8 @@ static void close_side(struct side *s)
 	s->context = NULL;
 }
 
-/* Chooses the device with which kernels are compared: that of --ref, else that of the last backend, cpu, which opens everywhere; no
- * device if that one does not open or is the checked device itself. */
+/* Chooses the device with which kernels are compared: that of --ref, else that of the last backend, cpu, which opens everywhere; no device
+ * if the chosen device does not open or is the checked device itself. */
 static int open_other(struct check *c, const char *ref)
 {
 	int last = 0;
@@ -317,8 +318,8 @@ static int other_bits(const struct side *s)
 	return s->context && strstr(cg_describe(s->context), "not the same bits");
 }
 
-/* Is the kernel always interpreted on the cpu? The library contains no compiled form of such a kernel, so the cpu
- * computes it in one way only. */
+/* Is the kernel always interpreted on the cpu? The library contains no compiled form of a kernel for which interpreted() returns 1, so the
+ * cpu computes the kernel in one way only. */
 static int interpreted(const struct kernel_kind *k)
 {
 	return k->pass == CG_GRADGRAD || (k->pass > CG_GRADGRAD && !cg_saves_output(k->cell));

@@ -36,7 +36,7 @@ static void quote(char line[COMMAND_LINE], const char *word)
 	put(line, "'");
 }
 
-/* Writes on one line the command that repeats this case, with the CELLGRAD_ variables of the environment except CELLGRAD_BACKEND, which
+/* Writes on one line the command that repeats a case, with the CELLGRAD_ variables of the environment except CELLGRAD_BACKEND, which
  * becomes --backend. */
 static void reproduce(const struct check *c, struct example *e, char line[COMMAND_LINE])
 {
@@ -100,7 +100,7 @@ static void ended(int number)
 			write_text("; it was running\n  ");
 			write_text(commands[running]);
 			/* Restores the former handler, to which the signal then goes: a fault happens again, abort() raises its signal again,
-			 * and SIGINT or SIGTERM is sent again here. */
+			 * and this function sends SIGINT or SIGTERM again. */
 			sigaction(number, &before[k], NULL);
 			if (number == SIGINT || number == SIGTERM)
 				raise(number);

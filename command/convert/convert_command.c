@@ -93,7 +93,7 @@ struct convert {
 	int dtype, force, no_biases, bias;
 	char lost[LOSSES][LOSS];
 	int n_lost;
-	struct safetensors_tensor *tensors;      /* [n], in the order in which OUT has them */
+	struct safetensors_tensor *tensors;      /* [n]: the tensors of OUT, in OUT's order */
 	size_t n;
 	char *names;                             /* the name in OUT of each tensor of the layout */
 };
@@ -427,8 +427,8 @@ static int report(const struct convert *c, int json)
 		return print_json(json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:o}", "network", line, "dtype", cg_dtype_name(c->dtype),
 		                            "from", c->in.format->name, "to", c->out.format->name, "read", c->in.layout.n,
 		                            "written", (json_int_t)c->n, "lost", lost));
-	printf("%s, %s: %d tensor%s of %s to %zu of %s\n", line, cg_dtype_name(c->dtype), c->in.layout.n, c->in.layout.n == 1 ? "" : "s",
-	       c->in.format->name, c->n, c->out.format->name);
+	printf("%s, %s: %d tensor%s of format %s converted to %zu of format %s\n", line, cg_dtype_name(c->dtype), c->in.layout.n,
+	       c->in.layout.n == 1 ? "" : "s", c->in.format->name, c->n, c->out.format->name);
 	return CG_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the networks whose weights a file may hold: the networks that the attributes allow are laid out in the format and compared
- * with the file. Of the possible numbers of layers only 1 and the largest are tried. Sizes that the attributes do not give are inferred
- * from the shapes of the file's tensors.
+ * with the file. If no attribute gives the number of layers, only 1 and the largest possible number are tried. Sizes that the attributes do
+ * not give are inferred from the shapes of the file's tensors.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -176,7 +176,7 @@ static void compare_with(const struct network *n, struct network_trial *t)
 	t->problems += t->extra;
 }
 
-/* If names were given, checks that there is one for each group. */
+/* If attribute `names` is given, checks that it has a prefix for each group, a layer or one direction of a layer. */
 static int check_names(const struct network *n, const struct network_trial *t)
 {
 	if (n->attributes.names && n_names(n) != t->layout.groups)

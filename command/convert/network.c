@@ -284,8 +284,8 @@ static int bind_tensors(struct network *n, const struct network_trial *t)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected " CG_DTYPES_CODES ", got %s", n->file.path, print_name(shown, name),
 			               print_name(other, there->dtype));
 		if (there->cg != first->cg)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: expected one dtype, got %s %s and %s %s", n->file.path, safetensors_dtype(first),
-			               print_name(other, first->name), safetensors_dtype(there), print_name(shown, name));
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected one dtype, got %s of tensor %s and %s of tensor %s", n->file.path,
+			               safetensors_dtype(first), print_name(other, first->name), safetensors_dtype(there), print_name(shown, name));
 	}
 	n->dtype = first ? first->cg : CG_F32;
 	return metadata_type(&n->call, n->dtype);

@@ -28,7 +28,7 @@ struct network {
 	struct network_attributes attributes;
 	struct cg_cell *parsed;                  /* from a .cell file */
 	struct cg_value values[CG_PARAMS_MAX];
-	char *text;                              /* owns the names in `values` */
+	char *text;                              /* the memory of the names in `values` */
 	const struct safetensors_tensor **index; /* tensors of the file, sorted by name */
 
 	struct cg_rnn_config config;
@@ -59,7 +59,7 @@ struct network_trial {
 	struct cg_layout layout;
 	int no_biases, matched;
 	int problems, extra;                     /* problems: tensors that are missing, misshapen or extra; extra: those that are extra */
-	int refused;                             /* the error code, with a message: no such network in the format, or `names` does not fit */
+	int refused;                             /* the error code, if the format has no such network or attribute `names` does not fit */
 };
 struct network_search {
 	struct network *n;
@@ -68,7 +68,7 @@ struct network_search {
 	int tried, fits;
 };
 
-/* Sorts the file's tensors by name. */
+/* Makes field `index`, the list of the file's tensors sorted by name. */
 int  network_index(struct network *);
 /* Finds the network that fits the file best, and whether another network fits as well. CG_UNSUPPORTED, CG_BAD_ARGUMENT: no network is
  * possible. */

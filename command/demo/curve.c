@@ -67,10 +67,10 @@ static struct svg_axis axis_of(const struct curve *c, int n)
 /* ---- in a terminal ---- */
 
 enum { ROWS = 15, LABEL = 6, WIDEST = 100, NARROWEST = 24 };
-enum { LEVEL = 256, POINT = 512 };               /* marks in a cell of the screen; its eight lower bits are the dots of a braille cell */
+enum { LEVEL = 256, POINT = 512 };               /* bits of a screen cell; the eight bits below these are the dots of a braille cell */
 
 struct screen {
-	int columns, across, down;               /* columns: cells in a row; across, down: dots of a cell */
+	int columns, across, down;               /* columns: the cells in a row; across, down: the dots of a cell in each direction */
 	unsigned short cell[ROWS][WIDEST];
 };
 

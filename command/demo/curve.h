@@ -14,7 +14,7 @@ struct curve {
 	const char *title, *unit;                /* "bits per character" */
 	const char *loss_name, *points_name, *level_name;
 	const double *loss;                      /* [n]: the losses of steps 1 to n */
-	int n, steps;                            /* n: steps done; steps: width of the axis */
+	int n, steps;                            /* n: the number of steps done; steps: the number of steps on the axis */
 	const struct curve_point *points;
 	int n_points;
 	double level;

@@ -137,7 +137,7 @@ static void draw_uniform(real *p, size_t n, double bound, uint64_t *seed)
 
 /* The largest magnitude of the random weights of a matrix or peephole. The weights of the first layer's input are large, since a step reads
  * only one of them for each gate and unit; other matrices are summed over the units. The weights of the second layer's input are larger
- * than its recurrent weights and peepholes, since this input is small. */
+ * than that layer's recurrent weights and peepholes, since the layer's input is small. */
 static double bound_of(int layer, int id, int units)
 {
 	return id >= GATES ? 1 / sqrt(units) : layer ? 3 / sqrt(units) : 3;

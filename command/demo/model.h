@@ -51,7 +51,7 @@ struct model {
 	struct cg_rnn *learning, *reading;               /* learning: a plan with dropout and reserve space; reading: one without */
 	struct cg_mem reserve;
 	/* in the host's memory, whatever the context: */
-	real *memory;                                    /* owns the arrays that follow */
+	real *memory;                                    /* the memory of the arrays that follow */
 	size_t n, at[MODEL_PARTS + 1];                   /* n: number of parameters; at: where each part of them begins */
 	real *p, *g, *mean, *square;                     /* [n]: parameters, gradient, Adam's two averages */
 	long updates;

@@ -26,7 +26,7 @@ enum { STEPS_MOST = 1000000, SECONDS_MOST = 86400 };
 /* REPORTS: the most JSON reports after that of step 0. The report of step 0, every MEASURE-th report after it and the last one have the
  * loss on the part held out. */
 enum { REPORTS = 60, MEASURE = 5, POINTS = REPORTS / MEASURE + 2 };
-enum { WARM = 50 };                                      /* steps in which the learning rate rises; fewer let rounding show in losses */
+enum { WARM = 50 };                                      /* steps of rising learning rate; with fewer, rounding would show in losses */
 enum { SAMPLE = 300, GLANCE = 40, GLANCE_SEED = 1 };     /* letters */
 static const double rate_most = 0.02, rate_of_others = 0.005, temperature = 0.7;
 
@@ -44,7 +44,7 @@ struct training {
 	struct curve_point points[POINTS];       /* losses on the part held out */
 	int n_points;
 	double entropy;                          /* the target: the lesser of text_pair_entropy() and text_pair_loss() */
-	double began, seconds, shown;            /* began: start; seconds: duration; shown: when progress was last shown */
+	double began, seconds, shown;            /* times: the training's start, its duration, and the last display of progress */
 };
 
 /* ---- the command line ---- */

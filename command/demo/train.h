@@ -24,8 +24,8 @@ struct train_plan {
 	struct print_colour colour;
 };
 
-/* Reads the values of the command's options; NULL: the default. An SVG file that the user named is checked here; otherwise the file
- * TRAIN_SVG is written if possible. CG_BAD_ARGUMENT: a value is wrong. CG_FILE: the SVG file cannot be written. */
+/* Reads the values of the command's options; NULL: the default. train_read checks an SVG file that the user named; if the user named none,
+ * train writes the file TRAIN_SVG if possible. CG_BAD_ARGUMENT: a value is wrong. CG_FILE: the SVG file cannot be written. */
 int train_read(struct train_plan *, const char *steps, const char *seconds, const char *seed, const char *svg);
 /* Trains the model and prints the progress. The second half of the steps runs in the context `other`, unless `other` is NULL. *failed: 1:
  * all steps are done, and the loss on the part held out is not below its target, the lesser of text_pair_entropy() and text_pair_loss(). */

@@ -26,7 +26,7 @@ int call_expect(const struct call *c, const struct safetensors *file)
 		compared++;
 		print_shape(want, a->shape, a->rank);
 		if (!t)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: %s is missing: expected %s", file->path,
+			return cg_fail(CG_BAD_ARGUMENT, "%s: tensor %s is missing: expected shape %s", file->path,
 			               port->name, want);
 		if (port->type && strcmp(t->dtype, call_integer_code(c, port)))
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected %s, got %s", file->path, port->name, call_integer_code(c, port),

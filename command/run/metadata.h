@@ -30,8 +30,8 @@ int  metadata_differ(const struct call *, const char *name, struct statement, st
 enum { METADATA_WHERE = 120 };
 const char *metadata_where(const struct safetensors *, char where[METADATA_WHERE]);
 
-/* call_bind calls the next four functions in this order; convert/network.c calls some of them. metadata_attributes reads from the files
- * all attributes of the op except the cell, its options and its values. */
+/* call_bind calls the next four functions in this order; convert/network.c calls some of them. metadata_attributes reads the op's
+ * attributes from the files, except the cell, the cell's options and values, and attributes that NAME=VALUE overrides. */
 int  metadata_attributes(struct call *);
 /* Checks that the files agree with the properties that the op fixes without an attribute. */
 int  metadata_means(const struct call *);

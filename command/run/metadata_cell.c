@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cell that arguments and files name, and checks that they agree. Cells are compared by the digest of their text, which a file's
- * metadata may have, since the path of a cell's file may differ on another machine, and its text may have changed.
+ * Finds the cell that arguments and files name, and checks that arguments and files agree. Cells are compared by the digest of their text,
+ * which a file's metadata may have, since the path of a cell's file may differ on another machine, and its text may have changed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -343,8 +343,8 @@ int metadata_values(const struct call *c, const struct cg_cell *cell, int dtype,
 
 /* ---- all of it ---- */
 
-/* Finds the cell that the files name. A cell whose text cannot be read has no digest to be compared; such a cell must be named by
- * NAME=VALUE. */
+/* Finds the cell that the files name. If a file's metadata has no digest of the cell and the cell's text cannot be read, there is no digest
+ * to compare: NAME=VALUE must then name the cell. */
 static int find_cell(const struct call *c, const struct named *first, struct metadata_cell *m)
 {
 	int any = attribute_find(c, "cell") != NULL;

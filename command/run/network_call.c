@@ -15,7 +15,7 @@
 struct call_plan {
 	struct cg_cell *parsed;                  /* the cell, if it is from a .cell file; NULL: the cell is the library's */
 	struct cg_value values[CG_PARAMS_MAX];
-	char *text;                              /* owns the names in `values` */
+	char *text;                              /* the memory of the names in `values` */
 	struct cg_op *wide;                      /* the op's row, with a port for each tensor of a list */
 	char route[64];
 };
@@ -39,7 +39,8 @@ int plan_find_cell(const struct call *c, const char *cell, int mode, const char 
 	int by_mode = attribute_is_given(c, "rnn_mode"), by_cell = attribute_is_given(c, "cell");
 
 	if (by_mode && by_cell)
-		return cg_fail(CG_BAD_ARGUMENT, "%s: rnn_mode names a cell, and so does cell: expected at most one of them, got both", c->name);
+		return cg_fail(CG_BAD_ARGUMENT, "%s: attribute rnn_mode names a cell, and so does attribute cell: expected at most one of them, "
+		               "got both", c->name);
 	*word = by_cell ? cell : by_mode ? cg_rnn_modes[mode] : NULL;
 	return CG_OK;
 }

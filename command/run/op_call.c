@@ -198,7 +198,7 @@ static int dtype(struct call *c)
 			return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected " CG_DTYPES_CODES ", got %s",
 			               a->file->path, a->tensor->name, print_name(shown, a->tensor->dtype));
 		if (first && a->tensor->cg != first->tensor->cg)
-			return cg_fail(CG_BAD_ARGUMENT, "%s: expected one dtype, got %s %s (%s) and %s %s (%s)",
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected one dtype, got %s of tensor %s in %s and %s of tensor %s in %s",
 			               c->name, safetensors_dtype(first->tensor), name, first->file->path,
 			               safetensors_dtype(a->tensor), a->tensor->name, a->file->path);
 		if (!first)
@@ -221,7 +221,8 @@ static void dtype_of_none(struct call *c)
 	memcpy((char *)c->op + c->row->dtype_at, &c->dtype, sizeof c->dtype);
 }
 
-/* Copies to the host's memory those inputs that the op reads there. The op may read such an input before a device is open. */
+/* Copies to the host's memory those inputs that the op reads there. The op may read an input in the host's memory before a device is
+ * open. */
 static int copy_inputs(struct call *c)
 {
 	for (int k = 0; k < c->n; k++) {
@@ -503,7 +504,7 @@ static int make_ready(struct call *c, struct cg_stream *stream)
 
 static int work(struct call *c, struct cg_context *context, struct cg_stream *stream, int *working)
 {
-	/* The checks from here on refuse, before the work begins, every call that must still be refused. */
+	/* The checks from here to cg_op_check() refuse every call that must still be refused before the work begins. */
 	CG_TRY(make_ready(c, stream));
 	for (int k = 0; k < c->n; k++)
 		CG_TRY(alloc_argument(c, k, context, stream));

@@ -36,7 +36,7 @@ struct call {
 	int   ignore_metadata;           /* 1: the metadata of all files is ignored */
 	struct safetensors *files;
 	size_t n_files;
-	struct call_argument *arguments; /* one for each port of the row */
+	struct call_argument *arguments; /* [n]: one for each port of the row */
 	int   n;
 	struct call_plan *plan;          /* set by plan_bind if the row has `plan`; else NULL */
 };
@@ -105,10 +105,10 @@ int  attribute_dtype(const struct call *);
 
 /* ---- values.c ---- */
 
-/* Reads "leak=0.5,bias=1". *memory then owns the names, and the caller frees it; *n must be 0 on entry. */
+/* Reads "leak=0.5,bias=1". The names are then in *memory, which the caller frees; *n must be 0 on entry. */
 int  values_read(const char *text, char **memory, struct cg_value values[], int *n);
 
-/* ---- network_call.c: for networks; call_bind and call_compute call the first four in this order ---- */
+/* ---- network_call.c: for networks; call_bind and call_compute call the first four functions in this order ---- */
 
 /* Finds the network's cell and the values of its params, and makes ports for the tensors of lists. For an op that is no network it checks
  * that no file names a cell that the op does not compute. */

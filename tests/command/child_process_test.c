@@ -122,11 +122,11 @@ static void test_answers(void **state)
 static void test_ended_children(void **state)
 {
 	(void)state;
-	expect_why(end_by_signal, SIGABRT, 30, "signal 6 (", "its driver ended the process");
-	expect_why(end_by_signal, SIGSEGV, 30, "signal 11 (", "its driver ended the process");
-	expect_why(end_by_signal, SIGKILL, 30, "signal 9 (", "its driver ended the process");
-	expect_why(leave, 0, 30, "exit status 0", "its driver ended the process");
-	expect_why(leave, 134, 30, "exit status 134", "its driver ended the process");
+	expect_why(end_by_signal, SIGABRT, 30, "signal 6 (", "the driver ended the process that asked it");
+	expect_why(end_by_signal, SIGSEGV, 30, "signal 11 (", "the driver ended the process that asked it");
+	expect_why(end_by_signal, SIGKILL, 30, "signal 9 (", "the driver ended the process that asked it");
+	expect_why(leave, 0, 30, "exit status 0", "the driver ended the process that asked it");
+	expect_why(leave, 134, 30, "exit status 134", "the driver ended the process that asked it");
 }
 
 static void test_damaged_answer(void **state)

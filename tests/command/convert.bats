@@ -38,7 +38,7 @@ pytorch() {
 @test "a network in format pytorch is recognised by its tensors and, if it is a simple RNN, by rnn_mode" {
 	torch in ""
 	pytorch
-	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 tensors of pytorch to 1 of cellgrad" ]
+	[ "$output" = "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, f32: 16 tensors of format pytorch converted to 1 of format cellgrad" ]
 	one in
 	pytorch
 	[[ $output == "lstm, num_layers=1, unidirectional, input_size=3, num_units=5, f32: 4 "* ]]
@@ -71,7 +71,7 @@ pytorch() {
 	[[ $output == "lstm peephole, "*" to 4 of onnx" ]]
 	tensors in "" fw/w_ru:F32:8,10 fw/b_ru:F32:10 fw/w_c:F32:8,5 fw/b_c:F32:5 bw/w_ru:F32:8,10 bw/b_ru:F32:10 bw/w_c:F32:8,5 bw/b_c:F32:5
 	works convert --from block --to onnx in out
-	[[ $output == "gru_block, num_layers=1, bidirectional, input_size=3, num_units=5, f32: 8 tensors of block to 3 of onnx" ]]
+	[[ $output == "gru_block, num_layers=1, bidirectional, input_size=3, num_units=5, f32: 8 tensors of format block converted to 3 of format onnx" ]]
 	tensors in "" layer_0/W:F32:2,20,3 layer_0/R:F32:2,20,5 layer_0/B:F32:2,40 layer_1/W:F32:2,20,10 layer_1/R:F32:2,20,5 layer_1/B:F32:2,40
 	works convert --from onnx --to cellgrad in out
 	[[ $output == "lstm, num_layers=2, bidirectional, input_size=3, num_units=5, "* ]]
@@ -317,7 +317,7 @@ pytorch() {
 	[ ! -e out ]
 	run -0 --separate-stderr "$CELLGRAD" convert --from block_v2 --to keras in out --force
 	[ "$stderr" = "cellgrad convert: lost: peepholes are left out: 15 of their weights are not 0" ]
-	[[ $output == "lstm, "*" 5 tensors of block_v2 to 3 of keras" ]]
+	[[ $output == "lstm, "*" 5 tensors of format block_v2 converted to 3 of format keras" ]]
 	raw zero '{"w":{"dtype":"F32","shape":[8,20],"data_offsets":[0,640]},"b":{"dtype":"F32","shape":[20],"data_offsets":[640,720]},"wci":{"dtype":"F32","shape":[5],"data_offsets":[720,740]},"wcf":{"dtype":"F32","shape":[5],"data_offsets":[740,760]},"wco":{"dtype":"F32","shape":[5],"data_offsets":[760,780]}}' 780
 	works convert --from block_v2 --to keras zero out
 	refuses "in:|wci|lstm|num_layers=1" convert --from block_v2 --to keras in out use_peephole=false
@@ -410,7 +410,7 @@ pytorch() {
 	one in
 	for dtype in f64 bf16 f16; do
 		works convert --from pytorch --to pytorch in out --dtype $dtype
-		[[ $output == *", $dtype: 4 tensors of pytorch to 4 of pytorch" ]]
+		[[ $output == *", $dtype: 4 tensors of format pytorch converted to 4 of format pytorch" ]]
 		works convert --from pytorch --to pytorch out back --dtype f32
 		works convert --from pytorch --to pytorch in same
 		cmp same back
@@ -462,7 +462,7 @@ pytorch() {
 	printf 'cell mine\ngates a_x a_y\noutput h\nparam k\n\nh = tanh(a_x) * k + sigmoid(a_y)\nsave h\n' > mine.cell
 	tensors in '{"cell":"./mine.cell","values":"k=0.5","num_units":"2","input_size":"3"}' params:F32:28
 	works convert --from cellgrad --to canonical in out
-	[[ $output == "./mine.cell, num_layers=1, "*" 1 tensor of cellgrad to 8 of canonical" ]]
+	[[ $output == "./mine.cell, num_layers=1, "*" 1 tensor of format cellgrad converted to 8 of format canonical" ]]
 	metadata out | grep -qx values:k=0.5
 	works convert --from canonical --to cellgrad out back
 	works convert --from cellgrad --to cellgrad in same

@@ -108,16 +108,16 @@ driver() {
 		case $way$SANITIZE in crash:*-fsanitize*) continue ;; esac
 		run -0 --separate-stderr "$CELLGRAD" info
 		echo "$output"
-		[[ $output == *$'\n'"  opencl "*"its driver ended the process: ${way#*:}"* ]]
+		[[ $output == *$'\n'"  opencl "*"the driver ended the process that asked it: ${way#*:}"* ]]
 		[[ $output == *$'\n'"  cpu "*"cpu: kernels "* ]]
 		[[ $output == *$'\n'"  lstm_block_cell "*"f16 bf16 f32 f64"* ]]
 		run -0 --separate-stderr "$CELLGRAD" info --json
-		[[ $output == *'{"name":"opencl","opens":false,"about":"its driver ended the process: '"${way#*:}"* ]]
+		[[ $output == *'{"name":"opencl","opens":false,"about":"the driver ended the process that asked it: '"${way#*:}"* ]]
 		[[ $output == *'{"name":"cpu","opens":true,'* ]]
 		run -0 --separate-stderr "$CELLGRAD" info --why opencl
-		[[ $output == "opencl: its driver ended the process: ${way#*:}"* ]]
+		[[ $output == "opencl: the driver ended the process that asked it: ${way#*:}"* ]]
 		run -0 --separate-stderr "$CELLGRAD" info --why opencl:0.0 --json
-		[[ $output == '{"backend":"opencl:0.0","opens":false,"about":"its driver ended the process: '"${way#*:}"*'"devices":[]'* ]]
+		[[ $output == '{"backend":"opencl:0.0","opens":false,"about":"the driver ended the process that asked it: '"${way#*:}"*'"devices":[]'* ]]
 	done
 	[ -z "$(find . -name 'core*')" ]
 }
@@ -129,11 +129,11 @@ driver() {
 	[ "$devices" -ge 1 ]
 	for call in clCreateContext clBuildProgram; do
 		DRIVER=$call:abort run -0 --separate-stderr "$CELLGRAD" info
-		[[ $output == *$'\n'"  opencl:0.0 "*"its driver ended the process: signal 6"* ]]
+		[[ $output == *$'\n'"  opencl:0.0 "*"the driver ended the process that asked it: signal 6"* ]]
 		[[ $output == *$'\n'"  cpu "*"cpu: kernels "* ]]
 		[[ $output != *"on opencl:0.0"* ]]
 		DRIVER=$call:abort run -0 --separate-stderr "$CELLGRAD" info --why opencl
-		[[ $output == "opencl: its driver ended the process: signal 6"* ]]
+		[[ $output == "opencl: the driver ended the process that asked it: signal 6"* ]]
 	done
 }
 
