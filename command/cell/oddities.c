@@ -249,8 +249,9 @@ static const char *end_of(const char *name)
 	return end ? end + 1 : name;
 }
 
-/* A split gate is the recurrent part of another gate if both names are equal from the first `_` on.  Returns the name of the gate whose end
- * is nearly that of the split gate's name; NULL: there is none, or the split gate is a recurrent part. */
+/* A split gate is the recurrent part of a gate of the same stage that has x W and h R if both names are equal from the first `_` on.
+ * Returns the name of the gate whose name ends nearly as the split gate's name does; NULL: there is none, or the split gate is a recurrent
+ * part. */
 static const char *near_partner(const struct cg_cell *cell, const struct cg_gate *gate)
 {
 	const char *ends[CG_GATES_MAX] = { NULL }, *found;

@@ -33,7 +33,7 @@ static const char usage[] = "[OP]... [NAME=VALUE]... [OPTION]...";
 static const char text[] =
 	"Checks that a device computes the right answers.  OP is an op\n"
 	"(lstm_block_cell_grad, LSTMBlockCellGrad) or a cell (gru_block); without one,\n"
-	"all are checked.\n"
+	"all built-in cells, and all ops for which there is a reference, are checked.\n"
 	"\n"
 	"Ops run on random numbers.  The outputs of ops are compared with those of the\n"
 	"reference, which computes the formulas in extended precision and has an error\n"

@@ -303,6 +303,6 @@ int metadata_type(const struct call *c, int dtype)
 		return CG_OK;
 	if (c->type_by)
 		return metadata_differ(c, "T", (struct statement){ c->type_by, c->type }, (struct statement){ by_tensors, cg_dtype_name(dtype) });
-	return cg_fail(CG_BAD_ARGUMENT, "%s: T=%s contradicts the dtype of the tensors, %s", c->name, c->type,
+	return cg_fail(CG_BAD_ARGUMENT, "%s: attribute T=%s contradicts the dtype of the tensors, %s", c->name, c->type,
 	               cg_dtype_name(dtype));
 }

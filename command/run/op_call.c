@@ -103,7 +103,7 @@ static int is_one(const struct call *c, const struct cg_port *port, const struct
 
 	if (alike && (!computes(c, port) || (first->bytes == t->bytes && !memcmp(first->data, t->data, t->bytes))))
 		return CG_OK;
-	return cg_fail(CG_BAD_ARGUMENT, "%s: %s: expected one tensor, got two that differ%s: %s %s in %s, %s %s in %s", c->name, port->name,
+	return cg_fail(CG_BAD_ARGUMENT, "%s: tensor %s: expected one, got two that differ%s: %s %s in %s, %s %s in %s", c->name, port->name,
 	               alike ? " in their numbers" : "", print_name(shown, safetensors_dtype(first)), print_shape(one, first->shape, first->rank),
 	               a->file->path, print_name(other, safetensors_dtype(t)), print_shape(two, t->shape, t->rank), file->path);
 }
