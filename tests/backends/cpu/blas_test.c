@@ -126,7 +126,7 @@ static int ours(struct cg_stream *stream, float *results)
 	return code;
 }
 
-/* ---- cases: each function runs in a process of its own, and returns 0, or the line of the condition that does not hold ---- */
+/* ---- cases: each function way_...() runs in a process of its own, and returns 0, or the line of the condition that does not hold ---- */
 
 #define MUST(truth) do { if (!(truth)) return __LINE__; } while (0)
 

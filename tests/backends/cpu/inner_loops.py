@@ -74,7 +74,8 @@ def count(loop):
 
 
 def is_minimal(counted, rows, vectors, isa):
-    """Returns whether a loop has the products and loads of a whole number of steps of a tile of rows and vectors, and few others."""
+    """Returns whether a loop has the products and loads of a whole number of steps of a tile of rows and vectors, no store, and few other
+    instructions."""
     products, loads, stores, prefetches, rest = counted
     steps, left = divmod(products, rows * vectors)
     return (not left and loads == (rows + vectors) * steps and not stores and prefetches <= PREFETCHES.get(isa, 0) * steps

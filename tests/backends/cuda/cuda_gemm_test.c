@@ -209,8 +209,8 @@ static void test_rounded_once(void **state)
 	free_tensors(&t);
 }
 
-/* Plays a cublasLt that has no algorithm. Without an algorithm, or without cublasLtMatmul, the library makes another call, and all products
-   are right. */
+/* Plays a cublasLt that has no algorithm. Without an algorithm, or without cublasLtMatmul, the library calls cublasGemmEx instead, and all
+   products are right. */
 static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t x,
                              cublasLtMatrixLayout_t y, cublasLtMatrixLayout_t z, cublasLtMatrixLayout_t d,
                              cublasLtMatmulPreference_t preference, int most, cublasLtMatmulHeuristicResult_t *results, int *count)

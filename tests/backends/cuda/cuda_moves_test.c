@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests several moves in one launch of the cuda backend: copied bits, zeros, rows gathered, scattered and dropped, in random mixtures of
- * sizes; the number of launches; and each call failing in turn.
+ * Tests moves of rows that the cuda backend makes in one launch: rows whose bits are copied, zeros, gathered and scattered rows, and
+ * dropout of elements, in random mixtures of sizes; the number of launches; and each call of the driver or the compiler failing in turn.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -41,7 +41,8 @@ static const int once[STEP_CASES][2] = {
 	/* gru_block; ragged */ { 8, 14 }, { 28, 53 },
 };
 
-/* Counts the calls of the driver in a second run of each pass, and expects none of the calls that others() counts. */
+/* Counts the calls of the driver and its libraries in a second run of each pass, and expects none of the calls that others() counts, and no
+   allocation of host memory. */
 static void count(const struct step_case *step_case, int64_t T, struct tensors *t, struct calls of[2])
 {
 	int32_t lengths[STEP_CASE_ROWS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests rows gathered, scattered, added and dropped by the cuda backend: the values, one launch for each call, and each call of the driver
- * or the compiler failing in turn.
+ * Tests the cuda backend's copies of rows, which gather and scatter rows, add them to old values and apply dropout to elements: the values,
+ * one launch for each call, and each call of the driver or the compiler failing in turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests the cuda backend and its calls of the driver: the calls that are enqueued, one by one; kernels compiled once, for the device or for
- * the newest architecture that the compiler supports; a caller's own context, stream and memory; stream capture; wrong arguments; and no
- * device.
+ * Tests the cuda backend and its calls of the driver: the launches and products that each op enqueues; kernels compiled once, for the
+ * device or for the newest architecture that the compiler supports; a caller's own context, stream and memory; stream capture; wrong
+ * arguments; and no device.
  */
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void expect_calls(const char *what, long launches, long multiplied)
 }
 
 /* The first call builds kernels; the second shows for how many products with a start other than their result's memory cublasLt has an
-   algorithm: each such product without an algorithm takes one more launch, which spreads the start. */
+   algorithm: each such product without an algorithm takes one more launch, which copies the start to the result's memory. */
 static void count(struct cg_stream *stream, block_call *call, const void *op, const struct commands *c)
 {
 	int has_blas = blas.GemmEx != NULL;
@@ -74,7 +74,8 @@ static unsigned no_algorithm(struct cublasLtContext *handle, cublasLtMatmulDesc_
 	return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* If cublasLt has no algorithm that adds a bias, one launch spreads the bias, and a repeated call does not ask cublasLt again. */
+/* If cublasLt has no algorithm that adds a bias, one launch copies the bias to each row of the result, and a repeated call does not ask
+   cublasLt again. */
 static void test_no_bias(void **state)
 {
 	int has_blas = blas.GemmEx != NULL;
@@ -105,7 +106,7 @@ static unsigned note_launch(struct CUfunc_st *function, unsigned grid_x, unsigne
 	return driver.LaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra);
 }
 
-/* Launches a kernel with only one of its outputs; all its other arguments are absent. */
+/* Launches a kernel with one of its outputs present; all its other arguments are absent. */
 static void launch_kernel(struct tensors *t, const struct cg_kernel *kernel, const struct cg_pass_plan *plan, int64_t rows, int64_t units)
 {
 	struct cg_arg args[4 * CG_SLOTS_MAX];

@@ -106,7 +106,8 @@ int watch(void)
 {
 	struct cg_context *context;
 
-	/* The cache of compiled kernels is off: no program reads kernels from disk or leaves any there. */
+	/* Turns the cache of compiled kernels off, so that a test neither reads kernels from disk nor leaves any there; cuda_cache_test.c turns
+	   the cache on again. */
 	setenv("CELLGRAD_CACHE", "off", 1);
 	if (cg_open("cuda", &context))
 		return 0;

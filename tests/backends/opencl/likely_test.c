@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests when OpenCL's drivers are loaded although no backend is named: the rule looks for device files, and reads the vendors' folder and
- * the loaders' variables, of a system that is made up for each test. The test loads nothing of OpenCL. The rule does not wait for a pipe.
+ * the loaders' variables, of a system that is made up for each test. The test loads nothing of OpenCL. The rule does not wait for data in a
+ * named pipe.
  */
 #include <setjmp.h>
 #include <stdarg.h>

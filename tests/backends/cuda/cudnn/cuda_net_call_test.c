@@ -100,9 +100,10 @@ static const struct step {
 	long runs, ours[2];
 } steps[] = {
 	/* The commands of the library: forward ends with a copy of the output. Backward begins with one command that copies the reserve
-	 * space, unless spend_reserve is 1, and clears the gradients of parameters, unless new gradients are added to them. Where layouts
-	 * differ, the gradients of parameters are converted after backward, and parameters before each pass; gradients to add to are
-	 * converted before backward too, and are, together with the parameters, too many for one launch. */
+	 * space, unless spend_reserve is 1, and clears the gradients of parameters, unless new gradients are added to them. Where cuDNN's
+	 * layout differs from the library's, each pass first converts the parameters, and backward at last converts their gradients. If
+	 * gradients are added to old ones, backward also first converts the old ones: too many moves, together with the parameters, for one
+	 * launch. */
 	{ "whole rows",                   NULL,        2, 1, 0, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, reserve spent",    NULL,        2, 1, 1, 0, 0,    3, { 2, 4 } },
 	{ "whole rows, added",            NULL,        2, 1, 1, 1, 0,    3, { 1, 5 } },
@@ -110,10 +111,12 @@ static const struct step {
 	/* With lengths, the elements behind the end of each row are cleared, too, in the output and in the gradient of the input. */
 	{ "lengths",                      uneven,      2, 1, 0, 0, 0,    3, { 3, 4 } },
 	{ "batch-major, lengths",         uneven,      1, 0, 0, 0, 0,    3, { 3, 4 } },
-	/* The states are gathered before each pass and scattered after it; so are sequences, if a row of the batch has no step. */
+	/* With batch-major states of several layers, or a batch row without a step, the states are gathered before each pass and scattered
+	   after it; with such a row the sequences are, too. */
 	{ "batch-major states",           NULL,        2, 0, 0, 0, 0,    3, { 4, 4 } },
 	{ "a row without a step",         one_of_none, 2, 1, 0, 0, 0,    3, { 4, 4 } },
-	/* With the library's own masks each layer is a run of its own; one command comes before each run, one at the end of each pass. */
+	/* With the library's own dropout masks cuDNN runs the layers one by one; in each pass one command of the library comes before each
+	   layer, and one at the end. */
 	{ "masks of ours",                NULL,        2, 1, 0, 0, 0.25, 6, { 6, 6 } },
 	{ "masks of ours, lengths",       uneven,      3, 0, 0, 0, 0.25, 9, { 8, 8 } },
 	{ "masks of ours, none of a row", one_of_none, 3, 1, 0, 1, 0.25, 9, { 8, 10 } },
