@@ -4,8 +4,9 @@
  * which the fastest is taken.
  *
  * libxsmm's LSTM has gates i c f o; its GRU's reset gate acts before the product, which makes it our gru_block, with gates in our order.
- * The GRU of libxsmm 1.17 multiplies di and df by each other's h and r h, so that its gradient of R is not the derivative: peers.sh
- * says so.  libxsmm's cell for rnn_tanh gives no gradient of the initial state.  Weights are packed outside of the timed calls.
+ * The GRU of libxsmm 1.17 exchanges the factors h and r h of di and df, its gradients of two gates, so that its gradient of R is not the
+ * derivative: peers.sh reports the error.  libxsmm's cell for rnn_tanh gives no gradient of the initial state.  Weights are packed outside of
+ * the timed calls.
  */
 #include <math.h>
 #include <omp.h>

@@ -59,7 +59,7 @@ static void test_put_then_get(void **state)
 	assert_int_equal(s.st_mode & 0777, 0700);
 	assert_int_equal(stat(path_of("c"), &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
-	assert_int_equal(cg_set_allocator(NULL), CG_OK); /* succeeds only while the library, and so the cache, holds no memory */
+	assert_int_equal(cg_set_allocator(NULL), CG_OK); /* cg_set_allocator fails if the library, and so the cache, holds memory */
 }
 
 /* The cache continues writes that write one byte at a time, and writes and reads that are interrupted. */

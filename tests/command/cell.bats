@@ -110,7 +110,7 @@ forward in f16: '* ]]
 	# An exp in a value that the cell does not save, also that of an expm1, is reported for the saved value that reads it.
 	printf 'cell mine\ngates a\noutput h\nt = expm1(a)\nh = t + 1\nsave h\n' > mine.cell
 	warns "'h' has an exp" cell ./mine.cell
-	# In slstm no exp exceeds 1, since the stabiliser is at least each number from which it is subtracted.
+	# In slstm no exp exceeds 1, since the stabiliser, which is subtracted from exponents, is at least as large as each of them.
 	warns "!exp" cell slstm
 	run -0 --separate-stderr "$CELLGRAD" cell lstm --json
 	[[ $output == *'"sum_loads":["da_i","da_f","da_g","da_o"]'* ]]
