@@ -154,13 +154,13 @@ needs() {
 	skip "$2"
 }
 
-# needs_opencl: skips the test if there is no OpenCL device
+# needs_opencl: without an OpenCL device skips the test, or fails if opencl is required, as needs() does
 needs_opencl() {
 	"$CELLGRAD" info --why opencl | grep -q '^opencl: opens' || needs opencl "there is no OpenCL device"
 }
 
 # stand_ins [VARIABLE=VALUE...]: sets variables, and makes all further commands find the stand-ins for CUDA before the system's libraries;
-# skips the test if there are no stand-ins
+# without stand-ins skips the test, or fails if cuda-fake is required, as needs() does
 stand_ins() {
 	local fake
 
@@ -174,7 +174,7 @@ stand_ins() {
 	CELLGRAD=$PWD/cellgrad
 }
 
-# on BACKEND: selects the backend cpu, opencl, or cuda with the stand-ins; skips the test if the backend is not available
+# on BACKEND: selects the backend cpu, opencl, or cuda with the stand-ins; calls needs() if opencl or the stand-ins are not available
 on() {
 	export CELLGRAD_BACKEND=$1
 	case $1 in

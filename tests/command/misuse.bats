@@ -3,7 +3,7 @@
 # command. No command of a table changes a file. Other tests here are about streams, limits, permissions and full disks.
 #
 # outputs.bats tests signals, killed processes and pairs of runs; safetensors.bats tests damaged files; tests/library/misuse_test.c
-# tests mistakes in C. No test has a locale with a decimal comma, since the command sets no locale (main.c).
+# tests mistakes in C. No test of this file has a locale with a decimal comma, since the command sets no locale (main.c).
 
 load files
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests that files which are damaged, or not safetensors, are refused with the file's name and, in most tests, the reason. The tests use
-# `cellgrad run` with an op that does not matter.
+# Tests that files which are damaged, or not safetensors, are refused with the file's name and, in most tests, the reason. The tests run op
+# GRUBlockCell by `cellgrad run`, though the op does not matter; one test also runs `cellgrad convert`.
 
 load files
 

@@ -142,8 +142,8 @@ static void check(const struct cg_cell *cell, int options, int pass, int dtype)
 {
 	struct cg_mistake mistake;
 	struct cg_pass_plan *plan = cg_plan(cell, options, pass, 0, dtype, cg_memory, &mistake);
-	/* The bytes that each argument gets, at least as many as any argument needs. Scratch memory has, for each unit and each of two blocks
-	   of rows, at most one value for every argument. */
+	/* The bytes that each argument gets, at least as many as any argument needs. The scratch memory of a kernel's sums needs at most one
+	   value for each argument, each unit and each of two blocks of rows. */
 	size_t bytes = (size_t)(ELEMENTS > 2 * CG_SLOTS_MAX * UNITS ? ELEMENTS : 2 * CG_SLOTS_MAX * UNITS) * sizeof(double);
 	char *data[CG_SLOTS_MAX];
 

@@ -24,7 +24,8 @@
 
 static size_t now, most;
 
-/* An allocator whose blocks are those of malloc: if cg_memory() refuses a block, json_take() takes it from malloc; resize() frees it. */
+/* An allocator that takes its blocks from malloc: so resize() can also free a block that json_take() took from malloc after cg_memory() had
+   refused one. */
 static void *resize(void *user, void *p, size_t bytes)
 {
 	size_t old = p ? malloc_usable_size(p) : 0;

@@ -218,8 +218,8 @@ static unsigned set_sizes(struct call *c, int projection, int directions)
 	return bound;
 }
 
-/* Opens a call of the example's op, sets its attributes from the variant's words and its sizes, and makes a port for each tensor of a
-   list. */
+/* Opens a call of the example's op, sets the op's attributes by the variant's words, sets the op's sizes, and makes a struct cg_port for
+   each tensor of a list. */
 static void open_call(struct example *e, struct call *c, const struct variant *v)
 {
 	unsigned bound;
