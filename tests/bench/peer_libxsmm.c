@@ -3,10 +3,10 @@
  * Measures libxsmm's time for peers.sh: the cells of libxsmm 1, in f32, with weights plain or packed and with some sizes of blocks, of
  * which the fastest is taken.
  *
- * libxsmm's LSTM has gates i c f o; its GRU's reset gate acts before the product, which makes it our gru_block, with gates in our order.
- * The GRU of libxsmm 1.17 exchanges the factors h and r h of di and df, its gradients of two gates, so that its gradient of R is not the
- * derivative: peers.sh reports the error.  libxsmm's cell for rnn_tanh gives no gradient of the initial state.  Weights are packed outside of
- * the timed calls.
+ * libxsmm's LSTM has gates i c f o; the reset gate of libxsmm's GRU acts before the product, so this GRU is cellgrad's gru_block, with
+ * gates in cellgrad's order. The GRU of libxsmm 1.17 exchanges the factors h and r h of di and df, its gradients of two gates, so that its
+ * gradient of R is not the derivative: peers.sh reports the error.  libxsmm's cell for rnn_tanh gives no gradient of the initial state.
+ * Weights are packed outside of the timed calls.
  */
 #include <math.h>
 #include <omp.h>
@@ -46,7 +46,7 @@ static float *make(struct theirs *t, size_t n)
 
 /* ---- weights ---- */
 
-/* Returns the index of our gate in the order of libxsmm. */
+/* Returns the index of cellgrad's gate in the order of libxsmm. */
 static size_t get_gate(const struct problem *p, size_t gate)
 {
 	static const size_t lstm[] = { 0, 2, 1, 3 };

@@ -113,7 +113,7 @@ static int is_gru(const struct problem *p)
 	return !strcmp(p->cell, "gru");
 }
 
-/* oneDNN's gates of a GRU are u r o, where u is the z of our gru and the u of our gru_block. */
+/* oneDNN's gates of a GRU are u r o, where u is the z of cellgrad's gru and the u of cellgrad's gru_block. */
 static size_t get_gate(const struct problem *p, size_t gate)
 {
 	return p->G == 3 && gate < 2 ? 1 - gate : gate;
@@ -387,8 +387,8 @@ static void get_weights(struct theirs *t, int which, size_t columns, float *to)
 	copy_weights(t->p, to, columns, get_data(plain), 1);
 }
 
-/* Gets the gradients of biases. oneDNN's bias of a gate is the sum of our two, so both have its gradient; the gru's candidate has
-   two biases, with two gradients. */
+/* Gets the gradients of biases. oneDNN's bias of a gate is the sum of cellgrad's two biases, so both have its gradient; the candidate of
+   cellgrad's gru has two biases, with two gradients. */
 static void get_bias(struct theirs *t)
 {
 	const struct problem *p = t->p;

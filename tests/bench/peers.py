@@ -84,7 +84,7 @@ def measure_roof(given):
 
 
 def get_roof(roofs, dtype):
-    """Returns the roof of a dtype in GFLOP/s: the larger of the values before and after the run.  For f16 it is the roof of f32, which
+    """Returns the roof of a dtype in GFLOP/s: the larger of the values before and after the run.  For f16 the roof is that of f32, which
     products of f16 may exceed on some processors."""
     values = [roof.get(f"{dtype}_gflops", roof.get("f32_gflops")) for roof in roofs]
     return max((value for value in values if value), default=None)
@@ -107,8 +107,8 @@ def judge_run(roofs, results):
 # ---- results ----
 
 def describe_results(measured, roofs):
-    """Describes the results: adds the share of the roof to each worker, and to each problem the ratio of our time to that of the fastest
-    other library."""
+    """Describes the results: adds the share of the roof to each worker, and to each problem the ratio of this library's time to that of the
+    fastest other library."""
     results = []
     for text, problem, result in measured:
         roof, operations = get_roof(roofs, problem.dtype), problem.count_operations()

@@ -67,7 +67,7 @@ forward in f16: '* ]]
 		done
 	done < <("$CELLGRAD" emit --list | sed 1d)
 	[ $n -ge 30 ]
-	# This cell has kinks, poles and a clip; the gradient is that of the cell without the clip.
+	# The cell mine has kinks, poles and a clip; the gradient is that of the cell without the clip.
 	printf 'cell mine\ngates a b\nstate c\noutput h\nc = clip(a * b, 0.5)\nr = relu(a) + abs(b) + max(a, c_prev)\nh = r / (b + c_prev)\nsave r c h\n' > mine.cell
 	for seed in {1..40}; do
 		works cell ./mine.cell --seed $seed --json
@@ -127,7 +127,7 @@ forward in f16: '* ]]
 	[ "$(grep -c '<rect' gru.svg)" = 11 ]
 	printf 'cell mine\ngates a\noutput h\n%s\nh = v39\nsave h\n' "$(echo 'v0 = a + 1'; for k in {1..39}; do echo "v$k = v$((k - 1)) * v$((k - 1))"; done)" > mine.cell
 	works cell ./mine.cell --svg mine.svg
-	# Pass gradgrad of this cell has too many operations.
+	# Pass gradgrad of the cell mine has too many operations.
 	{ printf 'cell mine\ngates a b\noutput h\nh = b'; printf ' * a%.0s' {1..8000}; printf '\nsave h\n'; } > mine.cell
 	works cell ./mine.cell
 	[[ $output == *'gradgrad in f32: none: '*'the gradient at '* ]]

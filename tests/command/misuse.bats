@@ -380,7 +380,7 @@ table() {
 @test "a limit on memory gives a message with the bytes of the output that did not fit" {
 	[ -z "$SANITIZE" ] || skip "a sanitizer takes more memory than that"
 	files
-	# Each output of this BlockLSTM takes 131072000 bytes.
+	# Each output of BlockLSTM on large.st takes 131072000 bytes.
 	zeros large.st x:1000,32,1 cs_prev:32,1024 h_prev:32,1024 w:1025,4096 b:4096
 	before=$(state)
 	run --separate-stderr bash -c 'ulimit -v 600000 && exec timeout 60 cellgrad run BlockLSTM seq_len_max=1000 large.st'

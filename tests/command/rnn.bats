@@ -203,7 +203,8 @@ both() {
 @test "a reserve space is refused if dropout, seed, counter or is_training differs, which the message names, or lengths, network or route" {
 	case=$DATA/CudnnRNNV3-lstm-ragged.safetensors
 	works run CudnnRNNV3 "$case" dropout=0.5 -o fwd.safetensors
-	made() { # WANT GOT OP WORD...: checks that OP with these words refuses the file's reserve space, which was made with GOT, not WANT
+	# made WANT GOT OP WORD...: checks that OP with the WORDs, which mean WANT, refuses fwd.safetensors: its reserve space was made with GOT
+	made() {
 		keeps "fwd.safetensors|reserve_space" run "$3" "$case" fwd.safetensors "${@:4}"
 		[[ $stderr == *"with $1, got"*"with $2" && $stderr != *rnn:* ]]
 	}

@@ -89,8 +89,8 @@ static struct cg_mem filled(int64_t n, double scale)
 	return mem;
 }
 
-/* Computes op GRUBlockCell and its gradient. `results` receives the outputs of both, except the gradients of the biases and
-   of the pre-activations, which are not requested. */
+/* Computes op GRUBlockCell and its gradient. `results` receives the outputs of op GRUBlockCell and of its gradient op, except the gradients
+   of the biases and of the pre-activations, which are not requested. */
 static int ours(struct cg_stream *stream, float *results)
 {
 	struct cg_gru_block op;

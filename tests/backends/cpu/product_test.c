@@ -230,7 +230,7 @@ static double rounded(int dtype, double whole)
 	return rint(whole / last) * last;
 }
 
-/* Changes p->right from the result of a product that begins with c to that of a product with this start, rounded to the dtype. */
+/* Changes p->right from the result of a product that begins with c to that of a product with the start `start`, rounded to the dtype. */
 static void expect(struct problem *p, enum start start, int dtype)
 {
 	int64_t ldc = p->n + GAP;

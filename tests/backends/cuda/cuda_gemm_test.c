@@ -339,8 +339,8 @@ static void test_without_bf16(void **state)
 			return;
 		refusal = refusals[k % 2];
 		snprintf(code, sizeof code, "%u", refusal);
-		/* In all rounds the test's cublasGemmEx refuses products in bf16.  In rounds 0 and 1 the stand-in for cuBLAS refuses them
-		   by itself, too; in rounds 2 and 3 the test's cublasLtMatmul refuses every product. */
+		/* In all rounds the test's cublasGemmEx refuses products in bf16.  In rounds 0 and 1 the stand-in for cuBLAS refuses products in
+		   bf16 by itself, too; in rounds 2 and 3 the test's cublasLtMatmul refuses every product. */
 		if (k < 2)
 			setenv("CELLGRAD_FAKE_BF16", code, 1);
 		if (blas.GemmEx)

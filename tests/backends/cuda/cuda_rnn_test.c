@@ -175,7 +175,7 @@ static void test_captured(void **state)
 	n.config.bidirectional = 1;
 	n.config.dropout = 0.5;
 	n.config.route = "composed";
-	n.call.lengths = some;                   /* a call with these lengths needs a larger workspace than a call without */
+	n.call.lengths = some;                   /* a call with the lengths `some` needs a larger workspace than a call without */
 	assert_int_equal(net_open(&n), CG_OK);
 	expect_uncaptured(&n, "the stream is being captured: an allocation is not allowed");
 	n.call.lengths = NULL;

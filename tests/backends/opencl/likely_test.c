@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests when OpenCL's drivers are loaded although no backend is named: the rule looks for device files, and reads the vendors' folder and
- * the loaders' variables, of a system that is made up for each test. The test loads nothing of OpenCL. The rule does not wait for data in a
- * named pipe.
+ * the loaders' variables, of a system that is made up for each test. The test loads nothing of OpenCL. cg_cl_is_likely() does not wait for
+ * data in a named pipe.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,14 +130,14 @@ static void test_drivers(void **state)
 		put(VENDORS "/two.icd", likely[k]);
 		expect_yes();
 	}
-	/* In the vendors' folder the rule reads only files whose names end in .icd, as the loaders do. */
+	/* In the vendors' folder cg_cl_is_likely() reads only files whose names end in .icd, as the loaders do. */
 	assert_int_equal(unlink(path_of(VENDORS "/two.icd")), 0);
 	put(VENDORS "/two.icd.bak", "libigdrcl.so");
 	put(VENDORS "/icd", "libigdrcl.so");
 	expect_no("libpocl.so.2");
 }
 
-/* An entry of the vendors' folder that is no file, or an empty file, names no driver, and the rule does not wait for it. */
+/* An entry of the vendors' folder that is no file, or an empty file, names no driver, and cg_cl_is_likely() does not wait for it. */
 static void test_strange_files(void **state)
 {
 	char to[1024];
@@ -161,7 +161,7 @@ static void test_strange_files(void **state)
 	expect_yes();
 }
 
-/* Makes so many .icd files that the rule does not read all: a file that is not read may name a GPU's driver. */
+/* Makes so many .icd files that cg_cl_is_likely() does not read all: a file that is not read may name a GPU's driver. */
 static void test_many_drivers(void **state)
 {
 	char name[64];

@@ -71,7 +71,7 @@ static void test_registers_nothing(void **unused)
 
 /* ---- the device ---- */
 
-/* A call fails with these values of CELLGRAD_BACKEND, if the plugin has not opened a device yet. */
+/* With each value of CELLGRAD_BACKEND in `rows` a call fails, if the plugin has not opened a device yet. */
 static void test_backends(void **unused)
 {
 	static const struct { const char *backend, *words; TF_Code code; } rows[] = {
