@@ -353,7 +353,7 @@ static void test_bits(void **state)
 
 /* ---- tiles ---- */
 
-/* element_of: the dtype of the operands of a dtype's tiles; sum_of: the dtype of the sums that the products are added to. */
+/* element_of returns the dtype of the operands of a dtype's tiles; sum_of returns the dtype of the sums that the products are added to. */
 static int element_of(const struct cg_isa *isa, int dtype)
 {
 	return isa->tiles[dtype]->bytes == cg_dtype_bytes(dtype) ? dtype : CG_F32;

@@ -182,7 +182,7 @@ static void test_held(void **state)
 
 enum { SHARES = 5, PHASES = 200 };
 struct phases {
-	int times[PHASES][SHARES], shares, slow, wrong;  /* slow: the share that sleeps in some phases, if there is one */
+	int times[PHASES][SHARES], shares, slow, wrong;  /* slow: the share that sleeps in some phases; the number of no share: none sleeps */
 	int done[PHASES];
 };
 
@@ -371,7 +371,7 @@ static void interpreted(struct cg_stream *stream, int dtype, int64_t B, int64_t 
 
 typedef void op_test(struct cg_stream *, int dtype, int64_t B, int64_t I, int64_t U, struct tensors *);
 
-/* Runs `op`, one of the three functions above, on `threads` threads, and keeps all its tensors. */
+/* Runs `op`, which is lstm, gru or interpreted, on `threads` threads, and keeps all its tensors. */
 static void run_on(int threads, op_test *op, int dtype, const int64_t *shape, struct tensors *t)
 {
 	struct cg_context *context;
@@ -404,7 +404,7 @@ static void test_bits(void **state)
 				struct tensors one = { .n = 0 };
 
 				if (s == 1 && ops[o] != interpreted)
-					continue;        /* the weights of lstm would be too large: 40002 x 160000 elements */
+					continue;        /* the weights in lstm() and gru() would be too large: 40002 x 160000 elements for lstm() */
 				run_on(1, ops[o], dtype, shapes[s], &one);
 				for (size_t c = 1; c < sizeof counts / sizeof *counts; c++) {
 					struct tensors many = { .n = 0 };

@@ -50,7 +50,7 @@ static int below(int n)
 
 /* ---- what is moved ---- */
 
-/* Draws the row numbers of a move in random order: the numbers from 0 to `rows`, of which one is left out. */
+/* Draws the row numbers of a move in random order: all numbers from 0 to `rows` but one, so that there are `rows` row numbers. */
 static void draw_rows(int64_t *list, int64_t rows)
 {
 	int64_t all[ROWS_MOST + 1];
