@@ -82,7 +82,7 @@ const char *about_turned(const struct about *a, const struct cg_port *p, char li
 	return list;
 }
 
-/* Is the symbol of a size a term of the shape, as "U" is of "I+U 4*U" but not of "L*U"? Sets *times where the term has a number as
+/* Is the symbol of a size a term of the shape, as "U" is of "I+U 4*U" but not of "L*U"? Sets *times to 1 if the term has a number as
  * factor, such as 4. */
 static int names(const char *shape, const char *symbol, int *times)
 {
@@ -107,7 +107,7 @@ int about_uses(const struct about *a, const char *symbol)
 	int used = 0, times = 0;
 
 	for (const struct cg_port *p = a->row->ports; p->name; p++)
-		if (about_shows(a, p->extra))         /* the tensors of a list are described in words */
+		if (about_shows(a, p->extra))         /* text `about` describes the shapes of a list's tensors */
 			used |= names(p->shape, symbol, &times) || (p->flags & CG_LIST && strstr(p->about, symbol));
 	return used;
 }
@@ -287,7 +287,7 @@ const char *about_values(const struct cg_attribute *t, char list[ABOUT_LIST])
 		about_add(list, "", t->about ? "" : "any");
 	}
 	if (t->scalar)
-		about_add(list, "", ", or a scalar tensor of that name, I64 or I32");
+		about_add(list, "", ", or a scalar tensor with the attribute's name, of dtype I64 or I32");
 	if (t->about)
 		about_add(list, "; ", "%s", t->about);
 	return list;

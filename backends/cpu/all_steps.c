@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes all steps of a recurrence on the cpu.  The work is divided into shares.  A share is some rows of the batch if the recurrent
- * matrices are small, there are several threads and phases, and there are several rows, or several recurrences that run together.  One
- * thread computes a share of rows in all phases and waits for no other thread.  Otherwise a share is some units of all rows: in each phase
- * a thread multiplies by the share's columns of the matrix and computes the cell on the share's units, right after their product; one
- * barrier ends a phase.  An element's sum is one chain of additions in the order of k, so neither the threads nor other rows change the
- * sum's bits.
+ * Computes all steps of a recurrence on the cpu.  The work of a recurrence is divided into shares, which threads compute.  A share is some
+ * rows of the batch if the recurrent matrices are small, there are several threads and phases, and there are several rows, or several
+ * recurrences that run together.  One thread computes a share of rows in all phases and waits for no other thread.  Otherwise a share is
+ * some units of all rows: in each phase a thread multiplies by the share's columns of the matrix and computes the cell on the share's
+ * units, right after their product; one barrier ends a phase.  An element's sum is one chain of additions in the order of k, so neither
+ * the threads nor other rows change the sum's bits.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
 
-/* The most rows of a product's operand a that are copied, or of its sums that are rounded, at a time. */
+/* If a product's operand a must be copied, or the product's sums must be rounded, the product is computed for at most so many rows at a
+ * time. */
 enum { ROWS_AT_ONCE = 64 };
 
 /* SHARES_MAX: the most shares of a recurrence.  SHARE: the number of multiply-adds in the product of a phase that pay for one more share of
@@ -136,7 +137,7 @@ size_t cg_cpu_scan_work(const struct cg_dev *d, const struct cg_scan *scan, char
 		const struct cg_gemm *g = &scan->products[k];
 		size_t bytes;
 
-		/* Refuses a product in which units have different numbers of columns, and sizes that would overflow below. */
+		/* Refuses a product in which units have different numbers of columns, and sizes for which lay_out() would overflow. */
 		if (!scan->units || (g->n && g->k && (g->n < scan->units || g->n % scan->units))) {
 			snprintf(why, CG_WHY_NOT, "a product has %lld columns, no multiple of %lld units", (long long)g->n, (long long)scan->units);
 			return 0;
@@ -473,8 +474,9 @@ int cg_cpu_scans_at_once(const struct cg_dev *d, const struct cg_scan *scan, int
 	int64_t rows = scan->n_products ? scan->products[0].m : 0, all = scan->units, each = share_units(d, scan);
 	struct layout l;
 
-	/* With lag 1 a product has the rows of one span of steps, not of all steps, and a BLAS may then add the terms of a sum in another
-	 * order.  So with lag 1 and a BLAS only one recurrence runs at a time. */
+	/* With lag 1 each recurrence runs one span of steps behind the recurrence before it.  A product then has the rows of one span, not
+	 * of all steps, and a BLAS may add the terms of a sum in another order.  So with lag 1 and a BLAS only one recurrence runs at a
+	 * time. */
 	if (lag && cg_cpu_has_product(d->blas, scan->products[0].dtype))
 		return 1;
 	lay_out(d, scan, &l);

@@ -11,8 +11,8 @@
 #include "backends/cpu/cpu.h"
 #include "runtime/core/environment.h"
 
-/* Chooses the instruction set that CELLGRAD_CPU_ISA names or, if that is unset, the first in cg_isas that runs here and is the best
- * here. */
+/* Chooses the instruction set that CELLGRAD_CPU_ISA names.  If that variable is unset, chooses the first instruction set in cg_isas that
+ * this processor can run and that is_best_here(), if the set has this function, does not rule out. */
 static int choose(const struct cg_isa **isa)
 {
 	const char *wanted = cg_variable_get(CG_ENV_CPU_ISA);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes matrix products on the cpu, except those for which is_blocked() below chooses blocked_gemm.c.  The products of this file are
- * cut into tiles by their shape alone, so the number of threads changes no bit.  A tile is computed by OpenBLAS, or by the library's own
- * code if OpenBLAS is not in use, there are few rows, a size exceeds an int, b is packed, or sums must be in order.  f16 and bf16 operands
- * are widened to f32; their products are summed in f32 and, unless c is in acc, rounded once.
+ * Computes matrix products on the cpu, except those of all_steps.c and those for which is_blocked() chooses blocked_gemm.c.  The products
+ * of this file are cut into tiles by their shape alone, so the number of threads changes no bit.  A tile is computed by OpenBLAS, or by
+ * the library's own code if OpenBLAS is not in use, there are few rows, a size exceeds an int, b is packed, or sums must be in order.  f16
+ * and bf16 operands are widened to f32; their products are summed in f32 and, unless c is in acc, rounded once.
  */
 #include <limits.h>
 #include <string.h>
@@ -102,7 +102,7 @@ static void begin(const struct cg_gemm *g, const struct cg_isa *isa, int64_t i, 
 	}
 }
 
-/* The number of columns of a panel of the packed operand b; the function below returns the panel that begins at column j. */
+/* The number of columns of a panel of the packed operand b; the function panel() returns the panel that begins at column j. */
 static int64_t panel_columns(const struct cg_dev *d, int dtype)
 {
 	return dtype == CG_F64 ? d->isa->product_f64->columns : d->isa->product_f32->columns;
@@ -159,8 +159,8 @@ static int64_t tile_columns(const struct cg_gemm *g)
 	return columns;
 }
 
-/* The size of a product's largest tile: m rows, n columns, k steps at a time.  The function floats() below gives the number of floats that
- * such a tile's operands and sums take in f32, in whole cache lines. */
+/* The size of a product's largest tile: m rows, n columns, k steps at a time.  The function floats() gives the number of floats that the
+ * operands and sums of the largest tile take in f32, in whole cache lines. */
 struct tile_size { int64_t m, n, k; };
 
 static struct tile_size tile_size_of(const struct cg_gemm *g)

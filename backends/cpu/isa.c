@@ -20,8 +20,8 @@ static int has_avx512bf16(void)
 	return has_avx512() && __builtin_cpu_supports("avx512bf16");
 }
 
-/* AMD's processors multiply two steps of bf16 in the time of one f32 step.  Intel's processors take longer for two steps of bf16; some of
- * Intel's newer processors have AMX for bf16. */
+/* AMD's processors multiply two steps of bf16 in the time of one f32 step.  Intel's processors take longer for two steps of bf16 than for
+ * one f32 step; some of Intel's newer processors have AMX for bf16. */
 static int has_fast_avx512bf16(void)
 {
 	return __builtin_cpu_is("amd");
@@ -82,7 +82,7 @@ KERNELS(avx2)
 #ifdef CG_ISA_AVX512
 KERNELS(avx512)
 #endif
-#ifdef CG_ISA_AVX512BF16                         /* kernels are those of avx512; only products of bf16 differ */
+#ifdef CG_ISA_AVX512BF16                         /* avx512bf16 has the kernels of avx512, but products of bf16 of its own */
 extern const struct cg_tiles cg_tiles_bf16_avx512bf16;
 extern const struct cg_panels cg_panels_bf16_avx512bf16;
 #endif
@@ -95,7 +95,7 @@ extern const struct cg_panels cg_panels_bf16_amxbf16;
 #define WIDEN(isa, code, dtype, ...) cg_widen_##dtype##_##isa,
 #define NARROW(isa, code, dtype, ...) cg_narrow_##dtype##_##isa,
 #define ROWS(isa, code, dtype, ...) cg_rows_##dtype##_##isa,
-/* The tables of product functions for each dtype: those of acc, except for bf16, for which argument `bf16` names the table. */
+/* The tables of product functions for each dtype: the table of the dtype's type acc, except for bf16, whose table argument `bf16` names. */
 #define PRODUCTS(kind, isa, bf16) { \
 	[CG_DTYPE_F32] = &cg_##kind##_f32_##isa, [CG_DTYPE_F64] = &cg_##kind##_f64_##isa, [CG_DTYPE_F16] = &cg_##kind##_f32_##isa, \
 	[CG_DTYPE_BF16] = &cg_##kind##_##bf16 }

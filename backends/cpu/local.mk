@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The cpu backend: files compiled once, and kernels, generated C, compiled for each instruction set that has kernels of its own.
+# The cpu backend: files that are compiled once; kernels, which are generated C; and products.  Kernels and products are compiled for each
+# instruction set that has kernels, or products, of its own.
 noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 %C%_libcpu_la_SOURCES = \
 	%D%/compiled.h %D%/cpu.h %D%/isa.h %D%/openblas.h %D%/processors.h %D%/team.h \
@@ -7,10 +8,10 @@ noinst_LTLIBRARIES += %D%/libcpu.la $(isa_libraries)
 	%D%/float_state.c %D%/openblas.c %D%/isa.c
 backend_libraries += %D%/libcpu.la $(isa_libraries)
 
-# The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of templates/local.mk; here, copies of rows,
-# tiles, headers with the vectors and the packing of the elements that products multiply (items), the mathematics of the interpreter, and
-# the list of cells.  The interpreter and the conversions are compiled once for each dtype, too.  The dtypes are those of gen/dtypes.h; the
-# linker reports a dtype that is missing here.
+# The files that cellgen writes: in templates/ of the build tree, the kernels of every cell of templates/local.mk; in backends/cpu of the
+# build tree, copies of rows, tiles, headers with the vectors and the packing of the elements that products multiply (items), the
+# mathematics of the interpreter, and the list of cells.  The interpreter and the conversions are compiled once for each dtype, too.  The
+# dtypes are those of gen/dtypes.h; the linker reports a dtype that is missing in local.mk.
 texts = $(cells:.cell=) %D%/rows %D%/strip %D%/convert
 kernels = $(texts:=_f16.c) $(texts:=_bf16.c) $(texts:=_f32.c) $(texts:=_f64.c)
 items = %D%/items_f32.h %D%/items_f64.h %D%/items_bf16.h
@@ -25,7 +26,8 @@ AM_CPPFLAGS += -I%D%
 type_file = sed "s/CG_DTYPE/$$2/g; s,CG_MATH,\"math_$$2.h\","
 # The name of a file that cellgen writes gives cellgen's arguments.  A generated file whose text is unchanged keeps its date, so that most
 # changes to the generator compile no kernel again.  made.stamp is older than the files that are written with it, so that make does not
-# write them again.  The leak sanitizer is off, since cellgen does not free its memory.
+# write them again.  The leak sanitizer is off while cellgen runs, since cellgen does not
+# free its memory.
 make_file = \
 	set -- `basename $$file | sed 's/\.[ch]$$//; s/_\([^_]*\)$$/ \1/'` && \
 	case $$file in \
@@ -78,7 +80,7 @@ EXTRA_LTLIBRARIES += %D%/libamxbf16_product.la
 nodist_%C%_libamxbf16_product_la_SOURCES = %D%/tiles_bf16.c
 %C%_libamxbf16_product_la_CFLAGS = $(product_cflags) -DCG_ISA=amxbf16 $(isa_avx512) -mavx512bf16 -mamx-tile -mamx-bf16
 
-# The sources of these objects include $(items), headers that cellgen writes.
+# The sources of the objects of panels.c, amx_panels.c and product.c include $(items), headers that cellgen writes.
 %D%/libbaseline_product_la-panels.lo %D%/libavx2_product_la-panels.lo %D%/libavx512_product_la-panels.lo \
 %D%/libavx512bf16_product_la-panels.lo %D%/libamxbf16_product_la-amx_panels.lo %D%/libbaseline_product_la-product.lo %D%/libavx2_product_la-product.lo \
 %D%/libavx512_product_la-product.lo: $(items)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own: without it dlopen would return
- * the host program's instance of the library, and setting that instance to one thread would change the host's results and speed.  A loaded
- * library is used if it is OpenBLAS, is new enough, lets several threads call it at once, can be set to one thread, has integers of 32 bits
- * and the functions below, and multiplies small matrices correctly.  If a library is not used, field `why` says why, and if the environment
- * names no library, the next soname is tried.  The library is never closed: a process has few namespaces, and the library's own threads run
- * its code.
+ * Loads OpenBLAS by its soname, or the library that the environment names, in a link namespace of its own.  Without that namespace dlopen
+ * would return the host program's instance of the library, and setting that instance to one thread would change the host's results and
+ * speed.  A loaded library is used if it is OpenBLAS, is new enough, lets several threads call it at once, can be set to one thread, has
+ * integers of 32 bits and the functions of table `symbols`, and multiplies small matrices correctly.  If a library is not used, field `why`
+ * says why, and if the environment names no library, the next soname is tried.  The library is never closed: a process has few namespaces,
+ * and the library's own threads run its code.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -36,7 +36,8 @@ enum { MAJOR = 0, MINOR = 3, PATCH = 10 };
 /* The values of openblas_get_parallel. */
 enum { SERIAL, PTHREADS, OPENMP };
 
-/* The functions of the library, which must have all of them, but omp_set_num_threads only if it is built on OpenMP. */
+/* The functions of the loaded library.  A library must have all of them, except that only a library built on OpenMP must have
+ * omp_set_num_threads. */
 static struct {
 	char *(*config)(void);
 	int (*parallel)(void);
@@ -81,7 +82,7 @@ static void dgemm_alone(int order, int ta, int tb, int m, int n, int k, double a
 	lib.dgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* ---- does it compute correctly? ---- */
+/* ---- does the loaded library compute correctly? ---- */
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };     /* cblas's values */
 enum { M = 9, N = 11, K = 7, PITCH = 13, BEYOND = 77 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declares how processors are counted, and how a thread moves to another. */
+/* Declares how processors are counted, and how a thread moves to another processor. */
 #ifndef CG_PROCESSORS_H
 #define CG_PROCESSORS_H
 
@@ -16,9 +16,9 @@ struct cg_avoided {
 	int any, processor;                      /* any 1: a processor is left out of the mask; processor: which one */
 	unsigned char mask[2048];                /* the affinity mask without that processor, which the thread has set */
 };
-/* If the calling thread runs on this processor and may run on others, moves the thread to another processor and keeps it off this one until
- * the thread has to avoid yet another processor.  If other code has set another mask meanwhile, the processor that was avoided before is
- * not put back.  Without cpu_set_t nothing happens. */
+/* If the calling thread runs on processor number `processor` and may run on others, moves the thread to another processor and keeps the
+ * thread off number `processor` until the thread has to avoid a third processor.  If other code has set another affinity mask meanwhile,
+ * the processor that was avoided before is not put back into the mask.  Without cpu_set_t nothing happens. */
 void cg_avoid_processor(struct cg_avoided *, int processor);
 
 #endif

@@ -9,8 +9,8 @@
 
 struct cg_team;
 
-/* Opens a team of `threads` threads, the caller's included.  For one thread the team is NULL, which the functions below take as a team of
- * one thread. */
+/* Opens a team of `threads` threads, the caller's included.  For one thread the team is NULL, which all functions of teams take as a team
+ * of one thread. */
 int  cg_team_open(int threads, struct cg_team **);
 /* Makes a team that runs in a caller's thread pool and has no threads of its own. */
 int  cg_team_pool(const struct cg_pool *, struct cg_team **);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Products by cuBLAS, for which a row-major matrix is a transposed column-major one.  Each queue has a cuBLAS handle whose workspace this
- * library allocates, so that the same call gives the same bits.  Sums are in acc, never in TF32.  Where cublasLt has an algorithm, it
- * computes products whose sums start from other values than those in c; if these values are one repeated row, cublasLt's epilogue for
- * biases adds the row.
+ * library allocates, so that the same call gives the same bits.  Products are summed in acc; products of f32 never use TF32.
+ * Where cublasLt has an algorithm, it computes products whose sums start from other values than those in c; if these values are one
+ * repeated row, cublasLt's epilogue for biases adds the row.
  */
 #include <string.h>
 

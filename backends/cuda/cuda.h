@@ -59,8 +59,8 @@ int cg_cu_check_uncaptured(struct cg_queue *, const char *what);
  * cg_cu_check_all_uncaptured() without it. */
 int cg_cu_check_none_captured(struct cg_dev *, const char *what);
 int cg_cu_check_all_uncaptured(struct cg_dev *, const char *what);
-/* Waits for a queue's work before the memory that it uses is freed.  During a capture cg_cu_finish() does not wait, since a wait would
- * spoil the capture. */
+/* Waits for a queue's work, so that the memory that the work uses can be freed.  During a capture cg_cu_finish() does not wait, since a
+ * wait would spoil the capture. */
 void cg_cu_finish(struct cg_queue *);
 /* Allocates device memory for the work of one queue, or, if the queue is NULL, of any queue.  The device's context must be current. */
 int cg_cu_alloc(struct cg_dev *, struct cg_queue *, size_t bytes, CUdeviceptr *at);
@@ -89,9 +89,9 @@ struct cg_cu_moves {
 	int n;
 	struct cg_rows_move list[CG_ROWS_MOVES];
 };
-/* Adds a move to the list; if the list is full, cg_cu_move() first enqueues its moves and empties it. */
+/* Adds a move to the list; if the list is full, cg_cu_move() first enqueues the list's moves and empties the list. */
 int cg_cu_move(struct cg_queue *, struct cg_cu_moves *, struct cg_rows_move);
-/* Enqueues the moves of the list and empties it. */
+/* Enqueues the moves of the list and empties the list. */
 int cg_cu_flush(struct cg_queue *, struct cg_cu_moves *);
 void cg_cu_release_moves(struct cg_dev *);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares the part of CUDA that this backend uses of the driver, NVRTC, cuBLAS and cuDNN, which are found at run time: tables of their
- * functions, their constants and their errors.  The build needs no file of NVIDIA's; where its headers are found, a test compares these
- * declarations with them.
+ * functions, their constants and their errors.  The build needs no file of NVIDIA's; where NVIDIA's headers are found, a test compares the
+ * declarations of this file with them.
  */
 #ifndef CG_CUDA_LIBRARY_H
 #define CG_CUDA_LIBRARY_H
@@ -14,7 +14,7 @@ struct CUctx_st; struct CUstream_st; struct CUmod_st; struct CUfunc_st;
 struct _nvrtcProgram; struct cublasContext; struct cublasLtContext;
 struct cudnnContext; struct cudnnTensorStruct; struct cudnnDropoutStruct; struct cudnnRNNStruct; struct cudnnRNNDataStruct;
 
-/* Types to which NVIDIA gives no struct tag have NVIDIA's names here. */
+/* Types to which NVIDIA gives no struct tag have NVIDIA's names in this file, too. */
 #if UINTPTR_MAX > 0xffffffff
 typedef unsigned long long CUdeviceptr;
 #else
@@ -26,8 +26,8 @@ typedef struct cg_lt_preference *cublasLtMatmulPreference_t;
 typedef struct cg_lt_algorithm cublasLtMatmulAlgo_t;
 typedef struct cg_lt_result cublasLtMatmulHeuristicResult_t;
 
-/* All calls of these libraries go through these tables, so a test can count a call or make it fail by putting a function of its own in a
- * table. */
+/* All calls of the driver, NVRTC, cuBLAS, cublasLt and cuDNN go through these tables, so a test can count a call or make it fail by putting
+ * a function of its own in a table. */
 struct cg_cu {
 #define CU_CALL(name, parameters, names) unsigned (*name) parameters;
 #include "backends/cuda/cuda.fn"
@@ -88,7 +88,7 @@ const char *cg_cuda_path(int library);
 const char *cg_cuda_named(int library);
 /* The latest CUDA that the driver supports: 12040 is 12.4. */
 int cg_cuda_version(void);
-/* The version of cuDNN in its own counting, 8907 for 8.9.7 and 91002 for 9.10.2; the macro below gives its three numbers. */
+/* The version of cuDNN in its own counting, 8907 for 8.9.7 and 91002 for 9.10.2; the macro CUDNN_PARTS gives its three numbers. */
 int cg_cudnn_version(void);
 enum { CUDNN_9 = 90000 };
 #define CUDNN_PARTS(v) (v) < CUDNN_9 ? (v) / 1000 : (v) / 10000, (v) < CUDNN_9 ? (v) / 100 % 10 : (v) / 100 % 100, (v) % 100

@@ -2,8 +2,8 @@
 /*
  * Turns a kernel's text into machine code: takes it from the disk cache, else compiles it by NVRTC.  NVRTC is loaded when a kernel must be
  * compiled, when devices are listed, or when the device opens if no backend is named or the environment names an NVRTC.  NVRTC compiles for
- * the device's own architecture or, where NVRTC is older than the device, to PTX for the newest architecture that NVRTC supports, which the
- * driver translates.
+ * the device's own architecture or, where NVRTC does not know that, to PTX for the newest older architecture that NVRTC knows; the driver
+ * translates the PTX.
  */
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static int copy_code(struct _nvrtcProgram *program, int ptx, const char about[AB
 	else
 		NVRTC_TRY(GetCUBINSize, program, &bytes);
 	if (!bytes)
-		return cg_fail(CG_BUILD, "cuda: %s: the compiler returned no code", ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
+		return cg_fail(CG_BUILD, "cuda: %s: the size of the compiled code: expected at least 1 byte, got 0", ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
 	image->bytes = ABOUT + bytes;
 	image->at = cg_memory(NULL, image->bytes);
 	if (!image->at)

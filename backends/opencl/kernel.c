@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds programs from plans and kernels from programs, and launches kernels, for cells, products and row copies.  A plan's program is
- * built once for all sizes.  A device whose driver reports no local memory of its own counts as a processor; on it a cell has two programs:
- * one tests for absent arguments, the other is for launches that have no absent argument.
+ * built once for all sizes.  A device whose driver reports no local memory of its own counts as a processor; on a processor a cell has two
+ * programs: one tests for absent arguments, the other is for launches that have no absent argument.
  */
 #include <limits.h>
 #include <pthread.h>

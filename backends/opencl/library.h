@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Declares what this backend uses of OpenCL: a table of the functions of OpenCL's loader, which is found at run time, and OpenCL's
- * constants.  The build needs no file of a vendor; where <CL/cl.h> is found, a test compares these declarations with it.
+ * constants.  The build needs no file of a vendor; where <CL/cl.h> is found, a test compares the declarations of this file
+ * with it.
  */
 #ifndef CG_OPENCL_LIBRARY_H
 #define CG_OPENCL_LIBRARY_H
@@ -12,7 +13,7 @@
 struct _cl_platform_id; struct _cl_device_id; struct _cl_context; struct _cl_command_queue; struct _cl_mem;
 struct _cl_program; struct _cl_kernel; struct _cl_event;
 
-/* All calls of OpenCL go through this table, so a test can count a call or make it fail by putting a function of its own here. */
+/* All calls of OpenCL go through this table, so a test can count a call or make it fail by putting a function of its own in the table. */
 struct cg_cl {
 #define CL_CALL(name, parameters, names) int32_t (*name) parameters;
 #define CL_MAKE(type, name, parameters, names) struct _cl_##type *(*name) parameters;

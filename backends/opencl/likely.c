@@ -153,8 +153,8 @@ static int is_folder(const char *path)
 	return !stat(path, &s) && S_ISDIR(s.st_mode);
 }
 
-/* Judges the folder of .icd files or, if OCL_ICD_VENDORS is set, what that names: another folder; an .icd file, which is first searched in
- * the folder of .icd files if its name has no slash; or a library. */
+/* Judges the folder of .icd files or, if OCL_ICD_VENDORS is set, what this variable names: another folder; an .icd file, which is first
+ * searched in the folder of .icd files if its name has no slash; or a library. */
 static void judge_vendors(struct look *look, const char *root)
 {
 	const char *named = cg_variable_get(CG_ENV_OCL_ICD_VENDORS), *path = cg_variable_get(CG_ENV_OPENCL_VENDOR_PATH);

@@ -37,7 +37,8 @@ int cg_cl_probe_device(struct cg_dev *device, const char *name)
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof model, model, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof driver, driver, NULL);
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
-	/* The driver of a device without double precision may lack this query: the result of the call is ignored. */
+	/* The driver of a device without double precision may lack the query of the properties of double precision: the result of the call is
+	 * ignored. */
 	cg_cl.GetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof device->config_f64, &device->config_f64, NULL);
 	if (!available || !compiler)
 		return cg_fail(CG_NO_DEVICE, "%s: the driver of this device reports that the device %s", model,

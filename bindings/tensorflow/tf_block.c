@@ -29,7 +29,7 @@ PASS(gru_forward, struct cg_gru_block, cg_gru_block_forward)
 PASS(gru_grad, struct cg_gru_block, cg_gru_block_grad)
 
 /* seq_len_max is the first input of the ops that compute sequences.  In cellgrad.h seq_len_max = -1 stands for all steps; to TensorFlow -1
- * is an error, and here, too. */
+ * is an error, and to this plugin, too. */
 static int read_steps(struct cg_tf_call *call, struct cg_lstm_block *op)
 {
 	if (call->kernel->op->inputs[0].type != CG_TF_INT64)

@@ -19,7 +19,7 @@ enum cg_tf_dim {
 	CG_TF_LD,                                /* L * D */
 	CG_TF_P,                                 /* the number of elements of params */
 	CG_TF_R,                                 /* the number of elements of reserve_space */
-	CG_TF_KNOWN,                             /* the sizes from here on follow from the sizes above */
+	CG_TF_KNOWN,                             /* the sizes from CG_TF_KNOWN on follow from those before it */
 	CG_TF_DH = CG_TF_KNOWN,                  /* D * H */
 	CG_TF_IU,                                /* I + U */
 	CG_TF_2U, CG_TF_4U,

@@ -12,8 +12,8 @@
  * a message that says this, with the reason; the message lives as long as the plugin.  Any thread may call this function.
  */
 CG_API int cellgrad_tensorflow_state(const char **text);
-/* Registers the plugin's kernels, as loading the plugin does, unless registration was tried before.  TensorFlow looks this function up by
- * its name in the libraries of its folder tensorflow-plugins. */
+/* The plugin's TF_InitKernel registers the plugin's kernels, as loading the plugin does, unless registration was tried before; the loader's
+ * TF_InitKernel loads the plugin.  TensorFlow looks this function up by its name in the libraries of its folder tensorflow-plugins. */
 CG_API void TF_InitKernel(void);
 
 /*

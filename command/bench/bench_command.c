@@ -31,7 +31,7 @@ static const struct poptOption table[] = {
 	OPTION_VALUE("mode", 'm', MODE, "lstm, gru, rnn_tanh or rnn_relu: only ops of this kind", "MODE"),
 	OPTION_VALUE("threads", 't', THREADS, "threads of the CPU; by default as many as the process may use", "N"),
 	OPTION_VALUE("time", '\0', TIME, "seconds for each problem; by default 0.25", "S"),
-	OPTION_VALUE("reps", 'r', REPS, "samples of each problem, in place of a time", "N"),
+	OPTION_VALUE("reps", 'r', REPS, "number of samples of each problem, in place of --time", "N"),
 	OPTION_VALUE("plot", 'p', PLOT, "draw FILE, which ends in .svg; the data is in FILE.tsv", "FILE"),
 	OPTION_JSON_ROW,
 	OPTION_HELP_ROW,
@@ -58,6 +58,7 @@ static const char text[] =
 	"--T above 1 those of sequences.\n"
 	"Without --op and sizes each op is measured at three typical sets of sizes.\n"
 	"\n"
+	"Columns of the table:\n"
 	"  mode         the cell: lstm, gru ..., or the name in a .cell file\n"
 	"  min, median  milliseconds of one call, over the samples; a sample is the mean\n"
 	"               of as many calls as the resolution of the clock requires\n"

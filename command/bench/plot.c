@@ -31,8 +31,8 @@ static int is_same(const struct result *a, const struct result *b, int but)
 	return same;
 }
 
-/* The number of the size for the horizontal axis: the number `but` with which is_same() holds for the first problem and the most problems.
- * -1: is_same() holds for the first problem and another problem with no number. */
+/* The number of the size for the horizontal axis: the number `but` with which is_same() holds for the first result and the most results.
+ * -1: there is no such number, since is_same() holds for no other result than the first, whatever `but` is. */
 static int find_axis(const struct result *results, size_t n)
 {
 	size_t most = 1;

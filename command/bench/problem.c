@@ -50,10 +50,10 @@ static int accepts(const struct request *r, const struct cg_op *row)
 	for (int k = 0; k < PROBLEM_SIZES; k++)
 		for (int n = 0; n < r->lengths[k] && !has_size(row, problem_sizes[k].symbol); n++)
 			if (r->list[k][n] != 1)
-				return cg_fail(CG_BAD_ARGUMENT, "%s: %s has one %s: expected 1, got %lld", problem_sizes[k].name,
+				return cg_fail(CG_BAD_ARGUMENT, "%s: op %s has one %s: expected 1, got %lld", problem_sizes[k].name,
 				               op, problem_sizes[k].of, (long long)r->list[k][n]);
 	if (r->valid < 1 && !lengths_of(row))
-		return cg_fail(CG_BAD_ARGUMENT, "--valid: %s has no sequence_lengths: expected 1, got %g", op, r->valid);
+		return cg_fail(CG_BAD_ARGUMENT, "--valid: op %s has no sequence_lengths: expected 1, got %g", op, r->valid);
 	return CG_OK;
 }
 
@@ -104,7 +104,7 @@ static int check_mode(const struct request *r, const struct cg_op *row)
 		return CG_OK;
 	CG_TRY(options_choose("--mode", mode, modes, MODES, &k));
 	if (row && !mode_of(row) && strcmp(named_mode(row), mode))
-		return cg_fail(CG_BAD_ARGUMENT, "--mode: %s is not the mode of %s: expected %s", mode, r->op,
+		return cg_fail(CG_BAD_ARGUMENT, "--mode: %s is not the mode of op %s: expected %s", mode, r->op,
 		               named_mode(row));
 	return CG_OK;
 }

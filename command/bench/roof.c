@@ -9,7 +9,7 @@
 #include "runtime/device/inspect.h"
 #include "command/bench/bench.h"
 
-/* Only in this file may a multiplication and an addition become one instruction: the rate of the loops matters, not their result. */
+/* In this file a multiplication and an addition may become one instruction: the rate of the loops matters, not their result. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT ON
 #elif defined(__GNUC__)
@@ -18,7 +18,7 @@
 
 /* ---- multiply and add ---- */
 
-/* CHAINS: independent sums in a loop, enough to hide the latency of a processor's two units. */
+/* CHAINS: independent sums in a loop, enough to hide the latency of a processor's two units that multiply and add. */
 enum { CHAINS = 12, STEPS = 1000, TURNS = 12, BYTES_PER_MS = 5000000 };
 #define EACH(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define START(k) vector v##k = start + (k);
@@ -86,7 +86,8 @@ static int has_avx512bf16(void)
 }
 #endif
 
-/* Each instruction multiplies matrices: it adds 32 products to each of 16 by 16 sums. A process must ask Linux for the tile registers. */
+/* Products of bf16 by AMX: one instruction multiplies matrices and adds 32 products to each of 16 by 16 sums. A process must ask Linux for
+ * the tile registers of AMX. */
 #ifdef CG_ISA_AMXBF16
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -122,7 +123,7 @@ static int has_amxbf16(void)
 LOOP(f32_baseline, float, 16, )
 LOOP(f64_baseline, double, 16, )
 
-/* The best instruction set first. */
+/* The instruction sets of the loops that multiply and add, the best first. */
 static const struct isa {
 	const char *name;
 	int (*runs_here)(void);

@@ -98,7 +98,8 @@ struct cg_dnn_state {
 };
 
 struct cg_net {
-	/* the next open network of the device.  This field and all others that change after the opening change under the device's lock */
+	/* the next open network of the device.  Field `next` and all other fields that change after the opening change under the
+	 * device's lock */
 	struct cg_net *next;
 	struct cg_dev *device;
 	const struct cg_network *rnn;
@@ -121,7 +122,7 @@ static inline const struct cg_dnn_segment *cg_dnn_segment_of(const struct cg_net
 	return &net->segments[n > 0];
 }
 
-/* The width of a layer's output; the function below returns the number of states of a batch row. */
+/* cg_dnn_wide() returns the width of a layer's output, cg_dnn_states() the number of states of a batch row. */
 static inline int64_t cg_dnn_wide(const struct cg_network *rnn)
 {
 	return rnn->directions * rnn->H;
@@ -168,7 +169,7 @@ int  cg_dnn_find_sizes(struct cg_net *, const struct cg_dnn_range *, const struc
 /* Finds the shape of a range of steps among those of the network's state on a queue, or makes it, with its index arrays on the device. */
 int  cg_dnn_find_shape(struct cg_net *, struct cg_dnn_state *, const struct cg_dnn_range *, const struct cg_dnn_shape **);
 void cg_dnn_release_shape(struct cg_dev *, struct cg_queue *, struct cg_dnn_shape *);
-/* The number of rows of the sequences that cuDNN gets. */
+/* The number of rows of a sequence that cuDNN gets: T rows for each batch row with a valid step. */
 int64_t cg_dnn_rows(const struct cg_dnn_shape *);
 
 /* ---- temp_space.c ---- */

@@ -2,9 +2,9 @@
 /*
  * Runs a network's forward and backward pass by cuDNN.  cuDNN gets the caller's memory itself where possible.  Memory that must be
  * gathered, copied, multiplied by dropout masks or cleared before or after a call of cuDNN is handled by one launch, or by several if
- * there are more than CG_ROWS_MOVES moves.  In training the last layer's output is saved in the reserve space, since cuDNN's backward
- * reads that output and callers do not pass it again.  If this library applies dropout masks between layers, each layer is a call of
- * cuDNN, and the output of each layer is saved.
+ * there are more than CG_ROWS_MOVES moves; a single move of contiguous rows needs no kernel.  In training the last layer's output is saved
+ * in the reserve space, since cuDNN's backward reads that output and callers do not pass it again.  If this library applies dropout masks
+ * between layers, each layer is a call of cuDNN, and the output of each layer is saved.
  */
 #include <pthread.h>
 #include <string.h>
@@ -478,7 +478,8 @@ static int sum_up(struct range_call *r, int segment, const struct backward_memor
 	return cg_dnn_copy_out(r->queue, &r->moves, r->net, segment, layout, b->dweights, ours);
 }
 
-/* Prepares the gradient of a layer's output, which cuDNN requires: zeros if the caller gives no gradient. */
+/* Prepares the gradient of the output of a segment's last layer, which cuDNN requires; for the last segment zeros if the caller gives no
+ * gradient. */
 static int prepare_dy(struct range_call *r, int segment, struct cg_mem *dy)
 {
 	struct cg_mem given = r->call->output_backprop;

@@ -77,8 +77,8 @@ static int suits_version(const struct cg_network *rnn, char why[CG_WHY_NOT])
 
 /*
  * How cuDNN's kernels round; comments in tests/fake/cudnn_descriptor.c and cudnn_cell.c name the kernels and the versions of cuDNN in which
- * these roundings were seen.  `cellgrad info` prints these lines; runtime/cellgrad.h and the documents repeat them, which tests/rounding.sh
- * checks.
+ * these roundings were seen.  `cellgrad info` prints the lines of table `roundings`; runtime/cellgrad.h and the documents repeat the lines,
+ * which tests/rounding.sh checks.
  */
 static const char *const roundings[CG_DTYPE_COUNT] = {
 	[CG_F32] = "everything in f32, sigmoid(x) with a relative error up to (4 + 2 abs(x)) 2^-24; "
@@ -191,7 +191,7 @@ static int add_algorithm(struct cg_net *net, struct cg_dnn_segment *segment, uns
  * Adds cuDNN's standard algorithm, then, if the network's dtype and options allow them, its persistent algorithms, the fastest last;
  * rnn_data.c chooses by the sizes of a call.  The tanh of persistent algorithms is an instruction that is accurate to 2^-11, so f32
  * networks use these algorithms only if TF32 is allowed.  In bf16 cuDNN 9.14 on an H200 accepts the static algorithm, but runs the standard
- * one: it takes as long and gives the same bits.
+ * one: calls with either algorithm take as long and give the same bits.
  */
 static int add_algorithms(struct cg_net *net, struct cg_dnn_segment *segment)
 {

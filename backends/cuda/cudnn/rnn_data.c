@@ -25,8 +25,9 @@ static int32_t length(const struct cg_dnn_shape *s, int64_t b)
 /* ---- which algorithm ---- */
 
 /*
- * The functions from here to choose_algorithm() decide whether one of cuDNN's persistent algorithms is faster.  A persistent algorithm
- * keeps the recurrent weights in registers, for small networks or for some shapes in f16, and needs batch rows of equal length.
+ * The functions from timed_cell() to choose_algorithm() decide whether one of cuDNN's persistent algorithms is faster than the standard
+ * one.  A persistent algorithm keeps the recurrent weights in registers, for small networks or for some shapes in f16, and needs batch rows
+ * of equal length.
  */
 
 /* The cell whose measured times apply to the network: RNN_TANH also for RNN_RELU, which takes the same time. */
@@ -319,8 +320,8 @@ int cg_dnn_find_sizes(struct cg_net *net, const struct cg_dnn_range *range, cons
 
 /* ---- arrays ---- */
 
-/* The arrays, in their order in memory.  lay_out() sets the place of each array on the device and returns the number of elements of all
- * arrays. */
+/* The index arrays of a shape, in their order in memory.  lay_out() sets the place of each array on the device and returns the number of
+ * elements of all arrays. */
 struct arrays { int64_t *from, *rows, *t, *b, *states, *dead, *padding, *lengths; };
 
 static size_t lay_out(const struct cg_net *net, struct cg_dnn_shape *s, int64_t *base, struct arrays *a)
@@ -401,7 +402,8 @@ static void list_lengths(const struct cg_dnn_shape *s, const struct arrays *a)
 		}
 }
 
-/* Enqueues the copy of the arrays to the device.  The arrays in host memory are kept, since the copy may run long after this call. */
+/* Enqueues the copy of a shape's index arrays to the device.  The index arrays in host memory are kept, since the copy may run long after
+ * this call. */
 static int send(const struct cg_net *net, struct cg_queue *queue, struct cg_dnn_shape *s)
 {
 	struct arrays a;
