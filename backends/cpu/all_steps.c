@@ -433,7 +433,7 @@ static int64_t share_rows(const struct cg_scan *scan, int64_t shares)
 	for (int k = 0; k < scan->n_products; k++) {
 		double terms = (double)scan->products[k].n * (double)scan->products[k].k;
 
-		/* Without a recurrent product the work is that on the cell's elements alone. */
+		/* If a recurrence has no recurrent product, its work is the computation of the cell's elements alone. */
 		terms = terms > 0 ? terms : (double)(ELEMENT * scan->units);
 		steps += (double)scan->phases / scan->n_products * (double)rows * terms / WHOLE_SHARE;
 	}

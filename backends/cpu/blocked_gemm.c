@@ -115,7 +115,7 @@ static int64_t share_start(int64_t n, int64_t panel, int64_t k, int64_t shares)
 /* A block of c: its place, its sums, and the values from which the sums start. */
 struct block { int64_t row, rows, column, columns; struct cg_matrix sums, start; };
 
-/* The part of a matrix from a row and a column on.  An absent matrix stays absent. */
+/* The part of a matrix from a row and a column on.  A part of an absent matrix is absent. */
 static struct cg_matrix from(struct cg_matrix x, int64_t row, int64_t column, size_t bytes)
 {
 	if (x.mem.data)

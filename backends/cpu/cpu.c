@@ -44,8 +44,9 @@ static int count_threads(int *threads)
 	return CG_OK;
 }
 
-/* Reads the number of threads of "threads=N".  For any other text after "cpu:" the message says what is expected there; the result is
- * CG_NO_DEVICE for the number of a device, and CG_BAD_ARGUMENT for all else, as on the other backends. */
+/* Reads the number of threads from the text "threads=N" after "cpu:" in a device's name.  For any other text after "cpu:" the
+ * message says what is expected there; the result is CG_NO_DEVICE for the number of a device, and CG_BAD_ARGUMENT for all else, as on the
+ * other backends. */
 static int read_threads(const char *where, int *threads)
 {
 	static const char key[] = "threads=";

@@ -165,7 +165,8 @@ static void *find_symbol(void *handle, const char *name)
 	return at ? at : dlsym(handle, with_scipy);
 }
 
-/* Opens and checks a library.  Writes to `why` the library's configuration and path, or why the library is refused. */
+/* Opens a library and checks whether it can be used as OpenBLAS.  Writes to `why` the library's configuration and path, or
+ * why the library is refused. */
 static int open_library(const char *soname, char *why, size_t bytes)
 {
 	void *handle = dlmopen(LM_ID_NEWLM, soname, RTLD_NOW | RTLD_LOCAL);

@@ -24,7 +24,7 @@
  * LINE: bytes of a cache line; so many bytes separate fields that some threads write from fields that others read */
 enum { IDLE_NS = 200000, LEAVE_NS = 50000, LINE = 64 };
 
-/* The work of one call. */
+/* The work of one call of cg_team_run(). */
 struct round {
 	int64_t parts;
 	void (*part)(void *context, int64_t k, int thread);

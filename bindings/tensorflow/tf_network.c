@@ -23,7 +23,7 @@ static int describe(struct cg_tf_call *call, struct cg_rnn_config *config)
 	if (k->config.proj < 0)
 		return cg_tf_refuse(call, "num_proj: expected 0, for no projection, or more, got %lld", (long long)k->config.proj);
 	if (k->config.proj ? k->config.proj != H : call->dims[CG_TF_U] != H)
-		return cg_tf_refuse(call, "input_h: expected a last dimension of %lld, %s, got %lld",
+		return cg_tf_refuse(call, "input_h: expected a last dimension of %lld, equal to %s, got %lld",
 		                    (long long)(k->config.proj ? k->config.proj : call->dims[CG_TF_U]),
 		                    k->config.proj ? "num_proj" : "that of input_c", (long long)H);
 	*config = k->config;

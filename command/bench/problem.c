@@ -264,7 +264,7 @@ static int add_named(struct problems *b, const struct request *r)
 	CG_TRY(accepts(r, row));
 	for (const char **word = r->attributes; *word; word++)
 		if (!strchr(*word, '='))
-			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of %s", print_name(shown, *word),
+			return cg_fail(CG_BAD_ARGUMENT, "%s: expected NAME=VALUE, an attribute of op %s", print_name(shown, *word),
 			               name);
 	return add_op(b, r, &b->named, name, r->mode, 0);
 }

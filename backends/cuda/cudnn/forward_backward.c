@@ -196,7 +196,7 @@ static struct cg_mem of_segment(const struct range_call *r, struct cg_mem mem, i
 	return r->net->n_segments > 1 ? cg_part(mem, (size_t)segment * bytes, bytes) : mem;
 }
 
-/* ---- the library's masks ---- */
+/* ---- this library's dropout masks ---- */
 
 /* Applies a layer's dropout mask to the layer's output, or to the gradient of that output. */
 static int mask(struct range_call *r, int layer, struct cg_mem from, struct cg_mem to)
