@@ -17,7 +17,7 @@ struct cg_avoided {
 	unsigned char mask[2048];                /* the affinity mask without that processor, which the thread has set */
 };
 /* If the calling thread runs on processor number `processor` and may run on others, moves the thread to another processor and keeps the
- * thread off number `processor` until the thread has to avoid a third processor.  If other code has set another affinity mask meanwhile,
+ * thread off number `processor` until the thread has to avoid a different one.  If other code has set another affinity mask meanwhile,
  * the processor that was avoided before is not put back into the mask.  Without cpu_set_t nothing happens. */
 void cg_avoid_processor(struct cg_avoided *, int processor);
 

@@ -105,7 +105,8 @@ static int copy_code(struct _nvrtcProgram *program, int ptx, const char about[AB
 	else
 		NVRTC_TRY(GetCUBINSize, program, &bytes);
 	if (!bytes)
-		return cg_fail(CG_BUILD, "cuda: %s: the size of the compiled code: expected at least 1 byte, got 0", ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
+		return cg_fail(CG_BUILD, "cuda: %s: the size of the compiled code: expected at least 1 byte, got 0",
+		               ptx ? "nvrtcGetPTXSize" : "nvrtcGetCUBINSize");
 	image->bytes = ABOUT + bytes;
 	image->at = cg_memory(NULL, image->bytes);
 	if (!image->at)
