@@ -45,7 +45,7 @@ def sequence(name: str, value: Any, dtype: "np.dtype[Any]", shape: Any, axes: st
 
 
 def like(array: Array) -> Array:
-    """Returns a new array with the shape and the strides of this one."""
+    """Returns a new array with the shape and the strides of the argument `array`."""
     if array.flags.c_contiguous:
         return np.empty(array.shape, array.dtype)
     memory = np.empty(span(array) // array.itemsize, array.dtype)

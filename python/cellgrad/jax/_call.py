@@ -123,6 +123,6 @@ def halves_of(key: Any) -> Array:
 
 
 def init_params(network: "Network", key: Array, rules: str, dtype: Any) -> Array:
-    """Computes initial params by the module's handler."""
+    """Computes initial params by a handler of cellgrad_jax.so."""
     results = [((network.params_size,), dtype)]
     return _module.call(_module.INIT_PARAMS, results, [halves_of(key)], {**network.attributes(True, False, input_width=True), "rules": rules})[0]

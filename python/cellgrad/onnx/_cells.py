@@ -112,7 +112,7 @@ def built_in(operator: str, reset_after: bool) -> str:
 
 @functools.lru_cache(maxsize=64)
 def cell_of(functions: Functions) -> Cell:
-    """Returns the built-in cell that computes these functions, or else a cell whose text this function writes."""
+    """Returns the built-in cell that computes these functions, or else a new cell with the text that _text() returns."""
     if functions.clip is None and not functions.input_forget:
         if functions.names == DEFAULTS[functions.operator]:
             return Cell(built_in(functions.operator, functions.reset_after))

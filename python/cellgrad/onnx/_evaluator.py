@@ -19,7 +19,7 @@ _INPUTS: Dict[str, Tuple[str, ...]] = {
 
 
 class _Recurrent(OpRun):
-    """The base class of the three operators."""
+    """The base class of LSTM, GRU and RNN."""
 
     op_domain = ""
 

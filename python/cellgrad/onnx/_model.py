@@ -53,7 +53,7 @@ def _value(attribute: onnx.AttributeProto) -> Any:
 def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: bool = True, context: Optional[Context] = None) -> Layer:
     """Reads an LSTM, GRU or RNN node of a model's graph as a layer, with its weights.
 
-    node: its name; None stands for the only such node.  training, context: those of `Layer`.
+    node: the name of the node; None stands for the only LSTM, GRU or RNN node.  training, context: those of `Layer`.
 
     Raises ArgumentError if there is no such node, or if its weights are not initializers of the graph, UnsupportedError for an opset
     before 7, and the exceptions of `Layer`.

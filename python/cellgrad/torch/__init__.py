@@ -10,8 +10,8 @@ True
 >>> model.weight_hh_l0.grad.shape
 torch.Size([32, 8])
 
-`LSTM`, `GRU` and `RNN` have the arguments of PyTorch's modules; `Cell` is a module for any cell; `replace` replaces the modules of a model.
-python/cellgrad/torch/README.md in the source tree documents the package.
+`LSTM`, `GRU` and `RNN` have the arguments of PyTorch's modules; `Cell` is a module for any cell; `replace` puts
+such modules into a model in place of nn.LSTM, nn.GRU and nn.RNN.  python/cellgrad/torch/README.md in the source tree documents the package.
 """
 try:
     import torch as _torch

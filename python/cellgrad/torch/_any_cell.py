@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A module for any cell of the library."""
+"""A module for any cell."""
 import math
 import os
 from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
@@ -14,7 +14,7 @@ from ._spec import spec_of, spec_text
 
 
 class Cell(Recurrent):
-    """Layers of any cell of the library.  cell: the name of a built-in cell or of a cell of the shelf, the path of a .cell file,
+    """Layers of any cell.  cell: the name of a built-in cell or of a cell of the shelf, the path of a .cell file,
     the text of a cell, or a cellgrad.Cell.
 
     The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of the cell's

@@ -19,7 +19,7 @@ from ._errors import check
 
 
 def cpu_name() -> str:
-    """Returns the argument by which the context of the cpu is opened."""
+    """Returns the name with which the context for tensors on the cpu is opened."""
     where = os.environ.get("CELLGRAD_BACKEND") or "cpu"
     ranks = os.environ.get("LOCAL_WORLD_SIZE", "")
     if where != "cpu" or os.environ.get("CELLGRAD_CPU_THREADS") or not ranks.isdigit() or int(ranks) < 2:

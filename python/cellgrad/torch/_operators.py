@@ -229,7 +229,7 @@ def is_watched(kind: str) -> bool:
 
 
 def _is_plain(tensors: Sequence[Any]) -> bool:
-    """Are these plain tensors on the cpu or on cuda, and does no feature of PyTorch intercept operators?"""
+    """Are all tensors plain, is the first one on the cpu or on cuda, and does no feature of PyTorch intercept operators on that device?"""
     for tensor in tensors:
         if tensor is not None and type(tensor) not in FLAT_TYPES:
             return False

@@ -11,7 +11,7 @@ from ._operators import rnn, takes_packed
 from ._run import are_flat
 from ._small import small_call
 from ._spec import spec_of, spec_text
-# A module keeps the texts of at most this many settings, since a user may change dropout between calls.
+# A module keeps the texts that describe its network for at most KEPT_TEXTS settings: a user may change settings between calls.
 KEPT_TEXTS = 16
 
 
@@ -19,7 +19,7 @@ def row_lengths(lengths: Any, B: int, T: int) -> Tensor:
     """Converts lengths to int32 for the library.
 
     Raises TensorTypeError unless lengths are integers, TensorError unless there is one length for each row, on the cpu, from 0 to T.
-    Under torch.compile the number and the values of lengths are not checked here.
+    Under torch.compile row_lengths() does not check the number and the values of lengths.
     """
     tensor = lengths if isinstance(lengths, Tensor) else torch.as_tensor(lengths)
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
@@ -72,7 +72,7 @@ class Recurrent(nn.Module):
         self._has_state, self._n_states = spec.cell.has_state, spec.cell.n_states
         self._are_lent = any(type(weight) is not nn.Parameter for weight in self.parameters())
         if not self.bias and "_no_bias" not in self._buffers:
-            # The library's params always have biases: for a module without biases these are zeros, which are not trained.
+            # The library's params have biases for a module without biases, too: these are zeros, which are not trained.
             like = self.get_parameter(self._matrix_names[0])
             zeros = torch.zeros(sum(self._bias_sizes), dtype=like.dtype, device=like.device)
             self.register_buffer("_no_bias", zeros, persistent=False)
@@ -128,7 +128,8 @@ class Recurrent(nn.Module):
 
     def params(self) -> Tensor:
         """Returns a copy of the weights in the order of the library's params, [params_size], on the weights' device and without gradient:
-        what a cellgrad.Network of the same cell and sizes takes.  A module without biases has zeros for them.
+        what a cellgrad.Network of the same cell and sizes takes.  For a module without biases the copy has zeros in place of
+        biases.
 
         >>> import cellgrad.torch, torch
         >>> lstm = cellgrad.torch.LSTM(3, 8, peephole=True)

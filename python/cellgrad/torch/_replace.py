@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces the modules of PyTorch in a model by those of this package."""
+"""Replaces each nn.LSTM, nn.GRU and nn.RNN in a model by a module of this package."""
 from typing import Any, List
 
 from torch import nn
