@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The files of the Python package, which is built by the build backend of pyproject.toml and not by make.
+# The files of the Python packages and of their build backends.  The build backend of each pyproject.toml, not make, builds the package.
 EXTRA_DIST += \
 	pyproject.toml %D%/README.md \
 	%D%/plugin/README.md %D%/plugin/pyproject.toml %D%/plugin/cellgrad_plugin_build.py \

@@ -14,8 +14,8 @@
  * that object to NULL.
  * The library never exits or aborts.  The library prints only if CELLGRAD_VERBOSE was 1 or calls when
  * cg_open() or cg_adopt() ran: then one line on standard error for each call that computes, for each choice
- * among the backends when none is named, and, in the first such cg_open(), for each unknown CELLGRAD_
- * variable.
+ * among the backends when none is named, and, in the first cg_open() under one of these values, for each
+ * unknown CELLGRAD_ variable.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
@@ -130,7 +130,7 @@ CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
  * @{
  */
 
-struct cg_context;               /**< One device of one backend, and the kernels compiled for it. */
+struct cg_context;               /**< One device of one backend, and the kernels built for it. */
 struct cg_stream;                /**< An in-order queue of work on a context. */
 
 /** Opens a device.
@@ -506,7 +506,7 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
  * @{
  */
 
-struct cg_rnn;                   /**< A plan: a network, its route, and its kernels, compiled for a device. */
+struct cg_rnn;                   /**< A plan: a network, its route, and its kernels, built for a device. */
 /** How layer 0 uses its input. */
 enum cg_input {
 	CG_LINEAR, /**< The input is multiplied by input matrices. */
@@ -584,7 +584,7 @@ struct cg_rnn_config {
  * size: sizeof the struct. */
 CG_API void cg_rnn_config_init(struct cg_rnn_config *config, size_t size);
 
-/** Checks a network and, unless its route is cudnn, compiles its kernels for a device.  The plan keeps the
+/** Checks a network and, unless its route is cudnn, builds its kernels for a device.  The plan keeps the
  * context open, and keeps what it needs of the cell.  The caller closes the plan. */
 CG_API int  cg_rnn_open(struct cg_context *context, const struct cg_rnn_config *config, struct cg_rnn **rnn);
 /** Releases one reference to a plan; NULL is allowed. */
@@ -803,8 +803,8 @@ struct cg_tensor {
 struct cg_weights {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	const char *format;      /**< A name of cg_format_name(). */
-	const struct cg_rnn_config *network; /**< Its cell, options, values, dtype, layers, directions,
-	                                      * input mode and sizes are read. */
+	const struct cg_rnn_config *network; /**< The network: its cell, options, values, dtype, layers,
+	                                      * directions, input mode and sizes are read. */
 	int     gradients;       /**< 1: the tensors are gradients of weights; 0: weights. */
 	int     lossy;           /**< 1: save also what load cannot restore. */
 	void   *params;          /**< The parameters, in host memory, of any alignment. */

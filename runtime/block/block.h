@@ -18,6 +18,7 @@ extern const struct cg_op cg_lstm_block_cell_ops[], cg_block_lstm_ops[], cg_gru_
 /* What `cellgrad info` says of a weight matrix, in which the rows that multiply x are above those that multiply h_prev or, in w_c,
  * h_prev r. */
 #define ABOUT_W "I rows for x, then U rows for the hidden state of the step before"
+#define ABOUT_W_C "I rows for x, then U rows for the product of r and the hidden state of the step before"
 #define ONE_LAYER "num_layers=1 direction=unidirectional input_mode=linear_input num_proj=0"
 
 #endif

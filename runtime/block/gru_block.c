@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GRUBlockCell and GRUBlockCellGrad.  Forward runs, in this order, the products for the gates r and u, stage 1 of the cell, the products
- * for the candidate, which read x and h_prev r, and stage 2.  The gradient runs the stages and products in reverse
- * order.  The equations are in templates/gru_block.cell, the checks of arguments in runtime/op/check.c.
+ * for the candidate, which read x and h_prev r, and stage 2.  The gradient runs stage 2, the product for the gradient of
+ * h_prev r, stage 1, and then the products for the gradients of the weights, h_prev and x.  The equations are in templates/gru_block.cell, the checks of arguments in runtime/op/check.c.
  */
 #include <string.h>
 
@@ -308,7 +308,7 @@ static const struct cg_port gru_ports[] = {
 	{ "x",      "B I",     CG_IN,  NULL, 0, .at = GRU(x)      },
 	{ "h_prev", "B U",     CG_IN,  NULL, 0, .at = GRU(h_prev) },
 	{ "w_ru",   "I+U 2*U", CG_IN,  NULL, 0, .at = GRU(w_ru), .about = ABOUT_W },
-	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, .at = GRU(w_c), .about = ABOUT_W },
+	{ "w_c",    "I+U U",   CG_IN,  NULL, 0, .at = GRU(w_c), .about = ABOUT_W_C },
 	{ "b_ru",   "2*U",     CG_IN,  NULL, 0, .at = GRU(b_ru)   },
 	{ "b_c",    "U",       CG_IN,  NULL, 0, .at = GRU(b_c)    },
 	{ "r",      "B U",     CG_OUT, NULL, 0, .at = GRU(r)      },
@@ -326,7 +326,7 @@ static const struct cg_port gru_grad_ports[] = {
 	{ "x",             "B I",     CG_IN,      "d_w_ru d_w_c",          0, .at = GRU(x)             },
 	{ "h_prev",        "B U",     CG_IN,      NULL,                    0, .at = GRU(h_prev)        },
 	{ "w_ru",          "I+U 2*U", CG_IN,      "d_x d_h_prev",          0, .at = GRU(w_ru), .about = ABOUT_W },
-	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c), .about = ABOUT_W },
+	{ "w_c",           "I+U U",   CG_IN,      READS_D_R_BAR,           0, .at = GRU(w_c), .about = ABOUT_W_C },
 	{ "b_ru",          "2*U",     CG_IN,      "",                      0, .at = GRU(b_ru), .flags = CG_SHAPE_ALONE },
 	{ "b_c",           "U",       CG_IN,      "",                      0, .at = GRU(b_c),  .flags = CG_SHAPE_ALONE },
 	{ "r",             "B U",     CG_IN,      READS_D_R_BAR " d_w_c",  0, .at = GRU(r)             },

@@ -81,7 +81,8 @@ static void find_path(struct cg_cache_directory *directory)
 		;
 	if (n >= most || (size_t)snprintf(directory->path, most, "%.*s%s", (int)n, choices[k].folder, choices[k].below) >= most) {
 		directory->path[0] = '\0';
-		snprintf(directory->why, sizeof directory->why, "expected a path of fewer than %zu bytes, got '%.100s...'", most, choices[k].folder);
+		snprintf(directory->why, sizeof directory->why, "cache folder: expected a path of fewer than %zu bytes, got '%.100s...'", most,
+		         choices[k].folder);
 	} else if (!directory->path[0]) {
 		strcpy(directory->path, "/");
 	}
@@ -120,7 +121,7 @@ void cg_cache_choose_directory(struct cg_cache_directory *directory)
 	if (!DIGESTS)
 		snprintf(directory->why, sizeof directory->why, "this build has no SHA-256: it was configured without libmd (Debian: libmd-dev)");
 	else if (cg_disk.elevated())
-		snprintf(directory->why, sizeof directory->why, "this program runs with another user's rights");
+		snprintf(directory->why, sizeof directory->why, "this program runs with more rights than the user who started it");
 	if (!directory->why[0])
 		find_size(directory);
 	if (!directory->why[0])

@@ -33,11 +33,12 @@ struct cg_variable {
 	const char *allowed;             /* allowed values beside the words, in prose; NULL: only the words */
 	const char *fallback;            /* what holds when the variable is unset, in prose; NULL: nothing */
 	const char *what;                /* the variable's effect, in prose */
-	int withheld;                    /* 1: the variable is ignored in programs that run with another user's rights (setuid) */
+	int withheld;                    /* 1: the variable is ignored in programs that run with more rights than the user who started them */
 };
 extern const struct cg_variable cg_variables[CG_ENV_VARIABLES];
 
-/* The value of a variable; NULL if the variable is unset or empty, or withheld since this program runs with another user's rights. */
+/* The value of a variable; NULL if the variable is unset or empty, or withheld since this program runs with more rights
+ * than the user who started it. */
 const char *cg_variable_get(int which);
 /* The allowed values as text, "off, ro or rw". */
 const char *cg_variable_allowed(int which, char *text, size_t capacity);

@@ -34,7 +34,8 @@ struct cg_stream {
 	struct cg_attachment *attachments;       /* data that source files attach to a stream */
 	int is_taken;                            /* 1: cg_stream_take returned the stream, which was not given back yet */
 	uint64_t header[8];                      /* host memory for the header of a reserve space while it is copied from or to the
-	                                          * device: here, since the copy may still run after a failed sync */
+	                                          * device; a field of the stream, since the copy may still run after
+	                                          * a failed sync */
 };
 /* Appends a short description of the context's code: "kernels avx512; products OpenBLAS". */
 void cg_context_add_route(char *line, size_t capacity, const struct cg_context *);
@@ -84,7 +85,7 @@ int cg_context_check(const struct cg_context *, const char *call);
 
 /* ---- kernels: kernel.c ---- */
 
-/* A kernel that a context has compiled. */
+/* A kernel that a context has built. */
 struct cg_kernel_entry {
 	struct cg_kernel_entry *next;
 	const struct cg_cell *cell;
@@ -92,7 +93,7 @@ struct cg_kernel_entry {
 	struct cg_pass_plan *plan;
 	struct cg_module *built;
 };
-/* Gets a kernel of a built-in cell, compiled at its first use.  options: the text of the options that are on, "peephole". */
+/* Gets a kernel of a built-in cell, built at its first use.  options: the text of the options that are on, "peephole". */
 int cg_open_kernel(struct cg_context *, const char *cell, const char *options, int pass, int stage, int dtype, const struct cg_kernel_entry **);
 /* Gets a kernel of any cell; the context keeps a reference to the cell. */
 int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options, int pass, int stage, int dtype,

@@ -161,7 +161,7 @@ static void test_elevated(void **state)
 	put("a", "the bytes");
 	disk_at(0, DISK_FAILS);
 	disk_elevated = 1;
-	expect_none("this program runs with another user's rights");
+	expect_none("this program runs with more rights than the user who started it");
 	assert_int_equal(disk_at(0, DISK_FAILS), 0);
 	disk_elevated = 0;
 	assert_int_equal(has("a", "the bytes"), 1);

@@ -125,7 +125,7 @@ class Building(unittest.TestCase):
                 self.assertEqual(route(), f"stable ABI ({found})\n")
                 for path in (found, os.path.dirname(found)):
                     os.chmod(path, 0o777)
-                    self.assertEqual(route(), f"ctypes ({found}: other users may have written it)\n")
+                    self.assertEqual(route(), f"ctypes ({found}: other users may have written this file)\n")
                     os.chmod(path, 0o700)
                 beside = os.path.join(package, "torch", "_extension.abi3.so")
                 self.assertEqual(python("-m", "cellgrad.torch.build", **there), (0, beside + "\n"))

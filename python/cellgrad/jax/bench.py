@@ -3,8 +3,9 @@
 
 A step is a forward and a backward pass with the gradients of params and input, without an optimizer.  jax.jit compiles the steps by this
 package and by jax.lax.scan.  The network by jax.lax.scan multiplies the inputs of all steps by the weights at once, and the states in the
-scan.  `cellgrad bench` runs no Python and no XLA between calls.  This package, jax.lax.scan and `cellgrad bench` run in turns, a while each, and the least time of a step by each is
-printed.  The table has the minor page faults of a step by this package, which show memory that is allocated anew.
+scan.  `cellgrad bench` runs no Python and no XLA between calls.  This package, jax.lax.scan and `cellgrad bench` run in turns, a while
+each, and the least time of a step by each is printed.  The table has the minor page faults of a step by this package, which show memory
+that is allocated anew.
 """
 import argparse
 import os

@@ -115,7 +115,8 @@ def enable_keras() -> None:
             worst = max(float(tf.reduce_max(tf.abs(a - b))) for a, b in zip(mine, theirs))
             if not worst <= TOLERANCE:
                 layer = kind + (", backwards," if backwards else "")
-                raise UnsupportedError(f"enable_keras: {layer} of Keras {keras.__version__} by CudnnRNNV3 differs by {worst:.1e} from Keras's own code")
+                raise UnsupportedError(f"enable_keras: {layer} of Keras {keras.__version__} by CudnnRNNV3 differs by {worst:.1e} "
+                                       "from Keras's own code")
     except BaseException:
         disable_keras()
         raise

@@ -11,7 +11,8 @@ True
 torch.Size([32, 8])
 
 `LSTM`, `GRU` and `RNN` have the arguments of PyTorch's modules; `Cell` is a module for any cell; `replace` puts
-such modules into a model in place of nn.LSTM, nn.GRU and nn.RNN.  python/cellgrad/torch/README.md in the source tree documents the package.
+these modules into a model in place of nn.LSTM, nn.GRU and nn.RNN.  python/cellgrad/torch/README.md in the source tree documents the
+package.
 """
 try:
     import torch as _torch

@@ -32,8 +32,8 @@ def _dense(tensor: Any) -> Any:
 
 
 def _strides(spec: Spec, x: Any) -> Optional[Tuple[int, int]]:
-    """Returns the strides of steps and of batch rows, if the library can read such a sequence: rows must be dense and not overlap; else
-    None."""
+    """Returns the strides of steps and of batch rows, if the library can read the sequence x by them: rows must be dense and not overlap;
+    else None."""
     if x.dim() != 3 or x.stride(2) != 1 or 0 in x.shape:
         return None
     t, b = (1, 0) if spec.batch_first else (0, 1)
@@ -64,8 +64,8 @@ def flat(weights: Sequence[Any], numels: Sequence[int], itemsize: int) -> Tuple[
 
 
 def check_inputs(spec: Spec, x: Any, weights: Sequence[Any], h0: Any, c0: Any, lengths: Any, batch_sizes: Any = None) -> None:
-    """Checks the arguments.  Raises TensorTypeError for a wrong dtype of a weight or a state, TensorError for anything else that it
-    finds."""
+    """Checks the arguments.  Raises TensorTypeError for a wrong dtype of a weight or a state, TensorError for any other
+    mistake that check_inputs() finds."""
     dtype, device, shape = x.dtype, x.device, x.shape
     if batch_sizes is not None:
         if len(shape) != 2 or shape[1] != spec.input:

@@ -19,7 +19,7 @@ from . import _stable
 from ._errors import TensorError, TensorTypeError, check
 
 CODES: Dict[torch.dtype, int] = {torch.float32: C.CG_F32, torch.float64: C.CG_F64, torch.float16: C.CG_F16, torch.bfloat16: C.CG_BF16}
-# A Plan keeps a struct cg_rnn_call for each of at most this many pairs of T and B.
+# A Plan keeps a struct cg_rnn_call for each of at most KEPT_CALLS pairs of T and B.
 KEPT_CALLS = 256
 
 
@@ -94,7 +94,8 @@ class Spec:
         size = ctypes.c_size_t()
         check(lib.cg_rnn_params(ctypes.byref(config), ctypes.byref(size)))
         if size.value != self.params * dtype.itemsize:
-            raise TensorError(f"network: the library expects {size.value // dtype.itemsize} elements in all weights, got {self.params}")
+            raise TensorError(f"network: the library counts {size.value // dtype.itemsize} elements in all weights, cellgrad.torch counts "
+                              f"{self.params}")
         return config, values
 
     def names(self) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:

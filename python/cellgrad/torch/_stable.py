@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls by PyTorch's stable ABI: finds and loads the extension that `python -m cellgrad.torch.build` compiles from stable.cc.
 
-The extension is the file that CELLGRAD_TORCH_EXTENSION names, else the one in this folder, else the one in the user's cache folder; an
-empty CELLGRAD_TORCH_EXTENSION switches it off.  Without an extension, and for calls that it does not support, ctypes is used.
+The extension is the file that CELLGRAD_TORCH_EXTENSION names, else the one in the folder of cellgrad.torch, else the one in the user's
+cache folder; an empty CELLGRAD_TORCH_EXTENSION switches it off.  Without an extension, and for calls that it does not support, ctypes is
+used.
 """
 import ctypes
 import importlib.machinery
@@ -77,7 +78,7 @@ def _find() -> Tuple[Any, str]:
             continue
         try:
             if path is cached and not _is_own(path):
-                raise ImportError("other users may have written it")
+                raise ImportError("other users may have written this file")
             return _open(path), path
         except (LibraryError, ImportError, OSError, TypeError) as error:
             return None, f"{path}: {error}"
