@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GRUBlockCell and GRUBlockCellGrad.  Forward runs, in this order, the products for the gates r and u, stage 1 of the cell, the products
- * for the candidate, which read x and h_prev r, and stage 2.  The gradient runs stage 2, the product for the gradient of
- * h_prev r, stage 1, and then the products for the gradients of the weights, h_prev and x.  The equations are in templates/gru_block.cell, the checks of arguments in runtime/op/check.c.
+ * for the candidate, which read x and h_prev r, and stage 2.  The gradient runs stage 2, the product for the gradient of h_prev r, stage 1,
+ * and then the products for the gradients of the weights, h_prev and x.  The equations are in templates/gru_block.cell, the checks of
+ * arguments in runtime/op/check.c.
  */
 #include <string.h>
 

@@ -146,7 +146,8 @@ const char *cg_variable_allowed(int which, char *text, size_t capacity)
 
 enum { WORDS = 8, WORD = 32 };
 
-/* Is the value one of the words in `choices`?  *index: the number of that word; if the value is none of them, near: the nearest word, "" for none. */
+/* Is the value one of the words in `choices`?  *index: the number of that word; if the value is none of them, near: the nearest word, ""
+ * for none. */
 static int is_word(const char *choices, const char *value, uint64_t *index, char near[WORD])
 {
 	char names[WORDS][WORD];

@@ -4,8 +4,8 @@ prints a table in Markdown.
 
 A step is a forward and a backward pass with the gradients of weights and input, without an optimizer.  Each step in TensorFlow is a
 tf.function.  Keras's layers are timed with `enable_keras` and without; TensorFlow has no kernel of its own for CudnnRNNV3 on the processor;
-BlockLSTM is timed by TensorFlow's kernel, and by the plugin's in a process with CELLGRAD_TF_BLOCK=1.  The command `cellgrad bench` times the
-library alone, without Python and TensorFlow.  The steps run in turns, a while each, and the least time of each is printed.
+BlockLSTM is timed by TensorFlow's kernel, and by the plugin's in a process with CELLGRAD_TF_BLOCK=1.  The command `cellgrad bench` times
+the library alone, without Python and TensorFlow.  The steps run in turns, a while each, and the least time of each is printed.
 """
 import argparse
 import os

@@ -3,9 +3,10 @@
 
 The modules run in turns, a while each, and the least time of each is printed.  On the cpu each call is timed by PyTorch's stable ABI, if
 the extension was built, and by ctypes; on a GPU by ctypes.  A forward call keeps nothing for gradients.  A training step is a forward and a
-backward pass, with the gradients of the weights and the input, without an optimizer.  The last columns of the row of a training step are the
-time of the same passes by `cellgrad bench`, which runs no Python between calls, and the time of the step less that time.  The last rows of
-the table are for sequences of one step.  --threads N: the number of threads of this package and of PyTorch; --device cuda: runs on a GPU.
+backward pass, with the gradients of the weights and the input, without an optimizer.  The last columns of the row of a training step are
+the time of the same passes by `cellgrad bench`, which runs no Python between calls, and the time of the step less that time.  The last rows
+of the table are for sequences of one step.  --threads N: the number of threads of this package and of PyTorch; --device cuda: runs on a
+GPU.
 """
 import argparse
 import functools
