@@ -246,8 +246,8 @@ CG_API struct cg_mem cg_host(const void *pointer, size_t bytes);
  * memory without a whole huge page, for NULL, and on systems other than Linux. */
 CG_API void cg_prefer_huge_pages(const void *pointer, size_t bytes);
 /** Allocates device memory, uninitialised and aligned for any dtype.  On a CPU under Linux, without a
- * cg_allocator, such memory has huge pages where the system grants them on request.  bytes = 0 gives absent
- * memory.  The caller frees the memory. */
+ * cg_allocator, memory of cg_alloc() has huge pages where the system grants them on request.  bytes = 0 gives
+ * absent memory.  The caller frees the memory. */
 CG_API int  cg_alloc(struct cg_context *context, size_t bytes, struct cg_mem *mem);
 /** Frees memory of cg_alloc() and zeroes the struct.  If the memory is absent, cg_free() frees nothing. */
 CG_API void cg_free(struct cg_context *context, struct cg_mem *mem);

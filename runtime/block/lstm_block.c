@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LSTMBlockCell, BlockLSTM, which runs T such steps, and the gradients of both.  All ops of this file run as a recurrence whose states cs
- * and h are rounded to the dtype at every step.  The equations are in templates/lstm_block.cell, the checks of arguments in
- * runtime/op/check.c.
+ * LSTMBlockCell, BlockLSTM and BlockLSTMV2, which run T steps of LSTMBlockCell, and the gradients of these ops.  All ops of this file run
+ * as a recurrence whose states cs and h are rounded to the dtype at every step.  The equations are in templates/lstm_block.cell, the checks
+ * of arguments in runtime/op/check.c.
  */
 #include <stddef.h>
 

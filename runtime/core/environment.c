@@ -219,7 +219,7 @@ int cg_environment_check(void)
 
 /* ---- names ---- */
 
-/* Does the row's name stand for all names with that prefix? */
+/* Does the row's name stand for all names that begin with the row's name? */
 static int is_prefix(const char *row)
 {
 	return row[strlen(row) - 1] == '_';

@@ -55,7 +55,7 @@ int cg_environment_check(void);
 
 /* The index of the row of the variable with this name; -1: there is none. */
 int cg_variable_find(const char *name);
-/* The k-th entry "NAME=VALUE" of the environment that begins with this text; NULL past the last. */
+/* The k-th entry "NAME=VALUE" of the environment that begins with the text `beginning`; NULL past the last. */
 const char *cg_environment_entry(const char *beginning, int k);
 /* If no row of the table has the entry's name, writes a message such as "CELLGRAD_BACKEDN is not a variable of cellgrad; did you mean
  * CELLGRAD_BACKEND?" and returns 1; else returns 0. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Public structs that start with their size.  A program that is compiled against an earlier header passes a shorter struct; the missing
- * fields get their defaults.  A program that is compiled against a later header passes a longer one, which is accepted if all fields that
- * this library lacks are zero and it is not too long.
+ * fields get their defaults.  A program that is compiled against a later header passes a longer struct, which is accepted if all fields
+ * that this library lacks are zero and the struct is at most LATER times as long as this library's.
  */
 #include <string.h>
 
 #include "runtime/core/core.h"
 
-enum { LATER = 4 };                      /* a struct of a later header is at most this many times as long as ours */
+enum { LATER = 4 };                      /* a struct of a later header is at most LATER times as long as this library's */
 
 static size_t least(size_t a, size_t b)
 {

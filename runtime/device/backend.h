@@ -91,7 +91,7 @@ struct cg_net_route {
 	int  (*open)(struct cg_dev *, const struct cg_network *, struct cg_net **, char why[CG_WHY_NOT]);
 	void (*close)(struct cg_dev *, struct cg_net *);
 	uint64_t (*stamp)(const struct cg_net *);                /* a hash of all that the reserve space depends on beside the network */
-	/* Do calls of T steps run on route composed although the vendor's library supports the network?  If such calls run on composed,
+	/* Do calls of T steps run on route composed although the vendor's library supports the network?  If calls of T steps run on composed,
 	 * `why` receives the reason in a few words. */
 	int  (*declines)(const struct cg_net *, int64_t T, char why[CG_WHY_NOT]);
 	int  (*sizes)(struct cg_net *, int64_t T, int64_t B, const int32_t *lengths, struct cg_net_sizes *);
@@ -166,7 +166,8 @@ struct cg_backend {
 	int  (*copy_in)(struct cg_queue *, struct cg_mem to, const void *from, size_t bytes);
 	int  (*copy_out)(struct cg_queue *, void *to, struct cg_mem from, size_t bytes);
 	int  (*zero)(struct cg_queue *, struct cg_mem, size_t bytes);
-	/* A copy within the device by its driver, with whose speed the command compares kernels.  NULL: the driver has no such copy. */
+	/* A copy within the device by its driver, with whose speed the command compares kernels.  NULL: the driver has no copy within a
+	 * device. */
 	int  (*copy)(struct cg_queue *, struct cg_mem to, struct cg_mem from, size_t bytes);
 	/* Makes the functions of a plan ready to launch: compiles the text that cg_print() makes in the backend's dialect, or finds compiled
 	 * functions.  A plan without a cell is one of a matrix product or of row copies.  The struct cg_pass_plan stays valid until the struct
@@ -189,14 +190,14 @@ struct cg_backend {
 	size_t (*packed)(const struct cg_dev *, const struct cg_gemm *);
 	int  (*pack)(struct cg_queue *, const struct cg_gemm *);
 	/*
-	 * All steps of a recurrence in one call, in place of a gemm and a launch by the runtime for each step.  In a backend without such a
-	 * call, scan_work, scans_at_once and scan are NULL.
+	 * All steps of a recurrence in one call, in place of a gemm and a launch by the runtime for each step.  In a backend without a
+	 * call for all steps, scan_work, scans_at_once and scan are NULL.
 	 * Function scan_work returns the bytes of workspace, which depend on the units and the shapes of the products, not on their memory; for
 	 * one product at most the bytes of a packed b plus CG_PACKED_ALIGN.  0 means that the backend does not support the recurrence; `why`
 	 * then receives the reason in a few words.
-	 * Function scans_at_once returns how many such recurrences to run together so that all threads are busy, 1 to CG_SCANS_MAX.  With
-	 * lag 1 each recurrence runs one span of steps behind the recurrence before it.  If a product over the rows of a span lacks the bits
-	 * of a product over all rows, scans_at_once returns 1 with lag 1.
+	 * Function scans_at_once returns how many recurrences of equal sizes to run together so that all threads are busy, 1 to CG_SCANS_MAX.
+	 * With lag 1 each recurrence runs one span of steps behind the recurrence before it.  If a product over the rows of a span lacks the
+	 * bits of a product over all rows, scans_at_once returns 1 with lag 1.
 	 * Function scan runs n recurrences of equal sizes, none of which reads what another one writes; threads call describe() until scan
 	 * returns.
 	 */

@@ -68,8 +68,8 @@ struct cg_attachment { struct cg_attachment *next; const struct cg_attachment_ki
 /* The stream's attachment of that kind; if there is none yet, makes one of `bytes` bytes, zeroed after its first field.  NULL: out of
  * memory. */
 struct cg_attachment *cg_stream_get_attachment(struct cg_stream *, const struct cg_attachment_kind *, size_t bytes);
-/* Do calls of this stream print lines on standard error?  A few such tests are the whole cost of CELLGRAD_VERBOSE for a call that prints no
- * line. */
+/* Do calls of this stream print lines on standard error?  A few calls of cg_is_verbose() are the whole cost of CELLGRAD_VERBOSE for a call
+ * that prints no line. */
 static inline int cg_is_verbose(const struct cg_stream *stream)
 {
 	return stream && stream->context->verbose;
@@ -109,7 +109,7 @@ int cg_launch(struct cg_stream *, const struct cg_kernel_entry *, int function, 
 
 /* ---- products and rows: generated.c ---- */
 
-/* Matrix products and row copies by the backend's own code or, if it has none or leaves a product to them, by generated kernels. */
+/* Matrix products and row copies by the backend's own code or, if the backend has none or leaves a product over, by generated kernels. */
 int  cg_multiply(struct cg_stream *, const struct cg_gemm *);
 int  cg_copy_rows(struct cg_stream *, const struct cg_rows *);
 void cg_generated_free(struct cg_context *);

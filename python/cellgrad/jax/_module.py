@@ -74,13 +74,13 @@ def _context_of(where: str) -> Context:
 def context() -> Context:
     """Returns a context on the device on which the handlers compute: the one that CELLGRAD_BACKEND names, else the cpu.
 
-    `Network.numpy` and `Network.reserve_size` use this context; the handlers use a context of their own.
+    `Network.numpy` and `Network.reserve_size` use the context that context() returns; the handlers use a context of their own.
     """
     return _context_of(os.environ.get("CELLGRAD_BACKEND") or "cpu")
 
 
 def call(name: str, results: Sequence[Tuple[Sequence[Any], Any]], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[Any]:
-    """Calls a handler whose results have these shapes and dtypes.  Under vmap, the handler is called once for each element of
+    """Calls a handler whose results have the shapes and dtypes in `results`.  Under vmap, the handler is called once for each element of
     the mapped axis."""
     axes = axes_of(arguments)
     types = [result(shape, dtype, axes) for shape, dtype in results]

@@ -202,7 +202,7 @@ class Network:
 
     @staticmethod
     def _checked(name: str, value: Any, dtype: Any, shape: Tuple[Any, ...], axes: str) -> Array:
-        """Checks that an array has this shape, a dtype that networks support and, unless dtype is None, this dtype."""
+        """Checks that an array has the shape `shape`, a dtype that networks support and, unless `dtype` is None, the dtype `dtype`."""
         array = jnp.asarray(value)
         if str(array.dtype) not in DTYPES:
             raise ArgumentTypeError(f"{name}: expected {', '.join(DTYPES[:-1])} or {DTYPES[-1]}, got {array.dtype}")

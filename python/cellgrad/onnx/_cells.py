@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of ONNX's LSTM, GRU and RNN: built-in cells, or cells that are written here with a clip, a coupled forget gate or other
+"""The cells of ONNX's LSTM, GRU and RNN: built-in cells, or cells that this file writes with a clip, a coupled forget gate or other
 activations.
 
-A cell that is written here has the gates of its operator's built-in cell, in the same order, so that the params of both have the same
+A cell that this file writes has the gates of its operator's built-in cell, in the same order, so that the params of both have the same
 layout.
 """
 import functools
@@ -95,7 +95,7 @@ _CLIP = "clip({x}, {limit}) * (1 - step({x} - {limit}) - step(-{x} - {limit})) +
 
 class Functions(NamedTuple):
     """What determines a node's cell: the operator, its activations as names and as expressions of {x}, and the node's attributes clip,
-    input_forget and linear_before_reset (here reset_after)."""
+    input_forget and linear_before_reset (field reset_after)."""
 
     operator: str
     names: Tuple[str, ...]
@@ -112,7 +112,7 @@ def built_in(operator: str, reset_after: bool) -> str:
 
 @functools.lru_cache(maxsize=64)
 def cell_of(functions: Functions) -> Cell:
-    """Returns the built-in cell that computes these functions, or else a new cell with the text that _text() returns."""
+    """Returns the built-in cell that computes the argument `functions`, or else a new cell with the text that _text() returns."""
     if functions.clip is None and not functions.input_forget:
         if functions.names == DEFAULTS[functions.operator]:
             return Cell(built_in(functions.operator, functions.reset_after))

@@ -55,8 +55,8 @@ def read_layer(model: onnx.ModelProto, node: Optional[str] = None, *, training: 
 
     node: the name of the node; None stands for the only LSTM, GRU or RNN node.  training, context: those of `Layer`.
 
-    Raises ArgumentError if there is no such node, or if its weights are not initializers of the graph, UnsupportedError for an opset
-    before 7, and the exceptions of `Layer`.
+    Raises ArgumentError if the graph has no node, or several nodes, of that name, or if the node's weights are not initializers of the
+    graph, UnsupportedError for an opset before 7, and the exceptions of `Layer`.
 
     >>> import cellgrad.onnx, numpy as np
     >>> from onnx import TensorProto, helper, numpy_helper
@@ -90,7 +90,8 @@ def write_layer(model: onnx.ModelProto, layer: Layer, node: Optional[str] = None
     node: as for read_layer.  A node without B gets one if the layer's biases are not all zero; the name of the new input is the node's
     name, or else the operator's, with _B, and more _ if that is taken.  An initializer that other nodes also read changes for them, too.
 
-    Raises ArgumentError if there is no such node, or if its weights are not initializers of the shapes and the dtype of the layer's.
+    Raises ArgumentError if the graph has no node, or several nodes, of that name, or if the node's weights are not initializers of the
+    shapes and the dtype of the layer's.
     """
     found, tensors = _find(model, node), _initializers(model)
     if not isinstance(layer, Layer):

@@ -12,8 +12,8 @@
 TensorShape([144])
 
 Importing this package registers the kernels of cellgrad's plugin with TensorFlow, and changes nothing else in a program.  After
-`enable_keras` Keras's LSTM and GRU use these kernels where their arguments allow it.  python/cellgrad/tensorflow/README.md in the source
-tree documents the package.
+`enable_keras` Keras's LSTM and GRU use the plugin's kernels where their arguments allow it.  python/cellgrad/tensorflow/README.md in the
+source tree documents the package.
 """
 try:
     import tensorflow as _tensorflow  # noqa: F401

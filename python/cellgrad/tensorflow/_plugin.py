@@ -32,7 +32,8 @@ def _library_folder() -> Optional[str]:
 
 
 def _candidates() -> List[str]:
-    """Returns the paths at which the plugin is searched for, in this order; if CELLGRAD_TF_PLUGIN names a file, only its path."""
+    """Returns the paths at which the plugin is searched for, in the order of the search; if CELLGRAD_TF_PLUGIN names a file, only that
+    file's path."""
     named = os.environ.get("CELLGRAD_TF_PLUGIN")
     if named:
         return [named]
@@ -55,7 +56,7 @@ def load() -> int:
     """
     global _plugin, _path  # pylint: disable=global-statement
     if _plugin is None:
-        # The plugin is linked with the library, and uses the copy of the library that is loaded before it.
+        # The plugin is linked with the library, and uses the copy of the library that is loaded before the plugin.
         lib.load()
         tried = _candidates()
         path = next((path for path in tried if os.path.exists(path)), None)

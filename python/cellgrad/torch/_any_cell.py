@@ -20,12 +20,12 @@ class Cell(Recurrent):
     The other arguments are those of nn.LSTM.  options: the cell's options that are on, such as "peephole"; values: those of the cell's
     params, such as {"leak": 0.3}.
     The weights are weight_ih_l0 [G*hidden_size, input_size], weight_hh_l0, bias_ih_l0 and bias_hh_l0, each for those G gates that have such
-    a matrix or bias, in the cell's order, and with proj_size weight_hr_l0.  For the n per-unit weights that the cell has with these options
-    there is weight_p_l0 [n, hidden_size], and for the cell's n learnt scalars scalar_l0 [n].  The module keeps the text of a cell's file, so
-    that a pickled module does not need the file.
+    a matrix or bias, in the cell's order, and with proj_size weight_hr_l0.  For the n per-unit weights that the cell has with the argument
+    `options` there is weight_p_l0 [n, hidden_size], and for the cell's n learnt scalars scalar_l0 [n].  The module keeps the text of a
+    cell's file, so that a pickled module does not need the file.
 
     A call returns output and h, or output and (h, c) if the cell has a cell state; with more cell states these follow c, in the cell's
-    order, and so they do in hx.  Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError if there is no such file.
+    order, and so they do in hx.  Raises cellgrad.BuildError for a wrong text, cellgrad.MissingFileError for a file that does not exist.
 
     >>> import cellgrad.torch, torch
     >>> leaky = '''

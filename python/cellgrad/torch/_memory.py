@@ -13,7 +13,7 @@ HUGE = 2 << 20
 
 
 def empty(like: Any, shape: Tuple[int, ...], dtype: Optional[torch.dtype] = None) -> Any:
-    """Returns a new tensor on the device of the tensor `like`, with its dtype unless another dtype is given."""
+    """Returns a new tensor on the device of the tensor `like`, with the dtype of `like` unless another dtype is given."""
     tensor = like.new_empty(shape, dtype=dtype)
     if tensor.device.type == "cpu":
         size = tensor.numel() * tensor.element_size()

@@ -22,7 +22,7 @@ class _OfTorch(Recurrent, nn.RNNBase):
         self.flatten_parameters()
 
     def _adopt(self, peephole: bool = False) -> None:
-        """Completes a module that was just constructed, or a module of PyTorch to which `replace` has assigned this class."""
+        """Completes a module that was just constructed, or a module of PyTorch to which `replace` has assigned a class of this file."""
         options = ""
         if peephole:
             options = "peephole"

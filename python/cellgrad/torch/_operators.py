@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators cellgrad::rnn and cellgrad::rnn_backward, and a path that avoids the dispatcher for tensors that do not need it.
+"""The operators cellgrad::rnn and cellgrad::rnn_backward, and a path that avoids PyTorch's dispatcher for tensors that need none.
 
-Modules call the function `rnn`.  `rnn` calls the operator if a feature of PyTorch intercepts operators (torch.compile, torch.export,
-autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for tensors on the device meta; it refuses devices other
-than cpu, cuda and meta.  For plain tensors on cpu and cuda, if no feature intercepts operators, `rnn` calls the library directly, and, if
-a gradient is needed, makes a node of autograd.
+Modules call the function `rnn`.  `rnn` calls the operator cellgrad::rnn if a feature of PyTorch intercepts operators (torch.compile,
+torch.export, autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for tensors on the device meta; `rnn` refuses
+devices other than cpu, cuda and meta.  For plain tensors on cpu and cuda, if no feature intercepts operators, `rnn` calls the library
+directly, and, if a gradient is needed, makes a node of autograd.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -40,7 +40,7 @@ def _number(counter: Optional[Tensor]) -> int:
 
 def _reserve_size(spec: Any, x: Any, place: Any) -> Any:
     """Returns the number of bytes that suffice for the reserve space whatever the lengths are; T and B may be symbols.  The result is None
-    if the route has no such bound."""
+    if the route has no bound on the reserve space."""
     if not spec.reserve:
         return 0
     bound = spec.plan(x.dtype, place).bound()

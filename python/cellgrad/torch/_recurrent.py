@@ -251,7 +251,7 @@ class Recurrent(nn.Module):
 
     @staticmethod
     def _joined(states: List[Optional[Tensor]]) -> Tuple[Optional[Tensor], Optional[Tensor]]:
-        """Returns h and c as the operator takes them: several cell states are one tensor, [S, L*D, B, units]."""
+        """Returns h and c as the operator cellgrad::rnn takes them: several cell states are one tensor, [S, L*D, B, units]."""
         h, *cells = states
         if len(cells) < 2:
             return h, cells[0] if cells else None

@@ -171,7 +171,7 @@ class Plan:
 
     def call(self, T: int, B: int) -> Tuple[Any, int, int]:
         """Returns a struct cg_rnn_call for T steps and B rows, which callers copy; and how many bytes the reserve space and the workspace of
-        such a call have without lengths."""
+        a call of T steps and B rows have without lengths."""
         found = self._calls.get((T, B))
         if found is None:
             if len(self._calls) >= KEPT_CALLS:

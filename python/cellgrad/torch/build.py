@@ -39,7 +39,8 @@ def command(output: str) -> List[str]:
     if torch_version() < OLDEST:
         raise BuildError(f"PyTorch {OLDEST[0]}.{OLDEST[1]} or later is needed, and this is PyTorch {torch.__version__}")
     if sys.version_info < (3, 10) or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise BuildError("CPython 3.10 or later with the interpreter's lock is needed: others have no such stable ABI")
+        raise BuildError("CPython 3.10 or later with the interpreter's lock is needed: other interpreters lack the stable ABI that the "
+                         "extension uses")
     compiler = shlex.split(os.environ.get("CXX", "")) or ["c++"]
     if shutil.which(compiler[0]) is None:
         raise BuildError(f"no C++ compiler: there is no {compiler[0]}; install one (Debian: apt-get install g++), or name one with CXX=")
