@@ -138,7 +138,7 @@ struct cg_staging {
 void cg_staging_begin(struct cg_staging *, struct cg_stream *);
 /* Adds the argument *mem to those that are staged; the pointer `mem` must stay valid until cg_staging_close. */
 void cg_staging_add(struct cg_staging *, struct cg_mem *mem, struct cg_staged_rows, int in, int out);
-/* Allocates `more` bytes of workspace and the copies of all arguments in the stream's scratch, and enqueues the copies of inputs. */
+/* Allocates `more` bytes of workspace and the copies of all staged arguments in the stream's scratch, and enqueues the copies of inputs. */
 int cg_staging_open(struct cg_staging *, size_t more, struct cg_mem *work);
 /* Copies outputs back unless `code` is a failure, and waits for all enqueued work if any argument was staged.  Returns the first failure.
  * */
