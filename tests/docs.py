@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the fenced blocks of README.md and of the pages of docs/, and the links between documents.
 
-A block that is a program or a command runs, a message in a block of its own is what the command prints, and every link between documents
-leads to a file and a heading.  A block that cannot run here has a marker with the reason; such blocks are counted and printed.
+A block that is a program or a command runs, each line of a block that is a message is in the message of the block's command, and every link
+between documents leads to a file and a heading.  A block that cannot run here has a marker with the reason; such blocks are counted and
+printed.
 
 A fenced block is tried by its language, and by the comments `<!-- KIND: TEXT -->` on the lines above it:
 
     sh        the whole block runs in a temporary folder of the page, with `cellgrad`, `cc` and `pkg-config` of this build
     c         the block is a program that compiles without a warning and exits with 0; COMMANDs below can run it as ./program
-    cell      the block has equations, which are the file NAME.cell for later blocks, and have a gradient
+    cell      the block is a cell, which is the file NAME.cell for later blocks; `cellgrad emit --pass gradgrad` must print its kernel
     python    the block is Python code, which is compiled here, and which tests/python/py_docs.py runs
 
     not run: REASON     the block is not tried
@@ -41,7 +42,8 @@ FOLDERS = ["docs", "gen", "runtime", "backends", "bindings", "verify", "command"
 STEP = {"cs_prev": (2, 3), "h_prev": (2, 3), "w": (5, 12), "b": (12,), "wci": (3,), "wcf": (3,), "wco": (3,)}
 NETWORK = {"input": (3, 2, 2), "input_h": (1, 2, 3), "input_c": (1, 2, 3), "params": (84,)}
 GRU = {"x": (2, 1), "h_prev": (2, 3), "w_ru": (4, 6), "w_c": (4, 3), "b_ru": (6,), "b_c": (3,)}
-# The metadata and the shapes of the tensors of each file that every page's folder has.  All tensors are F32, except sequence_lengths.
+# The metadata and the shapes of the tensors of each file that every page's folder has at first.  All tensors are F32, except
+# sequence_lengths.
 INPUTS = {
     "case": ({"use_peephole": "true"}, {"x": (2, 2), **STEP}),
     "upstream": ({}, {"cs_grad": (2, 3), "h_grad": (2, 3)}),

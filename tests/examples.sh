@@ -40,8 +40,8 @@ train "$scratch/begun" -n 20 -c "$scratch/state" "$text" && train "$scratch/ende
 	cat "$scratch/begun" "$scratch/ended" | cmp - "$scratch/whole" >"$why" 2>&1
 report $? 'language_model: 20 steps, a checkpoint and 20 more steps print the losses of 40 steps'
 
-# A checkpoint is a position in a text, followed by weights.  The test has a checkpoint of another text, a truncated one, and one with bytes
-# behind its end.
+# A checkpoint has the size of a text, a position in the text, and the floats that one training step passes to the next, such as weights.
+# The test has a checkpoint of another text, a truncated one, and one with bytes behind its end.
 head -c 20000 "$text" >"$scratch/other"
 head -c 1000 "$scratch/state" >"$scratch/short"
 { cat "$scratch/state"; echo; } >"$scratch/long"

@@ -22,8 +22,8 @@ int fake_types(unsigned a, unsigned b, unsigned c, unsigned compute)
 
 	if (a != b)
 		return BLAS_NOT_SUPPORTED;
-	/* CELLGRAD_FAKE_BF16 is the status that products in bf16 get, as on sm_75, where the version of cuBLAS decides which of two statuses
-	   they get. */
+	/* CELLGRAD_FAKE_BF16 is the status that a call of a product in bf16 returns, as on sm_75, where the call returns one of two statuses,
+	   by the version of cuBLAS. */
 	if (a == R_16BF && fake_setting("BF16", 0))
 		return (int)fake_setting("BF16", 0);
 	if (wide)
@@ -56,7 +56,8 @@ static int reach(const struct product *p, uint64_t at, int64_t rows, int64_t col
 	return code;
 }
 
-/* Returns a matrix [rows, columns] as doubles, one column after the other; transposed: it lies in memory as [columns, rows]. */
+/* Returns a matrix [rows, columns] as doubles, rounded to TF32 if p->narrow is 1, one column after the other; transpose: the matrix lies in
+   memory as [columns, rows]. */
 static double *widen(const struct product *p, uint64_t at, int64_t rows, int64_t columns, int64_t ld, int transpose)
 {
 	double *to = malloc((size_t)(rows * columns + 1) * sizeof *to);

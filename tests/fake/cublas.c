@@ -58,7 +58,8 @@ FAKE_API int cublasGetVersion_v2(struct cublas *handle, int *version)
 	return 0;
 }
 
-/* Type 0 is the major number of cuBLAS's version, 1 the minor, 2 the patch level; cublasGetProperty needs no handle and no device. */
+/* Returns a part of cuBLAS's version: for type 0 the major number, for 1 the minor number, for 2 the patch level. cublasGetProperty needs
+   no handle and no device. */
 FAKE_API int cublasGetProperty(unsigned type, int *value)
 {
 	int inside __attribute__((cleanup(fake_leave), unused)) = 1, refusal = fake_enter("cublasGetProperty", ANY_TIME);

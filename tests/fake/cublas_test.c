@@ -177,7 +177,8 @@ static void tf32_when_asked(void)
 	end_blas();
 }
 
-/* 1 + 2^-25 - 1 is 2^-25 in the usual order, and 0 in the other order, in f32, if a is aligned to 4 bytes only. */
+/* 1 + 2^-25 - 1 is 2^-25 if the stand-in adds in double in the usual order; it is 0 if the stand-in adds in f32 in another order, as it
+   does if a is aligned to 4 bytes only. */
 static void orders(void)
 {
 	static const float terms[] = { 1, 0x1p-25f, -1, 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in for libcublasLt: descriptors, layouts, the choice of an algorithm, and products with a bias epilogue. */
+/* The stand-in for libcublasLt: descriptions, layouts, preferences, the choice of an algorithm, and products with a bias epilogue or
+   without. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +70,7 @@ FAKE_API int cublasLtMatmulDescDestroy(struct desc *desc)
 	return destroy("cublasLtMatmulDescDestroy", LT_DESC, desc);
 }
 
-/* Copies an attribute of `size` bytes to a descriptor; reports a caller who gives another number of bytes. */
+/* Copies an attribute of `size` bytes to a description, a layout or a preference; reports a caller who gives another number of bytes. */
 static int set(const char *call, void *to, size_t size, const void *from, size_t bytes)
 {
 	if (bytes == size) {

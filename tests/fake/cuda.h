@@ -139,7 +139,7 @@ const char *fake_where(uint64_t at);
    returns a code. */
 enum { READ = 0, WRITE = 1, READ_WRITTEN = 2 };
 FAKE_API int fake_reach(const char *call, uint64_t at, size_t bytes, int how);
-/* Checks, when a call enqueues work, that its memory belongs to this context and is not freed. */
+/* Checks, when a call enqueues work, that the memory of the work belongs to `context` and is not freed. */
 FAKE_API int fake_owned(const char *call, const char *what, struct context *context, uint64_t at, size_t bytes);
 void fake_memory_leaks(struct context *context, size_t *blocks, size_t *bytes);
 void fake_memory_release(struct context *context);

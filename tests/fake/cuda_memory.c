@@ -122,7 +122,7 @@ int fake_owned(const char *call, const char *what, struct context *context, uint
 	return INVALID_VALUE;
 }
 
-/* Returns the number of bytes before the first whose state is wrong. */
+/* Returns how many bytes precede the first one whose state forbids the access `how`. */
 static size_t count_good(const unsigned char *states, size_t bytes, int how)
 {
 	enum { STEP = 4096 };

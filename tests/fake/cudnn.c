@@ -251,7 +251,7 @@ FAKE_API int cudnnSetTensorNdDescriptor(struct tensor *tensor, int type, int n, 
 	return 0;
 }
 
-/* An absent matrix has no dimensions, as cudnnGetRNNWeightParams says. */
+/* cudnnGetRNNWeightParams gives no dimensions to the descriptor of an absent matrix. */
 FAKE_API int cudnnGetTensorNdDescriptor(struct tensor *tensor, int most, int *type, int *n, int *dims, int *strides)
 {
 	const char *call = "cudnnGetTensorNdDescriptor";

@@ -86,7 +86,7 @@ static int check_memory(const struct given *g, const char *what, const void *at,
 	return fake_owned(g->call, what, g->handle->context, (uintptr_t)at, needed) ? fake_dnn_bad(g->call) : 0;
 }
 
-/* Checks a workspace or a reserve: memory of all bytes that the caller passed must exist, even if the call needs fewer. */
+/* Checks weights, a workspace or a reserve: the memory must have all bytes that the caller promised, even if the call needs fewer. */
 static int check_space(const struct given *g, const char *what, const void *at, size_t given, size_t needed, size_t alignment)
 {
 	int code = check_memory(g, what, at, given, needed, alignment);

@@ -58,9 +58,9 @@ static int keeps_halves(int type, int algorithm)
 
 /*
  * In the small persistent kernels and in the static ones of f16 tanh is the instruction MUFU.TANH, whose relative error is up to
- * 2^-11 (PTX ISA, tanh.approx.f32).  Seen in cuDNN 9.26, libcudnn_adv.so.9 for sm_90a: RNN_blockPersist_fp_LSTM, _GRU and _RNN
- * <float, float, float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>; ampere_lstm_tile16.  The small persistent kernels of
- * f16 are assumed to use MUFU.TANH, too.
+ * 2^-11 (PTX ISA, tanh.approx.f32).  MUFU.TANH was seen in these kernels of cuDNN 9.26, libcudnn_adv.so.9 for sm_90a:
+ * RNN_blockPersist_fp_LSTM, _GRU and _RNN <float, float, float, 128>, RNN_blockPersist_bp_LSTM_FMA<float, float, float, 128>;
+ * ampere_lstm_tile16.  The small persistent kernels of f16 are assumed to use MUFU.TANH, too.
  */
 static int has_coarse_tanh(int type, int algorithm)
 {

@@ -9,7 +9,7 @@
 long faulty_at(long n);
 /* The name of the slot that failed since faulty_at() was called last; NULL: none has. */
 const char *faulty_call(void);
-/* The number of devices, queues, blocks of device memory and built functions that were not released. */
+/* The number of devices, queues, blocks of device memory and built modules that were not released. */
 long faulty_held(void);
 
 #endif

@@ -20,13 +20,13 @@ enum { DISK_CUT = 42 };                          /* exit status of a process who
 
 extern struct cg_disk disk_real;
 extern int disk_error, disk_elevated;
-extern long disk_most_write;                     /* bytes that a write takes at a time; 0: all */
+extern long disk_most_write;                     /* the most bytes that a write takes; 0: no limit */
 
 /* Returns 0 if there is a cache to test; else prints the reason as TAP, sets *status to the program's exit status, and returns 1. */
 int disk_skip(int *status);
 
-/* Makes an empty folder, puts the watchers into cg_disk, and sets the variables of the cache to disk_folder, which does not exist
-   yet. */
+/* Makes an empty folder, puts the watchers into cg_disk, sets CELLGRAD_CACHE_DIR to disk_folder, which does not exist yet, and HOME to
+   disk_top, and unsets the cache's other variables. */
 void disk_open(void);
 void disk_close(void);
 extern char disk_top[512], disk_folder[528];   /* disk_top: the empty folder; disk_folder: "kernels" in it */

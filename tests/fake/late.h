@@ -24,7 +24,7 @@ long late_enqueued(void);
 void late_builds_take(unsigned microseconds);
 /* The number of builds that began since late_builds() was called last. */
 long late_builds(void);
-/* The number of devices, queues, blocks of device memory and built functions that were not released. */
+/* The number of devices, queues, blocks of device memory and built modules that were not released. */
 long late_held(void);
 
 #endif

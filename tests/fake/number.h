@@ -18,8 +18,8 @@ double fake_rounded(double x, int bits, int least);
 /*
  * The order in which a product adds its terms.  cuBLAS has many kernels for one product and takes one by the alignments of its operands,
  * among other things: cublasLt takes them as preferences (CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES and on; pytorch/pytorch#98975 sets
- * 256), cublasGemmEx looks at the addresses, up to 16 bytes, for itself and inside cuDNN.  Kernels for an alignment other than 16 bytes add
- * in another order, and in f32 unless the type is f64.
+ * 256), a call of cublasGemmEx, by a program or by cuDNN, looks at the addresses, up to an alignment of 16 bytes.  Kernels for an alignment
+ * other than 16 bytes add in another order, and in f32 unless the type is f64.
  */
 int     fake_order(uint64_t alignment);                  /* alignment: that of the least aligned operand */
 int64_t fake_turn(int order, int64_t i, int64_t k);      /* which of the k terms is added as the i-th */
