@@ -154,7 +154,8 @@ double fake_handed(const struct model *, double x);
 void fake_hand(const struct model *, double *x, int64_t n);
 
 struct step {
-	double *gate, *q, *c, *m;                /* gate: [gates U]; q, c, m: [U]; q: R h + b of GRU's candidate; m: the step's output */
+	/* gate: [gates U]; q, c, m: [U]; q: R h + b of GRU's candidate; m: the step's output before a projection */
+	double *gate, *q, *c, *m;
 	const double *h_prev, *c_prev;
 };
 /* Computes a step of the cell from a = W x + b and r = R h + b of all gates. */

@@ -139,7 +139,8 @@ class Calls(unittest.TestCase):
                     module = ours.LSTM(I, U)
                     before = self.same(module, x)
                     change(module)
-                    # In the first call after the weights have changed, the extension is still loaded, and computes the call or declines it.
+                    # In the first call after the weights have changed, the extension may compute the call or decline it; the result is that
+                    # of the next call.
                     first = outcome(module, x)
                     after = self.same(module, x, serves=serves if serves is not None else True)
                     self.assertEqual(first if isinstance(first, tuple) else [a.tolist() for a in first],

@@ -583,7 +583,7 @@ static void test_clip_passes(void **state)
 	forward(&t, &w);
 	assert_true(need(&w, "cs", "clip")->at[0][0] == 0.25L);
 	grad(&t, &w);
-	/* The gradient is that of the step without a clip, cs = f cs_prev + i ci. */
+	/* The gradient of lstm_block is that of the step without the clip, cs = f cs_prev + i ci. */
 	assert_true(need(&w, "dcs_prev", "clip")->at[0][0] == find(&w, "f")->at[0][0]);
 	assert_true(fabsl(find(&w, "da_ci")->at[0][0] - find(&w, "i")->at[0][0] * (1 - powl(find(&w, "ci")->at[0][0], 2))) < 1e-18L);
 	/* A clip that is not positive means no clip. */

@@ -149,7 +149,7 @@ static int put_for_cpus(const struct cg_gemm_shape *s, int fma, int n, const cha
 	return 0;
 }
 
-/* Writes products of every dtype and form, for CPUs and for a GPU, for one of four sizes of c in turn. */
+/* Writes products of every dtype and form: for CPUs with three of four sizes of c, for a GPU with one of these sizes, in turn. */
 static int put_products(const char *folder)
 {
 	int n = 0;
@@ -234,8 +234,8 @@ static int has_means(const struct cg_cell *cell)
 	return 0;
 }
 
-/* Writes the texts of the shelf's cells in f32, those of the tests' own cells in f32 and f16, and those of the cell `names` in all
-   dtypes; those of a step of a sequence in f16, and for the cell `names` in f32, too. */
+/* Writes the texts of the shelf's cells in f32, those of the tests' own cells in f32 and f16, and those of this file's cell "names" in all
+   dtypes; those of a step of a sequence in f16, and for the cell "names" in f32, too. */
 static int emit_of_tests(const char *folder)
 {
 	static const struct { const char *text, *name; int step; } cells[] = {

@@ -229,7 +229,7 @@ static void *give(const struct matrix *x)
 {
 	int code = 0;
 
-	/* OpenCL has no buffers of 0 bytes: an empty matrix gets a buffer of one element. */
+	/* OpenCL has no buffers of 0 bytes: an empty matrix gets a buffer of one byte. */
 	return must(cg_cl.CreateBuffer(device.context, CL_MEM_COPY_HOST_PTR, (size_t)(x->length * sizes[x->dtype]) + !x->length, x->bytes,
 	                          &code), code, "clCreateBuffer");
 }
@@ -400,8 +400,8 @@ static int cases_fail(const struct kernel *kernels, int n, int cases)
 
 struct form { int local, rows, columns, depth, item_rows, item_columns, vector, no_fma; };
 
-/* The shape of a form.  Without local memory a vector of doubles has half as many elements, if these are more than 2, and no vector is
-   wider than the device's. */
+/* The shape of a form.  Without local memory a vector of doubles has half of the form's elements, if the form has more than 2, and no
+   vector is wider than the device's. */
 static struct cg_gemm_shape shape_of(struct cg_gemm_shape s, const struct form *f)
 {
 	int part = s.dtype == REF_F64 && !f->local && f->vector > 2 ? 2 : 1;
