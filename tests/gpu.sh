@@ -657,8 +657,8 @@ persistent='for mode in lstm gru rnn_tanh; do
 	END
 done'
 
-# In stage right the suites sequences and conformance come first, and steps of our own kernels before those of cuDNN.  A rehearsal only
-# tests this script, so it runs a part of the suites sequences and conformance, which `make check` runs whole.
+# In stage right steps of our own kernels come before those of cuDNN, and in both groups the suites sequences and conformance come first.  A
+# rehearsal only tests this script, so it runs a part of the suites sequences and conformance, which `make check` runs whole.
 stage_right()
 {
 	composed='CELLGRAD_TEST_ROUTE=composed' of='*' rnn='rnn*' sequences='*'

@@ -216,7 +216,7 @@ code=$?
 	logged memcheck.log
 report $? 'a stage that a signal ends leaves a report of the steps that had ended'
 
-# Steps of stage fast write their measurements to tables in the report; those that run `cellgrad bench` write a JSON file, too.
+# Steps of stage fast write their measurements to tables in the report; those that run `cellgrad bench` and some others also to a JSON file.
 gpu 0 only bench-f32 parity census nvrtc overhead-LSTMBlockCell && says '^\| lstm \| f32 \| .*favourable' && says 'with other bits' && says 'texts compiled' &&
 	says '^\| LSTMBlockCell \| .* f32 ' && says 'Clocks .*before: 1980 MHz' && grep -q '"kind":"problem"' "$scratch/reports/numbers-only.json"
 report $? 'fast: the report has tables, clocks and numbers'

@@ -244,8 +244,8 @@ static const struct { const char *text, *message; } mistakes[] = {
 	{ HEAD "u = a\n  vv = b\nh = u\nsave u\n", "5:3: equation 'vv' is not used" },
 	{ HEAD "u = a\nv = u\nh = b\n", "5:1: equation 'v' is not used" },
 	{ HEAD "v = (a +\n b)\nh = a\n", "4:1: equation 'v' is not used" },
-	/* The name of a cell or an option is no reserved word either, does not end in _ and has no __; unlike a gate's name it may consist of
-	   capitals alone. */
+	/* Like a gate's name, the name of a cell or an option must be no reserved word, must not end in _ and must have no __; unlike a gate's
+	   name it may consist of capitals alone. */
 	{ "cell for\n", "1:6: 'for' is a reserved word of C; choose another name" },
 	{ "cell  gates\n", "1:7: 'gates' is a reserved word of the language of cells; choose another name" },
 	{ "cell x_\n", "1:6: 'x_' has a form that macros, C++ or kernels use for their own names; choose another name" },

@@ -333,8 +333,8 @@ static void different_keys(const struct cg_cell *cell)
 	}
 }
 
-/* Options with random names of a, b and _ are rejected where two sets of them would give one kernel name, and only there.  A name may
-   be drawn twice, which is rejected, too. */
+/* Options whose random names consist of a, b and _ are rejected where two sets of these options would give one kernel name, and only there.
+   A name may be drawn twice, which is rejected, too. */
 static void test_option_names(void **state)
 {
 	static const char *const parts[] = { "a", "b", "_a", "_b", "_a", "_b", "_ab" };

@@ -268,8 +268,9 @@ static void test_output_name(void **state)
 	}
 }
 
-/* Cells of which some previous states may be needed only if options are on. lost: the previous states that are not needed with
-   `options`; add: the fewest more options with which all are needed; one bit for each state or option. */
+/* Cells of which some previous states may be needed only if options are on. options: those that are on, one bit for each; lost: the
+   previous states that are not needed then, one bit for each state; add: the fewest more options that make all previous states needed, one
+   bit for each. */
 static const struct { const char *text; int options, lost, add; } losses[] = {
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              0, 1, 1 },
 	{ "cell ind\ngates a\noutput h\noption ind u\nh = relu(a + u * h_prev)\n",              1, 0, 0 },
@@ -329,7 +330,7 @@ static void test_options_without_recurrence(void **state)
 static void test_forms(void **state)
 {
 	static const struct { int64_t rows, units; int multiprocessors, runs; } sizes[] = {
-		{ 16, 768, 132, 0 }, { 351, 768, 132, 0 }, { 352, 768, 132, 1 },      /* 768 units are 96 runs of 8 units */
+		{ 16, 768, 132, 0 }, { 351, 768, 132, 0 }, { 352, 768, 132, 1 },      /* a row of 768 units has 96 runs of 8 */
 		{ 33791, 1, 132, 0 }, { 33792, 1, 132, 1 }, { 1, 8 * 33791, 132, 0 }, { 1, 8 * 33791 + 1, 132, 1 },
 		{ 0, 768, 132, 0 }, { 255, 8, 1, 0 }, { 256, 8, 1, 1 }, { INT64_MAX, 9, 1, 1 }, { 1, INT64_MAX, INT32_MAX, 1 },
 	};

@@ -402,9 +402,9 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 	return command_line;
 }
 
-/* Tries the texts of one pass of the built-in cells and, in one dtype, of a cell with learnt scalars and of one with means. all = 1: the
-   texts of the cells for which the build has not compiled the pass, with every set of options, in every dtype; all = 0: those of all
-   these cells with all options, in one dtype (f16 or bf16 for a step of a sequence), and of lstm_block in every dtype. */
+/* Tries the texts of one pass of the built-in cells, of a cell with learnt scalars and of one with means.  all = 1: those built-in cells
+   for which the build has not compiled the pass, in every dtype, and the other two cells in one dtype, with every set of options; all = 0:
+   lstm_block in every dtype, and each other cell in one dtype, with all options on.  For a step of a sequence that dtype is f16 or bf16. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
