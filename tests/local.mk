@@ -22,8 +22,8 @@ quick_tests = %D%/arrows.sh %D%/prose.py %D%/mutants.sh %D%/symbols.sh %D%/refer
 script_tests = \
 	%D%/peers_rehearsal.sh %D%/man.sh %D%/rounding.sh %D%/old.sh %D%/install.sh %D%/tarball.sh %D%/examples.sh %D%/parallel.sh \
 	%D%/gen/oclgrind.sh %D%/gen/gemm.sh %D%/gen/compile.sh %D%/gpu_rehearsal.sh
-# The conformance suite and the suite of sequences on each backend of backends/list.h: NAME.on runs on backend NAME, NAME-fake.on with the
-# stand-ins of tests/fake for CUDA's libraries.
+# The conformance suite and the suite of sequences on each backend of backends/list.h: the name of an .on file begins with the backend's
+# name, and -fake in the name means the stand-ins of tests/fake for CUDA's libraries.  tests/conformance/on.sh describes all names.
 cpu_tests = %D%/conformance/cpu.on %D%/sequence/cpu.on %D%/conformance/cpu-composed.on %D%/sequence/cpu-composed.on
 device_tests = \
 	%D%/conformance/opencl.on %D%/conformance/cuda-fake.on %D%/conformance/cuda-composed-fake.on \
@@ -66,7 +66,7 @@ EXTRA_DIST += \
 	%D%/python/py_tap.py %D%/frameworks \
 	$(quick_tests) $(script_tests) $(command_tests) $(python_tests)
 
-# Unit tests may use the library's internal names.  From here on local.mk lists the sources of tests with more than one source file.
+# Unit tests may use the library's internal names.  A variable NAME_SOURCES lists the sources of a test with more than one source file.
 AM_CPPFLAGS += $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 LDADD = runtime/libwhole.la $(CMOCKA_LIBS) $(JANSSON_LIBS)
 reference = \
@@ -99,7 +99,7 @@ device = %D%/conformance/suite_device.h %D%/conformance/suite_device.c
 %C%_conformance_conformance_SOURCES = %D%/conformance/conformance.c $(device) $(trials) $(counted)
 %C%_conformance_bits_test_SOURCES = %D%/conformance/bits_test.c $(numbers)
 net = %D%/help/small_net.h %D%/help/small_net.c $(numbers)
-# fault_test, late_fault_test and late_test run on the backends of tests/fake, which replace the real ones in the list of backends.
+# In fault_test, late_fault_test and late_test the library's list of backends is tests/fake/list.h: faulty, late and cpu.
 fakes = %D%/fake/faulty.h %D%/fake/faulty.c %D%/fake/late.h %D%/fake/late.c %D%/fake/list.h runtime/device/open.c
 fakes_list = -DCG_BACKEND_LIST='"tests/fake/list.h"'
 %C%_library_fault_test_SOURCES = %D%/library/fault_test.c $(fakes) $(counted) $(net)
@@ -173,7 +173,8 @@ rows_trial = %D%/backends/rows_trial.h %D%/backends/rows_trial.c $(numbers) $(se
 %C%_rnn_rnn_span_test_SOURCES = %D%/rnn/rnn_span_test.c $(net) $(counted) $(shared_stream) $(asked_pool)
 %C%_rnn_rnn_once_test_SOURCES = %D%/rnn/rnn_once_test.c $(net) $(counted)
 %C%_rnn_rnn_once_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cg_op_check -Wl,--wrap=cg_packed_count -Wl,--wrap=cg_layers_lay_out_workspace
-# Tests with tf_host.c replace TensorFlow, whose functions are in the process that loads the plugin, and act as users of the library.
+# A test with tf_host.c takes TensorFlow's place: the test's program has the functions of TensorFlow that the plugin calls.  These tests are
+# linked with libcellgrad.la, which exports the library's public functions alone.
 tf_host = %D%/bindings/tensorflow/tf_host.h %D%/bindings/tensorflow/tf_host.c bindings/tensorflow/tf_api.h
 tf_trial = %D%/bindings/tensorflow/tf_trial.h %D%/bindings/tensorflow/tf_trial.c $(tf_host)
 if SHARED

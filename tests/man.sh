@@ -106,7 +106,8 @@ report $? 'the program in cellgrad(3) is examples/own_cell.c'
 
 # ---- variables ----
 
-# The list of environment variables, as reader, name, words and default; README.md files describe the variables that only tests read.
+# The program tests/core/variables prints a line for each environment variable: its reader, its name, the words that it may have, and its
+# default.  Variables that only tests read are left out; README.md files describe them.
 tests/core/variables | grep -v '^tests	' >"$scratch/variables"
 grep -v '^command	' "$scratch/variables" | cut -f 2 >"$scratch/there"
 sed -n 's/^\.It Ev //p' "$man/cellgrad.3" >"$scratch/written"

@@ -246,7 +246,7 @@ static int measure_algorithms(struct net *n, const void *unused, int *bad)
 	int code = CG_OK;
 
 	(void)unused;
-	(void)bad;                               /* a refusal by cuDNN is no failure */
+	(void)bad;                               /* it is no failure if cuDNN refuses a persistent algorithm */
 	CG_TRY(net_open_ours(n));
 	outputs = malloc(2 * n->call.output.bytes);
 	if (!outputs)
@@ -256,7 +256,7 @@ static int measure_algorithms(struct net *n, const void *unused, int *bad)
 
 		printf("| %s | %s | %d | %d | %d | %d | %d | %d | %s |", net_cells[n->cell].cell, cg_dtype_name(n->config.dtype), n->size.T, n->size.B,
 		       n->size.I, n->size.U, n->size.layers, n->size.directions, algorithms[tried[k]]);
-		fflush(stdout);                  /* shows the row's beginning if cuDNN ends the process */
+		fflush(stdout);                  /* the row's beginning is printed even if cuDNN aborts the process */
 		code = measure_algorithm(n, tried[k], k ? outputs : NULL, outputs + (k ? n->call.output.bytes : 0));
 		net_close_bare(&n->bare);
 		n->bare = (struct bare){ .handle = NULL };

@@ -20,7 +20,7 @@ enum { SIZES = 4 };
 static const int64_t sizes[][SIZES] = { { 32, 1, 16, 16 }, { 16, 32, 256, 512 }, { 4, 256, 512, 512 } };       /* T, B, I, U of each size */
 
 static const struct cg_backend *whole;
-static int left_over;                            /* what gemm() left of a product to the next launch: an enum cg_left */
+static int left_over;                            /* the part of a product that gemm() did not do, and that the next launch does: an enum cg_left */
 
 static int gemm(struct cg_queue *queue, const struct cg_gemm *product, int *left)
 {

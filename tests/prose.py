@@ -3,7 +3,8 @@
 """The prose of the tree follows its rules: terms, lengths of sentences and lines, spelling, subjects of commits.
 
 TERMS has phrases that may not be used, each with what to write instead; LONGEST has the most words that a sentence may have.
-A phrase of TERMS, a longer sentence and a line of comment of more than WIDEST columns are failures in every file.
+A phrase of TERMS in any checked file, a longer sentence in a document or a comment, and a line of comment of more than WIDEST columns
+are failures.
 The pattern of a new row of TERMS must not match right texts.  `seeded()` has texts that test which breaches are found.
 tests/prose.words has the right words that codespell takes for misspelt ones.  tests/docs.py checks links.
 

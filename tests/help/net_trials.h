@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trials of networks; on any backend the trials are the same: streams in threads, memory of the host and of the device, calls that fail.
+ * Trials of networks, which are the same on every backend: with threads, with plans in turn, with a stream that is closed while it is busy,
+ * in host memory and in device memory, and with calls of the driver that fail.
  */
 #ifndef NET_TRIALS_H
 #define NET_TRIALS_H

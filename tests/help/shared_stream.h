@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context and a stream that all tests of a program use, opened before the first test and closed after the last.
+ * A context and a stream that the tests of a program share: a setup function opens them before the first test, and close_all() closes them.
  */
 #ifndef SHARED_STREAM_H
 #define SHARED_STREAM_H

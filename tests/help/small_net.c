@@ -122,7 +122,7 @@ static int fill(struct net *n, struct cg_mem *mem, size_t bytes, int is_input, i
 		return CG_NO_MEMORY;
 	memset(values, POISON, bytes);
 	for (size_t k = 0; is_input && k < bytes / size[n->config.dtype]; k++) {
-		/* The numbers repeat after 61 elements, a prime number, so that rows and gates are not alike. */
+		/* The values repeat after 61 elements, a prime number, of which no width of a row or a gate in the tests is a multiple. */
 		int number = (int)(k * 37 + (size_t)(salt + 3 * n->salt) * 11) % 61 - 30;
 
 		numbers_encode(n->config.dtype, (double)number / 64, values + k * size[n->config.dtype]);

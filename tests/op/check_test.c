@@ -433,7 +433,7 @@ static void test_empty_arguments_overlap_nothing(void **state)
 	fill(row, &a);
 	a.lstm.x_grad = a.lstm.x;
 	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: the range of its memory overlaps that of x by 24 bytes");
-	a.lstm.x_grad.place = CG_DEVICE;                         /* a handle that equals an address stands for the same bytes */
+	a.lstm.x_grad.place = CG_DEVICE;                         /* the check takes a device handle that equals a host address for the same bytes */
 	REFUSED(row, &a, "lstm_block_cell_grad: x_grad: the range of its memory overlaps that of x by 24 bytes");
 
 	fill(row, &a);

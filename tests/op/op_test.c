@@ -39,7 +39,7 @@ static void row_is_sound(const struct cg_op *row)
 		for (q = row->ports; q < p; q++)
 			assert_true(q->at != p->at && strcmp(q->name, p->name));
 
-		fill(row, &a);                                   /* a shape has 1 to 3 dimensions, of sizes with the symbols T, B, I and U */
+		fill(row, &a);                                   /* in ops without a plan a shape has 1 to 3 dimensions, of sizes with the symbols T, B, I and U */
 		assert_in_range(cg_op_shape(row, p, &a, shape), 1, 3);
 		assert_true(strspn(p->shape, "0123456789*+ TBIU") == strlen(p->shape));
 	}

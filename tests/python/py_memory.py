@@ -205,7 +205,7 @@ class Memory(unittest.TestCase):
         np.testing.assert_allclose(apart["h"], o * np.tanh(f * c_prev + i * g), rtol=1e-5, atol=1e-6)
         one = kernel.run({**inputs, "c_prev": c_prev}, want=["h"])
         self.assertEqual(list(one), ["h"])
-        # A kernel also takes the arguments of which its equations take means over units.
+        # The inputs of a kernel include the arguments whose means over units are in the kernel's equations.
         means = cellgrad.Kernel("cell x\ngates a b\nweight w\noutput h\nh = mean(a) * b * w\n")
         self.assertEqual(means.inputs(), {"a": "tensor", "b": "tensor", "w": "per_unit"})
         a, b, w = (np.float32(np.arange(12).reshape(3, 4) + k) for k in range(3))

@@ -266,7 +266,7 @@ static void test_refusals(void **state)
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, &call, NULL), CG_BAD_ARGUMENT);
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, NULL, &sizes), CG_BAD_ARGUMENT);
 	assert_string_equal(cg_message(), "cg_rnn_call_sizes: expected a struct cg_rnn_call, got NULL");
-	/* The call of an earlier header ends before the strides, whose bytes are not read. */
+	/* The struct cg_rnn_call of an earlier header ends before the strides: the library does not read them in such a struct. */
 	call.input_t_stride = -1;
 	call.size = offsetof(struct cg_rnn_call, no_dropout);
 	assert_int_equal(cg_rnn_call_sizes(whole.rnn, &call, &sizes), CG_OK);

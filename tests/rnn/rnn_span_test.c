@@ -234,8 +234,8 @@ static int layers_at_once(int n)
 	return context->device->blas->dgemm ? 1 : n;
 }
 
-/* Runs a network by routes scan and composed; one pseudo-layer of the network is so small that it leaves threads idle. Expects that on
-   route scan `at_once` pseudo-layers run at once, and never more. */
+/* Runs a network by routes scan and composed; each pseudo-layer of the network is so small that, run alone, it leaves threads idle.
+   Expects that on route scan `at_once` pseudo-layers run at once, and never more. */
 static void try_at_once(struct net *like, int64_t rows, int64_t units, int at_once)
 {
 	struct net n;
@@ -406,8 +406,8 @@ static void test_work_of_fewer_steps(void **state)
 		n.config.bidirectional = k / 4;
 		set_sizes(&n, 1, 1, FEW_U);
 		assert_int_equal(net_open(&n), CG_OK);
-		/* From some number of steps on, layers run at once, span by span; such a call needs less memory for gates than a call
-		   with one step fewer. */
+		/* From some number of steps on, layers run at once, span by span; a call with just this number of steps needs less memory
+		   for gates than a call with one step fewer. */
 		for (int rows = 1; rows <= 4; rows++)
 			expect_served(&n, 128, rows, 127, rows);
 		for (int call = 0; call < CALLS; call++) {

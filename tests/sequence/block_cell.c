@@ -79,7 +79,7 @@ static void open_block(struct block *s, struct network *net)
 		for (int64_t u = 0; u < U; u++) {
 			for (int64_t j = 0; j < I + U; j++)
 				s->w[j * G * U + g * U + u] = net->at[PARAMS][weight_at(net, j, g, u)];
-			/* the op has one bias for each gate: the second one in params is set to 0 */
+			/* the op has one bias for each gate, params have two: the recurrent bias in params is set to 0 */
 			net->at[PARAMS][bias_at(net, 1, g, u)] = 0;
 			s->b[g * U + u] = net->at[PARAMS][bias_at(net, 0, g, u)];
 		}
