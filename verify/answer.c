@@ -116,9 +116,9 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 
 	CG_TRY(find_touched_gaps(a, &is_touched));
 	if (is_touched)
-		return finding_format(f, FINDING_TOUCHED, "%s: %s: the call wrote between the rows of this argument", side->name, a->name);
+		return finding_format(f, FINDING_TOUCHED, "the call on %s wrote between the rows of argument %s", side->name, a->name);
 	if (area_touched(&a->area, !a->is_out || !a->given))
-		return finding_format(f, FINDING_TOUCHED, "%s: %s: the call wrote beside this argument or, if it is an input, into it",
+		return finding_format(f, FINDING_TOUCHED, "the call on %s wrote beside argument %s or, if that is an input, into it",
 		                      side->name, a->name);
 	for (size_t k = 0; a->is_out && a->given && k < a->n; k++) {
 		long double tolerance = ref_tolerance(a->dtype, a->v[k], a->e[k]), error;
@@ -152,7 +152,8 @@ static int judge(struct answer *a, const struct side *side, int which, struct fi
 int answer_judge(struct answer *a, const struct side *side, int which, int again, struct finding *f)
 {
 	if (again && memcmp(a->first, area_out(&a->area), a->area.bytes))
-		return finding_format(f, FINDING_REPEAT, "%s: %s: a second call with the same inputs gave other bits", side->name, a->name);
+		return finding_format(f, FINDING_REPEAT, "a second call on %s with the same inputs gave argument %s other bits",
+		                      side->name, a->name);
 	if (again)
 		return CG_OK;
 	memcpy(a->first, area_out(&a->area), a->area.bytes);

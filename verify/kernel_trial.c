@@ -51,7 +51,7 @@ static int add(const struct kernel_kind *like, struct kernel_kind *kinds, int *n
 	struct kernel_kind *k = &kinds[*n];
 
 	if (*n == KERNEL_KINDS)
-		return cg_fail(CG_UNSUPPORTED, "%s: the cell has more than %d kernels", like->cell->name, KERNEL_KINDS);
+		return cg_fail(CG_UNSUPPORTED, "cell %s has more than %d kernels", like->cell->name, KERNEL_KINDS);
 	*k = *like;
 	k->plan = cg_plan(k->cell, (int)k->options, k->pass, k->cell->n_stages > 1 ? (int)k->stage : 0, k->dtype, cg_memory, &mistake);
 	if (!k->plan)
@@ -271,7 +271,7 @@ static int compare(struct trial_state *r, const struct side *side, int k, int ki
 		const unsigned char *x = now + j * each, *y = r->first[k] + j * each;
 
 		if (j % stride >= (size_t)t->units && memcmp(x, start + j * each, each))
-			return finding_format(r->finding, FINDING_TOUCHED, "%s: %s: the kernel wrote between the rows of this argument",
+			return finding_format(r->finding, FINDING_TOUCHED, "the kernel of %s wrote between the rows of argument %s",
 			                      side->name, a->name);
 		if (kind == FINDING_NONE || numbers_same(dtype, x, y))
 			continue;
@@ -295,7 +295,7 @@ static int look(struct trial_state *r, const struct side *side, int kind)
 
 		if (area_touched(&r->areas[k], !a->out || !given))
 			return finding_format(r->finding, FINDING_TOUCHED,
-			                      "%s: %s: the kernel wrote beside this argument or, if it is an input, into it", side->name, a->name);
+			                      "the kernel of %s wrote beside argument %s or, if that is an input, into it", side->name, a->name);
 		if (a->out && given)
 			CG_TRY(compare(r, side, k, kind));
 		if (!kind)

@@ -521,7 +521,7 @@ static int once(struct trial_state *r, const struct side *side, int which, int a
 	if (code || r->finding->kind)
 		return code;
 	if (area_touched(&r->work, 0) || area_touched(&r->reserve, 0))
-		return finding_format(r->finding, FINDING_TOUCHED, "%s: the call wrote beside its workspace or its reserve space", side->name);
+		return finding_format(r->finding, FINDING_TOUCHED, "the call on %s wrote beside its workspace or its reserve space", side->name);
 	/* A second call whose bits need not repeat those of the first is judged by its error bounds, as the first was. */
 	again = again && promises_bits(cg_rnn_route(r->rnn)) && lies_alike(side->context, r->trial.memory);
 	for (int k = 0; k < ARGUMENTS && !r->finding->kind; k++)

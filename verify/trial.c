@@ -211,7 +211,7 @@ static int ask(struct trial_state *r)
 		struct answer *a = &r->args[k];
 
 		if (!l->port)
-			return cg_fail(CG_UNSUPPORTED, "%s: %s: the reference has no such argument", t->op->name, ports[k].name);
+			return cg_fail(CG_UNSUPPORTED, "%s: the reference of this op has no argument %s", t->op->name, ports[k].name);
 		CG_TRY(fill(r, &ports[k], a, &state));
 		a->given = !(trial_optional(t->op, &ports[k]) && t->absent >> bit++ & 1);
 		if (ports[k].flow == CG_IN && a->given)
@@ -264,7 +264,7 @@ static int look(struct trial_state *r, const struct side *side, int which, int a
 	const struct cg_port *ports = r->trial->op->ports;
 
 	if (area_touched(&r->work, 0))
-		return finding_format(r->finding, FINDING_TOUCHED, "%s: the call wrote beside its workspace", side->name);
+		return finding_format(r->finding, FINDING_TOUCHED, "the call on %s wrote beside its workspace", side->name);
 	/* A second call whose bits need not repeat those of the first is judged by its error bounds, as the first was. */
 	again = again && lies_alike(side->context, r->trial->memory);
 	for (int k = 0; ports[k].name && !r->finding->kind; k++)

@@ -33,7 +33,7 @@ struct drawn {
 	int n_equations;
 	struct term terms[TERMS];
 	int n_terms, reads_h;
-	struct { int item, index, used; } pool[POOL];           /* what the next equation may read; used: no equation need read the value */
+	struct { int item, index, used; } pool[POOL];           /* what equations may read; used: 1 if one reads the value, or none must */
 	int n_pool;
 	char text[TEXT];
 	struct cg_cell *cell;
