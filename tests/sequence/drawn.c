@@ -27,7 +27,7 @@ struct evaluation {
 	struct tape *tape;
 	int *params, *input, *first_h, *first_c[1 + MORE];       /* indices on the tape, in the order of the elements of each array */
 	int values[PARAMS_MAX];
-	int none;                                /* the index on the tape of the number 0 */
+	int none;                                /* the index on the tape of a leaf whose value is 0 */
 };
 
 /* The index on the tape of one element of a region of params. */

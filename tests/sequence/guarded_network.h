@@ -27,7 +27,7 @@ struct network {
 	/* set before network_open */
 	struct cg_rnn_config config;
 	struct cg_value values[VALUES_MAX];      /* values of the cell's params, to which config points if config.n_values is not 0 */
-	int64_t T, B, first_step;                /* network_open() reduces first_step to the largest legal one */
+	int64_t T, B, first_step;                /* network_open() reduces a first_step above the largest legal one to that */
 	int32_t lengths[ROWS_MAX];
 	int ragged;                              /* the call has lengths */
 	uint64_t counter;
