@@ -11,11 +11,10 @@
  * A call that fails returns a negative enum cg_status, or NULL if it returns a pointer, and cg_message() then
  * gives the reason; a call that can fail and succeeds returns CG_OK or a pointer.  When an argument is
  * rejected, the memory of no output is changed, and a call that makes an object sets the caller's pointer to
- * that object to NULL.
- * The library never exits or aborts.  The library prints only if CELLGRAD_VERBOSE was 1 or calls when
- * cg_open() or cg_adopt() ran: then one line on standard error for each call that computes, for each choice
- * among the backends when none is named, and, in the first cg_open() under one of these values, for each
- * unknown CELLGRAD_ variable.
+ * that object to NULL.  The library never exits or aborts.  The library prints only if CELLGRAD_VERBOSE was 1
+ * or calls when cg_open() or cg_adopt() ran: then one line on standard error for each call that computes, for
+ * each choice among the backends when none is named, and, in the first cg_open() under one of these values,
+ * for each unknown CELLGRAD_ variable.
  *
  * @par Threads
  * Threads may share contexts, cells and plans.  Only one thread at a time may use a stream.
@@ -33,8 +32,7 @@
  * @par Compatibility
  * A struct whose first field is `size` may gain fields at its end in a later version.  A program compiled
  * with this header still runs with a later library: fields that the program does not have keep the values
- * that _init gives them.  A struct without `size` never changes.
- */
+ * that _init gives them.  A struct without `size` never changes. */
 #ifndef CELLGRAD_H
 #define CELLGRAD_H
 
@@ -59,8 +57,7 @@ extern "C" {
  *
  * Threads: all calls of this group are safe from any thread, except cg_set_allocator(), which must be the
  * first call of the library.
- * @{
- */
+ * @{ */
 
 /** Major version of this header. */
 #define CG_VERSION_MAJOR 0
@@ -123,12 +120,10 @@ CG_API int  cg_set_allocator(const struct cg_allocator *allocator);
 /**
  * @defgroup device Devices, streams and memory
  *
- * Errors: if backends are named, one of these opens or the call fails with the reasons; no other backend
- * replaces them.
+ * Errors: if backends are named, one of these opens, no other, or the call fails with the reasons.
  *
  * Threads: all calls on a context are safe from any thread.  Only one thread at a time may use a stream.
- * @{
- */
+ * @{ */
 
 struct cg_context;               /**< One device of one backend, and the kernels built for it. */
 struct cg_stream;                /**< An in-order queue of work on a context. */
@@ -150,12 +145,10 @@ struct cg_stream;                /**< An in-order queue of work on a context. */
  */
 CG_API int  cg_open(const char *where, struct cg_context **context);
 /** Opens a context on the caller's own cl_context or CUcontext.  CG_BAD_ARGUMENT: for example, an unknown
- * backend, or a `device` that is not as described below.  CG_UNSUPPORTED: the backend has no contexts to
- * adopt.
+ * backend, or a `device` that is not as described below.  CG_UNSUPPORTED: the backend adopts no context.
  *
  * @param backend Name of the backend.
- * @param native The cl_context, which is retained until the context closes, or the CUcontext, which must
- *        live until then.
+ * @param native The cl_context, which the context retains, or the CUcontext, which must outlive the context.
  * @param device One of the cl_context's cl_device_ids, or NULL if it has only one.  NULL for a CUcontext.
  * @param context Receives the context.  The caller closes it.
  */
@@ -176,8 +169,7 @@ struct cg_pool {
 	int     threads;         /**< Maximum number of parts of a call of `run`, 1 to 4096. */
 	/** Calls part(arg, k) once for each k from 0 to parts - 1, on any threads, in any order, concurrently
 	 * or one after the other, and returns when all have returned.  parts is at most `threads`.  Several
-	 * threads may call `run` at once if they use streams of one context.  `run` must not throw or
-	 * unwind. */
+	 * threads that use streams of one context may call `run` at once.  `run` must not throw or unwind. */
 	void  (*run)(void *user, int parts, void (*part)(void *arg, int k), void *arg);
 	void   *user;            /**< First argument of `run`; must live as long as the context. */
 };
@@ -202,8 +194,7 @@ CG_API int  cg_supports(const struct cg_context *context, const char *op, int dt
  * ends, cg_alloc() and calls that load code (the first use of a kernel, cg_rnn_open() with route cudnn)
  * return CG_UNSUPPORTED on every stream of the context: such calls would invalidate a capture in every mode
  * but the relaxed one.  Calls that allocate a workspace on the captured stream or, on a device without memory
- * pools, on any stream, return CG_UNSUPPORTED, too.  During a capture nothing of the context may be freed or
- * closed.
+ * pools, on any stream, return CG_UNSUPPORTED, too.  During a capture free and close nothing of the context.
  *
  * @param context The device.  The stream keeps the context open.
  * @param native An in-order queue of the backend's own API, or NULL to create one: a cl_command_queue, which
@@ -217,21 +208,18 @@ CG_API int  cg_stream_open(struct cg_context *context, void *native, struct cg_s
 CG_API int  cg_stream_sync(struct cg_stream *stream);
 /** Waits for all enqueued work, then closes the stream; NULL is allowed. */
 CG_API void cg_stream_close(struct cg_stream *stream);
-/** Lends a stream for some calls, for programs whose threads come and go: a stream that was given back, or a
- * new one.  The context keeps up to 64 idle streams and their memory until it closes.  Safe from any thread.
- */
+/** Lends an idle stream or a new one for some calls, for programs whose threads come and go.  The context
+ * keeps up to 64 idle streams and their memory until it closes.  Safe from any thread. */
 CG_API int  cg_stream_take(struct cg_context *context, struct cg_stream **stream);
 /** Waits as cg_stream_sync() does, and returns the stream to the context or closes it.  Whatever the result,
  * the stream must not be used afterwards, except after CG_BAD_ARGUMENT for a stream that did not come from
- * cg_stream_take().
- */
+ * cg_stream_take(). */
 CG_API int  cg_stream_give(struct cg_stream *stream);
 
 /** Memory of an argument, dense unless a call has strides; the caller owns the memory.  A cg_mem of zeros
  * means that an input is absent or an output is not requested.  `bytes` is the size of the argument's shape
- * exactly, so that a wrong size is rejected: the caller shortens `bytes` if the allocation is larger.  Empty
- * arguments (T or B is 0) may have any size; `work`, a reserve space and the arguments of cg_kernel_run() may
- * be larger. */
+ * exactly, so that a wrong size is rejected: the caller shortens `bytes` of a larger allocation.  `work`, a
+ * reserve space and arguments of cg_kernel_run() may be larger; empty ones (T or B is 0) have any size. */
 struct cg_mem {
 	void   *data;            /**< A host pointer, or the device's handle: a cl_mem, a CUdeviceptr. */
 	size_t  offset; /**< Bytes from `data` to the first element, a multiple of an element's size. */
@@ -266,12 +254,10 @@ CG_API int  cg_get(struct cg_stream *stream, void *to, struct cg_mem from, size_
  * input.  Outputs must not overlap any other argument.
  *
  * Errors: CG_BAD_ARGUMENT for an argument that is missing, has a wrong size, is out of range or overlaps an
- * output; CG_UNSUPPORTED, for example for a dtype that the device lacks; CG_NO_MEMORY, CG_BUILD and
- * CG_DRIVER.
+ * output; CG_UNSUPPORTED, such as for a dtype that the device lacks; CG_NO_MEMORY, CG_BUILD and CG_DRIVER.
  *
  * Threads: _init and _work calls are safe from any thread; other calls use their stream.
- * @{
- */
+ * @{ */
 
 /** Arguments of LSTMBlockCell, of BlockLSTM, which is a sequence of T such steps, and of their gradients.
  * With [i c f o] = x W_x + h_prev W_h + b, in the order of `gates`:
@@ -367,12 +353,10 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
  *
  * A cell is a set of equations read from text.  A cell is immutable and belongs to no device.
  *
- * Errors: CG_BUILD for a text with a mistake, CG_FILE for a file that is not readable text or is too long,
- * CG_BAD_ARGUMENT, CG_NO_MEMORY.
+ * Errors: CG_BUILD for a mistake in a text, CG_FILE for a file that cannot be read, CG_BAD_ARGUMENT, CG_NO_MEMORY.
  *
  * Threads: all calls for cells are safe from any thread, and in forked children.
- * @{
- */
+ * @{ */
 
 struct cg_cell;                  /**< A cell: equations that were read from a text. */
 /** Returns a built-in cell (lstm gru rnn_tanh rnn_relu lstm_block gru_block) or a cell of the shelf, or NULL.
@@ -388,8 +372,7 @@ CG_API const char *cg_shelf_name(int i);
  * is NAME:line:column: what was expected, the line and a caret, where NAME is name_in_errors.  The caller
  * closes the cell.  Kernels and plans of a cell keep what they need, so the cell may be closed first. */
 CG_API int  cg_cell_parse(const char *text, const char *name_in_errors, struct cg_cell **cell);
-/** Reads a cell from a file; errors name its path.  CG_FILE: the file is not readable text or is over
- * 2^20 bytes. */
+/** Reads a cell from a file; errors name its path.  CG_FILE: it is not readable text or over 2^20 bytes. */
 CG_API int  cg_cell_load(const char *path, struct cg_cell **cell);
 /** Closes a cell of cg_cell_parse() or cg_cell_load(); NULL is allowed. */
 CG_API void cg_cell_close(struct cg_cell *cell);
@@ -435,8 +418,7 @@ CG_API int  cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts
  * Errors: CG_BAD_ARGUMENT, CG_UNSUPPORTED, CG_BUILD, CG_NO_MEMORY; each call lists its own causes.
  *
  * Threads: calls that return text are safe from any thread; cg_kernel_run() uses its stream.
- * @{
- */
+ * @{ */
 
 /** Shape of a kernel. */
 enum cg_shape {
@@ -460,8 +442,7 @@ struct cg_kernel {
  * stage or in another language.  CG_BUILD: a name in the cell has another meaning in that language. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 /** Prints, as JSON, what a program needs in order to call the functions that cg_kernel_emit() prints; fails
- * as that call does.  Member "command" names a cell from a file as ./NAME.cell.  The caller frees the text
- * with cg_text_free(). */
+ * as that call does.  Member "command" names a cell from a file as ./NAME.cell.  Free with cg_text_free(). */
 CG_API int  cg_kernel_manifest(const struct cg_kernel *kernel, const char *lang, char **json);
 /** Frees a text; NULL is allowed. */
 CG_API void cg_text_free(char *text);
@@ -501,10 +482,8 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
  *
  * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
  *
- * Threads: threads may share a plan.  Forward and backward calls use their stream; other calls are safe from
- * any thread.
- * @{
- */
+ * Threads: threads may share a plan.  Forward and backward calls use their stream; others are thread-safe.
+ * @{ */
 
 struct cg_rnn;                   /**< A plan: a network, its route, and its kernels, built for a device. */
 /** How layer 0 uses its input. */
@@ -556,8 +535,7 @@ struct cg_value { const char *name; /**< The param. */ double value; /**< Its va
  *                   up to 2^-11; with strict_rounding the route is composed
  *   cudnn     bf16  x W, R h, c, h, gates, dgates, dh and dc in 16 bits;
  *                   with strict_rounding the route is composed
- * @endverbatim
- */
+ * @endverbatim */
 struct cg_rnn_config {
 	size_t  size;            /**< sizeof the struct; set by _init. */
 	/** The network's cell.  Two split gates of a network's cell must not be recurrent parts of the same
@@ -688,9 +666,8 @@ CG_API int  cg_rnn_init_params(const struct cg_rnn *rnn, const char *words, uint
  * The shapes below are those with time_major.  Without time_major sequences are [B T .], and states are
  * [B L*D .] unless states_major is set.  Row b has lengths[b] valid steps; beyond them inputs are not read
  * and outputs are zero.  For a row of length 0 the final state is the initial state, and the same holds for
- * their gradients.  States and upstream gradients that are absent are zero; outputs that are absent are not
- * computed.  input_c, output_c and their gradients belong to the cell state: a cell without one has none of
- * them.
+ * their gradients.  Absent states and upstream gradients are zero; absent outputs are not computed.  input_c,
+ * output_c and their gradients belong to the cell state: a cell without one has none of them.
  *
  * Strides: a row, I or D*H elements, is dense.  An argument's bytes reach from the start of its first row to
  * the end of its last; memory between rows is neither read nor written.  In outputs the larger stride
@@ -747,12 +724,11 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * costs a copy.  If rows differ in length, or do not lie evenly in the order of steps, as without time_major,
  * the stream keeps an index of the rows.  A call that needs an index of the rows for other sizes, lengths or
  * strides waits for all work that may read the host's copy of the old index, and then sends a new index to
- * the device.  On route cudnn a stream keeps an index of each plan's last four sizes and
- * lengths; each part of a long sequence counts as one of them.  A call that sends no index of the rows to the
- * device can be captured with a CUstream, with device memory only and the caller's workspace.  A captured
- * call that reads an index of the rows is valid until the stream is used with other sizes, lengths or
- * strides, or closed.  Every launch of a captured call has the counter of its capture, and so the same
- * dropout masks. */
+ * the device.  On route cudnn a stream keeps an index of each plan's last four sizes and lengths; each part
+ * of a long sequence counts as one of them.  A call that sends no index of the rows to the device can be
+ * captured with a CUstream, with device memory only and the caller's workspace.  A captured call that reads
+ * an index of the rows is valid until the stream is used with other sizes, lengths or strides, or closed.
+ * Every launch of a captured call has the counter of its capture, and so the same dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A
@@ -760,8 +736,7 @@ CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
  * rejected if it is of another network or of a forward with another T, B, lengths, counter, first_step or
  * no_dropout.  In host memory a reserve of route cudnn is also rejected on another route, and the other way
  * round.  A reserve in device memory is rejected if it is too small, and by its header under
- * CELLGRAD_CHECK=1, which waits for the device.  Alignment, indices and captures are as for
- * cg_rnn_forward(). */
+ * CELLGRAD_CHECK=1, which waits for the device.  Alignment, indices and captures: see cg_rnn_forward(). */
 CG_API int  cg_rnn_backward(struct cg_stream *stream, const struct cg_rnn *rnn,
                             const struct cg_rnn_call *call);
 /** Reads the counter of the forward that wrote a reserve space, from host memory: the reserve, or a copy of
@@ -780,8 +755,7 @@ CG_API int  cg_rnn_reserve_counter(const void *reserve, size_t bytes, uint64_t *
  * or a wrong network; CG_UNSUPPORTED for what a format cannot hold.
  *
  * Threads: all calls for formats are safe from any thread.
- * @{
- */
+ * @{ */
 
 /** Returns the i-th format's name (cellgrad canonical pytorch keras block block_v2 checkpoint onnx), or NULL
  * past the last. */
