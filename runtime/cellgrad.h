@@ -353,7 +353,7 @@ CG_API int  cg_gru_block_grad(struct cg_stream *stream, const struct cg_gru_bloc
  *
  * A cell is a set of equations read from text.  A cell is immutable and belongs to no device.
  *
- * Errors: CG_BUILD for a mistake in a text, CG_FILE for a file that cannot be read, CG_BAD_ARGUMENT, CG_NO_MEMORY.
+ * Errors: CG_BUILD for a mistake in a text, CG_FILE for a file not read, CG_BAD_ARGUMENT, CG_NO_MEMORY.
  *
  * Threads: all calls for cells are safe from any thread, and in forked children.
  * @{ */

@@ -435,8 +435,8 @@ struct cg_tile {
 
 #endif
 
-/* Multiplications and additions of these products may be fused, so a sum is right within a bound, but its bits depend
- * on the processor. */
+/* Multiplications and additions of the recurrent products may be fused, so a sum is right within a bound, but its bits
+ * depend on the processor. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT ON
 #elif defined __GNUC__
@@ -454,8 +454,8 @@ enum { VECTOR_BYTES = 16, SUMS = 24 };
 #else
 enum { VECTOR_BYTES = 16, SUMS = 12 };
 #endif
-/* ROWS: the most rows of a block; VECTORS: the most vectors of a tile that a block multiplies; AHEAD: how many rows of the
- * matrix are between the row that is packed and the row that is prefetched. */
+/* ROWS: the most rows of a block; VECTORS: the most vectors of a tile that a block multiplies; AHEAD: by how many
+ * rows of the matrix the row that is prefetched is ahead of the row that is packed. */
 enum { ROWS = 6, VECTORS = CG_TILE_VECTORS, AHEAD = 16 };
 
 /* element: the type in memory of a and b; item: what is multiplied; number: what is summed; whole: an integer as
@@ -484,7 +484,7 @@ static INLINE int64_t count_items(int64_t k)
 	return (k + steps - 1) / steps * AT_ONCE;
 }
 
-/* Lane j of the result is a[j + further] or, if bit s of j is 1, b[j + further - s]. */
+/* Lane j of the result is a[j + further] if j & s is 0, else b[j + further - s]. */
 static INLINE item_vector exchange(item_vector a, item_vector b, const int s, const int further)
 {
 #ifdef SHUFFLES
@@ -505,7 +505,7 @@ static INLINE item_vector exchange(item_vector a, item_vector b, const int s, co
 #endif
 }
 
-/* r[i][j] becomes r[j][i]: pairs of vectors exchange halves of growing size. */
+/* r[i][j] becomes r[j][i]: pairs of vectors exchange half of their items, in groups of 1 item, then 2, 4 and so on. */
 static INLINE void transpose(item_vector *r)
 {
 #pragma GCC unroll 4

@@ -171,8 +171,8 @@ struct __align__(n * sizeof(element) < 16 ? n * sizeof(element) : 16) run {
 	element of[n];
 };
 
-/* Is the run whole, and aligned for accesses of 16 bytes, or of the run's size if that is smaller?  For a run of one
-   unit both are true. */
+/* Is the run whole, and aligned for accesses of 16 bytes, or of the run's size if that is smaller?  A run of one
+   unit is always whole and aligned. */
 template <class element, int n>
 static __device__ __forceinline__ bool whole_run(const element *at, int count)
 {
@@ -207,7 +207,7 @@ static __device__ __forceinline__ void store_run(element *at, long long first, i
 }
 
 /* Computes runs of RUN units, in a loop where the grid has fewer threads than there are runs.  Always inline, so
- * that the kernel's qualifiers of its arguments hold here. */
+ * that the qualifiers of the kernel's arguments hold in this function. */
 template <int RUN>
 static __device__ __forceinline__ void cg_lstm_f16_seq_forward_walk(
 	long long rows, long long units,

@@ -33,7 +33,7 @@ static inline acc from_bits(word bits)
 }
 
 #if defined __clang__ && defined __F16C__
-/* Processors with F16C have an instruction for this: it is exact and flushes no subnormal. */
+/* Processors with F16C have an instruction for this conversion, which is exact and flushes no subnormal half. */
 static inline acc to_acc(real h)
 {
 	return __builtin_load_halff((const half *)&h);
