@@ -96,7 +96,7 @@ void cg_print_about(struct printer *p, struct cg_text *text)
 	else if (function->shape == CG_FUNCTION_SUM)
 		cg_text_put(text, "the sums of partial sums over all blocks of rows");
 	else if (function->shape == CG_FUNCTION_SUM_UNITS)
-		cg_text_printf(text, "the sums of partial sums over all blocks and units, in %d lanes", CG_LANES);
+		cg_text_printf(text, "sums of partial sums over blocks and units, in %d lanes", CG_LANES);
 	else
 		cg_text_printf(text, "means over units, for the functions after it");
 	if (plan->cell->n_stages > 1)

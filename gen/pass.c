@@ -355,7 +355,7 @@ static void report_failure(const struct cg_pass_plan *plan, int wrong, struct cg
 	const struct cg_cell *cell = plan->cell;
 
 	if (wrong >= 0)
-		snprintf(mistake->text, sizeof mistake->text, "cell %s: a constant in '%s' is outside the range of %s", cell->name,
+		snprintf(mistake->text, sizeof mistake->text, "cell %s: a constant of '%s' or of its derivative is outside the range of %s", cell->name,
 		         cell->values[wrong].line, cg_real_names[cg_dtypes[plan->dtype].acc]);
 	else if (plan->n_functions == CG_FUNCTIONS_MAX)
 		snprintf(mistake->text, sizeof mistake->text, "cell %s: pass %s needs more than %d functions for its means over units", cell->name,

@@ -404,7 +404,7 @@ smi()
 	timeout -k 2 15 nvidia-smi "$@" 2>&1
 }
 
-# clocks: prints the GPU's clocks in one line, which the report has before and after measurements.
+# clocks: prints the GPU's clocks, temperature, power and use in one line; the report has this line from before and after measurements.
 clocks()
 {
 	for reasons in clocks_event_reasons.active clocks_throttle_reasons.active; do

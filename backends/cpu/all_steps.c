@@ -16,10 +16,10 @@
  * time. */
 enum { ROWS_AT_ONCE = 64 };
 
-/* SHARES_MAX: the most shares of a recurrence.  SHARE: the number of multiply-adds in the product of a phase that pay for one more share of
- * units.  WHOLE_SHARE: the number of multiply-adds in a whole recurrence that pay for one more share of rows.  ELEMENT: the number of
- * multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes that the matrices of a recurrence with shares
- * of rows may have, so that each thread keeps the matrices in its cache. */
+/* SHARES_MAX: the most shares, of units or of batch rows, into which a recurrence is divided.  SHARE: the number of multiply-adds in the
+ * product of a phase that pay for one more share of units.  WHOLE_SHARE: the number of multiply-adds in a whole recurrence that pay for one
+ * more share of rows.  ELEMENT: the number of multiply-adds that take as long as the cell's work on one element.  SMALL: the most bytes
+ * that the matrices of a recurrence with shares of rows may have, so that each thread keeps the matrices in its cache. */
 enum { SHARES_MAX = 64, ELEMENT = 16, SHARE = 1 << 14, WHOLE_SHARE = 1 << 18, SMALL = 1 << 19, LINE = 64 };
 _Static_assert((int)LINE <= (int)CG_PACKED_ALIGN, "a scan skips at most CG_PACKED_ALIGN bytes to align its workspace to a cache line");
 

@@ -35,8 +35,8 @@ struct cg_cl_kernels {
 	size_t group[CG_FUNCTIONS_MAX];             /* the most work-items of a kernel's group */
 };
 
-/* Does a kernel's text compute strips of units?  A cell's text computes strips if the device has no local memory of its own: then a
- * work-item has a thread, and the thread's vector registers, to itself. */
+/* Does each work-item of a plan's kernels compute a strip of neighbouring units?  It does in a cell's kernels if the device has no local
+ * memory of its own: then a work-item has a thread, and the thread's vector registers, to itself. */
 static int has_strips(const struct cg_dev *device, const struct cg_pass_plan *plan)
 {
 	return plan->cell && !device->local;

@@ -184,7 +184,7 @@ int cg_layout_open(struct cg_layout *l, const struct cg_format *format, const st
 	l->groups = l->form->templates->flags & CG_BUFFER ? 1 : (int)(l->network.layers * l->network.directions / stack_of(l));
 	n = (int64_t)l->each * l->groups;
 	if (n > CG_ITEMS_MAX)
-		return cg_fail(CG_UNSUPPORTED, "format %s: layers: expected at most %d tensors of all layers, got %lld", format->name, CG_ITEMS_MAX,
+		return cg_fail(CG_UNSUPPORTED, "format %s: layers: expected at most %d tensors in all layers together, got %lld", format->name, CG_ITEMS_MAX,
 		               (long long)n);
 	l->n = (int)n;
 	return CG_OK;

@@ -49,8 +49,8 @@ state() {
 	find . ! -name '*stderr*' | sort
 }
 
-# table: reads rows STATUS :: FACTS :: COMMAND from standard input, and checks each command. If STATUS is 0, standard output
-# has the facts, and standard error is empty.
+# table: reads rows STATUS :: FACTS :: COMMAND from standard input, and checks each command. If a row's STATUS is 0, standard
+# output must have each of the row's FACTS, and standard error must be empty.
 table() {
 	local row status_wanted facts command before=$(state)
 

@@ -4,7 +4,8 @@
  * pass and dialect, in some or all dtypes; each pass's C header and manifest; all steps of a sequence in C, with all options and in one
  * dtype, except of the shelf's cells, cells with means and cells with the name y; matrix products of every dtype and form, each with a few
  * tiles; every shape of rows.  compile.sh compiles them, golden.sh picks a few.  Further cells, in this file, have names that mean
- * something in a dialect, or the name y.  A file FOLDER/of-tests has the keys of the passes whose cells are not built in.
+ * something in a dialect, or the name y.  The file FOLDER/of-tests has the keys of the passes of all cells but the
+ * built-in ones: those of the shelf, of tests/gen and of this file.
  *
  *	emit_all FOLDER
  */

@@ -499,14 +499,14 @@ static void test_constants(void **state)
 
 	(void)state;
 	assert_null(cg_plan(cell, 0, CG_PASS_GRAD, 0, 0, resize, &mistake));
-	assert_string_equal(mistake.text, "cell x: a constant in 'h = a * (1e37 * 1e37) / (w - 1)' is outside the range of f32");
+	assert_string_equal(mistake.text, "cell x: a constant of 'h = a * (1e37 * 1e37) / (w - 1)' or of its derivative is outside the range of f32");
 	plan = cg_plan(cell, 0, CG_PASS_GRAD, 0, 1, resize, &mistake);
 	assert_non_null(plan);
 	cg_plan_free(plan);
 	cg_parse_free(cell);
 	cell = must_parse("cell x\ngates a\noutput h\noption o w\nh = a / w\n", "x");
 	assert_null(cg_plan(cell, 0, CG_PASS_FORWARD, 0, 1, resize, &mistake));
-	assert_string_equal(mistake.text, "cell x: a constant in 'h = a / w' is outside the range of f64");
+	assert_string_equal(mistake.text, "cell x: a constant of 'h = a / w' or of its derivative is outside the range of f64");
 	plan = cg_plan(cell, 1, CG_PASS_FORWARD, 0, 1, resize, &mistake);
 	assert_non_null(plan);
 	cg_plan_free(plan);

@@ -75,8 +75,8 @@ struct cg_dnn_shape {
 	int64_t *host;
 	CUdeviceptr device;
 	struct cg_mem from;                      /* int64 [N], only if `compact` is set: the row of each valid step in the caller's memory */
-	/* int64 [N] each, by valid step.  rows: its row in cuDNN's memory; t: its number in the range; b: its batch row; absent: no copy reads
-	 * the array, or the steps are in order */
+	/* int64 [N] each, by valid step.  rows: its row in cuDNN's memory; t: its number in the range; b: its batch row.  An array is absent
+	 * if no copy reads it, or if all rows have T steps and are time-major, so that row p is step p / B of batch row p % B. */
 	struct cg_mem rows, t, b;
 	/* int64.  states: the caller's row of each state of cuDNN; dead: the caller's rows of states of batch rows without a step */
 	struct cg_mem states, dead;
