@@ -20,8 +20,8 @@ struct answer {
 	struct area area;
 	long double *v, *e;              /* v: the reference's answer; e: its error bound */
 	unsigned char *first;            /* the bytes that the first call on the current side wrote */
-	double *other;                   /* the answer of side 0 */
-	long double *allowed;            /* the tolerance of side 0 */
+	double *other;                   /* the answer of the trial's first side, number 0 */
+	long double *allowed;            /* the tolerance of the first side's answer */
 };
 
 /* Makes an argument of n elements: its numbers are all 0, its memory is poisoned. The argument's memory begins `shift` elements after the

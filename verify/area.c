@@ -11,8 +11,8 @@ enum { GUARD = 64, POISON = 0xa5 };
 
 const char *const area_memories[AREA_MEMORIES] = { "host", "device", "mixed", "arena" };
 
-/* At most one arena exists at a time. It is allocated for the first area that is lent in it, and freed when the last such area is given
- * back. An area that does not fit into the arena gets memory of its own. */
+/* At most one arena exists at a time. The arena is allocated for the first area that is lent in the arena, and freed when the last such
+ * area is given back. An area that does not fit into the arena gets memory of its own. */
 enum { ARENA = 1 << 20, ALIGN = 8 };     /* offsets are multiples of 8, so of each element's size, but need not be of a vector's */
 static struct { struct cg_context *context; struct cg_mem mem; size_t used; int lent; } arena;
 

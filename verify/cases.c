@@ -128,7 +128,8 @@ int trial_next(struct trial_cursor *at, const struct cg_op *op, int dtype, struc
 {
 	static const int memories[] = { AREA_HOST, AREA_HOST, AREA_MIXED, AREA_ARENA, AREA_DEVICE };
 	const int ordinary = sizeof sizes / sizeof *sizes, more = sizeof large / sizeof *large;
-	const int all = has_steps(op) ? ordinary : ordinary + more;      /* a sequence's steps make its products large already */
+	/* Sequences get no large sizes: their steps make the products large already. */
+	const int all = has_steps(op) ? ordinary : ordinary + more;
 
 	for (; at->size < all; at->size++, at->variant = 0)
 		while (at->variant < (op->gates_at ? 12 : 6)) {

@@ -117,7 +117,7 @@ static int no_word(const struct field *row, const char *text, size_t length)
 	for (int k = 0; k < row->n_words; k++)
 		snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k ? ", " : "", row->words[k]);
 	return cg_fail(CG_BAD_ARGUMENT, "%s: expected %s%s, got \"%s\"", row->name,
-	               row->kind == FIELD_SET ? "none, or some of these, with commas between them: " : "one of ", all, shown);
+	               row->kind == FIELD_SET ? "none, or some of these values, with commas between them: " : "one of ", all, shown);
 }
 
 static int set_size(const struct field *row, const char *text)

@@ -38,7 +38,8 @@ struct kernel_trial {
 };
 
 void kernel_small(const struct kernel_kind *, struct kernel_trial *);
-/* The number of rows in the table `areas` of sizes. Case n has the sizes of row n, or random ones where the table has no row n. */
+/* The number of rows of the table `areas`, which has sizes of kernels' cases. Case n has the sizes of row n, or random ones
+ * where the table has no row n. */
 int  kernel_areas(void);
 void kernel_case(const struct kernel_kind *, int n, unsigned long long seed, struct kernel_trial *);
 void kernel_fields(struct kernel_trial *, struct fields *);

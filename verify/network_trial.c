@@ -96,7 +96,8 @@ void network_small(const struct cg_op *op, int dtype, struct network_trial *t)
 }
 
 /* Changes the fields of a trial to those of a legal network: only lstm has peepholes and a projection, which is no wider than the units;
- * a skipped input is as wide as the units. A network of two directions has first_step 0 and is not reversed; a gradient needs training. */
+ * a skipped input is as wide as the units. A network of two directions has first_step 0 and is not reversed; a trial of gradients
+ * has training set. */
 static void make_legal(struct network_trial *t)
 {
 	if (t->mode != REF_LSTM)

@@ -2,7 +2,7 @@
 /*
  * One step of the block ops and its gradient in long double, with the bound of bound.h beside each value.
  * The formulas are those of TensorFlow's LSTMBlockCell, GRUBlockCell and their gradients.
- * Sequences of steps are in reference_block_lstm.c and reference_rnn.c.
+ * reference_block_lstm.c and reference_rnn.c compute sequences of steps.
  */
 #include <stdlib.h>
 

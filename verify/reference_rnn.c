@@ -16,7 +16,7 @@
  *  d. Each weight gradient is one sum over all steps and rows; the old value that accumulate adds to is one of its terms.
  *  e. Where the error of relu's argument leaves its sign uncertain, the gradient may pass or not.
  *
- * cuDNN (by_vendor) computes a network in kernels that pass all values through memory, so its networks add these:
+ * cuDNN (by_vendor) computes a network in kernels that pass all values through memory, so its networks add these rules:
  *
  *  f. In f16 and bf16 whatever passes from kernel to kernel and from step to step is read back (rule 7 of bound.h), in addition to what
  *     rules a to c name.  In the forward pass x W and R h are read back before their biases are added in acc (a skipped input is in real

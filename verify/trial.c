@@ -258,7 +258,8 @@ static void leave_out(struct trial_state *r)
 			r->args[k].given = 0;
 }
 
-/* Judges what a call wrote. again: it is the second call on this side, whose bits must be those of the first if lies_alike() says so. */
+/* Judges what a call wrote. again: the call is the second one on this side, and its bits must be those of the first call if lies_alike()
+ * says so. */
 static int look(struct trial_state *r, const struct side *side, int which, int again)
 {
 	const struct cg_port *ports = r->trial->op->ports;

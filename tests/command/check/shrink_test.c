@@ -196,7 +196,7 @@ static void test_refused(void **state)
 		{ "memory=hots",   "memory: there is no value \"hots\"; did you mean host?" },
 		{ "memory=zzzzzz", "memory: expected one of host, device, mixed, got \"zzzzzz\"" },
 		{ "absent=h,w_gard", "absent: there is no value \"w_gard\"; did you mean w_grad?" },
-		{ "absent=,",      "absent: expected none, or some of these, with commas between them: h, cs, co, w_grad" },
+		{ "absent=,",      "absent: expected none, or some of these values, with commas between them: h, cs, co, w_grad" },
 		{ "absent=h,,cs",  "absent: expected none" },
 		{ "absent=xxxxxxxx", "got \"xxxxxxxx\"" },
 		{ "seed=-3",       "seed: expected an integer from 0 to" },
