@@ -140,7 +140,7 @@ static int get_word(struct micro *m, size_t offset, unsigned *word)
 	return cg_get(m->stream, word, part, sizeof *word);
 }
 
-/* Prints a row of the table, with microseconds per step; sets *bad if a block read a wrong word. */
+/* Prints a row of the table, with microseconds per step; sets *bad if a kernel set `broken`. */
 static int print_steps(struct micro *m, const char *what, unsigned blocks, double ms, size_t broken_at, int *bad)
 {
 	unsigned broken;

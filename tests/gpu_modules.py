@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The modules of cellgrad.torch beside PyTorch's, on a GPU: answers, PyTorch's features for modules, memory, and times of a training step.
 
-Every check prints a line, `ok` or `not ok` with the reason; a check that raises anything but Skip is not ok, and the next check
-runs.  Most checks compare answers with those of PyTorch's module in float64 on the same device, with the same weights and inputs; the
-tolerance is derived from the dtype's epsilon and the number of steps.  The last lines are a table in Markdown of the least times.
+For every check the script prints a line, `ok` or `not ok` with the reason; a check that raises anything but Skip is not ok, and the
+next check runs.  Most checks compare answers with those of PyTorch's module in float64 on the same device, with the same weights and
+inputs; the tolerance is derived from the dtype's epsilon and the number of steps.  The last lines are a table in Markdown of the least
+times.
 
 	python3 gpu_modules.py [--library PATH] [--device cpu --small] [--json FILE]
 

@@ -235,7 +235,7 @@ def replaced():
 
 
 def uncopied():
-    """No dense copy is made of transposed, sliced and packed inputs, or of weights after steps of an optimizer."""
+    """A call makes no dense copy of transposed, sliced and packed inputs, or of weights after steps of an optimizer."""
     module = ours.LSTM(I, H, 2, device=device)
     optimizer, whole = torch.optim.SGD(module.parameters(), 0.1), torch.randn(B, 2 * T, I + 3, device=device)
     packed = nn.utils.rnn.pack_sequence([torch.randn(n, I, device=device) for n in (2, 5, 3)], enforce_sorted=False)
@@ -304,7 +304,7 @@ def memory():
 
 
 def replicas(module):
-    """Calls a module by the steps of DataParallel, on one device: replicas, whose weights are no parameters, are called by threads."""
+    """Calls a module by the steps of DataParallel, on one device: the call goes to a replica, whose weights are no parameters."""
     def call(x):
         parts = nn.parallel.replicate(module, [0])
         return nn.parallel.parallel_apply(parts, [(x,)], devices=[0])[0]
@@ -327,7 +327,7 @@ def processes():
     except RuntimeError as why:
         if dist.is_initialized():
             dist.destroy_process_group()
-        raise Skip(f"{backend} does not go here: {str(why).splitlines()[0]}") from why
+        raise Skip(f"{backend} does not work on this machine: {str(why).splitlines()[0]}") from why
 
 
 def distributed(module):

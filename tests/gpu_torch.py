@@ -387,7 +387,7 @@ def main():
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--seconds", type=float, default=190)
     parser.add_argument("--turns", type=int, default=50, help="the most calls of each way for one time")
-    parser.add_argument("--each", type=float, default=0.2, help="seconds for one time, over which there may be fewer calls")
+    parser.add_argument("--each", type=float, default=0.2, help=f"seconds after which calls for one time end, once there are {TURNS_LEAST} of each way")
     parser.add_argument("--small", action="store_true", help="sizes for trying the script")
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--json", help="a file for the rows, one object a line")

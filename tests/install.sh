@@ -29,7 +29,7 @@ report()
 }
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
-# has_shared, has_static, has_command: does this build have a shared library, a static library, the command?
+# has_shared, has_static, has_command: each succeeds if this build has a shared library, a static library or the command.
 has_shared() { grep -q "^library_names='[^']" libcellgrad.la; }
 has_static() { grep -q "^old_library='[^']" libcellgrad.la; }
 has_command() { grep -q '^S\["COMMAND_TRUE"\]=""' config.status; }

@@ -51,7 +51,7 @@ unit_tests += %D%/fuzz/safetensors_fuzz %D%/command/demo/model_test %D%/command/
 helpers += %D%/parts %D%/command/alike
 endif
 
-# Files that tests read.  A folder in this list goes into the tarball whole.
+# Files of tests/ for the tarball, beside the sources of programs.  A folder in this list goes into the tarball whole.
 EXTRA_DIST += \
 	%D%/README.md %D%/backends/README.md %D%/backends/cpu/README.md %D%/backends/cuda/README.md %D%/backends/cuda/cudnn/README.md \
 	%D%/backends/opencl/README.md %D%/bindings/README.md %D%/bindings/jax/README.md %D%/bindings/tensorflow/README.md %D%/block/README.md \

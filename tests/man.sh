@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The manual pages describe all functions of the library, environment variables, commands, options, and words and limits of the cell
-# language, and no others; and the attributes of networks that TensorFlow's ops lack.  The program in cellgrad(3) is examples/own_cell.c,
-# and the command prints what cellgrad-cell(7) shows of an example's gradient and of an error.  srcdir: the source; CELLGRAD: the command.
+# language, and no others.  They also describe the attributes of networks that TensorFlow's ops lack.  The program in cellgrad(3) is
+# examples/own_cell.c, and the command prints what cellgrad-cell(7) shows of an example's gradient and of an error.
+# srcdir: the source; CELLGRAD: the command.
 set -u
 srcdir=$(cd "${srcdir:-.}" && pwd) || exit 99
 man=$srcdir/man

@@ -8,9 +8,10 @@
  *	                                                     than both.  With "favourable" calls set accumulate and spend_reserve, with
  *	                                                     "default" neither, and the times of "default" have no limit
  *	net_time --census N [DTYPE]...                       how many of N repeats on route cudnn have other bits than the first
- *	net_time --algorithms [DTYPE]...                     cuDNN alone with each of its algorithms: milliseconds, or cuDNN's refusal, and how
- *	                                                     far the algorithm's output is from the standard algorithm's; the replayed
- *	                                                     step, from a CUDA graph, takes no time of the host's
+ *	net_time --algorithms [DTYPE]...                     cuDNN alone with each of its algorithms but the persistent dynamic one:
+ *	                                                     milliseconds, or cuDNN's refusal, and how far the algorithm's output is from
+ *	                                                     the standard algorithm's; the replayed step, from a CUDA graph, takes no time
+ *	                                                     of the host's
  *	net_time --composed [DTYPE]...                       route composed, for each step: kernels, products, and microseconds to the end of
  *	                                                     the work, to the return of the call, and replayed from a CUDA graph
  *
@@ -157,7 +158,7 @@ static int measure_parity(struct net *n, const void *allowed, int *bad)
 	return CG_OK;
 }
 
-/* ---- each algorithm of cuDNN ---- */
+/* ---- algorithms of cuDNN ---- */
 
 /* Measures medians of the times of a pass, until its call returns and until its work is done. */
 static int time_steps(struct net *n, int (*step)(struct net *), double *host_ms, double *ms)

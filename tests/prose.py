@@ -51,7 +51,7 @@ ANY_TERM = re.compile("|".join(pattern.replace(" ", r"\s+") for pattern, _ in TE
 LONGEST = {"document": 45, "comment": 40}
 # The most columns that a line of comment may have, with tabs of 4 columns; documents have one sentence on each line.
 WIDEST = 140
-# Subjects of commits after this one are checked.
+# The test checks the subjects of the commits after the commit BASE.
 BASE = "ad982e62183140118430ef30e9cf4307270ead14"
 SUBJECT = re.compile(r"[a-z0-9][\w./+-]*(?:, [\w./+-]+)*: (?:[a-z][\w.'/-]*)(?: .*)?(?<!\.)$")
 NOT_IMPERATIVE = re.compile(r": (?:an?|the|what|who|which|one|it|its|all|more|no|now|is|are|how|why|when|where|[a-z]+s(?<!ss)(?<!focus)(?<!alias)|"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The shared library exports all functions that cellgrad.h declares and nothing else; every global name of the static library begins with
-# cg_.  LIBRARY: the shared library; ARCHIVE: the static library; srcdir: the source. If one of the libraries is missing, its test is
-# skipped. Symbols that the address sanitizer adds for each variable are ignored.
+# cg_.  The environment has LIBRARY: the shared library; ARCHIVE: the static library; srcdir: the source. If one of the libraries is
+# missing, its test is skipped. Symbols that the address sanitizer adds for each variable are ignored.
 set -u
 header=${srcdir:-.}/runtime/cellgrad.h
 scratch=$(mktemp -d) || exit 99

@@ -12,8 +12,8 @@
 void counted_begin(void);
 /* Fails the test unless the library holds no memory but that of its built-in cells, which it keeps until the process ends. */
 void counted_nothing_left(void);
-/* A test that calls counted_nothing_left(); it must be the last test of a program.  A program may give this test a setup function, which
- * closes objects that the other tests have left open or checks other memory. */
+/* test_nothing_left() is a test function that calls counted_nothing_left(); it must be the last test of a program.  A program may give
+ * this test a setup function, which closes objects that the other tests have left open or checks other memory. */
 void test_nothing_left(void **state);
 /* Sets a function `look` that is called with each block before it is freed or moved; NULL: none is called. */
 void counted_watch(void (*look)(const void *block, size_t bytes));

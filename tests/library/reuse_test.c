@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams that are borrowed from a context's pool and returned, and plans that are found by their config: which are reused, what
- * keeps them open, that closing a context leaves nothing, and threads that take and give back streams and plans at once.
+ * keeps them open, that no memory leaks when a context is closed, and threads that take and give back streams and plans at once.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python package gives the answers of PyTorch and TensorFlow that are stored in tests/data: CudnnRNNV3-*, in four dtypes, and the
-block ops, in the dtype of the file, forward and gradients.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+block ops, in the dtype of the file, forward and gradients.  Prints TAP.  The environment has srcdir: the source; LIBRARY: the shared
+library."""
 import glob
 import json
 import os

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples in the docstrings of cellgrad, without its parts for frameworks, run, and so does the Python code in README.md,
 python/README.md and docs/ that is not marked `not run`.  Every class, function and method of `__all__` has a docstring, and classes and
-functions that users call have an example.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+functions that users call have an example.  Prints TAP.  The environment has srcdir: the source; LIBRARY: the
+shared library."""
 import doctest
 import glob
 import importlib

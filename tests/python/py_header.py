@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python package has every constant, struct and function of cellgrad.h, and every field at the offset that a C compiler gives it.
-Needs no NumPy and no library.  Prints TAP.  srcdir: the source; CC: a C compiler."""
+Needs no NumPy and no library.  Prints TAP.  The environment has srcdir: the source; CC: a C compiler."""
 import ctypes
 import importlib
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests how the Python package finds the library, and its message if there is no library, or one of another version.  Prints TAP.
-srcdir: the source; LIBRARY: the shared library; CELLGRAD: the command; CC: a C compiler."""
+The environment has srcdir: the source; LIBRARY: the shared library; CELLGRAD: the command; CC: a C compiler."""
 import os
 import shutil
 import subprocess
@@ -19,8 +19,8 @@ USE = "import cellgrad; print(cellgrad.version); print(cellgrad.Context('cpu').w
 
 
 def python(program, folder, *words, cwd=None, **environment):
-    """Runs `program`, or this Python with the arguments `words`, in a new process, with the package in `folder` and no variables CELLGRAD_*
-    but those in `environment`; returns the exit status, output and errors."""
+    """Runs the Python code `program` or, if there are `words`, this Python with these arguments, in a new process.  The process has the
+    package in `folder` and no variables CELLGRAD_* but those in `environment`.  Returns the exit status, output and errors."""
     names = {name: value for name, value in os.environ.items() if not name.startswith("CELLGRAD_")}
     arguments = [sys.executable, *words] if words else [sys.executable, "-c", program]
     done = subprocess.run(arguments, env={**names, "PYTHONPATH": folder, **environment}, capture_output=True, text=True, check=False,
@@ -143,7 +143,7 @@ class Load(unittest.TestCase):
         status, _, errors = python("", self.folder, "-m", "cellgrad", "--version", **nowhere)
         self.assertEqual(status, 1)
         self.assertIn("there is no command", errors)
-        # The working folder is not searched for the command, whatever PATH has.
+        # An empty entry of PATH means the working folder, which is not searched for the command.
         with tempfile.TemporaryDirectory() as here:
             os.symlink(COMMAND, os.path.join(here, "cellgrad"))
             self.assertEqual(python("", self.folder, "-m", "cellgrad", "--version", cwd=here, **{**nowhere, "PATH": f":{self.folder}:"})[0], 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests which arrays calls of the Python package copy and which they do not, which arrays besides dense ones they accept, and which memory
-results share with arguments.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+results share with arguments.  Prints TAP.  The environment has srcdir: the source; LIBRARY: the shared library."""
 import sys
 import unittest
 

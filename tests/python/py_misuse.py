@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Wrong arguments of the Python package raise exceptions of cellgrad that are also of a built-in type, such as ValueError, and whose
-messages have the words that these tests list.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+messages have the words that these tests list.  Prints TAP.  The environment has srcdir: the source; LIBRARY: the shared library."""
 import os
 import tempfile
 
@@ -26,7 +26,7 @@ class Foreign:
 
 
 class Deviceless:
-    """Acts as an array of a program that gives no device."""
+    """Acts as an array that has the method __dlpack__, but not __dlpack_device__."""
 
     def __dlpack__(self, **_):
         return None

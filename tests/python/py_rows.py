@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Sequences with gaps between rows, and packed sequences, give the bits of dense and padded sequences; sequences with small gaps are not
-copied.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+copied.  Prints TAP.  The environment has srcdir: the source; LIBRARY: the shared library."""
 import unittest
 
 import py_tap

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests cells with several cell states in the Python package.  Prints TAP.  srcdir: the source; LIBRARY: the shared library."""
+"""Tests cells with several cell states in the Python package.  Prints TAP.  The environment has srcdir: the source;
+LIBRARY: the shared library."""
 import unittest
 
 import py_tap

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One network gives the same bits in several threads, in forked processes and in spawned processes.  Prints TAP.  srcdir: the source;
-LIBRARY: the shared library."""
+"""One network gives the same bits in several threads, in forked processes and in spawned processes.  Prints TAP.  The environment has
+srcdir: the source; LIBRARY: the shared library."""
 import multiprocessing
 import os
 import pickle

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests the wheels that are made of an installed prefix, in a new venv without a package index; and the sdist, made from a git checkout
-and from an unpacked sdist.  Runs in the build tree.  Prints TAP.  srcdir: the source; LIBRARY: the shared library; MAKE: make;
-INCLUDEDIR: the folder for installed headers."""
+and from an unpacked sdist.  Runs in the build tree.  Prints TAP.  The environment has srcdir: the source; LIBRARY: the shared
+library; MAKE: make; INCLUDEDIR: the folder for installed headers."""
 import csv
 import glob
 import io

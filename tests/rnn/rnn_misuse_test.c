@@ -276,7 +276,7 @@ static void test_sizes(void **state)
 	cg_rnn_close(rnn);
 }
 
-/* The network and the call of which grow() doubles one size again and again. */
+/* grow() doubles one size of this network, or of this call, again and again. */
 static struct { struct cg_rnn_config c; int64_t T, B; } grown;
 
 static int measure(struct cg_rnn_sizes *sizes)
@@ -336,7 +336,7 @@ static void test_growth(void **state)
 	(void)state;
 	for (int k = 0; k < 4 * 4 * 2 * 2; k++) {
 		/* A batch-major call has an index array: the place of each row in memory. The index array may be larger than all other memory of
-		 * the call, and is not part of the sizes. */
+		 * the call, and cg_rnn_sizes() does not count the array. */
 		size_t times = k / 32 ? 2 : 8;
 
 #define GROW(name, size, count, n) do { \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network of the block cell, TensorFlow's BlockLSTM, and calls of the cell's own ops step by step: the answers of both lie within the
+ * A network of the block cell, TensorFlow's BlockLSTM, and calls of the block cell's ops step by step: the answers of both lie within the
  * reference's bounds of BlockLSTM. The test is in f32 and f64, in which a state is not rounded from step to step.
  */
 #include <setjmp.h>
@@ -194,7 +194,7 @@ static void answer(const struct network *net, struct block *s, struct answers *t
 	free(cs_grad);
 }
 
-/* ---- the cell's own ops ---- */
+/* ---- the ops of the block cell ---- */
 
 enum { ALLOCATED_MAX = 256 };
 static void *allocated[ALLOCATED_MAX];

@@ -200,7 +200,7 @@ static int lacks_f64(void)
 	return 1;
 }
 
-/* Without training a network without dropout has the outputs that it has with training, to the bit, or on backend cuda nearly. */
+/* With training=0 a network without dropout has the outputs that it has with training=1, to the bit, or on backend cuda nearly. */
 static void check_inference(const struct network *net)
 {
 	struct network other = *net;

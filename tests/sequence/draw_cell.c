@@ -183,8 +183,8 @@ static void draw_scalars(struct drawn *d, unsigned long long *state)
 		offer(d, SCALAR, k, 0);
 }
 
-/* Adds the equation of a state or of the output. The equation reads the gates of the pool whose `used` is 0 or, with `all`, every value
- * whose `used` is 0. */
+/* Adds the equation of a state or of the output. The equation reads every gate in the pool whose `used` is 0 or, with `all`, every value
+ * in the pool whose `used` is 0. */
 static int result(struct drawn *d, unsigned long long *state, int stage, int all)
 {
 	int x = expression(d, state);
@@ -257,7 +257,7 @@ static void write(struct drawn *d, const char *format, ...)
 
 static const char *const state_names[] = { "c", "m2", "m3", "m4" };
 
-/* The number of the state that an equation computes, or -1. */
+/* The number of the state that an equation computes; -1: the equation computes no state. */
 static int state_of(const struct drawn *d, int equation)
 {
 	int k = d->n_states - 1;

@@ -225,7 +225,7 @@ static int64_t state_at(const struct network *net, int array, int64_t state, int
 	return network_state(net, array, state, b) - net->at[array];
 }
 
-/* Sets element k of an answer; adds the element, times its upstream gradient if that is present, to the loss. */
+/* Sets element k of an answer; if the element's upstream gradient is present, adds the product of both to the loss. */
 static void answer(const struct evaluation *w, struct answers *answers, int array, int upstream, int64_t k, int number)
 {
 	answers->v[array][k] = tape_value(w->tape, number);
@@ -370,7 +370,7 @@ static void draw_network(struct network *net, struct drawn *d, unsigned long lon
 	}
 }
 
-/* Without training the network has the outputs that it has with training, to the bit, or on backend cuda nearly. */
+/* With training=0 the network has the outputs that it has with training=1, to the bit, or on backend cuda nearly. */
 static void check_inference(const struct network *net)
 {
 	struct network other = *net;

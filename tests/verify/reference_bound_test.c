@@ -378,8 +378,8 @@ static void run_step(int64_t t)
 	}
 }
 
-/* Copies the naive answers of step t, of forward or with `grad` of the gradient, to whole_naive, and their values before the last rounding
-   to whole. */
+/* Copies the naive code's answers of step t, of forward or with `grad` of the gradient: rounded to whole_naive, and as they are before the
+   last rounding to whole. */
 static void give_step(int64_t t, int grad)
 {
 	for (int j = 0; j < STEPPED; j++) {
@@ -393,7 +393,7 @@ static void give_step(int64_t t, int grad)
 	}
 }
 
-/* Restores the whole arrays from those of the steps, with zeros beyond seq_len_max. */
+/* Copies whole and whole_naive back to the storage `at`, with zeros for the outputs beyond seq_len_max. */
 static void give_whole(int grad)
 {
 	for (int j = 0; j < STEPPED; j++) {

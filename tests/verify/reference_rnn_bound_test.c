@@ -103,8 +103,8 @@ static void find_regions(struct naive *l, int64_t at_layer)
 		l->p[v] = ref_rnn_region(&R, at_layer, 2 * (int)G + 1 + v, REF_VECTOR);
 }
 
-/* Ends a product, whose terms begin at number `from`. For cuDNN, whose kernels store products, these terms become one term, their stored
- * sum. */
+/* Ends a product, whose terms begin at number `from`. For cuDNN, whose kernels store products, the product's terms become one term, the
+ * stored sum of the product. */
 static void end_product(int from)
 {
 	double s;

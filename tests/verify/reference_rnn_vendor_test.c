@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests rules f and g of reference_rnn.c, by which the bound of a network that cuDNN computes is larger than that of other routes. Answers
- * with some of the roundings that the rules name are right by cuDNN's bound alone; in small networks that bound is larger by the amount
- * that the rules give; in f64, and in f32 without sigmoid, both bounds are equal.
+ * Tests rules f and g of reference_rnn.c, by which the bound of a network that cuDNN computes is larger than that of other routes. An
+ * answer that has one of the roundings that the rules name is right by cuDNN's bound alone. In small networks that bound is larger by the
+ * amount that the rules give; in f64, and in f32 without sigmoid, both bounds are equal.
  */
 #include "tests/verify/sequence_arrays.h"
 
@@ -239,9 +239,9 @@ static void draw_model(int mode, int dtype)
 }
 
 /*
- * The values for cuDNN equal those for other routes within 1e-14 (1 + |value|). No bound for cuDNN is smaller than that for other routes
- * by more than 2^-20. In f64, and in f32 for the modes without sigmoid, the bounds are equal; in every other dtype and mode some bounds for
- * cuDNN are larger.
+ * The values for cuDNN equal those for other routes within 1e-14 (1 + |value|). Each bound for cuDNN is at least the bound for other
+ * routes minus 2^-20. In f64, and in f32 for the modes without sigmoid, the bounds are equal; in every other dtype and mode some bounds
+ * for cuDNN are larger.
  */
 static void test_values(void **state)
 {
