@@ -42,7 +42,7 @@ generator() {
 
 # ---- rows ----
 
-# opens: does the cpu backend open, with kernels for the row's instruction set?  $about is the line that the backend prints.
+# opens: does the cpu backend open, with kernels for the row's instruction set?  The suite's line about the backend is in $about.
 opens() {
 	about=$($run tests/conformance/conformance --opens 2>"$work/err") || {
 		fail "the cpu backend opens: $about $(grep -v warning "$work/err" | tail -n 1)"

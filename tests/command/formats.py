@@ -92,7 +92,7 @@ def turned(matrix):
 
 
 def stacked(part, what, gates):
-    """Stacks the matrices of all gates, or concatenates the vectors of all gates."""
+    """Stacks the matrices `what` of these gates, or concatenates their vectors `what`."""
     return [row for g in gates for row in part[what + g]]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests mistakes of users. Each row of a table has an exit status, facts that the command's one message must have in any wording, and the
-# command. No command of a table changes a file. Other tests here are about streams, limits, permissions and full disks.
+# Tests mistakes of users. Each row of a table has an exit status, facts, and a command: the command's one message or, with status 0,
+# its output must have these facts in any wording. No command of a table changes a file. Other tests of this file are about streams,
+# limits, permissions and full disks.
 #
 # outputs.bats tests signals, killed processes and pairs of runs; safetensors.bats tests damaged files; tests/library/misuse_test.c
 # tests mistakes in C. No test of this file has a locale with a decimal comma, since the command sets no locale (main.c).
@@ -463,7 +464,7 @@ table() {
 	for cut in "" 53248; do
 		for words in "run GRUBlockCell step.st -o disk/out" "emit lstm_block --pass gradgrad -o disk/out" "emit lstm_block --pass gradgrad -m disk/out" \
 			"convert --from pytorch --to cellgrad big.st disk/out" "demo --only train --time 0.001 --svg disk/out.svg"; do
-			[[ -z $cut || $words != demo* ]] || continue             # the picture takes fewer than 4096 bytes
+			[[ -z $cut || $words != demo* ]] || continue             # demo's picture of the losses takes fewer than 4096 bytes
 			echo "$cut: $words"
 			CUT=$cut run --separate-stderr "${own[@]}" sh filled "$CELLGRAD" $words
 			echo "$status: $stderr"

@@ -91,8 +91,8 @@ driver() {
 	passes_over
 	"$CELLGRAD" info --why cuda | grep -q 'libcuda.so.1: cannot open' || skip "a driver of CUDA is loaded here"
 	${CC:-cc} -w -D_GNU_SOURCE -o starts "$BATS_TEST_DIRNAME/starts.c"
-	# Without a named backend the command may take at most 1.3 times as long as with cpu; or, if other processes are active, 1.3 times
-	# the processor time that it takes with cpu.
+	# Without a named backend the command may take at most 1.3 times the elapsed time that it takes with cpu, or at most 1.3 times the
+	# processor time, which other processes affect less.
 	for rounds in 20 20 40; do
 		read -r unnamed named unnamed_at_work named_at_work < <(./starts $rounds "$CELLGRAD" run GRUBlockCell "$case")
 		echo "$unnamed us, cpu by its name $named us; on a processor $unnamed_at_work us and $named_at_work us"

@@ -10,7 +10,7 @@ inputs() {
 	printf 'cell mine\ngates a\noutput h\nh = tanh(a)\nsave h\n' > my.cell
 }
 
-# keeps FACTS COMMAND...: checks that the command is refused, and that it changes no file
+# keeps FACTS COMMAND...: checks that the command is refused with a message that has these facts, and that the command changes no file
 keeps() {
 	local before=$(find . -type f ! -name '*stderr*' -exec cksum {} + | sort) names=$(find . ! -name '*stderr*' | sort)
 

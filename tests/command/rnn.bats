@@ -27,7 +27,7 @@ small() {
 		output_backprop:F32:3,2,2 output_h_backprop:F32:1,2,2 output_c_backprop:F32:1,2,2
 }
 
-# keeps FACTS COMMAND...: checks that the command is refused, and that its OUT is unchanged
+# keeps FACTS COMMAND...: checks that the command is refused with a message that has these facts, and that the command's OUT is unchanged
 keeps() {
 	echo old > out.safetensors
 	refuses "$@" -o out.safetensors

@@ -249,7 +249,7 @@ step() {
 	refuses "f32|x|in.safetensors|f16|w_ru" run GRUBlockCell in.safetensors
 }
 
-# If the first of two files decided on a tensor, the same files in another order would give other numbers.
+# If the command took a tensor from the first of two files, the outputs would depend on the order of the files.
 @test "a tensor that two files have must be the same in both, if an output depends on it" {
 	gru one.safetensors "" F32
 	gru two.safetensors "" F32

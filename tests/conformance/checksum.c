@@ -67,7 +67,7 @@ static void draw(int dtype, int type, char *to)
 	}
 	memcpy(&word, &single, sizeof word);
 	word = kind ? word : (uint32_t)any;
-	/* The bits of a bf16 are the upper half of a float's; a f16 has a magnitude between 1/8 and 8, or any bits. */
+	/* The bits of a bf16 are the upper half of a float's; an f16 has a magnitude between 1/8 and 8, or any bits. */
 	half = (uint16_t)(dtype == CG_BF16 ? word >> 16 : kind ? (any & 0x8000) | (0x3000 + any % 0x1800) : any & 0xffff);
 	memcpy(to, is_half(dtype, type) ? (void *)&half : (void *)&word, is_half(dtype, type) ? 2 : 4);
 }

@@ -118,7 +118,7 @@ int fake_enqueue_again(const char *call, struct stream *stream, struct module *m
 /* For calls that are unsafe during a capture: if a stream is captured in a mode that forbids the call in this thread, reports the call,
    invalidates the capture and returns 1; with CELLGRAD_FAKE_CAPTURE always reports the call and returns 1; else returns 0. */
 FAKE_API int fake_capturing(const char *call);
-/* Records work for a captured stream; the work's data is kept until the process ends. Returns 0 or CUDA's code. */
+/* Adds work to the capture of its stream; the work's data is kept until the process ends. Returns 0 or an error code of CUDA. */
 int fake_record(const char *call, struct stream *stream, struct module *module, int (*run)(void *), void *data);
 /* If work for the default stream would have to wait for a captured stream, invalidates the capture and returns an error code, else
    returns 0. */

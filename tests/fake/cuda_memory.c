@@ -233,7 +233,7 @@ FAKE_API int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 	return alloc_block(at, bytes, fake_current(), 0);
 }
 
-/* Frees memory without waiting for queued work.  Work that uses the memory and runs after the free is reported. */
+/* cuMemFree of this stand-in does not wait for queued work.  Work that uses the memory and runs after the free is reported. */
 FAKE_API int cuMemFree_v2(uint64_t at)
 {
 	struct block *b;

@@ -246,7 +246,7 @@ static int overlap(const struct fake_kernel *kernel, void **values)
 }
 
 /* Reports an integer of 8 bytes whose magnitude is 2^48 or more: an integer that is passed as a narrower type may have garbage in its upper
-   half, and no integer of ours is so large. */
+   half, and no integer that this library passes is so large. */
 static int implausible(const struct fake_kernel *kernel, int k, const void *value)
 {
 	int64_t number;

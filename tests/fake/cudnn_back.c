@@ -177,7 +177,7 @@ static double operand(const struct net *net, double x)
 	return net->m.narrow ? fake_rounded(x, 10, -126) : x;
 }
 
-/* to [rows, columns] += a [rows] times b [columns] */
+/* Adds the products of a [rows] and b [columns] to the matrix `to` [rows, columns]: to[j, k] += a[j] b[k]. */
 static void add_outer(const struct net *net, int64_t rows, int64_t columns, const double *a, const double *b, double *to)
 {
 	for (int64_t j = 0; j < rows; j++) {

@@ -158,7 +158,7 @@ static void test_handles(void **state)
 
 /* ---- values ---- */
 
-/* The stand-in refuses and reports each value of `all`; two trials each look for the report of one value. */
+/* The stand-in refuses and reports each value of `all`. Two trials run this function; each looks for the report of one of the values. */
 static void wrong_values(void)
 {
 	static const struct { size_t at; int value; } all[] = {

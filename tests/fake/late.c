@@ -48,7 +48,7 @@ struct command {
 	struct cg_operand operands[CG_SLOTS_MAX];
 	struct cg_gemm gemm;
 	struct cg_rows move;
-	struct cg_mem *mems[CG_SLOTS_MAX];       /* pointers to the memory fields above that this command uses; blocks: their blocks */
+	struct cg_mem *mems[CG_SLOTS_MAX];       /* the fields above with memory that this command uses; blocks: the memory's blocks */
 	struct block *blocks[CG_SLOTS_MAX];
 	int n;
 };
