@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A wrong call of an op raises an error of TensorFlow with the library's message, and a missing plugin or library an exception of the
-package.  A plugin that is loaded before TensorFlow, or after another plugin, registers nothing and says why under CELLGRAD_VERBOSE=1.  No
-mistake of this test crashes the process or gives wrong numbers.  Prints TAP."""
+package.  A plugin that is loaded before TensorFlow, or after another copy of the plugin, registers nothing and says why under
+CELLGRAD_VERBOSE=1.  No mistake of this test crashes the process or gives wrong numbers.  Prints TAP."""
 import os
 import shutil
 import tempfile

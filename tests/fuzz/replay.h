@@ -12,7 +12,7 @@
 enum { REPLAY_MOST = 1 << 16 };          /* the maximum size of an input, in bytes */
 
 struct replay {
-	const char *name, *inputs;               /* the fuzzer and its inputs in TAP's lines, as "cell" and "texts" */
+	const char *name, *inputs;               /* the words for the fuzzer and for its inputs in lines of TAP, such as "cell" and "texts" */
 	unsigned long long count;                /* the number of mutated inputs if -n is not given */
 	unsigned mutations;                      /* the most mutations of one input */
 	const char *(*begin)(void);              /* adds seeds; returns NULL, or the reason why the tests are skipped */

@@ -226,7 +226,7 @@ static int emit_built_in(const char *folder)
 	return 0;
 }
 
-/* Does the cell have means over units?  No text computes all steps of a sequence for such a cell. */
+/* Does the cell have means over units?  No text computes all steps of a sequence for a cell with means. */
 static int has_means(const struct cg_cell *cell)
 {
 	for (int k = 0; k < cell->n_terms; k++)

@@ -105,7 +105,7 @@ static struct cg_gemm_shape shape_for(const struct cg_gemm_limits *limits, int d
 	return s;
 }
 
-/* Expects of seven tiles that cg_gemm_tile() chooses: large tiles for a large c, small ones for a small c, and a CPU's registers used. */
+/* Expects seven choices of cg_gemm_tile(): large tiles for a large c, small ones for a small c, and tiles that use a CPU's registers. */
 static void test_choice(void **state)
 {
 	const struct cg_gemm_limits *cpu = &devices[0], *gpu = &devices[6];

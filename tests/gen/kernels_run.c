@@ -19,7 +19,7 @@ static const struct { int64_t rows, units; } sizes[] = { [CG_POINT] = { 3, 19 },
 
 /* WHOLE: all arguments in memory are present; HALF: every second one is; ADDED: all are, and sums are accumulated. */
 enum memory { WHOLE, HALF, ADDED };
-enum { GAP = 3, LENT_MOST = 1 << 14 };           /* GAP: elements between rows; LENT_MOST: the most blocks of memory */
+enum { GAP = 3, LENT_MOST = 1 << 14 };           /* GAP: elements between rows; LENT_MOST: the most blocks of memory in `lent` */
 
 static struct cg_context *context;
 static struct cg_stream *stream;
