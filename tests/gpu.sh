@@ -638,8 +638,8 @@ suite()
 	start "$suite" 420 words $cublas_repeats "$@"
 }
 
-# `persistent`: checks networks in f16 whose sizes suit cuDNN's persistent algorithms, which the suites' small networks seldom do; $0 is
-# the command cellgrad.
+# `persistent`: a shell script that checks networks in f16 whose sizes suit cuDNN's persistent algorithms, which the suites' small networks
+# seldom do; $0 is the command cellgrad.
 # shellcheck disable=SC2016
 persistent='for mode in lstm gru rnn_tanh; do
 	while read -r layers direction U I B; do

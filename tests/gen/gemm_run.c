@@ -400,8 +400,8 @@ static int cases_fail(const struct kernel *kernels, int n, int cases)
 
 struct form { int local, rows, columns, depth, item_rows, item_columns, vector, no_fma; };
 
-/* Returns s with the sizes of a form.  Without local memory a vector of doubles has half of the form's elements, if the form has more than 2, and no
-   vector is wider than the device's. */
+/* Returns s with the sizes of a form.  Without local memory a vector of doubles has half of the form's elements, if the form has more
+   than 2, and no vector is wider than the device's. */
 static struct cg_gemm_shape shape_of(struct cg_gemm_shape s, const struct form *f)
 {
 	int part = s.dtype == REF_F64 && !f->local && f->vector > 2 ? 2 : 1;

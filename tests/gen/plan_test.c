@@ -241,7 +241,7 @@ static const char *arguments(const struct cg_cell *cell, int pass)
 	return text;
 }
 
-/* The second part of the output's gradient is called d, the output's name and _out, and only the gradient of a sequence's step has it. */
+/* The second part of the output's gradient has the name d<output>_out, as dh_out; only the gradient of a sequence's step has this part. */
 static void test_output_name(void **state)
 {
 	static const struct { const char *text, *first, *second; } cells[] = {

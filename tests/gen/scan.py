@@ -26,8 +26,8 @@ FLAGS = {"baseline": [], "avx2": "-mavx2 -mfma -mf16c".split(), "avx512": AVX512
 TYPES = {"f32": ctypes.c_float, "f64": ctypes.c_double, "i64": ctypes.c_int64, "f16": ctypes.c_uint16, "bf16": ctypes.c_uint16}
 T, B = 5, 7
 
-# Cell, options, number of the options' per-unit weights, dtype, units, instruction set, language, is R [units, ...], is the direction
-# backward?
+# The columns: cell; options; number of the options' per-unit weights; dtype; units; instruction set; language; 1 if R is stored as [units,
+# columns], 0 if as [columns, units]; 1 if the direction is backward.
 CASES = [
     ("lstm", "", 0, "f32", 83, "avx2", "c", 0, 0),
     ("lstm", "peephole", 3, "bf16", 37, "avx512bf16", "c", 1, 1),

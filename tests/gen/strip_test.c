@@ -404,7 +404,8 @@ static const char *compiler(const char *variable, const char *otherwise, const c
 
 /* Tries the texts of one pass of the built-in cells, of a cell with learnt scalars and of one with means.  all = 1: those built-in cells
    for which the build has not compiled the pass, in every dtype, and the other two cells in one dtype, with every set of options; all = 0:
-   lstm_block in every dtype, and each other cell in one dtype, with all options on.  For a step of a sequence that dtype is f16 or bf16. */
+   lstm_block in every dtype, and each other cell in one dtype, with all options on.  For a step of a sequence this one dtype is f16 or
+   bf16. */
 static void try_pass(int pass, int lang, int all, const char *command_line)
 {
 	const char *top = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
