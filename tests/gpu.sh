@@ -783,7 +783,7 @@ stage_fast()
 		timed nvrtc-cached 30 table env CELLGRAD_CACHE_DIR="$work/fresh" "$bin/gpu_probe" compile
 		timed micro 60 table "$bin/gpu_probe" micro "$kit/tests/gpu_micro.cu"
 	fi
-	# Step parts runs ops without their products.  An op without its products reads memory that no product has written, which a
+	# Step parts also runs ops without their products.  An op without its products reads memory that no product has written, which a
 	# stand-in reports as a mistake.
 	if [ -n "${CELLGRAD_FAKE_CUDA:-}" ]; then
 		not_run parts 'a stand-in does not let an op run without its products'
@@ -821,7 +821,7 @@ stage_clean()
 		else
 			quiet=
 			[ $tool != memcheck ] || quiet='--report-api-errors no'
-			# Under each of the four tools only our own kernels run, without cuBLAS and cuDNN, compiled anew, without the cache.
+			# The steps of the four tools run only our own kernels, without cuBLAS and cuDNN, compiled anew, without the cache.
 			# shellcheck disable=SC2086
 			step $tool 90 words env CELLGRAD_CACHE=off CELLGRAD_CUBLAS_LIB=none CELLGRAD_CUDNN_LIB=none "$sanitizer" --tool $tool $quiet \
 				--target-processes all --error-exitcode 9 "$bin/cellgrad" check --suite quick --max-time "$sanitize_time"

@@ -10,8 +10,8 @@
 # and no other language is tested.
 # Without CELLGRAD_TEST_ARCHS, the CUDA texts of the built-in cells, of products and of rows are compiled for the oldest architecture of
 # CUDA 13, and those of bf16 for a new one, too.  In CUDA C and OpenCL C, the front ends of NVRTC and clang alone read the texts of f64,
-# whose equations are those of f32, and the texts of cells that are not built in, such as those that test names and forms.  An OpenCL
-# device's driver builds texts of f32 and bf16 alone.
+# whose equations are those of f32.  They alone also read the texts of cells that are not built in, such as those that test names and
+# forms.  An OpenCL device's driver builds texts of f32 and bf16 alone.
 #
 #	compile.sh [opencl]     opencl: tests no language but OpenCL C; the driver of the OpenCL device builds the texts of all dtypes
 #

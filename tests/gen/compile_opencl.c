@@ -91,8 +91,8 @@ static int build_fails(const char *before, const char *text, const char *options
 	return failed;
 }
 
-/* Builds a text with the macros that backends/opencl/kernel.c defines for a processor, among them WHOLE (no argument is absent) if `whole`
-   is 1; on other devices without macros. */
+/* Builds a text: for a processor and in the form for strips with the macros that backends/opencl/kernel.c defines, among them WHOLE (no
+   argument is absent) if `whole` is 1; else without macros. */
 static int fails(const char *path, int whole)
 {
 	int lanes = device.vector_bytes / (strstr(path, "_f64_") ? 8 : 4), failed;
