@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The manual pages, which are written in mdoc.
+# Lists the manual pages, which are written in mdoc.
 man_MANS = %D%/cellgrad.3 %D%/cellgrad-cell.7 %D%/cellgrad-weights.7
 command_pages = \
 	%D%/cellgrad.1 %D%/cellgrad-run.1 %D%/cellgrad-convert.1 %D%/cellgrad-emit.1 %D%/cellgrad-cell.1 %D%/cellgrad-check.1 %D%/cellgrad-info.1 \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the wheels of cellgrad and of cellgrad-tensorflow.  The wheel of cellgrad has the package with the library, its modules for JAX
-and TensorFlow, the header and, if there is one, the command with the demo's cases; all of these are built by configure and make or taken
-from CELLGRAD_PREFIX.
+"""Makes the wheels of cellgrad and of cellgrad-tensorflow.  The wheel of cellgrad has the Python package, the library, the library's
+modules for JAX and TensorFlow, the header and, if there is one, the command with the demo's cases.  The Python package is that of this
+source; the other files are those in CELLGRAD_PREFIX, or those that configure and make build and install.
 
 The tag of both wheels is py3-none-PLATFORM: ctypes opens the library and its modules, and TensorFlow opens the loader, so that one wheel
 works with every version of Python that pyproject.toml allows.
@@ -46,7 +46,8 @@ def has_module(name):
 
 
 def configured(room, prefix):
-    """Configures a build in a new folder in `room`, without the command `cellgrad` if pkg-config does not find both of its libraries."""
+    """Configures a build in a new folder in `room`, without the command `cellgrad` unless pkg-config finds both libraries of the
+    command, jansson and popt."""
     source, build = prepared(room), os.path.join(room, "build")
     os.mkdir(build)
     options = ["--prefix", prefix, "--libdir", os.path.join(prefix, "lib"), "--disable-static", "-q"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks arguments, and converts them for the library: numbers, texts, dtypes, and arrays, which become struct cg_mem.
 
-A NumPy array that the library can read in place is passed without a copy.  So is another array in host memory, if np.from_dlpack converts
-the array to a NumPy array that the library can read in place.  Lists and tuples are converted.  An input array that the library cannot read
-in place is copied once; an output is never copied.
+A NumPy array that the library can read in place is passed without a copy.  Another array in host memory is passed without a copy, too, if
+np.from_dlpack converts the array to a NumPy array that the library can read in place.  Lists and tuples are converted to NumPy arrays.  An
+input array that the library cannot read in place is copied once; an output is never copied.
 """
 import ctypes
 import math

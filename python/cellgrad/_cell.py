@@ -31,7 +31,7 @@ def shelf_names() -> Tuple[str, ...]:
 
 
 class Cell:
-    """The equations of a step.
+    """A cell: the equations of one step of a recurrent network.
 
     source: the name of a built-in cell or of a cell of the shelf, the path of a .cell file, or the text of one.  cellgrad-cell(7)
     describes the language of .cell files.

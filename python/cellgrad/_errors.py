@@ -56,7 +56,7 @@ class BuildError(Error, RuntimeError):
 
 
 class DriverError(Error, RuntimeError):
-    """A call of a vendor's library failed."""
+    """A call of a driver or of a vendor's library failed."""
 
     code = C.CG_DRIVER
 

@@ -191,7 +191,7 @@ class Misuse(unittest.TestCase):
         run = layer.forward(feeds["X"])
         evaluation = cellgrad.onnx.Layer("GRU", feeds["W"], feeds["R"], training=False)
         for call, kind, words in (
-                (lambda: layer.backward(None), TYPE, "run: expected the result of this layer's forward, got NoneType"),
+                (lambda: layer.backward(None), TYPE, "run: expected the LayerRun that this layer's forward returned, got NoneType"),
                 (lambda: layer.backward(run, run.Y[:, 0]), ARGUMENT, "d_Y: expected shape (4, 1, 3, 2) [T, D, B, U], got (4, 3, 2)"),
                 (lambda: layer.backward(run, d_Y_h=run.Y), ARGUMENT, "d_Y_h: expected shape (1, 3, 2) [D, B, U]"),
                 (lambda: layer.backward(run, d_Y_c=run.Y_h), ARGUMENT, "d_Y_c: expected None, since GRU has no cell state"),

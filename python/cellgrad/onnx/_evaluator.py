@@ -67,8 +67,9 @@ def evaluator(model: Any) -> ReferenceEvaluator:
 
     model: a ModelProto, a NodeProto, or a path.  A NodeProto is read as one of the newest opset.
 
-    Raises UnsupportedError for an LSTM, GRU or RNN node in a model with an opset before 7, or with one whose version of the operator is
-    unknown.  `run` raises the exceptions of `Layer`, with the node's name, but ArgumentError for wrong types.
+    Raises UnsupportedError for an LSTM, GRU or RNN node in a model with an opset before 7, or with an opset whose version of the operator
+    is unknown to this package.  Method run() of the evaluator raises the exceptions of `Layer`, with the node's name before the message;
+    in place of ArgumentTypeError it raises ArgumentError.
 
     >>> import cellgrad.onnx, numpy as np, onnx.helper
     >>> node = onnx.helper.make_node("GRU", ["X", "W", "R"], ["Y", "Y_h"], hidden_size=4)

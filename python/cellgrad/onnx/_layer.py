@@ -222,7 +222,7 @@ class Layer:
         Raises ArgumentError for a wrong shape, or if the layer has training=False, ArgumentTypeError for a wrong dtype.
         """
         if not isinstance(run, LayerRun) or len(run.runs) != self.directions:
-            raise ArgumentTypeError(f"run: expected the result of this layer's forward, got {type(run).__name__}")
+            raise ArgumentTypeError(f"run: expected the LayerRun that this layer's forward returned, got {type(run).__name__}")
         T, B = (run.Y.shape[1], run.Y.shape[0]) if self.layout else (run.Y.shape[0], run.Y.shape[2])
         d_h, d_c = self._state("d_Y_h", d_Y_h, T, B), self._state("d_Y_c", d_Y_c, T, B)
         d_Y = None if d_Y is None else shown("d_Y", d_Y, self.dtype, *self._axes(T, B)["Y"])

@@ -11,8 +11,8 @@ from .._context import Context
 from .._errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ._layer import GATES, Layer
 
-# The supported versions of LSTM, GRU and RNN, each named by its first opset.  Before opset 7 these operators have an attribute
-# output_sequence, on which their outputs depend.
+# The supported versions of LSTM, GRU and RNN, each named by its first opset.  Before opset 7 LSTM, GRU and RNN have an
+# attribute output_sequence, on which their outputs depend.
 VERSIONS = (7, 14, 22)
 # Both "" and "ai.onnx" name ONNX's own domain of operators.
 DOMAINS = ("", "ai.onnx")

@@ -26,7 +26,7 @@ Step = Callable[[], Any]
 
 
 def size_of(text: str) -> Size:
-    """Parses four numbers with commas between them.  Raises ValueError for any other text."""
+    """Parses four numbers with commas between them.  Raises ValueError for a text that is not four numbers with commas between them."""
     T, B, I, U = map(int, text.split(","))
     return T, B, I, U
 

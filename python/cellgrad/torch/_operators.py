@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators cellgrad::rnn and cellgrad::rnn_backward, and a path that avoids PyTorch's dispatcher for tensors that need none.
 
-Modules call the function `rnn`.  `rnn` calls the operator cellgrad::rnn if a feature of PyTorch intercepts operators (torch.compile,
-torch.export, autocast, a mode, functorch, forward-mode derivatives, a subclass of Tensor), or for tensors on the device meta; `rnn` refuses
-devices other than cpu, cuda and meta.  For plain tensors on cpu and cuda, if no feature intercepts operators, `rnn` calls the library
-directly, and, if a gradient is needed, makes a node of autograd.
+Modules call the function `rnn` for every call that small_call() of _small.py does not run.  `rnn` calls the operator cellgrad::rnn if a
+feature of PyTorch intercepts operators (torch.compile, torch.export, autocast, a mode, functorch, forward-mode derivatives, a subclass of
+Tensor), or for tensors on the device meta; `rnn` refuses devices other than cpu, cuda and meta.  For plain tensors on cpu and cuda, if no
+feature intercepts operators, `rnn` calls the library directly, and, if a gradient is needed, makes a node of autograd.
 """
 from typing import Any, List, Optional, Sequence, Tuple
 

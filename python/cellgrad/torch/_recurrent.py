@@ -108,8 +108,9 @@ class Recurrent(nn.Module):
                 *(getattr(self, name) for name in self._cell_names)]
 
     def _own_weights(self) -> Optional[List[Tensor]]:
-        """Returns the weights, found without nn.Module's search for attributes, which is slow beside a small call; None unless all are
-        parameters of the module itself, and not, for example, parametrizations."""
+        """Returns the weights, found without nn.Module's search for attributes, which is slow beside a small call.  A module without biases
+        has zeros in place of biases.  Returns None unless all other weights are parameters of the module itself, and not, for example,
+        parametrizations."""
         parameters = self._parameters
         try:
             if self.bias:
@@ -142,8 +143,8 @@ class Recurrent(nn.Module):
 
     def flatten_parameters(self) -> None:
         """Makes the weights views of one buffer, as the library reads them, unless they are already.  flatten_parameters() leaves all
-        weights alone if two of them are the same tensor or differ in dtype or device.  It also leaves them alone if one is no leaf or of a
-        class other than Parameter and Tensor, or if they are on neither cpu nor cuda.
+        weights alone if two of them are the same tensor or differ in dtype or device.  flatten_parameters() also leaves all weights alone
+        if one of them is no leaf or of a class other than Parameter and Tensor, or if the weights are on neither cpu nor cuda.
 
         A call of the module also calls flatten_parameters() if the module's own weights are no longer views of one buffer: after `.to()`,
         `load_state_dict(assign=True)` or `weight.data = ...`.
