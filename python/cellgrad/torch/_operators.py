@@ -166,7 +166,8 @@ library.impl("rnn", _autocast("cuda"), "AutocastCUDA")
 
 
 class _Node(torch.autograd.Function):
-    """A node of autograd for a call without the dispatcher, on plain tensors.  made: the result of `_run.forward`."""
+    """A node of autograd for a call without the dispatcher, on plain tensors.  made: output, h, c and the reserve space, as `_run.forward`
+    or `_stable.forward` returned them."""
 
     @staticmethod
     def forward(ctx: Any, network: str, lengths: Any, batch_sizes: Any, counter: int, made: Any, x: Any, h0: Any, c0: Any,
