@@ -12,8 +12,8 @@ static void need(const struct cg_graph *graph, unsigned char *needed, int value)
 	needed[graph->value[value]] = 1;
 }
 
-/* A bit for each previous value on which a state, the output, a product or a saved value depends with these options; -1: memory is
- * exhausted. */
+/* Returns a bit for each previous value on which a state, the output, a product or a saved value depends if the cell has `options` on; -1:
+ * memory is exhausted. */
 static int reads(const struct cg_cell *cell, int options, cg_resize *resize)
 {
 	struct cg_arena memory = { resize, NULL, 0 };

@@ -106,7 +106,7 @@ static void launch_runs(const struct cg_pass_plan *plan, const struct cg_functio
  * Then prints the shapes of the function's means and scratch. */
 static void launch(const struct cg_pass_plan *plan, const struct cg_function *function, int lang, struct cg_text *text)
 {
-	static const char *const threads[][2] = {                /* entry [1]: for CUDA C, with a row of threads for each value of a sum */
+	static const char *const threads[][2] = {                /* entry [1]: for CUDA C, in which a sum has a row of threads for each value */
 		[CG_FUNCTION_POINT]    = { "[\"units\", \"rows\"]", "" },
 		[CG_FUNCTION_SUM_PART] = { "[\"units\", \"blocks\"]", "[\"units\", \"blocks\"]" },
 		[CG_FUNCTION_SUM]      = { "[\"units\"]", "[\"units\", \"values\"]" },

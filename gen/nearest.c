@@ -8,14 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST = 63 };                   /* the most letters of a name that is compared */
+enum { LONGEST = 63 };                   /* a name of more letters than this is not compared */
 
 static int lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-/* The number of letters to insert, drop, replace or exchange with a neighbour to turn a into b; case is ignored. */
+/* The least number of edits that turn a into b: a letter is inserted, dropped, replaced or exchanged with its neighbour.  Case is
+ * ignored. */
 static int distance(const char *a, int m, const char *b, int n)
 {
 	int rows[3][LONGEST + 1];

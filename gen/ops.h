@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row for every operator: CG_OPERATOR(code, word, arity, section). word: the operator's name in a .cell, NULL where the operator is a
- * sign or only derivatives have it; section: the section of templates/math.in that computes the operator, NULL where every dialect has a
- * sign for it, or where functions of their own compute it, as for the mean over units.
+ * A row for every operator: CG_OPERATOR(code, word, arity, section). word: the operator's name in a .cell, NULL where a .cell writes the
+ * operator by a sign, as RECIP by /, or where only derivatives have the operator; section: the section of templates/math.in that computes
+ * the operator, NULL where every dialect has a sign for it, or where functions of their own compute it, as for the mean over units.
  * The set of operators is closed under differentiation: a new row needs its derivative by operators of the table (derive.c), its value
- * (ops.c), and its section in math.in.
+ * (ops.c), its section in math.in and its case in the interpreter (strip.c).
  */
 CG_OPERATOR(NEG,     NULL,      1, NULL)
 CG_OPERATOR(ADD,     NULL,      2, NULL)

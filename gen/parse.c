@@ -296,7 +296,7 @@ static int stage(struct parser *p)
 	position = p->at;
 	if (full(p, p->stage, CG_STAGES_MAX, "stages") || (feed = value(p, "the value that the new stage's product takes")) < 0)
 		return -1;
-	/* No product may take a state or the output, since that value is an argument of the function already. */
+	/* No product may take a state or the output: the function that computes the value has an argument for the value already. */
 	for (int k = 0; k < cell->n_prevs; k++)
 		if (cell->prevs[k].value == feed)
 			return cg_parse_wrong(p, position, "'%s' is a state or the output; give an equation of its own to the value that "

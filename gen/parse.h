@@ -67,7 +67,7 @@ const struct cg_form *cg_form_find(const char *name);
 /* The code of the operator that a .cell calls by this name, or CG_OP_COUNT. */
 int cg_operator_find(const char *name);
 enum { CG_FUNCTION_NAMES_MAX = 64 };
-/* Lists the names of all functions, operators and forms.  Returns the number of names in the list. */
+/* Lists the names of all functions that a .cell may call, which are operators and forms.  Returns the number of names in the list. */
 int cg_function_names(const char *names[CG_FUNCTION_NAMES_MAX]);
 
 /* Reads an expression.  Returns the index of the term whose value is that of the whole expression, or -1. */

@@ -106,7 +106,7 @@ static void forward(struct maker *m, int stage)
 }
 
 /* Makes the sums over rows in a stage of a gradient: the gradients of its gates' biases and, in stage 1, the last stage to run, of the
- * per-unit weights and the scalars. */
+ * per-unit weights and the scalars.  For scalars the sums are over rows and units. */
 static void sums(struct maker *m, int stage, int derivative, const int *adjoint, int n)
 {
 	const struct cg_cell *cell = m->plan->cell;

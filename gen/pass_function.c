@@ -78,7 +78,7 @@ static int is_carried(const struct cg_cell *cell, int role, int index, int deriv
 
 int cg_function_type(const struct cg_pass_plan *plan, int role, int index, int derivative)
 {
-	/* To the adjoint of h_prev the caller adds a product, and only the sum is rounded, so the adjoint stays in acc. */
+	/* The caller of the function adds a matrix product to the adjoint of h_prev and rounds only the sum, so the adjoint stays in acc. */
 	if (role == CG_ROLE_PREV && plan->cell->prevs[index].output && (derivative == CG_D || derivative == CG_G))
 		return CG_TYPE_ACC;
 	if (plan->pass >= CG_PASS_SEQ_FORWARD && is_carried(plan->cell, role, index, derivative))
@@ -199,7 +199,8 @@ static void trace(struct maker *m, struct cg_function *p, unsigned char *nodes)
 			p->schedule[p->n_schedule++] = k;
 }
 
-/* Does the function store the output?  Of the two sums, one stores the gradients of biases and weights, the other those of scalars. */
+/* Does the function store the output `a` of the collected outputs?  Of the two sums, one stores the gradients of biases and weights, the
+ * other those of scalars. */
 static int stores(const struct cg_function *p, const struct cg_argument *a)
 {
 	int is_element = a->kind == CG_KIND_ELEMENT;

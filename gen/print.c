@@ -310,7 +310,7 @@ static int last_origin(const struct printer *p)
 static void each_value(struct printer *p, struct cg_text *text, const char *section)
 {
 	struct cg_section form;
-	/* The values of scalars stand last. */
+	/* In a block of partial sums, those for the gradients of scalars stand behind those for biases and weights. */
 	int value = p->function->shape == CG_FUNCTION_SUM_UNITS ? cg_sum_values(p->function) - cg_count_outputs(p->function) : 0;
 	int origin = p->function->shape == CG_FUNCTION_MEAN ? last_origin(p) : -1;
 
@@ -347,8 +347,8 @@ static void each_value(struct printer *p, struct cg_text *text, const char *sect
 
 /* ---- loops and second forms ---- */
 
-/* Prints the number of vectors that a processor's loop interleaves: 8 with one or two slow operations for each vector, each of which waits
- * for the one before, else 4, since with more slow operations registers would run short. */
+/* Prints the number of vectors that a processor's loop interleaves: 8 if a vector takes one or two slow operations (reciprocal, exp, tanh
+ * or sigmoid), each of which waits for the one before; else 4.  With more slow operations 8 vectors would need too many registers. */
 static void interleave(struct printer *p, struct cg_text *text)
 {
 	int chains = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Assigns the registers in which strip.c interprets a function.  A register holds a strip of values, and is used again once no later
- * operation reads the value in it, so that the registers of most functions fit in a processor's first-level cache.  Inputs, but for
- * params and scalars, are loaded just before they are first read.
+ * operation reads the value in it, so that the registers of most functions fit in a processor's first-level cache.  The interpreter loads
+ * each input, but for params and scalars, just before the first operation that reads it.
  */
 #include "pass.h"
 

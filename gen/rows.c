@@ -41,14 +41,14 @@ static void about(const struct cg_rows_shape *s, const char *key, int lang, stru
 	cg_text_printf(text, "/*\n * %s:\n * dst[to[p], j] = %s, or += with add, for %s <= p < rows and j < columns.\n"
 	               " * Strides are in elements, from row to row.  Index arrays may be null.\n *", key,
 	               s->drop ? "drop(src[from[p], j])" : "src[from[p], j]", cg_dialects[lang].strips ? "row" : "0");
-	cg_text_printf(text, "\n *\tsrc          in  %s    [., columns]    a stride of 0: one row for all", src);
+	cg_text_printf(text, "\n *\tsrc          in  %s    [., columns]    with a stride of 0 every row is the first", src);
 	cg_text_put(text, "\n *\tfrom         in  int64   [rows]          null: p");
 	cg_text_printf(text, "\n *\tdst          out %s    [., columns]    shares no memory with the others", dst);
 	cg_text_put(text, "\n *\tto           in  int64   [rows]          null: p; names no row twice");
 	if (s->drop)
 		cg_text_put(text, "\n *\tt, b         in  int64   [rows]          null: p / batch, p % batch"
 		            "\n *\n * Element j of row p is dropped if word (first_unit + j) % 4 of Philox(key, (first_unit + j) / 4, b[p],"
-		            "\n * first_t + t[p]) is less than below: a dropped"
+		            "\n * first_t + t[p]) is less than `below`: a dropped"
 		            "\n * element becomes 0, any other is multiplied by scale.");
 	cg_text_put(text, "\n */");
 }
@@ -176,7 +176,8 @@ static int put_prelude(struct cg_text *text, const struct cg_rows_shape *shapes,
 	       (drop && cg_dialects[lang].strips && put(text, "draw", "c", &h));
 }
 
-/* The holes that sections fill, each with its text in `parts`; sections before the last two fill holes of the last two. */
+/* The holes whose texts are in `parts`: the comment ABOUT and sections of rows.in.  DROP fills a hole of ELEMENT, and DROP_PARAMETERS one
+ * of PARAMETERS, so ELEMENT and PARAMETERS come last. */
 enum { DROP, DRAW_AT, STRIP, DROP_PARAMETERS, ABOUT, ELEMENT, PARAMETERS, PARTS };
 
 static int set_part_holes(struct holes *h, const struct cg_rows_shape *s, int lang, const char *key, struct cg_text parts[PARTS])
@@ -340,7 +341,7 @@ static int64_t quotient_up(int64_t x, int64_t by)
 
 int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group, int tall, size_t global[2], size_t local[2])
 {
-	enum { GROUP = 256, MOST = 65535 };      /* MOST: the most groups in a direction, as in CUDA */
+	enum { GROUP = 256, MOST = 65535 };      /* MOST: the most groups in a direction; CUDA has no more in the second */
 	int64_t draws = quotient_up(columns, 4) + (first_unit % 4 != 0), across, down;
 
 	if (!rows || !columns)

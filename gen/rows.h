@@ -44,8 +44,8 @@ int cg_rows_launch(int64_t rows, int64_t columns, int64_t first_unit, int group,
  * elements unchanged, writes zeros, or applies dropout.  The matrices of a move have no gaps between their rows, and no move reads or
  * writes memory that another move writes.
  */
-enum { CG_ROWS_MOVES = 48 };             /* the arguments of a kernel have at most 4096 bytes */
-struct cg_rows_move {                    /* the text declares the same struct */
+enum { CG_ROWS_MOVES = 48 };             /* before CUDA 12.1 the arguments of a kernel have at most 4096 bytes */
+struct cg_rows_move {                    /* the kernel's text declares a struct of the same layout, struct move */
 	uint64_t src, dst;               /* addresses of elements; src 0: the move writes zeros */
 	uint64_t from, to;               /* addresses of int64 [rows], row numbers; 0: row p has number p */
 	int64_t  rows, columns;          /* neither is 0 */
@@ -56,7 +56,7 @@ struct cg_rows_move {                    /* the text declares the same struct */
 };
 void cg_rows_moves_key(int dtype, char key[CG_KEY_MAX]);
 int  cg_print_rows_moves(int dtype, struct cg_text *);
-/* The arguments of the text's function, in order. */
+/* The arguments of the function in the text of moves, in order. */
 enum {
 	CG_MOVES_LIST, CG_MOVES_T, CG_MOVES_B, CG_MOVES_FIRST_T, CG_MOVES_BATCH, CG_MOVES_BELOW, CG_MOVES_SCALE, CG_MOVES_ARGUMENTS
 };

@@ -106,8 +106,8 @@ static void add_matrices(struct steps *s)
 	}
 	snprintf(add_field(s, COUNT, CG_TYPE_I64, 0, "by_input", "")->is, sizeof s->fields->is,
 	         "1: R is transposed, as in TensorFlow; 0: as in PyTorch");
-	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "scratch memory of ..._bytes() bytes, aligned "
-	         "as by malloc");
+	snprintf(add_field(s, MEMORY, CG_TYPE_ACC, 1, "work", "")->is, sizeof s->fields->is, "scratch memory of as many bytes as "
+	         "..._bytes() returns, aligned as by malloc");
 }
 
 /* Adds a field for the gate pre-activations (d = 0) or their adjoints (d = 1), those of all gates side by side. */

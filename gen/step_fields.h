@@ -8,8 +8,8 @@
 #include "cell.h"
 
 /* Kinds of a field of the struct: a matrix for each step, a matrix of one step, a vector over the units, one
- * element, a number, an integer, a recurrent matrix, the workspace.  The last three
- * kinds, COUNT, MATRIX and MEMORY, belong to no argument of a cell's function. */
+ * element, a number, an integer, a recurrent matrix, the workspace.  No field of the last three
+ * kinds, COUNT, MATRIX and MEMORY, is made from an argument of a cell's function. */
 enum field_kind { SEQUENCE, ONE_STEP, PER_UNIT, ELEMENT, SCALAR, COUNT, MATRIX, MEMORY };
 
 struct field {

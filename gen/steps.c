@@ -164,8 +164,8 @@ int cg_print_steps_header(const struct cg_pass_plan *plan, struct cg_text *text)
 
 /* ---- an argument at a step ---- */
 
-/* The workspace has places of [rows, units].  Backward has two places for the adjoint of each previous value, then one for the adjoint of
- * each feed, the operand of the next stage's product; forward has one place for each feed. */
+/* Behind packed matrices and copies of rows the workspace has places of [rows, units].  Backward has two places for the adjoint of each
+ * previous value, then one for the adjoint of each feed, the operand of the next stage's product; forward has one place for each feed. */
 static int feed_place(const struct steps *s, int feed)
 {
 	return s->backward ? 2 * s->plan->cell->n_prevs + feed : feed;

@@ -13,7 +13,7 @@ enum { CG_TILE_VECTORS = 4 };                            /* the most vectors tha
 
 struct cg_tile {
 	int vectors, stored;                             /* vectors to multiply; vectors that the tile stores */
-	int64_t apart;                                   /* columns from one vector to the next */
+	int64_t apart;                                   /* columns from the first of a vector to the first of the next */
 	int64_t width, step;                             /* vector v has min(lanes, width - v * step) columns */
 	void *data;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Prints the matrix products of a sequence by tiles of units: the functions that pack matrices and multiply.  The cpu backend compiles
- * the text for each instruction set, and the text of all steps contains it.
+ * the text for each instruction set that has products of its own, and the text of all steps contains it.
  */
 #ifndef CG_TILES_H
 #define CG_TILES_H
