@@ -197,7 +197,7 @@ same 'every function of the language is in cellgrad-cell(7), with the number of 
 {
 	grep -o 'CG_[A-Z]*_MAX, "[a-z -]*"' "$srcdir/gen/parse.c" | tr -d '",'
 	echo 'CG_NAME_MAX characters in a name'
-	echo 'CG_TERMS_MAX operations'
+	echo 'CG_TERMS_MAX operations and operands'
 	echo 'CG_MEANS_MAX levels of means'
 	echo 'CG_TEXT_MAX bytes'
 } | while read -r limit words; do
