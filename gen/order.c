@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { INLINE_MAX = 7 };                 /* a node whose expression writes out this many operators, or more, gets a variable, unless it is a negation */
+/* A node whose expression writes out this many operators, or more, gets a variable, unless the node is a negation. */
+enum { INLINE_MAX = 7 };
 
 /* The names in use, in a hash table: a hostile cell may have as many names as nodes. */
 struct names { const char **slots; size_t capacity; };
