@@ -423,7 +423,7 @@ CG_API int  cg_cell_info(const struct cg_cell *cell, struct cg_cell_parts *parts
 /** Shape of a kernel. */
 enum cg_shape {
 	CG_POINT, /**< One element of [rows units] at a time. */
-	CG_SUM,   /**< Sums, for the gradients of biases, per-unit weights and scalars. */
+	CG_SUM,   /**< Functions that sum, for the gradients of biases, per-unit weights and scalars. */
 	CG_SCAN   /**< All steps of one direction of one layer, with the recurrent products, as on the CPU. */
 };
 /** A kernel of a cell.  Where text is requested, shape CG_POINT includes the CG_SUM functions that follow it.
@@ -439,7 +439,7 @@ struct cg_kernel {
  * arguments.  lang is "c", "opencl" or "cuda".  The text compiles alone.  C text is also C++ text; in
  * C++ its functions have C linkage.  The caller frees the text with cg_text_free().  CG_UNSUPPORTED: CG_SUM
  * alone, or CG_SCAN of a pass other than CG_SEQ_FORWARD and CG_SEQ_GRAD.  CG_BAD_ARGUMENT: CG_SCAN of one
- * stage or in another language.  CG_BUILD: a name in the cell has another meaning in that language. */
+ * stage or in a language other than "c".  CG_BUILD: a name in the cell has another meaning in lang. */
 CG_API int  cg_kernel_emit(const struct cg_kernel *kernel, const char *lang, char **text);
 /** Prints, as JSON, what a program needs in order to call the functions that cg_kernel_emit() prints; fails
  * as that call does.  Member "command" names a cell from a file as ./NAME.cell.  Free with cg_text_free(). */
@@ -462,11 +462,11 @@ struct cg_arg {
  * The manifest names the arguments and their types: real is dtype, acc is f32, or f64 for CG_F64.  `args`
  * needs an entry for each input.  A param with a default may be left out, and so may outputs: one output can
  * be computed alone.  On the CPU built-in kernels of CG_FORWARD and CG_GRAD are compiled, and those of
- * CG_SEQ_* if the cell saves its output; other kernels are interpreted, with the same bits.  The bits are the
- * same on every backend, processor and instruction set and for every number of threads, except those of a
- * NaN: every backend gives a NaN there, of any sign and payload; and except on a device whose cg_describe()
- * says "not the same bits".  args has n arguments, in any order.  rows = 0 is legal.  CG_BAD_ARGUMENT: for
- * example, an argument is missing, unknown or too small, or overlaps an output. */
+ * CG_SEQ_* if the cell saves its output; other kernels are interpreted, with the same bits.  The bits of the
+ * outputs are the same on every backend, processor and instruction set and for every number of threads,
+ * except those of a NaN: every backend gives a NaN there, of any sign and payload; and except on a device
+ * whose cg_describe() says "not the same bits".  args has n arguments, in any order.  rows = 0 is legal.
+ * CG_BAD_ARGUMENT: for example, an argument is missing, unknown or too small, or overlaps an output. */
 CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kernel,
                           int64_t rows, int64_t units, const struct cg_arg *args, int n);
 
@@ -474,11 +474,11 @@ CG_API int  cg_kernel_run(struct cg_stream *stream, const struct cg_kernel *kern
 /**
  * @defgroup network Networks over sequences
  *
- * TensorFlow's CudnnRNN, V2 and V3 and their Backprops, of any cell.  A plan (struct cg_rnn) fixes the
- * network, and for each T the route, so forward and backward agree on the reserve space; each call has its
- * own T, B, lengths, strides and counter.  L is the number of layers; D the number of directions, 1 or 2; P
- * the projection size; H the size of the hidden state, P if there is a projection, else U; G the number of
- * gates with own weights.  Pseudo-layer l D + d is direction d of layer l.
+ * This group computes TensorFlow's CudnnRNN, V2 and V3 and their Backprops, with any cell.  A plan (struct
+ * cg_rnn) fixes the network, and for each T the route, so forward and backward agree on the reserve space;
+ * each call has its own T, B, lengths, strides and counter.  L is the number of layers; D the number of
+ * directions, 1 or 2; P the projection size; H the size of the hidden state, P if there is a projection, else
+ * U; G the number of gates with own weights.  Pseudo-layer l D + d is direction d of layer l.
  *
  * Errors: CG_BAD_ARGUMENT and CG_UNSUPPORTED name the field; CG_BUILD, CG_NO_MEMORY, CG_DRIVER.
  *
@@ -726,9 +726,9 @@ CG_API void cg_rnn_call_init(struct cg_rnn_call *call, size_t size);
  * strides waits for all work that may read the host's copy of the old index, and then sends a new index to
  * the device.  On route cudnn a stream keeps an index of each plan's last four sizes and lengths; each part
  * of a long sequence counts as one of them.  A call that sends no index of the rows to the device can be
- * captured with a CUstream, with device memory only and the caller's workspace.  A captured call that reads
- * an index of the rows is valid until the stream is used with other sizes, lengths or strides, or closed.
- * Every launch of a captured call has the counter of its capture, and so the same dropout masks. */
+ * captured with a CUstream, if the call has device memory only and the caller's workspace.  A captured call
+ * that reads an index of the rows is valid until the stream is used with other sizes, lengths or strides, or
+ * closed.  Every launch of a captured call has the counter of its capture, and so the same dropout masks. */
 CG_API int  cg_rnn_forward(struct cg_stream *stream, const struct cg_rnn *rnn,
                            const struct cg_rnn_call *call);
 /** Computes a network's gradients: reads the forward's inputs and its reserve, and the output_*_backprops.  A

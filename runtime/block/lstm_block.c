@@ -56,7 +56,7 @@ void cg_lstm_block_init(struct cg_lstm_block *op, size_t size)
 static const struct cg_sized sized = CG_SIZED(struct cg_lstm_block, b_grad, init);
 
 /* The workspace, in the order of its parts.  If T is at most 1, only gates, dgates and partial have memory. */
-struct forward_work { struct cg_mem gates, cs, h, packed; };             /* gates: [T B 4U], type acc; cs, h: [2 B U], for absent outputs */
+struct forward_work { struct cg_mem gates, cs, h, packed; };             /* gates: [T B 4U], type acc; absent outputs: cs, h [2 B U] */
 struct grad_work { struct cg_mem dgates, partial, carry_cs, carry_h, cs_prev, sum, packed; };
 
 /* Allocates memory for a packed copy of the rows of w that multiply h, a matrix of k rows and n columns, if T is at least CG_STEPS_TO_PACK.
@@ -193,7 +193,8 @@ static int begin(struct cg_stream *stream, const struct cg_lstm_block *op, int p
 }
 
 /* From CG_STEPS_TO_PACK steps on, chooses the backend's scan, or else products with a packed copy of the recurrent rows of w, if the
- * backend has them and the workspace is large enough.  If neither is chosen, each step runs as a matrix product and a kernel launch. */
+ * backend has them and the workspace is large enough.  Without a scan and a packed copy, each step is a matrix product with w itself and a
+ * kernel launch. */
 static void set_packed(struct cg_recurrence *recurrence, int back, struct cg_mem space)
 {
 	const struct cg_context *context = recurrence->stream->context;

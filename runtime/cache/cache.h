@@ -16,7 +16,7 @@
  * cache adds the version of this library.  The compiler's version need not be in the key if the caller stores that version in the bytes and
  * checks it there.  `cellgrad cache list` shows the first line of the key. */
 int cg_cache_get(const void *key, size_t key_bytes, void **at, size_t *bytes);
-/* Stores the bytes, replacing an older entry.  A failure is not reported: the caller has the compiled kernel anyway. */
+/* Stores the bytes, replacing an older entry.  A failure to store the bytes is not reported: the caller has the compiled kernel anyway. */
 void cg_cache_put(const void *key, size_t key_bytes, const void *at, size_t bytes);
 
 /* ---- the cache folder ---- */

@@ -109,10 +109,10 @@ void cg_cell_close(struct cg_cell *cell)
 
 _Static_assert((int)CG_GATES_MAX <= (int)CG_CELL_NAMES && (int)CG_WEIGHTS_MAX <= (int)CG_CELL_NAMES &&
                (int)CG_OPTIONS_MAX <= (int)CG_CELL_NAMES && (int)CG_PARAMS_MAX <= (int)CG_CELL_NAMES &&
-               (int)CG_SCALARS_MAX <= (int)CG_CELL_NAMES, "struct cg_cell_parts has a place for each name of a cell");
+               (int)CG_SCALARS_MAX <= (int)CG_CELL_NAMES, "struct cg_cell_parts must have a place for each name of a cell");
 
 _Static_assert(CG_HAS_INPUT == 1 << CG_PART_W && CG_HAS_RECURRENT == 1 << CG_PART_R && CG_HAS_BIAS_W == 1 << CG_PART_BIAS_W &&
-               CG_HAS_BIAS_R == 1 << CG_PART_BIAS_R, "each CG_HAS_ constant is 1 << the enum cg_gate_part of its weights");
+               CG_HAS_BIAS_R == 1 << CG_PART_BIAS_R, "each CG_HAS_ constant must be 1 << the enum cg_gate_part of its weights");
 
 void cg_cell_parts_init(struct cg_cell_parts *parts, size_t size)
 {

@@ -24,8 +24,8 @@ void *cg_memory(void *p, size_t bytes);
  * the number of requests since the last call of cg_memory_fail(). */
 size_t cg_memory_fail(size_t n);
 
-/* A public struct that starts with its size and grows at its end.  Field `first`: the struct's size in the first version of the header;
- * field `size`: the struct's size now. */
+/* Describes a public struct that starts with its size and grows at its end.  Field `first`: the struct's size in the first version of the
+ * header; field `size`: the struct's size now. */
 struct cg_sized { size_t first, size; void (*init)(void *to, size_t size); };
 /* last: the last field of the struct in the first version of the header. */
 #define CG_SIZED(type, last, init) { offsetof(type, last) + sizeof(((type *)0)->last), sizeof(type), init }
@@ -35,7 +35,8 @@ void cg_sized_init(void *to, size_t size, const void *defaults, size_t ours);
  * beyond this library's fields; the message begins with the name of the call. */
 int cg_sized_check(const char *call, const char *type, const void *given, size_t ours);
 /* Completes a struct that was compiled against an earlier header: copies its fields to `storage`, which has the current size, sets the
- * missing fields to their defaults, and returns `storage`.  Any other struct, NULL too, is returned unchanged. */
+ * missing fields to their defaults, and returns `storage`.  Returns `given` itself if it is NULL, has at least the current size, or is
+ * shorter than the struct of the first header. */
 const void *cg_sized_complete(const struct cg_sized *, const void *given, void *storage);
 
 #define CG_TRY(call) do { int cg_code_ = (call); if (cg_code_) return cg_code_; } while (0)

@@ -131,9 +131,9 @@ enum { CG_SCANS_MAX = 4 };                       /* the most recurrences of one 
 struct cg_backend {
 	const char *name;                /* the backend's name in CELLGRAD_BACKEND, and the name of its folder */
 	const char *unasked;             /* open()'s argument if nothing names a backend, see `likely`; NULL: the default device */
-	/* Called before open() if neither the caller nor CELLGRAD_BACKEND names a backend.  Returns, without loading a driver, CG_OK if a
-	 * device is likely; CG_NO_DEVICE, with the reason in the message, if the backend is to be skipped; CG_BAD_ARGUMENT for a mistake in the
-	 * environment.  NULL: open() is tried. */
+	/* Called before open() if neither the caller nor CELLGRAD_BACKEND names a backend, and by cg_inspect_passed_over().  Returns, without
+	 * loading a driver, CG_OK if a device is likely; CG_NO_DEVICE, with the reason in the message, if the backend is to be skipped;
+	 * CG_BAD_ARGUMENT for a mistake in the environment.  NULL: open() is tried. */
 	int (*likely)(void);
 	int seconds;                     /* 1: launch() writes an operand's second copy; 0: the runtime launches the sum again */
 	int all_tiles;                   /* 1: a generated product is built for all tile sizes at its first use, 0: for one */
@@ -178,8 +178,8 @@ struct cg_backend {
 	 * function: cg_gemm_launch() for a product, cg_rows_launch() for row copies, whose first unit is operand CG_ROWS_FIRST_UNIT. */
 	int  (*launch)(struct cg_queue *, const struct cg_module *, int function, int64_t rows, int64_t units,
 	               const struct cg_operand *);
-	/* Matrix products by a library of the device or by the backend's own code; m and n are not 0.  *left: an enum cg_left.
-	 * NULL: generated kernels compute all products. */
+	/* Matrix products by a library of the device or by the backend's own code; m and n are not 0.  *left receives an enum cg_left: the part
+	 * of the product that gemm leaves to the generated kernel.  NULL: generated kernels compute all products. */
 	int  (*gemm)(struct cg_queue *, const struct cg_gemm *, int *left);
 	/* The limits of the device, by which the tiles of a generated product are chosen.  NULL is allowed if gemm() never leaves a product to
 	 * a generated kernel. */
@@ -196,8 +196,8 @@ struct cg_backend {
 	 * one product at most the bytes of a packed b plus CG_PACKED_ALIGN.  0 means that the backend does not support the recurrence; `why`
 	 * then receives the reason in a few words.
 	 * Function scans_at_once returns how many recurrences of equal sizes to run together so that all threads are busy, 1 to CG_SCANS_MAX.
-	 * With lag 1 each recurrence runs one span of steps behind the recurrence before it.  If a product over the rows of a span lacks the
-	 * bits of a product over all rows, scans_at_once returns 1 with lag 1.
+	 * With lag 1 each recurrence runs one span of steps behind the recurrence before it.  Called with lag 1, scans_at_once returns 1 if a
+	 * product over the rows of a span lacks the bits of a product over all rows.
 	 * Function scan runs n recurrences of equal sizes, none of which reads what another one writes; threads call describe() until scan
 	 * returns.
 	 */

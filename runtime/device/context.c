@@ -225,7 +225,7 @@ void cg_stream_free(struct cg_stream *stream)
 	free_scratch(stream);
 	for (struct cg_attachment *a = stream->attachments; a; a = a->next)
 		a->kind->free_device(stream, a);
-	/* stop() waits for enqueued work, which may still read host memory of the attachments. */
+	/* stop() waits for the work in the stream's queue, which may still read host memory of the stream's attachments. */
 	stream->context->backend->stop(stream->queue);
 	free_attachments(stream);
 	cg_memory(stream, 0);

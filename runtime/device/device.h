@@ -10,8 +10,8 @@
 
 /* The backends in the order of backends/list.h, ended by NULL. */
 extern const struct cg_backend *const cg_backends[];
-/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If `where` names another word as a
- * backend, cg_backend_check() returns CG_BAD_ARGUMENT, with a message that begins with the text `from`. */
+/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If `where` has another form, or
+ * names a backend that this build lacks, cg_backend_check() returns CG_BAD_ARGUMENT, with a message that begins with the text `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 struct cg_context {
@@ -46,7 +46,7 @@ void cg_stream_free(struct cg_stream *);
 
 /* Data that a source file attaches to a context until the context closes.  The source file declares a struct whose first field is a struct
  * cg_context_attachment; the struct is one block of cg_memory, zeroed before `open` is called.  `close` is called before the device closes,
- * and then the struct is freed.  The address of its cg_context_attachment_kind identifies a kind of attachment. */
+ * and then the struct is freed.  The address of the struct's cg_context_attachment_kind identifies a kind of attachment. */
 struct cg_context_attachment;
 struct cg_context_attachment_kind {
 	void (*open)(struct cg_context_attachment *);
@@ -59,7 +59,7 @@ struct cg_context_attachment *cg_context_get_attachment(struct cg_context *, con
 /* Data that a source file attaches to a stream from call to call.  The source file declares a struct whose first field is a struct
  * cg_attachment; the struct is one block of cg_memory.  When the stream closes, free_device frees device memory before the queue stops.
  * free_host frees host memory after the queue stopped, since a copy may read it until then.  After free_host the struct itself is freed.
- * The address of its cg_attachment_kind identifies a kind of attachment. */
+ * The address of the struct's cg_attachment_kind identifies a kind of attachment. */
 struct cg_attachment_kind {
 	void (*free_device)(struct cg_stream *, struct cg_attachment *);
 	void (*free_host)(struct cg_attachment *);
@@ -104,7 +104,7 @@ int cg_open_cell_kernel(struct cg_context *, const struct cg_cell *, int options
 typedef int cg_binding(const void *of, const struct cg_argument *, struct cg_operand *);
 /* Sets the operands of a function, in the order of its arguments. */
 int cg_bind(const struct cg_function *, cg_binding *, const void *of, struct cg_operand operands[]);
-/* Binds a function and launches it. */
+/* Binds the arguments of a function of a kernel, and launches the function. */
 int cg_launch(struct cg_stream *, const struct cg_kernel_entry *, int function, int64_t rows, int64_t units, cg_binding *, const void *of);
 
 /* ---- products and rows: generated.c ---- */

@@ -29,8 +29,8 @@ int cg_inspect_device(int backend, int k, char name[CG_DEVICE_NAME], char *about
 const char *cg_inspect_passed_over(int backend);
 /* Can the backend compute whole networks by a vendor's library? */
 int cg_inspect_has_networks(int backend);
-/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If `where` names another word as a
- * backend, cg_backend_check() returns CG_BAD_ARGUMENT, with a message that begins with the text `from`. */
+/* Checks that `where` names backends, as "cpu" or "NAME:DEVICE,cpu" do, whatever DEVICE is.  If `where` has another form, or
+ * names a backend that this build lacks, cg_backend_check() returns CG_BAD_ARGUMENT, with a message that begins with the text `from`. */
 int cg_backend_check(const char *from, const char *where);
 
 /* ---- an open device: inspect.c ---- */

@@ -21,7 +21,7 @@ struct cg_network {
 	int allow_tf32, allow_vendor_dropout, strict_rounding;
 	int n_weights, n_vectors, n_scalars;     /* numbers of gates with weights, of per-unit vectors, of scalars */
 	int n_parts[CG_GATE_PARTS];              /* the number of gates that have each part of weights */
-	signed char part[CG_GATE_PARTS][CG_GATES_MAX];   /* the number of a gate's part among those of all gates; -1: none */
+	signed char part[CG_GATE_PARTS][CG_GATES_MAX];   /* a gate's place among the gates with a part; -1: the gate lacks the part */
 	int64_t params;                          /* elements of params */
 	int64_t matrices[2];                     /* elements of all matrices of a pseudo-layer: of layer 0, of another layer */
 };
@@ -38,7 +38,7 @@ enum { CG_RESERVE_HEADER = 64 };
 /* The region of the k-th part of a kind in params, in elements; cg_network_count must have been called.  An absent input matrix or
  * projection has an empty region. */
 struct cg_rnn_region cg_network_part(const struct cg_network *, int pseudo_layer, enum cg_rnn_part, int k);
-/* Sets `matrices` and the number of params; CG_BAD_ARGUMENT if they have more than PTRDIFF_MAX bytes. */
+/* Sets `matrices` and the number of params; CG_BAD_ARGUMENT if the params have more than PTRDIFF_MAX bytes. */
 int cg_network_count(struct cg_network *);
 int64_t cg_network_width(const struct cg_network *, int layer);  /* the width of the layer's input */
 /* The key of the dropout mask of a layer's output. */

@@ -13,7 +13,7 @@ struct cg_dim {
 	const char *symbol;              /* the letters that stand for the size in shapes: "B" */
 	size_t      at;                  /* offset in the op's struct */
 	int64_t     least;               /* smallest legal value of the size */
-	const char *only;                /* not NULL: values other than `least` are CG_UNSUPPORTED, for this reason */
+	const char *only;                /* not NULL: sizes other than `least` are CG_UNSUPPORTED, for the reason in this text */
 	int         flags;               /* a bitwise or of values of enum cg_dim_flag */
 	const char *about;               /* a description in a few words, which the command prints */
 };

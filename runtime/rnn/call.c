@@ -207,7 +207,7 @@ static int check(struct call *c, const struct cg_rnn *rnn, int pass)
 	leave_out(&c->op.call, rnn, pass);
 	CG_TRY(check_reserve(rnn, &c->op, pass));
 	CG_TRY(cg_op_check(row_of(rnn, pass), &c->op));
-	/* The header of the reserve space is read only after all other checks of the call have passed. */
+	/* The header of the reserve space is read only after all checks above have passed. */
 	return pass == CG_GRAD ? cg_reserve_check(stream, rnn, &c->op.call, &c->shape) : CG_OK;
 }
 

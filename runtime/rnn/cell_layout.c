@@ -199,7 +199,8 @@ static void read_grad(struct cg_rnn *rnn, const struct cg_pass_plan *plan)
 			rnn->sum_values = cg_sum_values(&plan->functions[p]);
 }
 
-/* Sets what the forward pass needs, and checks that its cell can have a projection if the network has one. */
+/* Sets the largest number of means over units that a function of the forward pass reads for one row, and checks that the network's cell can
+ * have a projection if the network has one. */
 static int read_forward(struct cg_rnn *rnn, const struct cg_pass_plan *forward)
 {
 	int depends = reads(forward, CG_FUNCTION_POINT, CG_ROLE_PREV, rnn->output, CG_VALUE) || !cg_has_product(rnn->net.cell, 1);

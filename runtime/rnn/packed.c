@@ -190,8 +190,8 @@ static int has_index(const struct cache *cache, int in_place, int direction)
 	return direction < cache->directions && !is_callers_order(cache, direction);
 }
 
-/* Lays out all arrays in `base`, and their copies in device memory; with base NULL only measures.  Returns the number of
- * elements of all arrays. */
+/* Lays out all index arrays in `base`, and their copies in device memory; with base NULL only measures.  Returns the number of elements of
+ * all index arrays together. */
 struct arrays { int64_t *n, *off, *order, *last, *input[2], *output[2], *dense, *t[2], *b, *reversed_index, *prev; };
 
 static size_t lay_out(struct cache *cache, int64_t *base, struct cg_mem device, struct arrays *a)

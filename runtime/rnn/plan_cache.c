@@ -70,7 +70,7 @@ static void make_key(const struct cg_rnn_config *config, const struct cg_rnn *de
 	                            net->states_major, net->reverse, net->training, net->I, net->U, net->P, (int64_t)net->seed, net->allow_tf32,
 	                            net->allow_vendor_dropout, net->strict_rounding };
 
-	_Static_assert(sizeof numbers <= sizeof key->numbers, "the key of a plan has an element for each number");
+	_Static_assert(sizeof numbers <= sizeof key->numbers, "the key of a plan must have an element for each number");
 	memset(key, 0, sizeof *key);
 	memcpy(key->numbers, numbers, sizeof numbers);
 	memcpy(key->values, described->values, (size_t)net->cell->n_params * sizeof *key->values);
@@ -201,8 +201,8 @@ void cg_rnn_hold(struct cg_rnn *rnn)
 	pthread_mutex_unlock(&cache->lock);
 }
 
-/* Drops a reference to a cached plan.  The plan stays in the cache.  If more than IDLE_MAX cached plans then have no reference, the one
- * of them that cg_rnn_get() returned longest ago is freed; that may be the plan whose reference was dropped. */
+/* Drops a reference to a cached plan without removing the plan from the cache.  But if more than IDLE_MAX cached plans then have no
+ * reference, the one of them that cg_rnn_get() returned longest ago is freed; that may be the plan whose reference was dropped. */
 static void give_back(struct cg_rnn *rnn)
 {
 	struct cg_context *context = rnn->context;

@@ -138,7 +138,7 @@ static struct cg_matrix tensor_of(const struct cg_recurrence *w, const struct cg
 	return none;
 }
 
-/* The data of a launch for binding: the recurrence, the step or ALL_STEPS, and the side of biases. */
+/* The data of a launch for binding: the recurrence; the step or ALL_STEPS; and the side, 0 or 1, for bias_of(). */
 struct at_step { const struct cg_recurrence *recurrence; int64_t s; int side; };
 
 static int bind(const void *of, const struct cg_argument *a, struct cg_operand *operand)
@@ -451,7 +451,8 @@ static int unproject(const struct cg_recurrence *w, int64_t s)
 	return multiply(w, &g);
 }
 
-/* Sets the destination of the first stage's backward product, and the matrix that the product is added to. */
+/* Sets the result c of the first stage's backward product, which is the gradient of the hidden state of the step before, and the matrix
+ * `start` that the product is added to. */
 static void to_step_before(const struct cg_recurrence *w, int64_t s, struct cg_gemm *g)
 {
 	if (!s)

@@ -13,8 +13,8 @@
 
 #define MAGIC "cellgrad"
 struct header { char magic[8]; uint64_t fingerprint, lengths, counter; int64_t T, B, N; uint32_t first_step, no_dropout; };
-_Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "a header has CG_RESERVE_HEADER bytes");
-_Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "a stream's field `header` holds one header");
+_Static_assert(sizeof(struct header) == CG_RESERVE_HEADER, "struct header must have CG_RESERVE_HEADER bytes");
+_Static_assert(sizeof(struct header) == sizeof((struct cg_stream *)0)->header, "cg_stream.header must have the size of struct header");
 
 static struct header header_of(const struct cg_rnn *rnn, const struct cg_rnn_call *c, const struct cg_rnn_shape *shape)
 {

@@ -105,7 +105,7 @@ class Spec:
         return matrices, tuple(name for name, weight in (("bias_ih", C.CG_HAS_BIAS_W), ("bias_hh", C.CG_HAS_BIAS_R)) if has(weight))
 
     def vectors(self) -> int:
-        """Returns how many vectors of per-unit weights each layer and direction has."""
+        """Returns how many vectors of per-unit weights, such as peepholes, each layer and direction has."""
         return len(self.cell.vectors_with(self.options.decode()))
 
     def sizes(self, x: Any) -> Tuple[Any, Any]:
