@@ -53,7 +53,7 @@ extern const struct cg_port cg_rnn_ports[], cg_rnn_backprop_ports[], cg_rnn_all_
 	{ .name = "options", .kind = CG_TEXT, .extra = 1, .at = RNN(options), .about = "the cell's options that are on, separated by commas" }, \
 	{ .name = "values",  .kind = CG_TEXT, .extra = 1, .at = RNN(values_text), .about = "the cell's params, NAME=NUMBER separated by commas" }
 /* Attributes that the library's own calls have and TensorFlow's ops lack. */
-#define ABOUT_NO_STATES "0: the shapes of input_h and input_c give the value"
+#define ABOUT_NO_STATES "for a call without input_h and input_c, whose shapes otherwise give the value; 0: not set"
 #define OURS \
 	ANY_CELL, \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "0", .extra = 1, .at = RNN(num_layers), .about = ABOUT_NO_STATES }, \
