@@ -98,7 +98,7 @@ static int check_memory(const struct cg_op *row, const char *name, const struct 
 
 /*
  * Memory must have exactly the size of its argument, since any other size most likely means that T, B or another size is wrong.  Only the
- * memory of an empty argument may have any size, and a reserve space, whose size this library sets, may be larger.
+ * memory of an empty argument may have any size, and that of an argument with flag CG_OPAQUE, such as a reserve space, may be larger.
  */
 static int check_bytes(const struct check *c, const struct cg_port *port, size_t got, size_t want)
 {
