@@ -18,8 +18,8 @@ struct cg_rnn_gate { int weight[CG_GATE_PARTS], block; };
  * matrices; one copy writes all blocks of a range of biases.  add 1: these biases are added to those that another range wrote. */
 struct cg_gate_range { int weight, block, n, part, add; };
 
-/* A value [N, U] that each step saves, for the backward pass or for the next step.  Field `acc` 1: the value has type acc, f64 for f64 and
- * else f32; 0: the dtype. */
+/* A saved value [N, U], of which each step saves its rows, for the backward pass or for the next step.  Field `acc` 1: the value has type
+ * acc, f64 for f64 and else f32; 0: the dtype. */
 struct cg_rnn_saved { int acc; };
 
 enum { CG_RNN_SAVED_MAX = CG_SAVES_MAX + 2 };
@@ -88,7 +88,8 @@ struct cg_rnn {
 	int n_ranges;
 	struct cg_gate_range biases[3 * CG_GATES_MAX];   /* ranges of bR, then of bW; part -1: a range of blocks without biases */
 	int n_biases;
-	/* first[s]: the first block of stage s + 1, where stages count from 1; first[n_stages]: the first block without a product */
+	/* first[s]: the first column block of stage s + 1, where stages count from 1; first[n_stages]: the first column block to which no
+	 * recurrent product adds */
 	int first[CG_STAGES_MAX + 2];
 	int vectors[CG_WEIGHTS_MAX];             /* the cell's index of each per-unit weight that the cell has with the plan's options */
 	/* output: the index of the output among the cell's values of the step before; slot: by that index, the number of a cell state among
@@ -122,8 +123,9 @@ struct cg_rnn {
 struct cg_packed {
 	/* N: valid steps of all batch rows; S: the length of the longest batch row, the number of steps */
 	int64_t T, B, N, S;
-	int is_dense;                            /* all rows have T steps: packed row p is batch row p % B at time p / B in both directions;
-	                                          * of the arrays for the device only input and output may be present */
+	/* 1: all rows have T steps and no vendor's library runs the call: packed row p is batch row p % B at time p / B in both directions;
+	 * of the arrays for the device only input and output may be present */
+	int is_dense;
 	int64_t *n, *off;                        /* [S] each: the number of rows of a step, and its first packed row; not read if is_dense */
 	/* Arrays of int64 in memory that the device reads.  Direction 0 of a network with `reverse` has the order of direction 1 of other
 	 * networks. */
@@ -238,12 +240,12 @@ int  cg_reserve_check(struct cg_stream *, const struct cg_rnn *, const struct cg
 int cg_rnn_drops(const struct cg_rnn *);
 /* Does another step read saved value k? */
 int cg_rnn_is_read_later(const struct cg_rnn *, int k);
-/* The number of steps of a span of a recurrence that the backend's scan runs; 0: all steps. */
+/* The number of steps of a span, if the backend's scan runs the recurrence; 0: one span has all steps. */
 int64_t cg_layers_span_steps(const struct cg_rnn *, int pass, const struct cg_rnn_shape *);
 /* The row stride, in elements of `bytes` bytes, of the gate pre-activations in the workspace, or of their gradients. */
 int64_t cg_layers_get_gates_stride(const struct cg_rnn *, size_t bytes);
-/* Lays out the shape's workspace for a pass, and sets the number of pseudo-layers that run at once, `at_once` or fewer.  Returns the bytes;
- * SIZE_MAX: more than a size_t can hold. */
+/* Lays out the shape's workspace for a pass, and sets the number of pseudo-layers that run at once, `at_once` or fewer.  Returns the bytes
+ * of the workspace; SIZE_MAX: more than a size_t can hold. */
 size_t cg_layers_lay_out_workspace(const struct cg_rnn *, int pass, int at_once, struct cg_rnn_shape *);
 /* The number of cg_mem fields of the shape's workspace, up to those of the last pseudo-layer that runs at once. */
 size_t cg_layers_count_parts(const struct cg_rnn_shape *);
@@ -288,7 +290,7 @@ struct cg_recurrence {
 	int n_ranges, n_blocks, output, saved_h, uses_h_prev;
 	int n_states;                            /* number of cell states; below, c stands for any of them */
 	const int *saved_c;                      /* by cell state: the number of the saved value that holds it */
-	const signed char *slot;                 /* by the index of a value of the step before: the number of the state; -1: the output */
+	const signed char *slot;                 /* by the index of a previous value: the number of its cell state; -1: the output */
 
 	/* The layout of the weights.  A matrix holds all gates: [gates U, in] as in cuDNN and PyTorch, or, by_input, [in, gates U] as in
 	 * TensorFlow. */
@@ -323,7 +325,8 @@ struct cg_recurrence {
 	struct cg_matrix d_gates;                /* the gradients of the gate pre-activations, [N, blocks U], type real */
 	struct cg_matrix dy, dc;                 /* the upstream gradients of h and c, [N, H] and [N, U], type real; dc: in a block op alone */
 	/*
-	 * The carries: gradients of h and c that a step passes to the step before it.  Each carry is two matrices [B, U] that are used in turn.
+	 * The carries: gradients of h and c that a step passes to the step before it.  A carry is two matrices [B, U] that are used in turn,
+	 * unless every_carry is set or, for h, the network has a projection.
 	 * In a network the carries have type acc, and begin as the gradients of output_h and output_c.  The backward pass reaches a row first
 	 * at the row's last step; no step that ran earlier has written the row's carry, so that this step reads the initial values.
 	 * every_carry: all carries are kept, [N + B, U], one for each packed row and those of the initial states; set for cells whose sums read

@@ -38,8 +38,8 @@ static int fits(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, int6
 	       end <= (int64_t)(PTRDIFF_MAX / cg_dtype_bytes(rnn->net.dtype));
 }
 
-/* Checks the strides of a sequence and sets *rows.  A stride of 0, or one that does not matter since T or B is at most 1, is replaced
- * by the stride of a dense sequence. */
+/* Checks the strides of a sequence and sets *rows to the strides that the call uses.  A stride of 0, or one that does not matter since T
+ * or B is at most 1, is replaced by the stride of a dense sequence. */
 static int place_rows(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape, const struct sequence *s, struct cg_rnn_spacing *rows,
                       int *is_plain)
 {

@@ -40,8 +40,8 @@ int cg_rnn_is_read_later(const struct cg_rnn *rnn, int k)
 enum { SPANS = 4, SHORTEST_SPAN = 32 };
 
 /* May layers run at once, each one span behind the layer that begins before it?  Layers may run at once only if there is one direction,
- * from the first step on, no dropout, so that a layer reads the output of the layer below unchanged, and a row with enough steps for SPANS
- * spans. */
+ * which begins at the first step; if there is no dropout, so that a layer reads the output of the layer below unchanged; and if a row has
+ * enough steps for SPANS spans. */
 static int runs_layers_at_once(const struct cg_rnn *rnn, const struct cg_rnn_shape *shape)
 {
 	return rnn->net.directions == 1 && !rnn->net.reverse && rnn->net.layers > 1 && !cg_rnn_drops(rnn) && shape->longest >= SPANS * SHORTEST_SPAN;

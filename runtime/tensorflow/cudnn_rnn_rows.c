@@ -28,7 +28,7 @@ static const char *const integers[] = { "int32", "int64", NULL };
 static const struct cg_attribute v1_attributes[] = { NETWORK, TRAINING, END };
 static const struct cg_attribute backprop_v1_attributes[] = { NETWORK, END };
 
-/* Each of the attributes num_layers, num_units and input_size is a scalar input of TensorFlow's ops. */
+/* In TensorFlow's ops that measure or convert params, each of num_layers, num_units and input_size is a scalar input. */
 #define SIZES \
 	{ .name = "num_layers", .kind = CG_INTEGER, .range = "1 2147483647", .scalar = 1, .required = 1, .at = RNN(num_layers) }, \
 	{ .name = "num_units",  .kind = CG_INTEGER, .range = "1", .scalar = 1, .required = 1, .at = RNN(num_units)  }, \

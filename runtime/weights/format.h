@@ -60,7 +60,8 @@ struct cg_format {
 extern const struct cg_format cg_formats[];      /* a format with the name NULL ends the list */
 /* Finds a format; NULL: there is none, and the message names the nearest one, or else all. */
 const struct cg_format *cg_format_find(const char *name);
-/* The codes, a letter each, of a built-in cell's gates and per-unit vectors, in the order of the cell.  NULL: not a built-in cell. */
+/* The codes, a letter each, of a built-in cell's gates and per-unit vectors, in the order of the cell.
+ * cg_find_gate_codes() returns NULL for a cell that is not built-in. */
 struct cg_gate_codes { const char *cell, *gates, *vectors; };
 const struct cg_gate_codes *cg_find_gate_codes(const struct cg_cell *);
 

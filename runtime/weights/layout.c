@@ -27,7 +27,7 @@ static int count_tensors(const struct cg_layout *l, const struct cg_template *t)
 	return t->flags & CG_EACH ? (int)strlen(gates_of(l, t)) : 1;
 }
 
-/* The number of gates that one tensor of the row holds. */
+/* The number of gates that one tensor of a format row holds. */
 static int64_t gates_per_tensor(const struct cg_layout *l, const struct cg_template *t)
 {
 	return t->flags & CG_EACH ? 1 : (int64_t)strlen(gates_of(l, t));

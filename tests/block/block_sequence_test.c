@@ -5,7 +5,7 @@
  * repeats change nothing.
  * To 1e-11, on the cpu alone: a call on a sequence so long that it is computed in spans equals two calls on parts of the sequence.
  * Threads and repeats are tested on the cpu, or on cuda under the stand-ins for CUDA's libraries; the other bits are compared on the cpu,
- * and on opencl if it opens, or on cuda under the stand-ins. The conformance suite tests the values.
+ * and on opencl if it opens, or on cuda under the stand-ins. The conformance suite tests whether the values of BlockLSTM are right.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -27,7 +27,7 @@
 
 enum { SIZE = 200, B = 40, I = 130, U = 150, REPEATS = 10 };
 
-/* ---- the host's own OpenBLAS ---- */
+/* ---- the host program's own OpenBLAS ---- */
 
 static struct {
 	void (*set_threads)(int);

@@ -178,7 +178,7 @@ static void test_many_drivers(void **state)
 		put(name, "libpocl.so.2");
 	}
 	expect_yes();
-	/* A file of one line that does not end is not read whole. */
+	/* Of a file whose only line is 1 GiB long, cg_cl_is_likely() reads a part. */
 	nftw(path_of(VENDORS), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	assert_int_equal(mkdir(path_of(VENDORS), 0700), 0);
 	put(VENDORS "/long.icd", "libpocl");

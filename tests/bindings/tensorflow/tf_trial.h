@@ -17,7 +17,7 @@ int load_plugin(const char *version, const char *devices, const char **state);
 /* Loads the plugin with all its ops, and sets CELLGRAD_BACKEND to cpu:threads=2; loads nothing if the plugin was not built. */
 int load_usual(void **unused);
 /* For cmocka: open_context opens a context and a stream of the library and loads the plugin by load_usual; close_context closes
-   them. */
+   the context and the stream. */
 int open_context(void **unused);
 int close_context(void **unused);
 extern struct cg_stream *the_stream;
