@@ -53,11 +53,11 @@ struct cg_rnn_spacing { int64_t t, b; };
 /* The shape of a call: everything that follows from its sizes, lengths and strides, computed once and passed down. */
 struct cg_rnn_shape {
 	int64_t T, B, N, longest;                /* N: valid steps of all batch rows; longest: the largest length */
-	const int32_t *lengths, *batch_sizes;    /* if both are NULL, all batch rows have T steps */
+	const int32_t *lengths, *batch_sizes;    /* if lengths and batch_sizes are NULL, all batch rows have T steps */
 	uint64_t lengths_stamp;                  /* a hash of the lengths */
 	struct cg_rnn_spacing input, output;     /* strides of input and output, and of their gradients */
-	int is_plain;                            /* input and output are dense and are not packed sequences */
-	int is_whole;                            /* all batch rows have T steps */
+	int is_plain;                            /* 1: input and output are dense and are not packed sequences */
+	int is_whole;                            /* 1: all batch rows have T steps */
 	/* all batch rows have T steps, and the caller's rows are in packed order and evenly spaced: no index array is needed */
 	int input_in_place, output_in_place;
 	int is_vendors;                          /* 1: a vendor's library runs the call; 0: layers.c runs it */
@@ -75,7 +75,7 @@ struct cg_rnn {
 	int options;
 	uint64_t fingerprint;                    /* a hash of everything in the plan that the reserve space depends on */
 	double values[CG_PARAMS_MAX];            /* values of the cell's params, rounded to the dtype */
-	/* route: the plan's route; beyond: that of calls with more steps than the vendor's library supports */
+	/* route: the plan's route; beyond: the route of calls that have more steps than the vendor's library supports */
 	char route[CG_ROUTE_MAX], beyond[CG_ROUTE_MAX];
 	int by_name, scans;                      /* by_name: the caller named a vendor's route.  scans: the route is scan */
 	struct cg_net *vendor;                   /* the network of the vendor's library; NULL: the route is composed or scan */
@@ -376,8 +376,8 @@ struct cg_matrix cg_recurrence_get_carry(const struct cg_recurrence *, struct cg
 /* Fills the fields of a recurrence that follow from the plan, the pseudo-layer and the pass.  params_backprop may be absent. */
 void cg_rnn_fill_recurrence(const struct cg_rnn *, int pass, int pseudo_layer, struct cg_mem params, struct cg_mem params_backprop,
                             struct cg_recurrence *);
-/* Writes the recurrence's biases, with type acc: for each gate bW + bR, the one bias that it has, or zeros; for a split gate, bW and bR
- * separately. */
+/* Writes the recurrence's biases, with type acc: for each gate bW + bR, or the one bias that the gate has, or zeros.  A gate whose
+ * recurrent part is a split gate has no bR, and the split gate has no bW. */
 int cg_rnn_add_biases(const struct cg_rnn *, int pseudo_layer, struct cg_mem params, const struct cg_recurrence *);
 /* Bytes of the packed matrix of a stage, or of the projection, in a pass of N valid steps; 0: the matrix is not packed. */
 size_t cg_rnn_packed_bytes(const struct cg_rnn *, int pass, int stage, int64_t B, int64_t N);

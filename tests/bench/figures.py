@@ -142,8 +142,8 @@ def time_tiny(machine):
 
 
 def profile(machine, cell, dtype, shape):
-    """Prints the functions, of this library and of others, that have more than 1 % of perf's samples of a network's run, and their
-    shares."""
+    """Prints the functions, of this library and of others, that have more than 1 % of perf's samples outside figures' own code, while a
+    network runs, and their shares."""
     with tempfile.TemporaryDirectory() as folder:
         data = os.path.join(folder, "data")
         words = [machine.program, "network", cell, dtype, *map(str, shape), "1", "1", "linear", "both"]

@@ -85,7 +85,7 @@ load files
 	done
 }
 
-# indrnn FILE: writes a cell whose only recurrence is a per-unit weight that an option switches on
+# indrnn FILE: writes a cell whose equations read h_prev only times a per-unit weight that an option switches on
 indrnn() {
 	cat > "$1" <<-'END'
 		cell indrnn

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context has one thread if its process may run on one processor alone. A thread leaves a processor that it must avoid, may not run there
- * until it must avoid another one, and keeps to an affinity mask that somebody else sets. Quotas of control groups are read from folders
- * that the test makes.
+ * A context has one thread if its process may run on one processor alone. A thread that must avoid a processor leaves this processor, and
+ * may run on this processor again once the thread must avoid another one; the thread keeps to an affinity mask that other code sets.
+ * Quotas of control groups are read from folders that the test makes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -83,7 +83,7 @@ static void fail_each(int dtype)
 		if (!strstr(message, failed_call) || !strstr(message, "cuda: "))
 			fail_msg("call %ld of %ld, %s: is not in '%s'", k, calls, failed_call, message);
 	}
-	assert_int_equal(mended, 3);             /* may fail: the queries of a device's name, memory and memory pools */
+	assert_int_equal(mended, 3);             /* 3 calls may fail: the queries of a device's name, of its memory and of its memory pools */
 	forget();
 	assert_int_equal(everything(dtype), CG_OK);
 }
