@@ -183,9 +183,9 @@ const struct cg_rnn_config *cg_rnn_config_complete(const struct cg_rnn_config *,
 
 /* ---- sizes.c, call.c ---- */
 
-/* Checks sizes, lengths and strides, and computes the shape of a call for one pass; CG_BAD_ARGUMENT if it has too many steps,
- * rows or bytes.  Of the call's memory only `work` matters: if it is given and too small for several pseudo-layers at once, one runs
- * at a time. */
+/* Checks sizes, lengths and strides, and computes the shape of a call for one pass; CG_BAD_ARGUMENT: the call has too many
+ * steps, rows or bytes.  Of the call's memory only `work` matters: if `work` is given and too small for several pseudo-layers at once,
+ * one pseudo-layer runs at a time. */
 int cg_rnn_measure(const struct cg_rnn *, int pass, const struct cg_rnn_call *, struct cg_rnn_shape *);
 /* Computes the bytes of params, of the reserve space, and of a workspace that is large enough for both passes. */
 int cg_rnn_measure_sizes(const struct cg_rnn *, const struct cg_rnn_call *, struct cg_rnn_sizes *);
@@ -202,7 +202,8 @@ int  cg_rnn_check_route(const char *route);
 /* Chooses the route of a plan, and opens the vendor's network if the route is a vendor's.  Argument `wanted` NULL: the best route. */
 int  cg_rnn_open_route(struct cg_rnn *, const char *wanted);
 void cg_rnn_close_route(struct cg_rnn *);
-/* Sets *is_vendors if the vendor's library runs calls of T steps; CG_UNSUPPORTED if it does not and the caller named its route. */
+/* Sets *is_vendors to 1 if the vendor's library runs calls of T steps, else to 0.  CG_UNSUPPORTED: the library does not run such calls, and
+ * the caller named the vendor's route. */
 int  cg_rnn_choose_route(const struct cg_rnn *, int64_t T, int *is_vendors);
 /* Does a call of T steps run on route composed although the plan's route is a vendor's? */
 int  cg_rnn_is_beyond(const struct cg_rnn *, int64_t T);
@@ -304,7 +305,7 @@ struct cg_recurrence {
 
 	struct cg_matrix x;                      /* the input of the recurrence, [N, width] */
 	struct cg_mem saved[CG_RNN_SAVED_MAX];   /* the saved values, [N, U] each; absent: an output of a block op that is not requested */
-	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: it holds n steps in turn, [n B, U] */
+	unsigned char in_turn[CG_RNN_SAVED_MAX]; /* 0: saved[k] holds all steps; n: saved[k] holds n steps in turn, [n B, U] */
 	struct cg_matrix h;                      /* [N, H]: the hidden state, that is the saved output or its projection */
 	/* the initial states, batch rows in the sorted order: h_first [B, H], type real; c_first [B, U], type acc, or real in a block op */
 	struct cg_matrix h_first, c_first[CG_STATES_MAX];

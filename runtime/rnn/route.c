@@ -95,7 +95,7 @@ static int open_ours(struct cg_rnn *rnn, const char *wanted, const char *not_ven
 	return CG_OK;
 }
 
-/* Is the route composed, which every backend has, or is it scan and the backend has a scan? */
+/* Is the route composed, which every backend has, or scan, on a backend that has a scan? */
 static int is_ours(const struct cg_rnn *rnn, const char *route)
 {
 	return !strcmp(route, composed) || (!strcmp(route, scan) && rnn->context->backend->scan_work);

@@ -115,8 +115,8 @@ static size_t most(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* The bytes of the workspace.  If pseudo-layers run at once, at least the bytes for running one pseudo-layer at a time, so that the same
- * workspace also suffices for calls with fewer steps or rows. */
+/* The bytes of the workspace.  If pseudo-layers run at once, the workspace has at least the bytes for running one pseudo-layer at a time,
+ * so that the workspace also suffices for calls with fewer steps or rows. */
 static size_t count_work(const struct cg_rnn *rnn, int pass, int at_once, struct cg_rnn_shape *shape)
 {
 	size_t bytes = cg_layers_lay_out_workspace(rnn, pass, at_once, shape);

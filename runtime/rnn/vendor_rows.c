@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of a vendor's library on sequences that are strided or packed, which the library cannot read: copies them to dense memory, and
- * copies the results back.
+ * Calls of a vendor's library on sequences that are strided or packed, which the library cannot read: copies the sequences to dense
+ * memory, and copies the results back.
  */
 #include "runtime/rnn/rnn.h"
 

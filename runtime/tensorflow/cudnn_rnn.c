@@ -253,7 +253,7 @@ int cg_rnn_op_forward(struct cg_stream *stream, const void *given)
 	return cg_present(op->host_reserved) ? cg_put(stream, op->host_reserved, "", 1) : CG_OK;
 }
 
-/* Runs the backward call; if it has no reserve space, runs the forward call first, which fills one. */
+/* Runs the backward call; if the call has no reserve space, first runs the forward call, which fills a reserve space. */
 static int run_both(struct cg_stream *stream, const struct cg_rnn *rnn, struct cg_rnn_call *call)
 {
 	struct cg_rnn_call forward = *call;

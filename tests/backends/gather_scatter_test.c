@@ -52,7 +52,8 @@ static void test_cpu(void **nothing)
 
 #ifdef RANDOM123
 /* Returns 1 if `word` is the dropout word that the compiled kernel `call` computes from `key`, `t`, `b` and `unit`.  With the dropout word
-   as the limit `below` the element is kept, with the next number as the limit it is dropped. */
+   as the limit `below` the element is kept, with the next number as the limit the element is
+   dropped. */
 static int draws(cg_rows_compiled *call, uint64_t key, int64_t t, int64_t b, int64_t unit, uint32_t word)
 {
 	float one = 1, result[2];

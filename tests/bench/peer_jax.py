@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures JAX's time for peers.sh: the cell's equations in lax.scan, with their gradients by vjp, in one jitted function on the CPU.
 
-XLA has one thread for each processor on which the process may run, so this script lets it run on at most --threads processors.
+XLA has one thread for each processor on which the process may run, so this script confines the process to at most --threads processors.
 """
 import os
 import sys

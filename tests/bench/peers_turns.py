@@ -139,7 +139,7 @@ class Worker:
         self.about, self.command, self.times, self.busy, self.differences, self.spins = {}, [], [], [], {}, False
 
     def attempt(self, act, *arguments):
-        """Calls a method and returns its result; if it raises Lost, ends the worker, which is then lost, and returns None."""
+        """Calls a method and returns its result; if the method raises Lost, ends the worker, which is then lost, and returns None."""
         try:
             return act(*arguments)
         except Lost as why:
@@ -265,7 +265,7 @@ class Worker:
         return how + (f": {words[-1][:300]}" if words else "")
 
     def end(self):
-        """Closes the worker's standard input, which ends the worker; kills it after five seconds, or at once if it is lost."""
+        """Closes the worker's standard input, which ends the worker; kills the worker after five seconds, or at once if the worker is lost."""
         if not self.process or self.process.stdin.closed:
             return
         try:
@@ -290,8 +290,8 @@ class Worker:
 # ---- a problem ----
 
 def start_all(workers, problem, folder):
-    """Starts the workers one after the other.  The answers of the first worker, this library's, are the right ones; if it fails, no other
-    worker is started."""
+    """Starts the workers one after the other.  The answers of the first worker, this library's, are the right ones; if the first worker
+    fails, no other worker is started."""
     right = None
     for worker in workers:
         answers = worker.attempt(worker.start, problem, folder)

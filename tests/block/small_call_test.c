@@ -130,8 +130,8 @@ static void test_no_lock(void **state)
 }
 
 #ifdef SECCOMP_MODE_STRICT
-/* The child ends with 0, or by a signal at a system call that strict seccomp forbids; with 1 if a call of the library fails, with 2 if
-   there is no seccomp. */
+/* The child ends with 0, or by a signal at a system call that strict seccomp forbids; or with 1 if a call of the library fails, or with 2
+   if there is no seccomp. */
 static void call_without_system(void)
 {
 	struct cg_context *context;

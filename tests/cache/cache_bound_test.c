@@ -213,7 +213,7 @@ static void test_list(void **state)
 	assert_int_equal(n, 4);
 	assert_in_range(bytes, 4 * 90, 2000);
 	assert_int_equal(files(), 1);
-	/* The message has the path of an entry that cannot be removed, here a folder. */
+	/* The message has the path of an entry that cannot be removed; in this test the entry is a folder. */
 	assert_int_equal(mkdir(path_of("a"), 0700), 0);
 	assert_int_equal(cg_cache_clear(&n, &bytes), CG_FILE);
 	assert_non_null(strstr(cg_message(), path_of("a")));

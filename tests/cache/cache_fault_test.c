@@ -33,7 +33,7 @@ static void put_aged(const char *key, const char *bytes, int seconds)
 	utimensat(AT_FDCWD, path_of(key), times, 0);
 }
 
-/* ---- scenes: what is there before, and what is being done ---- */
+/* ---- scenes: what the cache holds before, and what the test then does ---- */
 
 static void nothing(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OpenCL loader that crashes, aborts, exits or prints at one call. The variable DRIVER names the call and what happens there, as
- * in "clCreateContext:abort". After printing, the named call goes to the system's loader, as every other call does.
+ * An OpenCL loader that crashes, aborts, exits or prints at one call. The variable DRIVER names the call and what happens at that call,
+ * as in "clCreateContext:abort". After printing, the named call goes to the system's loader, as every other call does.
  */
 #include <dlfcn.h>
 #include <signal.h>

@@ -129,7 +129,7 @@ static void one_that_another_took_for_a_leftover_is_made_again(void **state)
 	(void)state;
 	write_out(HELD_ONCE);
 	assert_true(locked_at_rename);
-	/* A real process that held the lock would have removed the temporary file; here the file is left, and the next run removes it. */
+	/* A real process that held the lock would have removed the temporary file; in this test the next run removes the file. */
 	write_out(NOTHING);
 	write_out(REMOVED_ONCE);
 	assert_true(locked_at_rename);

@@ -78,8 +78,8 @@ static void test_leaves(void **state)
 	assert_true(may_run_on(first) && !may_run_on(second));
 }
 
-/* A thread changes nothing if the processor to avoid is unknown (-1), and stays where an affinity mask that somebody else set allows
-   no other processor. */
+/* A thread changes nothing if the processor to avoid is unknown (-1), and stays where an affinity mask that other code set allows no
+   other processor. */
 static void test_stays(void **state)
 {
 	struct cg_avoided avoided = { .any = 0 };

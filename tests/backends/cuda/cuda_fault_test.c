@@ -17,8 +17,8 @@
 
 /* ---- each call ---- */
 
-/* Called before a program frees its objects: from here on no call is made to fail, since the library's functions that free or close return
-   no code. */
+/* Called before a program frees its objects: no later call is made to fail, since the library's functions that free or close return no
+   code. */
 static void begin_closing(void)
 {
 	closing = 1;

@@ -137,7 +137,7 @@ static void test_drivers(void **state)
 	expect_no("libpocl.so.2");
 }
 
-/* An entry of the vendors' folder that is no file, or an empty file, names no driver, and cg_cl_is_likely() does not wait for it. */
+/* An entry of the vendors' folder that is no file, or an empty file, names no driver, and cg_cl_is_likely() does not wait for data. */
 static void test_strange_files(void **state)
 {
 	char to[1024];

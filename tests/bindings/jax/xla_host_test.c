@@ -19,7 +19,7 @@
 enum { T = 5, B = 3, I = 4, U = 6, LAYERS = 2, MOST = 40000, RESERVE_BYTES = 20000, BUFFERS = 10, RESULTS = 4, ATTRIBUTES = 16 };
 enum argument { INPUT, INPUT_H, INPUT_C, PARAMS, LENGTHS, COUNTER, RESERVE, D_OUTPUT, D_H, D_C };
 
-/* A handler returns XLA's error, which here is the host's own object. */
+/* A handler returns an error object of XLA; in this test the object is a struct xla_error of the test. */
 struct xla_error { int code; char message[1200]; };
 
 /* A call frame with everything that it points to. */

@@ -123,7 +123,8 @@ static int breaks(void *user)
 	return ++calls < 5 ? sample.U > 1 : CG_NO_MEMORY;
 }
 
-/* If the function that tries a case returns an error code, shrink() returns it and leaves the simplest case that has failed so far. */
+/* If the function that tries a case returns an error code, shrink() returns this code, and leaves the simplest case that has failed so
+   far. */
 static void test_code(void **state)
 {
 	struct fields f;
