@@ -2,7 +2,7 @@
 /*
  * Measures this library's time for peers.sh: a network of one layer through cg_rnn_forward and cg_rnn_backward, and BlockLSTM through
  * cg_lstm_block, on the cpu, in host memory that is allocated before the first call.
- * CELLGRAD_CPU_THREADS is set to --threads.
+ * The program sets CELLGRAD_CPU_THREADS to the value of --threads.
  */
 #include <stdio.h>
 #include <stdlib.h>

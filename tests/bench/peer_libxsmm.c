@@ -6,7 +6,7 @@
  * libxsmm's LSTM has gates i c f o; the reset gate of libxsmm's GRU acts before the product, so this GRU is cellgrad's gru_block, with
  * gates in cellgrad's order. The GRU of libxsmm 1.17 exchanges the factors h and r h of di and df, its gradients of two gates, so that its
  * gradient of R is not the derivative: peers.sh reports the error.  libxsmm's cell for rnn_tanh gives no gradient of the initial state.
- * Weights are packed outside of the timed calls.
+ * The program packs weights outside of the timed calls.
  */
 #include <math.h>
 #include <omp.h>

@@ -91,7 +91,7 @@ static void test_index(void **state)
 	net_begin(&n, t.context, t.stream);
 	n.place = CG_DEVICE;
 	assert_int_equal(net_open(&n), CG_OK);
-	expect_index(&n, whole, 0, 0, 0);        /* rows that are all whole need no index */
+	expect_index(&n, whole, 0, 0, 0);        /* if all batch rows have T steps, a call needs no index */
 	expect_index(&n, some, 0, 1, 1);
 	expect_index(&n, some, 0, 0, 0);
 	expect_index(&n, NULL, 0, 0, 0);
